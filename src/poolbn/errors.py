@@ -1,0 +1,47 @@
+"""The exceptions a user can meet. Each message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PoolbnError(Exception):
+    """Base of every error that poolbn raises on purpose."""
+
+
+class DataError(PoolbnError, ValueError):
+    """A table, a file of rows, or the choice of its columns cannot be used as it is."""
+
+
+class GraphError(PoolbnError, ValueError):
+    """A graph is not what it was said to be: an unknown node, a loop, a cycle."""
+
+
+class FileError(PoolbnError, ValueError):
+    """A file written by poolbn is damaged, foreign, or from another version."""
+
+
+class OptionError(PoolbnError, ValueError):
+    """An option has a value that it does not take."""
+
+
+class MissingPackageError(PoolbnError, ImportError):
+    """An optional package is needed for this and is not installed."""
+
+
+def nearest(name: object, known: Iterable[object]) -> str:
+    """A hint like `; did you mean 'age'?`, or the known names when nothing is near.
+
+    Examples:
+        >>> nearest("agee", ["age", "bmi"])
+        "; did you mean 'age'?"
+        >>> nearest("weight", ["age", "bmi"])
+        '; known are: age, bmi'
+    """
+    names = [str(k) for k in known]
+    close = difflib.get_close_matches(str(name), names, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    shown = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
+    return f"; known are: {shown}"
