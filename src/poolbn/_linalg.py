@@ -1,0 +1,137 @@
+"""Small dense linear algebra for the kernels: q is a handful, so loops beat library calls.
+
+Nothing here allocates. Matrices may be larger than the part in use, whose size is given.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.standard import CONSTANT_TOLERANCE, RANK_TOLERANCE
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Only entry points are cached: they hold what they call.
+jit = numba.njit(nogil=True, error_model="numpy")
+
+
+@jit
+def cholesky(M: Floats, C: Floats, size: int, shift: float) -> bool:
+    """Lower C with CC' = M + shift I; False, and C is anything, if that is not positive."""
+    for i in range(size):
+        for k in range(i + 1):
+            v = M[i, k]
+            for m in range(k):
+                v -= C[i, m] * C[k, m]
+            if i == k:
+                v += shift
+                if not v > 1e-13 * abs(M[i, i] + shift):
+                    return False
+                C[i, i] = math.sqrt(v)
+            else:
+                C[i, k] = v / C[k, k]
+    return True
+
+
+@jit
+def solve(C: Floats, size: int, x: Floats) -> None:
+    """Solve CC'x = x in place."""
+    for i in range(size):
+        v = x[i]
+        for k in range(i):
+            v -= C[i, k] * x[k]
+        x[i] = v / C[i, i]
+    for i in range(size - 1, -1, -1):
+        v = x[i]
+        for k in range(i + 1, size):
+            v -= C[k, i] * x[k]
+        x[i] = v / C[i, i]
+
+
+@jit
+def eigen(A: Floats, V: Floats, size: int) -> None:
+    """Jacobi's method: A becomes diagonal (the eigenvalues), the columns of V the eigenvectors."""
+    for i in range(size):
+        for k in range(size):
+            V[i, k] = 1.0 if i == k else 0.0
+    for _ in range(40):
+        off = 0.0
+        diagonal = 0.0
+        for i in range(size):
+            diagonal += A[i, i] * A[i, i]
+            for k in range(i):
+                off += A[i, k] * A[i, k]
+        if not off > 1e-26 * diagonal:
+            return
+        for p in range(size - 1):
+            for q in range(p + 1, size):
+                if A[p, q] == 0.0:
+                    continue
+                theta = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
+                t = (1.0 if theta >= 0.0 else -1.0) / (abs(theta) + math.sqrt(theta * theta + 1.0))
+                c = 1.0 / math.sqrt(t * t + 1.0)
+                s = t * c
+                for k in range(size):
+                    x, y = A[k, p], A[k, q]
+                    A[k, p], A[k, q] = c * x - s * y, s * x + c * y
+                for k in range(size):
+                    x, y = A[p, k], A[q, k]
+                    A[p, k], A[q, k] = c * x - s * y, s * x + c * y
+                for k in range(size):
+                    x, y = V[k, p], V[k, q]
+                    V[k, p], V[k, q] = c * x - s * y, s * x + c * y
+
+
+@jit
+def gram_rows(
+    S: Floats, child: int, parents: Integers, rank_limit: float, U: Floats, u: Floats
+) -> tuple[float, int, int]:
+    """Cholesky rows of one scatter matrix: the parents' part of a QR decomposition, from S alone.
+
+    U (p, p) becomes upper triangular with U'U = S[parents, parents], u (p,) has U'u =
+    S[parents, child]. A parent that is a combination of the earlier ones (its remaining square is
+    below RANK_TOLERANCE of its own), or constant but for rounding in units of the pooled standard
+    deviation, leaves a row of zeros: S does not say more.
+
+    Returns:
+        The child's residual sum of squares, the rank, and the first dependent parent (-1: none).
+    """
+    p = parents.shape[0]
+    floor = CONSTANT_TOLERANCE * (rank_limit + 1.0)
+    rank = 0
+    dependent = -1
+    for k in range(p):
+        pk = parents[k]
+        d = S[pk, pk]
+        for m in range(k):
+            d -= U[m, k] * U[m, k]
+        for m in range(k):
+            U[k, m] = 0.0
+        if d > max(RANK_TOLERANCE * S[pk, pk], floor) and rank < rank_limit:
+            rank += 1
+            s = math.sqrt(d)
+            U[k, k] = s
+            for i in range(k + 1, p):
+                v = S[pk, parents[i]]
+                for m in range(k):
+                    v -= U[m, k] * U[m, i]
+                U[k, i] = v / s
+            v = S[pk, child]
+            for m in range(k):
+                v -= U[m, k] * u[m]
+            u[k] = v / s
+        else:
+            if dependent < 0:
+                dependent = k
+            for i in range(k, p):
+                U[k, i] = 0.0
+            u[k] = 0.0
+    rss = S[child, child]
+    for m in range(p):
+        rss -= u[m] * u[m]
+    return max(rss, 0.0) if rank < rank_limit else 0.0, rank, dependent

@@ -1,0 +1,44 @@
+"""Least squares of many families on scatter matrices. Compiled; nothing here allocates."""
+
+from __future__ import annotations
+
+import numba
+
+from poolbn._linalg import Floats, Integers, gram_rows
+
+_vector = numba.float64[::1]
+_integers = numba.int64[::1]
+
+
+@numba.njit(
+    [
+        numba.void(
+            numba.float64[:, :, ::1], _vector, _integers, _integers, _integers,
+            numba.float64[:, :, ::1], numba.float64[:, ::1],
+            numba.float64[:, ::1], numba.int64[:, ::1],
+        )
+    ],
+    cache=True, nogil=True, error_model="numpy",
+)  # fmt: skip
+def least_squares(
+    scatter: Floats,
+    n: Floats,
+    children: Integers,
+    offsets: Integers,
+    parents: Integers,
+    U: Floats,
+    u: Floats,
+    rss: Floats,
+    dependent: Integers,
+) -> None:
+    """Regress children[m] on parents[offsets[m] : offsets[m + 1]] in each of the J tables.
+
+    Fills rss (M, J) and dependent (M, J): the first parent that is a combination of the ones before
+    it, or -1. U (J, p, p), u (J, p) end as the Cholesky rows of the last family.
+    """
+    for m in range(children.shape[0]):
+        pa = parents[offsets[m] : offsets[m + 1]]
+        for j in range(n.shape[0]):
+            rss[m, j], _, dependent[m, j] = gram_rows(
+                scatter[j], children[m], pa, n[j] - 1.0, U[j], u[j]
+            )

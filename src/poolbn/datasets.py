@@ -1,0 +1,39 @@
+"""The bundled trial."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def opt() -> pd.DataFrame:
+    """The Obstetrics and Periodontal Therapy trial: 823 women in four clinics.
+
+    Pregnant women with gum disease were treated before or after delivery. Columns:
+
+    - `clinic`: KY, MN, MS or NY; the related data sets, of 211, 247, 192 and 173 women;
+    - `age`, `bmi`: at enrolment;
+    - `gingival_0`, `bleeding_0`, `depth_0`, `attachment_0`, `calculus_0`, `plaque_0`: dental
+      findings at baseline: gingival index, % of sites that bleed on probing, mean probing depth
+      (mm), mean attachment loss (mm), calculus index, plaque index;
+    - `gingival_5` to `plaque_5`: the same at visit 5;
+    - `gestation_days`, `birthweight_g`: the outcome.
+
+    The natural order in time is `age` and `bmi`, baseline, visit 5, outcome. Cells can be missing:
+    545 rows are complete, 737 in the columns that leave visit 5 out.
+
+    Source: columns chosen and renamed from the table `opt` of the R package medicaldata (MIT
+    licence). Study: Michalowicz and others, "Treatment of periodontal disease and the risk of
+    preterm birth", New England Journal of Medicine 355 (2006).
+
+    Examples:
+        >>> opt().groupby("clinic").size().to_dict()
+        {'KY': 211, 'MN': 247, 'MS': 192, 'NY': 173}
+    """
+    import pandas as pd
+
+    with files("poolbn").joinpath("_data/opt.csv").open(encoding="utf-8") as lines:
+        return pd.read_csv(lines)

@@ -1,0 +1,363 @@
+"""The poolings a user picks from. Each turns (statistics, child, parents) into a `LocalFit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn import linear, mixed
+from poolbn.errors import DataError, OptionError, nearest
+from poolbn.localfit import INTERCEPT, LocalFit, Status
+from poolbn.standard import Family, Standard, standardise
+from poolbn.suffstats import GroupStats
+
+Variance = Literal["ml", "unbiased"]
+Random = Literal["full", "intercept"]
+Method = Literal["ml", "reml"]
+_CLOSED_FORM = Status("converged", "least squares, in closed form")
+
+
+class Pooling(Protocol):
+    """What the scores and the search need to know of a pooling."""
+
+    def n_params(self, parents: int, data_sets: int) -> int:
+        """Free parameters of a node with so many parents."""
+
+    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Log-likelihood of each family, with the effort that a score needs."""
+
+    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
+        """The final fit of one node."""
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Complete pooling: one regression for all data sets (a Gaussian network, eq. gnode).
+
+    Attributes:
+        variance: "ml" divides the residual squares by n, "unbiased" by n - q, as bnlearn does.
+    """
+
+    variance: Variance = "ml"
+
+    def __post_init__(self) -> None:
+        _check("variance", self.variance, get_args(Variance))
+
+    def n_params(self, parents: int, data_sets: int) -> int:
+        """The coefficients and one variance."""
+        return parents + 2
+
+    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Log-likelihood of each family."""
+        return linear.log_likelihoods(
+            data, families, separate=False, unbiased=self.variance == "unbiased"
+        )
+
+    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
+        """Least squares on all rows together."""
+        data, place, pa = _places(stats, child, parents)
+        f = linear.fit(data, place, pa, separate=False, unbiased=self.variance == "unbiased")
+        F = len(stats.levels)
+        sd = np.sqrt(np.diagonal(f.coef_cov[0]))
+        return LocalFit(
+            child=child,
+            parents=tuple(parents),
+            levels=stats.levels,
+            pooling="complete pooling",
+            coef=np.repeat(f.coef, F, axis=0),
+            coef_sd=np.repeat(sd[None], F, axis=0),
+            sigma2=np.repeat(f.sigma2, F),
+            fixed=f.coef[0],
+            fixed_cov=f.coef_cov[0],
+            random_cov=None,
+            loglik=float(f.loglik[0]),
+            n_params=self.n_params(len(parents), F),
+            n_rows=stats.n_rows,
+            status=_linear_status(f, child, parents, ["all data sets together"], [stats.n_rows]),
+        )
+
+
+@dataclass(frozen=True)
+class Separate:
+    """No pooling: a regression for each data set (a conditional Gaussian network, eq. cgnode).
+
+    Attributes:
+        variance: "ml" divides the residual squares by n_j, "unbiased" by n_j - q, as bnlearn does.
+    """
+
+    variance: Variance = "ml"
+
+    def __post_init__(self) -> None:
+        _check("variance", self.variance, get_args(Variance))
+
+    def n_params(self, parents: int, data_sets: int) -> int:
+        """The coefficients and a variance, for each data set."""
+        return (parents + 2) * data_sets
+
+    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Log-likelihood of each family."""
+        return linear.log_likelihoods(
+            data, families, separate=True, unbiased=self.variance == "unbiased"
+        )
+
+    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
+        """Least squares in each data set."""
+        data, place, pa = _places(stats, child, parents)
+        f = linear.fit(data, place, pa, separate=True, unbiased=self.variance == "unbiased")
+        names = [f"data set {level!r}" for level in stats.levels]
+        return LocalFit(
+            child=child,
+            parents=tuple(parents),
+            levels=stats.levels,
+            pooling="no pooling",
+            coef=f.coef,
+            coef_sd=np.sqrt(np.diagonal(f.coef_cov, axis1=1, axis2=2)),
+            sigma2=f.sigma2,
+            fixed=None,
+            fixed_cov=None,
+            random_cov=None,
+            loglik=float(f.loglik.sum()),
+            n_params=self.n_params(len(parents), len(stats.levels)),
+            n_rows=stats.n_rows,
+            status=_linear_status(f, child, parents, names, stats.n.tolist()),
+        )
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Partial pooling: a linear mixed-effects model (eq. lmenode).
+
+    Attributes:
+        random: which coefficients vary between data sets: "full" is all of them, with all their
+            covariances, "intercept" is the intercept alone.
+        residuals: "shared" is one residual variance for all data sets.
+        method: "ml", or "reml" to estimate parameters and to reproduce published numbers:
+            restricted likelihoods of different parent sets are not comparable.
+    """
+
+    random: Random = "full"
+    residuals: Literal["shared"] = "shared"
+    method: Method = "ml"
+
+    def __post_init__(self) -> None:
+        _check("random", self.random, get_args(Random))
+        _check("residuals", self.residuals, ("shared",))
+        _check("method", self.method, get_args(Method))
+
+    def n_params(self, parents: int, data_sets: int) -> int:
+        """Fixed effects, (co)variances of the random effects, and a variance (eq. nparams)."""
+        q = parents + 1
+        return q + (q * (q + 1) // 2 if self.random == "full" else 1) + 1
+
+    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Log-likelihood of each family, from one start."""
+        return mixed.log_likelihoods(
+            data, families, full=self.random == "full", reml=self.method == "reml"
+        )
+
+    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
+        """The mixed-effects model, from several starts."""
+        if len(stats.levels) < 2:
+            raise DataError(
+                f"partial pooling needs at least two data sets; there is one, {stats.levels[0]!r} "
+                f"with {stats.n_rows} rows; use pooling='complete', or add the others' statistics"
+            )
+        data, place, pa = _places(stats, child, parents)
+        f = mixed.fit(data, place, pa, full=self.random == "full", reml=self.method == "reml")
+        if not isinstance(f, mixed.MixedFit):
+            return self._without_likelihood(stats, child, parents, f)
+        return LocalFit(
+            child=child,
+            parents=tuple(parents),
+            levels=stats.levels,
+            pooling=self._words(),
+            coef=f.fixed + f.random,
+            coef_sd=f.random_sd,
+            sigma2=np.full(len(stats.levels), f.sigma2),
+            fixed=f.fixed,
+            fixed_cov=f.fixed_cov,
+            random_cov=f.random_cov,
+            loglik=f.loglik,
+            n_params=self.n_params(len(parents), len(stats.levels)),
+            n_rows=stats.n_rows,
+            status=_mixed_status(f, parents, self.random == "full"),
+        )
+
+    def _words(self) -> str:
+        random = "" if self.random == "full" else " of the intercept"
+        return f"partial pooling{random}" + (" (REML)" if self.method == "reml" else "")
+
+    def _without_likelihood(
+        self, stats: GroupStats, child: str, parents: Sequence[str], dependent: int | None
+    ) -> LocalFit:
+        """No random effects, and the coefficients of complete pooling."""
+        f = Complete().fit(stats, child, parents)
+        if not f.status.ok:
+            status = f.status
+        elif dependent is not None:
+            status = _dependent(parents[dependent], "all data sets together")
+        elif (stats.n <= len(parents) + 1).all():
+            status = Status(
+                "too few rows",
+                f"no data set has more than the {len(parents) + 1} rows that its own coefficients "
+                "take, so random effects and residuals cannot be told apart; use fewer parents, "
+                "or Partial(random='intercept')",
+            )
+        else:
+            status = Status(
+                "no residual variance",
+                f"inside each data set {child!r} is constant or an exact combination of its "
+                "parents; the likelihood has no maximum",
+            )
+        q = len(parents) + 1
+        return LocalFit(
+            child=child,
+            parents=f.parents,
+            levels=f.levels,
+            pooling=self._words(),
+            coef=f.coef,
+            coef_sd=np.zeros_like(f.coef_sd),
+            sigma2=f.sigma2,
+            fixed=f.fixed,
+            fixed_cov=f.fixed_cov,
+            random_cov=np.zeros((q, q)),
+            loglik=-np.inf,
+            n_params=self.n_params(len(parents), len(stats.levels)),
+            n_rows=stats.n_rows,
+            status=status,
+        )
+
+
+def as_pooling(value: str | Pooling) -> Pooling:
+    """A pooling from its name, or itself.
+
+    Examples:
+        >>> as_pooling("partial")
+        Partial(random='full', residuals='shared', method='ml')
+    """
+    if isinstance(value, str):
+        _check("pooling", value, tuple(_BY_NAME))
+        return _BY_NAME[value]
+    if isinstance(value, type) or not hasattr(value, "log_likelihoods"):
+        raise OptionError(
+            f"pooling={value!r} is not a pooling; use 'complete', 'none', 'partial', or an object "
+            "such as pb.Partial(random='intercept')"
+        )
+    return value
+
+
+def fit_node(
+    stats: GroupStats,
+    child: str,
+    parents: Sequence[str] = (),
+    *,
+    pooling: str | Pooling = "partial",
+) -> LocalFit:
+    """Fit one node given its parents.
+
+    Args:
+        stats: the statistics, from `pb.stats`.
+        child: the node.
+        parents: its parents; none by default.
+        pooling: "complete", "none", "partial", or an object such as `pb.Partial(method="reml")`.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age", "bmi"]], group="clinic",
+        ...                  missing="drop")
+        >>> fit = pb.fit_node(stats, "bmi", ["age"], pooling="complete")
+        >>> print(fit.status)
+        converged: least squares, in closed form
+    """
+    check_stats(stats)
+    parents = [parents] if isinstance(parents, str) else list(parents)
+    stats.family(child, parents)
+    return as_pooling(pooling).fit(stats, child, parents)
+
+
+def check_stats(stats: object) -> None:
+    """Complain about anything that is not `GroupStats`."""
+    if not isinstance(stats, GroupStats):
+        raise DataError(
+            f"expected statistics, got {type(stats).__name__}; make them with "
+            "pb.stats(data, group=...)"
+        )
+
+
+def _places(
+    stats: GroupStats, child: str, parents: Sequence[str]
+) -> tuple[Standard, int, list[int]]:
+    data = standardise(stats)
+    return data, data.index[child], [data.index[parent] for parent in parents]
+
+
+def _check(option: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise OptionError(f"{option}={value!r} is not an option{nearest(value, allowed)}")
+
+
+def _dependent(parent: str, where: str) -> Status:
+    return Status(
+        "rank deficient",
+        f"in {where}, {parent!r} is constant or an exact combination of other parents; "
+        "leave it out",
+    )
+
+
+def _linear_status(
+    f: linear.LinearFit,
+    child: str,
+    parents: Sequence[str],
+    tables: Sequence[str],
+    rows: Sequence[int],
+) -> Status:
+    """The first table in trouble decides."""
+    q = len(parents) + 1
+    for j, where in enumerate(tables):
+        if f.few[j]:
+            return Status(
+                "too few rows",
+                f"{where} has {rows[j]} row{'s' * (rows[j] != 1)}, and {q} coefficients and a "
+                f"variance need at least {q + 1}; pool, or use fewer parents",
+            )
+        if f.dependent[j] >= 0:
+            return _dependent(parents[f.dependent[j]], where)
+        if f.determined[j]:
+            return Status(
+                "no residual variance",
+                f"in {where}, {child!r} is constant or an exact combination of its parents",
+            )
+    return _CLOSED_FORM
+
+
+def _mixed_status(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Status:
+    names = [INTERCEPT, *parents] if full else [INTERCEPT]
+    if not f.settled:
+        return Status(
+            "not settled",
+            "the search for the maximum was stopped; the likelihood may rise without bound, or "
+            "the data sets have too few rows to tell random effects from residuals",
+        )
+    if f.rank == len(names):
+        return Status("converged", "all variances of the random effects are positive")
+    if f.rank == 0:
+        return Status(
+            "boundary", "all variances of the random effects are zero: the same as complete pooling"
+        )
+    zero = [
+        name
+        for name, variance, total in zip(
+            names, np.diagonal(f.random_cov), np.diagonal(f.fixed_cov), strict=False
+        )
+        if variance <= 1e-9 * total
+    ]
+    which = f"no variation between data sets in {', '.join(zero)}" if zero else ""
+    rest = f"the {len(names)} random effects vary in {f.rank} direction{'s' * (f.rank > 1)} only"
+    return Status("boundary", "; ".join(part for part in (which, rest) if part))
+
+
+_BY_NAME: dict[str, Pooling] = {"complete": Complete(), "none": Separate(), "partial": Partial()}

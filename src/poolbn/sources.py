@@ -1,0 +1,237 @@
+"""Data frames of all kinds: each is a `Part` that hands over its rows in pieces, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from poolbn.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive rows of a part.
+
+    Attributes:
+        columns: the chosen columns, each (B,), NaN where a cell is missing.
+        keys: for each row the place of its data set in `labels`, -1 where missing, (B,).
+        labels: names of data sets, perhaps more than occur in `keys`.
+    """
+
+    columns: list[NDArray[np.float64]]
+    keys: NDArray[np.int64]
+    labels: list[Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One frame or one file.
+
+    Attributes:
+        name: the data set that it is when no column says so; None for a lone frame.
+        place: how a message says "in this part", such as " of siteA.csv".
+        types: for each column "" if it is numeric, else its type in words.
+        pieces: (columns, group, rows per piece) -> the rows, in order. May work only once.
+        cells: column -> its cells, for an error message; nothing when that needs a second pass.
+        from_file: whether reading ahead in another thread is safe and pays.
+    """
+
+    name: Hashable | None
+    place: str
+    types: dict[str, str]
+    pieces: Callable[[tuple[str, ...], str | None, int], Iterator[Piece]]
+    cells: Callable[[str], Iterable[Any]]
+    from_file: bool = False
+
+
+def frame(source: Any, name: Hashable | None) -> Part:
+    """The part that a data frame is.
+
+    Args:
+        source: pandas, polars, Arrow, or anything else that narwhals takes.
+        name: the data set that it is when no column says so.
+
+    Raises:
+        DataError: it is no frame, or its columns have no proper names.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    place = "" if name is None else f" of data set {name!r}"
+    if isinstance(source, pd.DataFrame):
+        return _pandas(source, name, place)
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table):
+        return _arrow(source.schema, source.select, name, place)
+    if isinstance(source, pa.RecordBatchReader):
+        return _arrow(source.schema, None, name, place, reader=source)
+    import narwhals as nw
+
+    try:
+        native: Any = nw.from_native(source)
+    except TypeError:
+        raise DataError(
+            f"cannot read rows from a {type(source).__name__}{place}; give a data frame (pandas, "
+            "polars, Arrow), a dict {name of data set: frame}, or paths of CSV or Parquet files"
+        ) from None
+
+    def collected(part: Any) -> Any:
+        eager = part.collect("pyarrow") if isinstance(part, nw.LazyFrame) else part
+        return eager.to_arrow()
+
+    try:
+        schema = collected(native.head(0)).schema
+    except Exception as error:  # each frame library has its own
+        raise DataError(f"cannot turn the frame{place} into Arrow: {first_line(error)}") from error
+    return _arrow(schema, lambda keep: collected(native.select(keep)), name, place)
+
+
+def _pandas(table: Any, name: Hashable | None, place: str) -> Part:
+    import pandas as pd
+
+    odd = [c for c in table.columns if not isinstance(c, str)]
+    if odd:
+        raise DataError(
+            f"{len(odd)} columns{place} have names that are not text, the first is {odd[0]!r}; "
+            "rename them, for example with frame.columns = frame.columns.map(str)"
+        )
+    check_unique(list(table.columns), place)
+
+    def kind(column: Any) -> str:
+        dtype = column.dtype
+        if pd.api.types.is_object_dtype(dtype):
+            inferred = pd.api.types.infer_dtype(column, skipna=True)
+            numeric = ("boolean", "integer", "floating", "decimal", "mixed-integer-float", "empty")
+            return "" if inferred in numeric else in_words(inferred)
+        numeric_dtype = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+        if numeric_dtype and not pd.api.types.is_complex_dtype(dtype):
+            return ""
+        return in_words(str(dtype))
+
+    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+        keys = np.zeros(len(table), dtype=np.int64)
+        labels = [name]
+        if group is not None:
+            try:
+                keys, found = pd.factorize(table[group])
+            except TypeError as error:
+                raise unhashable(group, place) from error
+            labels = found.tolist()
+        chosen = [table[c] for c in columns]
+        for start in range(0, len(table), rows):
+            part = slice(start, start + rows)
+            cut = [c.iloc[part].to_numpy(dtype=np.float64, na_value=np.nan) for c in chosen]
+            yield Piece(cut, keys[part], labels)
+
+    types = {c: kind(table[c]) for c in table.columns}
+    return Part(name, place, types, pieces, lambda column: table[column])
+
+
+def _arrow(
+    schema: Any,
+    table: Callable[[list[str]], Any] | None,
+    name: Hashable | None,
+    place: str,
+    reader: Any = None,
+) -> Part:
+    check_unique(schema.names, place)
+
+    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+        keep = [*columns] if group is None else [*columns, group]
+        batches = reader if table is None else table(keep).to_batches(max_chunksize=rows)
+        for batch in batches:
+            for start in range(0, batch.num_rows, rows):
+                yield arrow_piece(batch.slice(start, rows), columns, group, name, place)
+
+    def cells(column: str) -> Iterable[Any]:
+        if table is None:
+            return
+        for chunk in table([column]).column(0).chunks:
+            yield from chunk.to_pylist()
+
+    return Part(name, place, arrow_types(schema), pieces, cells)
+
+
+def arrow_types(schema: Any) -> dict[str, str]:
+    """For each column "" if it is numeric, else its type in words.
+
+    The row labels that pandas writes along are no column.
+    """
+    import pyarrow.types as pt
+
+    numeric = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_boolean, pt.is_null)
+    return {
+        field.name: "" if any(is_it(field.type) for is_it in numeric) else in_words(str(field.type))
+        for field in schema
+        if not field.name.startswith("__index_level_")
+    }
+
+
+def arrow_piece(
+    batch: Any, columns: tuple[str, ...], group: str | None, name: Hashable | None, place: str
+) -> Piece:
+    """The piece in a record batch; without a copy where a column is float64 without nulls."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    double = pa.float64()
+
+    def floats(column: Any) -> NDArray[np.float64]:
+        if column.type != double:
+            column = column.cast(double, safe=False)
+        if column.null_count == 0 and len(column):  # the source's own memory
+            return np.frombuffer(column.buffers()[1], np.float64, len(column), 8 * column.offset)
+        return cast("NDArray[np.float64]", column.to_numpy(zero_copy_only=False))
+
+    cut = [floats(batch.column(c)) for c in columns]
+    if group is None:
+        return Piece(cut, np.zeros(batch.num_rows, dtype=np.int64), [name])
+    column = batch.column(group)
+    if pt.is_nested(column.type):
+        raise unhashable(group, place)
+    if not pt.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    keys = column.indices.cast(pa.int64()).fill_null(-1)
+    return Piece(cut, keys.to_numpy(zero_copy_only=False), column.dictionary.to_pylist())
+
+
+def unhashable(group: str, place: str) -> DataError:
+    """The error for cells that cannot name a data set."""
+    return DataError(
+        f"cells of column {group!r}{place} cannot name data sets because they are lists or the "
+        "like; turn them into text or numbers"
+    )
+
+
+def check_unique(names: list[str], place: str) -> None:
+    """Raise when two columns have the same name."""
+    twice = sorted({c for c in names if names.count(c) > 1})
+    if twice:
+        raise DataError(
+            f"column {twice[0]!r}{place} occurs {names.count(twice[0])} times; rename or drop all "
+            "but one"
+        )
+
+
+def in_words(dtype: str) -> str:
+    """A type as a message names it.
+
+    Examples:
+        >>> in_words("large_string"), in_words("datetime64[ns]")
+        ('text', 'datetime64[ns]')
+    """
+    texts = ("str", "string", "large_string", "string_view", "varchar")
+    return "text" if dtype in texts or dtype.startswith("string[") else dtype
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of another library's message."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

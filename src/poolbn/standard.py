@@ -1,0 +1,109 @@
+"""The statistics as the numerics want them: columns in order of name, centred and scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.suffstats import GroupStats
+
+# A column whose square, after the earlier columns are taken out, is below this part of its own is a
+# combination of them: from statistics in double precision the rest is rounding. R's lm stops at the
+# same place, 1e-7 in standard deviations.
+RANK_TOLERANCE = 1e-12
+# A variance inside a data set below this, in units of the pooled variance, is rounding.
+CONSTANT_TOLERANCE = 1e-20
+
+# What a fit ends with. DEPENDENT + a: column a is a combination of those before it.
+CONVERGED, UNSETTLED, DETERMINED, DEPENDENT = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """Statistics of (x - center) / scale, the columns sorted by name.
+
+    Scores then depend neither on the units nor on where a column is zero, and not by a bit on the
+    order of a table's columns.
+
+    Attributes:
+        index: the place of each column.
+        n: rows, (F,), as floats for the kernels.
+        mean: (F, N).
+        scatter: within each data set, (F, N, N).
+        total: scatter of all rows around the pooled mean, (N, N).
+        center: pooled mean, (N,).
+        scale: pooled standard deviation (denominator n), 1 for a constant column, (N,).
+    """
+
+    index: dict[str, int]
+    n: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    total: NDArray[np.float64]
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+
+_made: WeakKeyDictionary[GroupStats, Standard] = WeakKeyDictionary()
+
+
+def standardise(stats: GroupStats) -> Standard:
+    """Sort, centre and scale the statistics; made once for each `GroupStats`."""
+    if stats not in _made:
+        _made[stats] = _standardise(stats)
+    return _made[stats]
+
+
+def _standardise(stats: GroupStats) -> Standard:
+    order = sorted(range(len(stats.names)), key=stats.names.__getitem__)
+    n = stats.n.astype(np.float64)
+    mean = stats.mean[:, order]
+    # Around the first data set's mean: a pooled mean of large numbers would lose digits.
+    center = mean[0] + n @ (mean - mean[0]) / n.sum()
+    mean = mean - center
+    scatter = np.ascontiguousarray(stats.scatter[:, order][:, :, order])
+    square = np.einsum("jaa->a", scatter) + n @ mean**2
+    scale = np.sqrt(square / n.sum())
+    scale[scale == 0] = 1.0
+    mean = np.ascontiguousarray(mean / scale)
+    scatter = scatter / np.outer(scale, scale)
+    total = scatter.sum(axis=0) + (mean * n[:, None]).T @ mean
+    return Standard(
+        index={stats.names[k]: i for i, k in enumerate(order)},
+        n=n,
+        mean=mean,
+        scatter=scatter,
+        total=(total + total.T) / 2,
+        center=center,
+        scale=scale,
+    )
+
+
+# A child and its parents, as places in `Standard.index`.
+Family = tuple[int, Sequence[int]]
+
+
+def pack(
+    families: Sequence[Family],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Families for the kernels: children (M,), offsets (M + 1,), all parents, each set sorted."""
+    sizes = [len(parents) for _, parents in families]
+    return (
+        np.array([child for child, _ in families], dtype=np.int64),
+        np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
+        np.array([p for _, parents in families for p in sorted(parents)], dtype=np.int64),
+    )
+
+
+def to_units(data: Standard, parents: Sequence[int]) -> NDArray[np.float64]:
+    """The matrix (q, q) from coefficients on standardised parents to those in their units."""
+    q = len(parents) + 1
+    T = np.zeros((q, q))
+    T[0, 0] = 1.0
+    T[0, 1:] = -data.center[list(parents)] / data.scale[list(parents)]
+    T[range(1, q), range(1, q)] = 1.0 / data.scale[list(parents)]
+    return T

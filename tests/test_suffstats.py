@@ -1,0 +1,243 @@
+"""Statistics: laws, agreement with numpy and pandas, saving."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from poolbn import data, datasets
+from poolbn.suffstats import GroupStats, accumulate, stats
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def table(seed: int, rows: int = 60, columns: int = 3, sets: int = 4) -> pd.DataFrame:
+    """Random rows in which each data set has its own mean, scale and size."""
+    rng = np.random.default_rng(seed)
+    code = np.minimum(rng.geometric(0.4, rows) - 1, sets - 1)
+    where, scale = rng.normal(0, 5, (sets, columns)), rng.lognormal(0, 1, (sets, columns))
+    values = where[code] + scale[code] * rng.standard_normal((rows, columns))
+    frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(columns)])
+    return frame.assign(site=np.array([f"s{j}" for j in range(sets)])[code])
+
+
+def of(frame: pd.DataFrame, batch_rows: int | None = None) -> GroupStats:
+    return accumulate(
+        data.read(frame, group="site", columns=None, missing="error", batch_rows=batch_rows)
+    )
+
+
+def same(a: GroupStats, b: GroupStats, rtol: float = 1e-9) -> None:
+    """Equal but for rounding, and for the order of data sets and columns."""
+    assert set(a.levels) == set(b.levels)
+    b = b.select(a.names)
+    at = [b.levels.index(level) for level in a.levels]
+    assert_array_equal(a.n, b.n[at])
+    assert_array_equal(a.dropped, b.dropped[at])
+    size = np.abs(a.mean).max() + np.sqrt(np.abs(a.scatter).max())
+    assert_allclose(a.mean, b.mean[at], rtol=rtol, atol=1e-14 * size)
+    assert_allclose(a.scatter, b.scatter[at], rtol=rtol, atol=rtol * np.abs(a.scatter).max())
+
+
+# Laws
+
+
+@given(seeds, st.integers(1, 59))
+def test_parts_add_up_to_the_whole(seed: int, cut: int) -> None:
+    frame = table(seed)
+    same(of(frame), of(frame[:cut]) + of(frame[cut:]))
+
+
+@given(seeds, st.permutations(range(5)))
+def test_order_of_merging_does_not_matter(seed: int, order: list[int]) -> None:
+    frame = table(seed)
+    parts = [of(frame[i::5]) for i in range(5)]
+    same(of(frame), sum((parts[i] for i in order[1:]), start=parts[order[0]]))
+    left, right = parts[0] + (parts[1] + parts[2]), (parts[0] + parts[1]) + parts[2]
+    same(left, right)
+
+
+@given(seeds)
+def test_order_of_rows_and_columns_does_not_matter(seed: int) -> None:
+    frame = table(seed)
+    rng = np.random.default_rng(seed)
+    mixed = frame.sample(frac=1, random_state=seed)[rng.permutation(frame.columns)]
+    same(of(frame), of(mixed))
+
+
+@given(seeds, st.integers(1, 70))
+def test_batch_size_does_not_matter(seed: int, batch_rows: int) -> None:
+    frame = table(seed)
+    same(of(frame), of(frame, batch_rows))
+
+
+@given(seeds, st.sampled_from([-1e8, 1e8]), st.sampled_from([None, 7]))
+def test_an_offset_moves_only_the_mean(seed: int, offset: float, batch_rows: int | None) -> None:
+    frame = table(seed)
+    names = ["x0", "x1", "x2"]
+    shifted = frame.assign(**{c: frame[c] + offset for c in names})
+    rounded = shifted.assign(**{c: shifted[c] - offset for c in names})  # exact
+    a, b = of(rounded), of(shifted, batch_rows)
+    assert_allclose(a.mean + offset, b.mean, rtol=1e-15)
+    assert_allclose(a.scatter, b.scatter, rtol=1e-6, atol=1e-9 * np.abs(a.scatter).max())
+
+
+@given(seeds, st.sampled_from([None, 1, 13]))
+def test_scatter_is_symmetric_and_not_negative(seed: int, batch_rows: int | None) -> None:
+    found = of(table(seed, columns=5), batch_rows)
+    assert_array_equal(found.scatter, found.scatter.transpose(0, 2, 1))
+    assert (np.einsum("jii->ji", found.scatter) >= 0).all()
+
+
+@given(st.floats(-1e12, 1e12), st.integers(1, 400), st.integers(1, 90))
+def test_a_constant_has_no_scatter_at_all(value: float, rows: int, batch_rows: int) -> None:
+    frame = pd.DataFrame({"x": np.full(rows, value), "y": np.arange(rows) ** 2.0})
+    frame["site"] = np.arange(rows) % 3
+    found = of(frame, batch_rows)
+    assert_array_equal(found.scatter[:, 0], 0.0)
+    assert_array_equal(found.mean[:, 0], value)
+    assert_array_equal((found + found).scatter[:, 0], 0.0)
+
+
+@settings(max_examples=30)
+@given(seed=seeds)
+def test_what_is_saved_loads_equal(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("saved") / "a.stats"
+    found = of(table(seed))
+    found.save(path)
+    loaded = GroupStats.load(path)
+    assert (loaded.names, loaded.levels) == (found.names, found.levels)
+    for field in ("n", "mean", "scatter", "dropped"):
+        assert_array_equal(getattr(loaded, field), getattr(found, field), strict=True)
+
+
+# Agreement with others
+
+
+@pytest.mark.parametrize("sets", [1, 3, 40, 700])
+@pytest.mark.parametrize("batch_rows", [None, 997])
+def test_agrees_with_numpy_and_pandas(sets: int, batch_rows: int | None) -> None:
+    frame = table(5, rows=3000, columns=6, sets=1)
+    frame["site"] = np.random.default_rng(1).integers(0, sets, len(frame))
+    found = of(frame, batch_rows)
+    by_site = frame.groupby("site")
+    assert found.levels == tuple(frame["site"].unique().tolist())
+    assert_array_equal(found.n, by_site.size()[list(found.levels)])
+    assert_allclose(found.mean, by_site.mean().loc[list(found.levels)], rtol=1e-12)
+    for j, level in enumerate(found.levels):
+        rows = frame.loc[frame["site"] == level].drop(columns="site").to_numpy()
+        if len(rows) > 1:
+            expected = np.cov(rows, rowvar=False) * (len(rows) - 1)
+            assert_allclose(found.scatter[j], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_drift_between_batches_is_kept() -> None:
+    """The centre of a batch comes from the rows before; here it is far off."""
+    rng = np.random.default_rng(3)
+    x = np.repeat([0.0, 1e6, -1e3, 7.0], 500) + rng.standard_normal(2000)
+    frame = pd.DataFrame({"x": x, "y": rng.standard_normal(2000), "site": "a"})
+    expected = np.cov(frame[["x", "y"]].to_numpy(), rowvar=False) * 1999
+    assert_allclose(of(frame, 500).scatter[0], expected, rtol=1e-9)
+
+
+def test_an_outlier_in_the_first_row_does_not_spoil_other_data_sets() -> None:
+    x = np.concatenate([[1e15], np.random.default_rng(4).standard_normal(999)])
+    frame = pd.DataFrame({"x": x, "site": ["a", *["b"] * 999]})
+    expected = np.var(x[1:]) * 999
+    assert_allclose(of(frame, 10).scatter[1, 0, 0], expected, rtol=1e-12)
+
+
+def test_the_trial() -> None:
+    found = stats(datasets.opt(), group="clinic", missing="drop")
+    frame = datasets.opt()
+    complete = frame.dropna()
+    assert found.n_rows == 545
+    assert len(found.names) == 16
+    by_clinic = complete.groupby("clinic")
+    assert_array_equal(found.n, by_clinic.size()[list(found.levels)])
+    assert_array_equal(found.n + found.dropped, frame.groupby("clinic").size()[list(found.levels)])
+    assert_allclose(found.mean, by_clinic.mean().loc[list(found.levels)], rtol=1e-12)
+
+
+# The rest
+
+
+def test_one_row_is_enough() -> None:
+    found = of(table(0)[:1])
+    assert found.n.tolist() == [1]
+    assert_array_equal(found.scatter, 0.0)
+
+
+def test_family_puts_the_child_last() -> None:
+    found = of(table(1))
+    family = found.family("x0", ["x2", "x1"])
+    assert (family.child, family.parents) == ("x0", ("x2", "x1"))
+    assert_array_equal(family.mean, found.mean[:, [2, 1, 0]])
+    assert_array_equal(family.scatter, found.select(["x2", "x1", "x0"]).scatter)
+    assert found.family("x0", []).scatter.shape == (len(found.levels), 1, 1)
+
+
+def test_adding_reorders_columns_and_appends_data_sets() -> None:
+    a = of(pd.DataFrame({"site": ["p", "p"], "x": [1.0, 3.0], "y": [0.0, 1.0]}))
+    b = of(pd.DataFrame({"site": ["q", "p"], "y": [5.0, 2.0], "x": [7.0, 5.0]}))
+    both = a + b
+    assert (both.names, both.levels) == (("x", "y"), ("p", "q"))
+    assert both.n.tolist() == [3, 1]
+    assert_allclose(both.mean, [[3.0, 1.0], [7.0, 5.0]])
+    assert_allclose(both.scatter[0], [[8.0, 4.0], [4.0, 2.0]])
+    same(sum([a, b]), both)  # type: ignore[arg-type]
+
+
+def test_statistics_pass_through() -> None:
+    found = of(table(2))
+    assert stats(found) is found
+    assert stats(found, columns=["x1"]).names == ("x1",)
+
+
+def test_arrays_are_read_only() -> None:
+    found = of(table(2))
+    for array in (found.n, found.mean, found.scatter, found.dropped, found.select(["x0"]).mean):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@pytest.mark.parametrize("levels", [["a", "é"], [1, -(2**60)], [0.1, 2.0], [True, False]])
+def test_names_of_data_sets_keep_their_type(levels: list[Any], tmp_path: Path) -> None:
+    found = of(pd.DataFrame({"site": levels, "x": [1.0, 2.0]}))
+    assert list(map(type, found.levels)) == list(map(type, levels))
+    found.save(tmp_path / "s")
+    loaded = GroupStats.load(tmp_path / "s").levels
+    assert loaded == tuple(levels)
+    assert list(map(type, loaded)) == list(map(type, levels))
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
+    found = of(table(2))
+    found.save(tmp_path / "s")
+    before = (tmp_path / "s").read_bytes()
+
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        (found + found).save(tmp_path / "s")
+    assert (tmp_path / "s").read_bytes() == before
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_summary_names_rows_data_sets_and_columns() -> None:
+    frame = pd.DataFrame({"site": np.arange(30) % 15, "<x>": np.arange(30.0)})
+    found = of(frame)
+    assert repr(found).startswith("GroupStats: 30 rows, 15 data sets, 1 column\n")
+    assert "... and 5 more" in repr(found)
+    assert "&lt;x&gt;" in found._repr_html_()
+    assert "and 5 more" in found._repr_html_()
