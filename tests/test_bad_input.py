@@ -19,7 +19,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from poolbn.errors import DataError, FileError, OptionError, PoolbnError
+import poolbn as pb
+from poolbn.errors import DataError, FileError, GraphError, OptionError, PoolbnError
 from poolbn.suffstats import GroupStats, stats
 
 
@@ -201,6 +202,36 @@ TABLE = [
     Bad("damaged", saved(flip_last), FileError, ("s.stats", "damaged", "checksum")),
     Bad("truncated", saved(lambda whole: whole[:-9]), FileError, ("cut short", "bytes")),
     Bad("foreign", saved(lambda whole: b"site,x\na,1\n"), FileError, ("not a file of poolbn",)),
+    # Fits and scores
+    Bad("fit rows", lambda f: pb.fit_node(frame(), "y", ["x"]), DataError,
+        ("DataFrame", "pb.stats(data, group=...)")),
+    Bad("score rows", lambda f: pb.score(frame(), []), DataError, ("DataFrame", "pb.stats")),
+    Bad("fit unknown parent", of_stats(lambda s: pb.fit_node(s, "y", ["xx"])), DataError,
+        ("'xx'", "'x'")),
+    Bad("one data set", lambda f: pb.fit_node(pb.stats({"a": ONE}, columns=["x", "y"]), "y", ["x"]), DataError,
+        ("at least two data sets", "'a'", "rows", "pooling='complete'")),
+    Bad("unknown pooling", of_stats(lambda s: pb.fit_node(s, "y", pooling="partia")), OptionError,
+        ("'partia'", "did you mean 'partial'")),
+    Bad("pooling class", of_stats(lambda s: pb.fit_node(s, "y", pooling=pb.Partial)), OptionError,
+        ("not a pooling", "pb.Partial(")),
+    Bad("unknown random", lambda f: pb.Partial(random="slope"), OptionError,
+        ("random='slope'", "full, intercept")),
+    Bad("unknown method", lambda f: pb.Partial(method="rml"), OptionError,
+        ("did you mean 'reml'",)),
+    Bad("unknown variance", lambda f: pb.Separate(variance="mle"), OptionError,
+        ("did you mean 'ml'",)),
+    Bad("unknown score", of_stats(lambda s: pb.score(s, [], score="bicc")), OptionError,
+        ("did you mean 'bic'",)),
+    Bad("bge with partial pooling", of_stats(lambda s: pb.score(s, [], score="bge")), OptionError,
+        ("complete pooling", "score='bic'")),
+    Bad("bge prior", of_stats(lambda s: pb.BGe(iss_w=2)(s, "y", [])), OptionError,
+        ("iss_w > 3", "2")),
+    Bad("bge prior mean", of_stats(lambda s: pb.BGe(nu={"x": 0})(s, "y", ["x"])), OptionError,
+        ("nu", "'y'")),
+    Bad("graph of other nodes", of_stats(lambda s: pb.score(s, [("x", "z")])), GraphError,
+        ("x -> z", "'z'", "known are: x, y")),
+    Bad("graph with a cycle", of_stats(lambda s: pb.score(s, [("x", "y"), ("y", "x")])),
+        GraphError, ("x -> y -> x",)),
     Bad("newer", saved(lambda whole: whole.replace(b" 1 ", b" 2 ", 1)), FileError,
         ("version 2", "update poolbn")),
 ]  # fmt: skip

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from types import ModuleType
-from typing import NamedTuple
+from typing import Literal
 
-NOTICE = "poolbn: compiling its kernels; this happens once and takes about 15 seconds ..."
-
-
-class Kernels(NamedTuple):
-    """The modules with compiled entry points."""
-
-    optimise: ModuleType
-    regress: ModuleType
-
-
+NOTICE = "poolbn: compiling its kernels; this happens once and takes some seconds ..."
 _lock = threading.Lock()
-_loaded: list[Kernels] = []
 
 
-def kernels() -> Kernels:
-    """Import the kernels; say so on standard error when they are not in numba's cache yet."""
+def kernels(name: Literal["_moments", "_regress", "_optimise"]) -> ModuleType:
+    """A module of kernels; a word on standard error when it is not in numba's cache yet.
+
+    Examples:
+        >>> kernels("_regress").least_squares.__name__
+        'least_squares'
+    """
     with _lock:
-        if not _loaded:
-            _loaded.append(_load())
-        return _loaded[0]
+        full = f"poolbn.{name}"
+        return sys.modules.get(full) or _load(full)
 
 
-def _load() -> Kernels:
+def _load(name: str) -> ModuleType:
     from numba.core import event
 
     class Tell(event.Listener):
@@ -46,5 +41,4 @@ def _load() -> Kernels:
             """Nothing to say."""
 
     with event.install_listener("numba:compile", Tell()):
-        from poolbn import _optimise, _regress
-    return Kernels(_optimise, _regress)
+        return importlib.import_module(name)

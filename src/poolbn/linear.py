@@ -111,7 +111,7 @@ def _regress(
     U, u = np.zeros((len(n), p, p)), np.zeros((len(n), p))
     rss = np.empty((len(families), len(n)))
     dependent = np.empty((len(families), len(n)), dtype=np.int64)
-    kernels().regress.least_squares(scatter, n, children, offsets, parents, U, u, rss, dependent)
+    kernels("_regress").least_squares(scatter, n, children, offsets, parents, U, u, rss, dependent)
     return rss, dependent, U, u
 
 

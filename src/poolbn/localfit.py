@@ -125,8 +125,8 @@ class LocalFit:
             ...                  missing="drop")
             >>> pb.fit_node(stats, "bmi", ["age"]).table().round(2)
                          fixed    se  between_sd     NY     MN     KY     MS
-            (Intercept)  21.19  1.11        0.00  21.19  21.19  21.19  21.19
-            age           0.24  0.05        0.05   0.23   0.29   0.23   0.24
+            (Intercept)  22.66  1.25        0.57  22.75  22.99  23.16  21.75
+            age           0.20  0.06        0.09   0.18   0.14   0.12   0.34
         """
         import pandas as pd
 

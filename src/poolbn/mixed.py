@@ -127,7 +127,7 @@ def _fit(
     NDArray[np.float64],
 ]:
     """Deviance in the units of the data, rss, rank and code of each family, and the work space."""
-    optimise = kernels().optimise
+    optimise = kernels("_optimise")
     F, M = len(data.n), len(families)
     children, offsets, parents = pack(families)
     sizes = np.diff(offsets)

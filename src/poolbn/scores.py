@@ -57,6 +57,8 @@ class BGe:
         t = self.iss_mu * (iss_w - N - 1) / (self.iss_mu + 1)
         R[np.diag_indices_from(R)] += t
         if self.nu is not None:
+            if absent := [name for name in (*parents, child) if name not in self.nu]:
+                raise OptionError(f"BGe's nu lacks a prior mean for {absent[0]!r}")
             off = mean - np.array([self.nu[name] for name in (*parents, child)])
             R += n * self.iss_mu / (n + self.iss_mu) * np.outer(off, off)
         # The determinants of family over parents leave one pivot; those of T one power of t.
@@ -95,6 +97,7 @@ class LocalScores:
     ) -> None:
         check_stats(stats)
         self._stats = stats
+        self._names = set(stats.names)
         self._pooling = as_pooling(pooling)
         self._score = _as_score(score, self._pooling)
         self._memo: dict[tuple[str, tuple[str, ...]], float] = {}
@@ -105,8 +108,10 @@ class LocalScores:
         """The score of each (child, parents). The same bits for any number of threads."""
         keys = [(child, tuple(sorted(parents))) for child, parents in families]
         new = [key for key in dict.fromkeys(keys) if key not in self._memo]
-        for key in new:
-            self._stats.family(*key)
+        for child, parents in new:
+            family = {child, *parents}
+            if len(family) <= len(parents) or not family <= self._names:
+                self._stats.family(child, parents)  # says what is wrong
         self._memo |= zip(new, self._compute(new, threads), strict=True)
         return np.array([self._memo[key] for key in keys])
 

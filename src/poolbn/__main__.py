@@ -1,0 +1,5 @@
+"""`python -m poolbn` is the command line."""
+
+from poolbn.cli import app
+
+app()
