@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench docs clean clean-kernels
 
 demo: .venv/ready
 	$(BIN)/python -m poolbn demo
@@ -18,15 +18,21 @@ lint: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/read.py
 
 docs: .venv/ready
-	$(BIN)/python -m pytest --no-header README.md docs
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
+	@echo 'the pages are in site/index.html'
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
 	touch $@
+
+clean-kernels:
+	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

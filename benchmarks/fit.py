@@ -39,7 +39,7 @@ for (f in commandArgs(TRUE)) {
   fit <- function() suppressWarnings(suppressMessages(lmer(form, d, REML = FALSE)))
   m <- fit(); t <- system.time(m <- fit())[["elapsed"]]
   if (t < 1) t <- median(c(t, replicate(4, system.time(fit())[["elapsed"]])))
-  cat(1000 * t, as.numeric(logLik(m)), "\\n")
+  cat(sprintf("%.6g %.12g\\n", 1000 * t, as.numeric(logLik(m))))
 }
 """
 
@@ -119,10 +119,10 @@ def threads() -> None:
     ]
     best = {1: np.inf, 2: np.inf}
     for _ in range(5):
-        for count in best:
+        for count, before in best.items():
             start = time.perf_counter()
             LocalScores(stats)(families, threads=count)
-            best[count] = min(best[count], time.perf_counter() - start)
+            best[count] = min(before, time.perf_counter() - start)
     print(
         f"\n{len(families)} families: {best[1]:.3f} s with one thread, {best[2]:.3f} s with two: "
         f"{best[1] / best[2]:.2f} times"

@@ -30,6 +30,7 @@ ORDER = [
     "standard",
     "_linalg",
     "_regress",
+    "_work",
     "_kernels",
     "_optimise",
     "linear",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 import poolbn as pb
-from poolbn import _kernels, _optimise
+from poolbn import _kernels, _work
 from poolbn.scores import LocalScores
 from poolbn.standard import standardise
 
@@ -159,12 +159,10 @@ def prepared(seed: int, k: int, random: int, reml: bool):
     """Work space with everything filled in at a random L of k columns."""
     data = standardise(pb.stats(simulate(seed, data_sets=4, rows=6, parents=2), group="F"))
     F, q = 4, 3
-    buffer = np.full(_optimise.buffer_size(F, q, reml), np.nan)
-    w = _optimise.carve.py_func(buffer, np.arange(random), F, q, random, reml)
+    buffer = np.full(_work.buffer_size(F, q, reml), np.nan)
+    w = _work.carve.py_func(buffer, np.arange(random), F, q, random, reml)
     child, parents = data.index["y"], np.array([data.index["x1"], data.index["x2"]])
-    rho, code = _kernels.compress.py_func(
-        data.n, data.mean, data.scatter, child, parents, w.R, w.r, w.B
-    )
+    rho, code = _kernels.compress.py_func(w, data.n, data.mean, data.scatter, child, parents)
     assert code == 0
     rng = np.random.default_rng(seed)
     w.perm[:] = rng.permutation(random)
@@ -174,9 +172,7 @@ def prepared(seed: int, k: int, random: int, reml: bool):
     df = data.n.sum() - (q if reml else 0)
 
     def value(L: np.ndarray) -> tuple[float, float]:
-        return _kernels.evaluate.py_func(
-            w.R, w.r, rho, df, L, k, reml, w.Rt, w.rt, w.P, w.e, w.S, w.C, w.beta, w.W, w.T
-        )
+        return _kernels.evaluate.py_func(w, rho, df, L, k, reml)
 
     return w, df, value
 
@@ -191,11 +187,9 @@ def test_derivatives_are_those_of_finite_differences(
 
     def derivatives(L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, rss = value(L)
-        _kernels.gradient.py_func(w.P, w.e, w.C, rss, df, reml, w.G, w.X)
-        size = _kernels.hessian.py_func(
-            w.P, w.e, w.C, L, k, w.perm, rss, df, reml, w.G,
-            w.H, w.g, w.PL, w.K, w.m, w.V, w.X, w.Y, w.W, w.T, w.step,
-        )  # fmt: skip
+        _kernels.gradient.py_func(w, rss, df, reml)
+        w.L[:] = L
+        size = _kernels.hessian.py_func(w, k, rss, df, reml)
         H = np.tril(w.H[:size, :size])
         return w.g[:size].copy(), H + np.tril(H, -1).T
 

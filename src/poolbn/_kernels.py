@@ -23,43 +23,52 @@ import math
 
 import numpy as np
 
-from poolbn._linalg import Floats, Integers, cholesky, gram_rows, jit, solve
+from poolbn._linalg import (
+    Floats,
+    Integers,
+    add,
+    add_product,
+    cholesky,
+    dot,
+    dot3,
+    fill,
+    gram_rows,
+    jit,
+    multiply,
+    put,
+    solve,
+    sum_of,
+)
+from poolbn._work import Work, internal
 from poolbn.standard import CONVERGED, DEPENDENT, RANK_TOLERANCE
 
 
-@jit
+@internal
 def compress(
-    n: Floats,
-    mean: Floats,
-    scatter: Floats,
-    child: int,
-    parents: Integers,
-    R: Floats,
-    r: Floats,
-    B: Floats,
+    w: Work, n: Floats, mean: Floats, scatter: Floats, child: int, parents: Integers
 ) -> tuple[float, int]:
-    """Pseudo rows R (F,q,q), r (F,q) in the combined columns Z B^-1, from standardised statistics.
+    """Pseudo rows w.R, w.r in the combined columns Z B^-1, from standardised statistics.
 
     Returns:
         rho, and a code: CONVERGED, or DEPENDENT + a for column a.
     """
-    F, q = r.shape
+    R, B = w.R, w.B
+    _, q, F = w.r.shape
     rho = 0.0
     for j in range(F):
         root = math.sqrt(n[j])
-        R[j, 0, 0] = root
-        r[j, 0] = root * mean[j, child]
+        R[0, 0, j] = root
+        w.r[0, 0, j] = root * mean[j, child]
         for k in range(1, q):
-            R[j, 0, k] = root * mean[j, parents[k - 1]]
-            R[j, k, 0] = 0.0
-        rss, _, _ = gram_rows(scatter[j], child, parents, n[j] - 1.0, R[j, 1:, 1:], r[j, 1:])
+            R[0, k, j] = root * mean[j, parents[k - 1]]
+            R[k, 0, j] = 0.0
+        rss, _, _ = gram_rows(scatter[j], child, parents, n[j] - 1.0, R[1:, 1:, j], w.r[0, 1:, j])
         rho += rss
     for a in range(q):
         for b in range(a, q):
             v = 0.0
-            for j in range(F):
-                for i in range(a + 1):
-                    v += R[j, i, a] * R[j, i, b]
+            for i in range(a + 1):
+                v += dot(R, i, a, R, i, b)
             B[b, a] = 0.0
             B[a, b] = v / F
     for a in range(q):
@@ -74,342 +83,238 @@ def compress(
             for i in range(a):
                 v -= B[i, a] * B[i, b]
             B[a, b] = v / B[a, a]
-    for j in range(F):
-        for i in range(q):
-            for b in range(i, q):
-                v = R[j, i, b]
-                for k in range(i, b):
-                    v -= R[j, i, k] * B[k, b]
-                R[j, i, b] = v / B[b, b]
+    for i in range(q):
+        for b in range(i, q):
+            for k in range(i, b):
+                add(R, i, b, -B[k, b], R, i, k)
+            put(R, i, b, 1.0 / B[b, b], R, i, b)
     return rho, CONVERGED
 
 
-@jit
-def evaluate(
-    R: Floats,
-    r: Floats,
-    rho: float,
-    df: float,
-    L: Floats,
-    k: int,
-    reml: bool,
-    Rt: Floats,
-    rt: Floats,
-    P: Floats,
-    e: Floats,
-    S: Floats,
-    C: Floats,
-    beta: Floats,
-    W: Floats,
-    T: Floats,
-) -> tuple[float, float]:
-    """Deviance f, and rss, at the k columns of L (r, r).
-
-    Fills P (F,q,q), e (F,q), beta and C, the Cholesky factor of S.
-    Rt, rt are W_j^-1/2 (R_j, r_j); W (q,q) and T (q,q) are work space.
-    """
-    F, q = r.shape
+@internal
+def evaluate(w: Work, rho: float, df: float, L: Floats, k: int, reml: bool) -> tuple[float, float]:
+    """Deviance f, and rss, at the k columns of L (r, r). Fills w.P, w.e, w.beta, w.S and w.C."""
+    q = w.r.shape[1]
     random = L.shape[0]
+    T, W, Rt, rt, P = w.T, w.W, w.Rt, w.rt, w.P
+    for i in range(q):
+        for b in range(k):
+            put(T, i, b, L[i, b] if i < random else 0.0, w.R, i, i)
+            for a in range(i + 1, random):
+                add(T, i, b, L[a, b], w.R, i, a)
     f = 0.0
-    product = 1.0
-    for a in range(q):
-        beta[a] = 0.0
-        for b in range(q):
-            S[a, b] = 0.0
-    for j in range(F):
-        for i in range(q):
+    for i in range(q):  # W becomes the Cholesky factor of I + TT'
+        for h in range(i + 1):
+            fill(W, i, h, 1.0 if i == h else 0.0)
             for b in range(k):
-                v = 0.0
-                for a in range(i, random):
-                    v += R[j, i, a] * L[a, b]
-                T[i, b] = v
-        for i in range(q):  # W becomes the Cholesky factor of I + TT'
-            for h in range(i + 1):
-                v = 1.0 if i == h else 0.0
-                for b in range(k):
-                    v += T[i, b] * T[h, b]
-                for m in range(h):
-                    v -= W[i, m] * W[h, m]
-                if i == h:
-                    product *= v
-                    if product > 1e100:  # logarithms are dear: one for several factors
-                        f += math.log(product)
-                        product = 1.0
-                    W[i, i] = math.sqrt(v)
-                else:
-                    W[i, h] = v / W[h, h]
-        for i in range(q):
-            for a in range(q):
-                Rt[j, i, a] = R[j, i, a] if a >= i else 0.0
-            v = r[j, i]
-            for m in range(i):
-                w = W[i, m]
-                v -= w * rt[j, m]
-                for a in range(q):
-                    Rt[j, i, a] -= w * Rt[j, m, a]
-            w = 1.0 / W[i, i]
-            rt[j, i] = v * w
-            for a in range(q):
-                Rt[j, i, a] *= w
+                add_product(W, i, h, 1.0, T, i, b, T, h, b)
+            for m in range(h):
+                add_product(W, i, h, -1.0, W, i, m, W, h, m)
+            if h < i:
+                multiply(W, i, h, W, h, h)
+        f += _invert_pivots(W, i)
+    for i in range(q):
+        put(rt, 0, i, 1.0, w.r, 0, i)
         for a in range(q):
-            for b in range(a + 1):
-                v = 0.0
-                for i in range(q):
-                    v += Rt[j, i, a] * Rt[j, i, b]
-                P[j, a, b] = v
-                P[j, b, a] = v
-                S[a, b] += v
-            v = 0.0
+            put(Rt, i, a, 1.0 if a >= i else 0.0, w.R, i, a)
+        for m in range(i):
+            add_product(rt, 0, i, -1.0, W, i, m, rt, 0, m)
+            for a in range(q):
+                add_product(Rt, i, a, -1.0, W, i, m, Rt, m, a)
+        multiply(rt, 0, i, W, i, i)
+        for a in range(q):
+            multiply(Rt, i, a, W, i, i)
+    for a in range(q):
+        w.beta[a] = 0.0
+        for i in range(q):
+            w.beta[a] += dot(Rt, i, a, rt, 0, i)
+        for b in range(a + 1):
+            fill(P, a, b, 0.0)
             for i in range(q):
-                v += Rt[j, i, a] * rt[j, i]
-            beta[a] += v
-    f += math.log(product)
-    if not cholesky(S, C, q, 0.0):
+                add_product(P, a, b, 1.0, Rt, i, a, Rt, i, b)
+            put(P, b, a, 1.0, P, a, b)
+            w.S[a, b] = sum_of(P, a, b)
+    if not cholesky(w.S, w.C, q, 0.0):
         return np.inf, 0.0
-    solve(C, q, beta)
+    solve(w.C, q, w.beta)
     rss = rho
-    for j in range(F):
+    for a in range(q):
+        fill(w.e, 0, a, 0.0)
+    for i in range(q):
         for a in range(q):
-            e[j, a] = 0.0
-        for i in range(q):
-            v = rt[j, i]
-            for a in range(q):
-                v -= Rt[j, i, a] * beta[a]
-            rss += v * v
-            for a in range(q):
-                e[j, a] += Rt[j, i, a] * v
+            add(rt, 0, i, -w.beta[a], Rt, i, a)
+        rss += dot(rt, 0, i, rt, 0, i)
+        for a in range(q):
+            add_product(w.e, 0, a, 1.0, Rt, i, a, rt, 0, i)
     if reml:
         for a in range(q):
-            f += 2.0 * math.log(C[a, a])
+            f += 2.0 * math.log(w.C[a, a])
     return f + df * math.log(rss / df), rss
 
 
 @jit
-def gradient(
-    P: Floats, e: Floats, C: Floats, rss: float, df: float, reml: bool, G: Floats, X: Floats
-) -> None:
-    """G = df/dD, (r, r). X (q,q) is work space."""
-    F, q = e.shape
-    random = G.shape[0]
+def _invert_pivots(W: Floats, i: int) -> float:
+    """Pivots v = W[i, i] become v^-1/2; returns sum log v, with few logarithms, which are dear."""
+    total = 0.0
+    product = 1.0
+    for j in range(W.shape[2]):
+        product *= W[i, i, j]
+        if product > 1e100:
+            total += math.log(product)
+            product = 1.0
+    for j in range(W.shape[2]):
+        W[i, i, j] = 1.0 / math.sqrt(W[i, i, j])
+    return total + math.log(product)
+
+
+@internal
+def gradient(w: Work, rss: float, df: float, reml: bool) -> None:
+    """w.G = df/dD, (r, r); for REML also w.X and w.Q."""
+    q = w.S.shape[0]
+    random = w.G.shape[0]
+    if reml:
+        for a in range(q):
+            for i in range(q):
+                put(w.X, i, a, 1.0, w.P, i, a)
+                for m in range(i):
+                    add(w.X, i, a, -w.C[i, m], w.X, m, a)
+                put(w.X, i, a, 1.0 / w.C[i, i], w.X, i, a)
     for a in range(random):
         for c in range(a + 1):
-            v = 0.0
-            for j in range(F):
-                v += P[j, a, c] - df / rss * e[j, a] * e[j, c]
-            G[a, c] = v
-    if reml:
-        for j in range(F):
-            _half_solve(C, P[j], X, random)
-            for a in range(random):
-                for c in range(a + 1):
-                    for i in range(q):
-                        G[a, c] -= X[i, a] * X[i, c]
-    for a in range(random):
-        for c in range(a):
-            G[c, a] = G[a, c]
+            w.G[a, c] = w.S[a, c] - df / rss * dot(w.e, 0, a, w.e, 0, c)
+            if reml:
+                fill(w.Q, a, c, 0.0)
+                for i in range(q):
+                    add_product(w.Q, a, c, 1.0, w.X, i, a, w.X, i, c)
+                put(w.Q, c, a, 1.0, w.Q, a, c)
+                w.G[a, c] -= sum_of(w.Q, a, c)
+            w.G[c, a] = w.G[a, c]
 
 
-@jit
-def _half_solve(C: Floats, M: Floats, X: Floats, columns: int) -> None:
-    """X = C^-1 M for the first columns of M (q, .)."""
-    q = C.shape[0]
-    for a in range(columns):
-        for i in range(q):
-            v = M[i, a]
-            for m in range(i):
-                v -= C[i, m] * X[m, a]
-            X[i, a] = v / C[i, i]
-
-
-@jit
-def hessian(
-    P: Floats,
-    e: Floats,
-    C: Floats,
-    L: Floats,
-    k: int,
-    perm: Integers,
-    rss: float,
-    df: float,
-    reml: bool,
-    G: Floats,
-    H: Floats,
-    g: Floats,
-    PL: Floats,
-    K: Floats,
-    m: Floats,
-    V: Floats,
-    X: Floats,
-    Y: Floats,
-    Pp: Floats,
-    PLp: Floats,
-    ep: Floats,
-) -> int:
-    """Gradient g and Hessian H (lower triangle) of f in the free entries of L.
+@internal
+def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
+    """Gradient w.g and Hessian w.H (lower triangle) of f in the free entries of w.L.
 
     With dD = dL L' + L dL':
         d2f = 2 <G, dL dL'> - sum tr(P dD P dD) - (df / rss^2) (sum e'dD e)^2
               + 2 (df / rss) (sum e'dD P dD e - v'S^-1 v),     v = sum P dD e,
     and for REML + 2 sum tr(Q dD P dD) - tr(S^-1 dS S^-1 dS), Q = P S^-1 P, dS = -sum P dD P.
-    For entries (a,b) and (c,d) of L, with PL = P L, K = L'PL, m = L'e:
+    For entries (a,b) and (c,d) of L, with PL = P L, K = L'PL, m = L'e, QL = Q L, KQ = L'QL:
         tr(P dD P dD)  = 2 (PL_ad PL_cb + K_bd P_ac)
         e'dD P dD e    = m_b m_d P_ac + m_b e_c PL_ad + e_a m_d PL_cb + e_a e_c K_bd
         tr(Q dD P dD)  = QL_ad PL_cb + KQ_bd P_ac + Q_ac K_bd + QL_cb PL_ad.
-    Pp, PLp (transposed) and ep hold P, PL and e in the order of perm, for the innermost loop.
     """
-    F, q = e.shape
+    _, q, F = w.e.shape
+    L, perm, H, V, P, PL, K, m, e = w.L, w.perm, w.H, w.V, w.P, w.PL, w.K, w.m, w.e
     random = L.shape[0]
-    w = df / rss
-    size = 0
+    ratio = df / rss
+    _times(P, L, k, PL)
+    _between(PL, L, k, K)
+    if reml:
+        _times(w.Q, L, k, w.QL)
+        _between(w.QL, L, k, w.KQ)
     for b in range(k):
-        size += random - b
-    for x in range(size):
-        g[x] = 0.0
-        for y in range(x + 1):
-            H[x, y] = 0.0
-        for i in range(q):
-            V[x, i] = 0.0
-        if reml:
-            for i in range(q):
-                for h in range(q):
-                    Y[x, i, h] = 0.0
-    for j in range(F):
-        for b in range(k):
-            v = 0.0
-            for a in range(random):
-                v += L[a, b] * e[j, a]
-            m[b] = v
-            for i in range(q):
-                v = 0.0
-                for a in range(random):
-                    v += P[j, i, a] * L[a, b]
-                PL[i, b] = v
-        for b in range(k):
-            for d in range(b + 1):
-                v = 0.0
-                for a in range(random):
-                    v += L[a, b] * PL[a, d]
-                K[b, d] = v
-        for i in range(random):
-            ep[i] = e[j, perm[i]]
-            for h in range(random):
-                Pp[i, h] = P[j, perm[i], perm[h]]
-            for b in range(k):
-                PLp[b, i] = PL[perm[i], b]
-        x = 0
-        for b in range(k):
+        fill(m, 0, b, 0.0)
+        for a in range(random):
+            add(m, 0, b, L[a, b], e, 0, a)
+    u = w.u  # what P, e and PL are multiplied with
+    first = 0
+    for b in range(k):
+        before = 0
+        for d in range(b + 1):
+            for j in range(F):
+                u[0, 0, j] = 2.0 * (ratio * m[0, b, j] * m[0, d, j] - K[b, d, j])
             for ia in range(b, random):
-                ea = ep[ia]
-                g[x] += 2.0 * ea * m[b]
-                for i in range(q):
-                    V[x, i] += P[j, perm[ia], i] * m[b] + PL[i, b] * ea
-                start = 0
-                for d in range(b + 1):
-                    PLad = PLp[d, ia]
-                    with_P = 2.0 * (w * m[b] * m[d] - K[b, d])
-                    with_e = 2.0 * w * (ea * K[b, d] + PLad * m[b])
-                    with_PL = 2.0 * (w * ea * m[d] - PLad)
-                    for c in range(d, random if d < b else ia + 1):
-                        H[x, start + c - d] += (
-                            with_P * Pp[ia, c] + with_e * ep[c] + with_PL * PLp[b, c]
+                a = perm[ia]
+                for j in range(F):
+                    u[0, 1, j] = 2.0 * ratio * (e[0, a, j] * K[b, d, j] + PL[a, d, j] * m[0, b, j])
+                    u[0, 2, j] = 2.0 * (ratio * e[0, a, j] * m[0, d, j] - PL[a, d, j])
+                x = first + ia - b
+                for ic in range(d, random if d < b else ia + 1):
+                    c = perm[ic]
+                    v = dot3(u, P, a, c, e, PL, b)
+                    if reml:
+                        v += 2.0 * (
+                            dot(w.QL, a, d, PL, c, b)
+                            + dot(w.KQ, b, d, P, a, c)
+                            + dot(w.Q, a, c, K, b, d)
+                            + dot(w.QL, c, b, PL, a, d)
                         )
-                    start += random - d
-                x += 1
-        if reml:
-            _reml_terms(P[j], C, L, k, perm, H, PL, K, X, Y)
-    for x in range(size):
+                    H[x, before + ic - d] = v
+            before += random - d
+        for ia in range(b, random):
+            a = perm[ia]
+            x = first + ia - b
+            w.g[x] = 2.0 * dot(e, 0, a, m, 0, b)
+            for i in range(q):
+                V[x, i] = dot(P, i, a, m, 0, b) + dot(PL, i, b, e, 0, a)
+                if reml:
+                    for h in range(q):
+                        w.Y[x, i, h] = dot(P, i, a, PL, h, b) + dot(PL, i, b, P, h, a)
+        first += random - b
+    for x in range(first):
         for i in range(q):
             v = V[x, i]
             for h in range(i):
-                v -= C[i, h] * V[x, h]
-            V[x, i] = v / C[i, i]
+                v -= w.C[i, h] * V[x, h]
+            V[x, i] = v / w.C[i, i]
         if reml:
-            _whiten(C, Y[x], X)
+            _whiten(w.C, w.Y[x], w.square)
         for y in range(x + 1):
             v = 0.0
             for i in range(q):
                 v += V[x, i] * V[y, i]
-            H[x, y] -= 2.0 * w * v + w / rss * g[x] * g[y]
+            H[x, y] -= 2.0 * ratio * v + ratio / rss * w.g[x] * w.g[y]
             if reml:
-                v = 0.0
                 for i in range(q):
-                    for h in range(q):
-                        v += Y[x, i, h] * Y[y, i, h]
-                H[x, y] -= v
+                    H[x, y] -= dot(w.Y, x, i, w.Y, y, i)
     x = 0
     for b in range(k):
         for ia in range(b, random):
             a = perm[ia]
             v = 0.0
             for c in range(random):
-                v += G[a, c] * L[c, b]
-            g[x] = 2.0 * v
+                v += w.G[a, c] * L[c, b]
+            w.g[x] = 2.0 * v
             for ic in range(b, ia + 1):
-                H[x, x - ia + ic] += 2.0 * G[a, perm[ic]]
+                H[x, x - ia + ic] += 2.0 * w.G[a, perm[ic]]
             x += 1
-    return size
+    return first
 
 
 @jit
-def _reml_terms(
-    P: Floats,
-    C: Floats,
-    L: Floats,
-    k: int,
-    perm: Integers,
-    H: Floats,
-    PL: Floats,
-    K: Floats,
-    X: Floats,
-    Y: Floats,
-) -> None:
-    """What one data set adds to H and to Y[x] = sum P dD P for REML; X = C^-1 P, Q = X'X."""
-    q = C.shape[0]
-    random = L.shape[0]
-    _half_solve(C, P, X, q)
-    x = 0
+def _times(P: Floats, L: Floats, k: int, out: Floats) -> None:
+    """P L for each data set."""
+    for i in range(out.shape[0]):
+        for b in range(k):
+            fill(out, i, b, 0.0)
+            for a in range(L.shape[0]):
+                if L[a, b] != 0.0:
+                    add(out, i, b, L[a, b], P, i, a)
+
+
+@jit
+def _between(PL: Floats, L: Floats, k: int, out: Floats) -> None:
+    """L'PL for each data set, its lower triangle."""
     for b in range(k):
-        for ia in range(b, random):
-            a = perm[ia]
-            for i in range(q):
-                for h in range(q):
-                    Y[x, i, h] += P[i, a] * PL[h, b] + PL[i, b] * P[h, a]
-            y = 0
-            for d in range(b + 1):
-                for ic in range(d, random):
-                    if y > x:
-                        break
-                    c = perm[ic]
-                    qac = 0.0
-                    qlad = 0.0
-                    qlcb = 0.0
-                    kqbd = 0.0
-                    for i in range(q):
-                        xb = 0.0
-                        xd = 0.0
-                        for h in range(random):
-                            xb += X[i, h] * L[h, b]
-                            xd += X[i, h] * L[h, d]
-                        qac += X[i, a] * X[i, c]
-                        qlad += X[i, a] * xd
-                        qlcb += X[i, c] * xb
-                        kqbd += xb * xd
-                    H[x, y] += 2.0 * (
-                        qlad * PL[c, b] + kqbd * P[a, c] + qac * K[b, d] + qlcb * PL[a, d]
-                    )
-                    y += 1
-            x += 1
+        for d in range(b + 1):
+            fill(out, b, d, 0.0)
+            for a in range(L.shape[0]):
+                if L[a, b] != 0.0:
+                    add(out, b, d, L[a, b], PL, a, d)
 
 
 @jit
 def _whiten(C: Floats, M: Floats, X: Floats) -> None:
-    """M becomes C^-1 M C^-T, M symmetric."""
+    """M becomes C^-1 M C^-T, M symmetric. X (q, q) is work space."""
     q = C.shape[0]
-    _half_solve(C, M, X, q)
-    for i in range(q):
-        for h in range(q):
-            M[h, i] = X[i, h]
-    _half_solve(C, M, X, q)
-    for i in range(q):
-        for h in range(q):
-            M[i, h] = X[i, h]
+    for _ in range(2):
+        for a in range(q):
+            for i in range(q):
+                v = M[i, a]
+                for h in range(i):
+                    v -= C[i, h] * X[h, a]
+                X[i, a] = v / C[i, i]
+        for i in range(q):
+            for h in range(q):
+                M[h, i] = X[i, h]

@@ -19,6 +19,79 @@ Integers = NDArray[np.int64]
 # Only entry points are cached: they hold what they call.
 jit = numba.njit(nogil=True, error_model="numpy")
 
+# Vectors over the data sets are X[a, b, :]. Their places are passed, not views of them, and the
+# loops are inlined: the call would take longer than the work. Sums may be taken in any order, which
+# lets them use the machine's vectors; the order is fixed when this is compiled, so that results
+# stay the same from run to run.
+_inline = numba.njit(nogil=True, error_model="numpy", forceinline=True)
+_sums = numba.njit(
+    nogil=True, error_model="numpy", forceinline=True, fastmath={"reassoc", "contract"}
+)
+
+
+@_sums
+def dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
+    """Sum of X[a, b] Y[c, d]."""
+    v = 0.0
+    for j in range(X.shape[2]):
+        v += X[a, b, j] * Y[c, d, j]
+    return v
+
+
+@_sums
+def dot3(u: Floats, P: Floats, a: int, c: int, e: Floats, PL: Floats, b: int) -> float:
+    """Sum of u[0, 0] P[a, c] + u[0, 1] e[0, c] + u[0, 2] PL[c, b]."""
+    v = 0.0
+    for j in range(u.shape[2]):
+        v += u[0, 0, j] * P[a, c, j] + u[0, 1, j] * e[0, c, j] + u[0, 2, j] * PL[c, b, j]
+    return v
+
+
+@_sums
+def sum_of(X: Floats, a: int, b: int) -> float:
+    """Sum of X[a, b]."""
+    v = 0.0
+    for j in range(X.shape[2]):
+        v += X[a, b, j]
+    return v
+
+
+@_inline
+def put(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
+    """out[i, h] = factor X[a, b]."""
+    for j in range(out.shape[2]):
+        out[i, h, j] = factor * X[a, b, j]
+
+
+@_inline
+def fill(out: Floats, i: int, h: int, value: float) -> None:
+    """out[i, h] = value."""
+    for j in range(out.shape[2]):
+        out[i, h, j] = value
+
+
+@_inline
+def add(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
+    """out[i, h] += factor X[a, b]."""
+    for j in range(out.shape[2]):
+        out[i, h, j] += factor * X[a, b, j]
+
+
+@_inline
+def multiply(out: Floats, i: int, h: int, X: Floats, a: int, b: int) -> None:
+    """out[i, h] *= X[a, b]."""
+    for j in range(out.shape[2]):
+        out[i, h, j] *= X[a, b, j]
+
+
+@_inline
+def add_product(
+    out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int, Y: Floats, c: int, d: int
+) -> None:
+    """out[i, h] += factor X[a, b] Y[c, d]."""
+    for j in range(out.shape[2]):
+        out[i, h, j] += factor * X[a, b, j] * Y[c, d, j]
+
 
 @jit
 def cholesky(M: Floats, C: Floats, size: int, shift: float) -> bool:

@@ -21,105 +21,20 @@ and simulated tables, up to several units of log-likelihood); other starts find 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from poolbn._kernels import compress, evaluate, gradient, hessian
-from poolbn._linalg import Floats, Integers, cholesky, eigen, jit, solve
+from poolbn._linalg import Floats, Integers, add, cholesky, dot, eigen, fill, jit, solve
+from poolbn._work import Work, carve
 from poolbn.standard import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
 
+# Called in one place: compiled as part of the caller, not twice.
+once = numba.njit(inline="always")
 _MAX_STEPS = 200
 _INFINITE = 1e8
 _ROUNDING = 1e-10  # what a deviance may rise by without being worse
-
-
-class Work(NamedTuple):
-    """Views on the caller's buffer, each of the exact size for one family."""
-
-    R: Floats
-    e: Floats
-    S: Floats
-    B: Floats
-    best: Floats
-    beta: Floats
-    r: Floats
-    Rt: Floats
-    rt: Floats
-    P: Floats
-    C: Floats
-    W: Floats
-    T: Floats
-    PL: Floats
-    K: Floats
-    X: Floats
-    Y: Floats
-    G: Floats
-    D: Floats
-    eigenvectors: Floats
-    L: Floats
-    trial: Floats
-    H: Floats
-    HC: Floats
-    V: Floats
-    m: Floats
-    g: Floats
-    step: Floats
-    perm: Integers
-
-
-def buffer_size(F: int, q: int, reml: bool) -> int:
-    """Floats that `carve` needs for families of up to q coefficients."""
-    size = q * (q + 1) // 2
-    return (
-        (3 * F + 15) * q * q + (3 * F + 2) * q + 2 * size * (size + 1) + (q + reml * q * q) * size
-    )
-
-
-@jit
-def carve(buffer: Floats, perm: Integers, F: int, q: int, random: int, reml: bool) -> Work:
-    """Cut the work space for one family out of the buffer. `mixed.fit` reads the first six."""
-    size = random * (random + 1) // 2
-    at, R = _cut(buffer, 0, F * q, q)
-    at, e = _cut(buffer, at, F, q)
-    at, S = _cut(buffer, at, q, q)
-    at, B = _cut(buffer, at, q, q)
-    at, best = _cut(buffer, at, random, random)
-    at, beta = _cut(buffer, at, 1, q)
-    at, r = _cut(buffer, at, F, q)
-    at, Rt = _cut(buffer, at, F * q, q)
-    at, rt = _cut(buffer, at, F, q)
-    at, P = _cut(buffer, at, F * q, q)
-    at, C = _cut(buffer, at, q, q)
-    at, W = _cut(buffer, at, q, q)
-    at, T = _cut(buffer, at, q, random)
-    at, PL = _cut(buffer, at, q, random)
-    at, K = _cut(buffer, at, random, random)
-    at, X = _cut(buffer, at, q, q)
-    at, Y = _cut(buffer, at, size * q if reml else 0, q)
-    at, G = _cut(buffer, at, random, random)
-    at, D = _cut(buffer, at, random, random)
-    at, eigenvectors = _cut(buffer, at, random, random)
-    at, L = _cut(buffer, at, random, random)
-    at, trial = _cut(buffer, at, random, random)
-    at, H = _cut(buffer, at, size, size)
-    at, HC = _cut(buffer, at, size, size)
-    at, V = _cut(buffer, at, size, q)
-    at, m = _cut(buffer, at, 1, random)
-    at, g = _cut(buffer, at, 1, size)
-    at, step = _cut(buffer, at, 1, size)
-    return Work(
-        R.reshape((F, q, q)), e, S, B, best, beta[0], r, Rt.reshape((F, q, q)), rt,
-        P.reshape((F, q, q)), C, W, T, PL, K, X, Y.reshape((-1, q, q)), G, D, eigenvectors, L,
-        trial, H, HC, V, m[0], g[0], step[0], perm[:random],
-    )  # fmt: skip
-
-
-@jit
-def _cut(buffer: Floats, at: int, rows: int, columns: int) -> tuple[int, Floats]:
-    end = at + rows * columns
-    return end, buffer[at:end].reshape((rows, columns))
 
 
 @jit
@@ -129,11 +44,6 @@ def _copy(source: Floats, target: Floats, columns: int) -> None:
     for a in range(size):
         for b in range(size):
             target[a, b] = source[a, b] if b < columns else 0.0
-
-
-@jit
-def _value(w: Work, rho: float, df: float, L: Floats, k: int, reml: bool) -> tuple[float, float]:
-    return evaluate(w.R, w.r, rho, df, L, k, reml, w.Rt, w.rt, w.P, w.e, w.S, w.C, w.beta, w.W, w.T)
 
 
 @jit
@@ -172,18 +82,18 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
     return most
 
 
-@jit
+@once
 def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
     """w.L becomes a factor of one EM step from D = start I; returns its columns."""
     random: int = w.L.shape[0]
-    F = w.e.shape[0]
+    F = w.e.shape[2]
     _copy(w.L, w.L, 0)
     if start == 0.0:
         return 0
     for a in range(random):
         w.L[a, a] = math.sqrt(start)
-    _, rss = _value(w, rho, df, w.L, random, reml)
-    gradient(w.P, w.e, w.C, rss, df, reml, w.G, w.X)
+    _, rss = evaluate(w, rho, df, w.L, random, reml)
+    gradient(w, rss, df, reml)
     for a in range(random):
         for c in range(random):
             w.D[a, c] = (start if a == c else 0.0) - start * start / F * w.G[a, c]
@@ -194,7 +104,7 @@ def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
     return random
 
 
-@jit
+@once
 def _add_column(
     w: Work, rho: float, df: float, k: int, reml: bool, f: float, tolerance: float
 ) -> float:
@@ -206,7 +116,6 @@ def _add_column(
         The new f, or inf where no column gains more than the tolerance.
     """
     random: int = w.L.shape[0]
-    F = w.e.shape[0]
     _copy(w.G, w.D, random)
     eigen(w.D, w.eigenvectors, random)
     low = 0
@@ -216,28 +125,27 @@ def _add_column(
     slope = w.D[low, low]
     if slope >= 0.0:
         return np.inf
-    curvature = 0.0
-    for j in range(F):
-        v = 0.0
-        for a in range(random):
-            for c in range(random):
-                v += w.eigenvectors[a, low] * w.P[j, a, c] * w.eigenvectors[c, low]
-        curvature += v * v
+    fill(w.u, 0, 0, 0.0)  # x'Px for each data set
+    for a in range(random):
+        for c in range(random):
+            add(w.u, 0, 0, w.eigenvectors[a, low] * w.eigenvectors[c, low], w.P, a, c)
+    curvature = dot(w.u, 0, 0, w.u, 0, 0)
     if not slope * slope > 2.0 * tolerance * curvature:
         return np.inf
     t = -slope / curvature
+    fnew: float
     for _ in range(20):
         _copy(w.L, w.trial, k)
         for a in range(random):
             w.trial[a, k] = math.sqrt(t) * w.eigenvectors[a, low]
-        fnew, _ = _value(w, rho, df, w.trial, k + 1, reml)
+        fnew, _ = evaluate(w, rho, df, w.trial, k + 1, reml)
         if fnew < f:
             return fnew
         t *= 0.25
     return np.inf
 
 
-@jit
+@once
 def minimise(
     w: Work, rho: float, df: float, k: int, reml: bool, tolerance: float, polish: bool
 ) -> tuple[float, int, bool]:
@@ -248,16 +156,13 @@ def minimise(
     """
     random: int = w.L.shape[0]
     # GL = 0 says S L = (n / rss) (sum e e') L, and sum e = 0: the rank is at most |F| - 1.
-    k = regauge(w.L, k, w.e.shape[0] - 1, w.perm, w.D)
-    f, rss = _value(w, rho, df, w.L, k, reml)
+    k = regauge(w.L, k, w.e.shape[2] - 1, w.perm, w.D)
+    f, rss = evaluate(w, rho, df, w.L, k, reml)
     damping = 0.0
     smallest = np.inf
     for _ in range(_MAX_STEPS):
-        gradient(w.P, w.e, w.C, rss, df, reml, w.G, w.X)
-        size = hessian(
-            w.P, w.e, w.C, w.L, k, w.perm, rss, df, reml, w.G,
-            w.H, w.g, w.PL, w.K, w.m, w.V, w.X, w.Y, w.W, w.T, w.step,
-        )  # fmt: skip
+        gradient(w, rss, df, reml)
+        size = hessian(w, k, rss, df, reml)
         largest = 0.0
         for x in range(size):
             largest = max(largest, abs(w.H[x, x]))
@@ -270,7 +175,7 @@ def minimise(
                 norm += w.L[a, k - 1] * w.L[a, k - 1]
             if norm < min(1e-2, 0.1 * smallest):
                 smallest = norm
-                fnew, rnew = _value(w, rho, df, w.L, k - 1, reml)
+                fnew, rnew = evaluate(w, rho, df, w.L, k - 1, reml)
                 if fnew <= f:
                     f, rss = fnew, rnew
                     k = regauge(w.L, k - 1, k - 1, w.perm, w.D)
@@ -296,7 +201,7 @@ def minimise(
                 for i in range(b, random):
                     w.trial[w.perm[i], b] += w.step[x]
                     x += 1
-            fnew, rnew = _value(w, rho, df, w.trial, k, reml)
+            fnew, rnew = evaluate(w, rho, df, w.trial, k, reml)
             if gain < tolerance:  # polish: the step is below what f can tell
                 if fnew < f + _ROUNDING:
                     _copy(w.trial, w.L, random)
@@ -323,14 +228,14 @@ def minimise(
         if k == random:
             return f, k, True
         if stale:
-            _, rss = _value(w, rho, df, w.L, k, reml)
-            gradient(w.P, w.e, w.C, rss, df, reml, w.G, w.X)
+            _, rss = evaluate(w, rho, df, w.L, k, reml)
+            gradient(w, rss, df, reml)
         fnew = _add_column(w, rho, df, k, reml, f, tolerance)
         if fnew == np.inf:
             return f, k, True
         _copy(w.trial, w.L, random)
         k = regauge(w.L, k + 1, k + 1, w.perm, w.D)
-        f, rss = _value(w, rho, df, w.L, k, reml)
+        f, rss = evaluate(w, rho, df, w.L, k, reml)
         damping = 0.0
         smallest = np.inf
     return f, k, False
@@ -382,7 +287,7 @@ def fit_families(
         w = carve(buffer, perm, F, q, q if full else 1, reml)
         deviance[family] = np.inf
         rank[family] = 0
-        rho, code[family] = compress(n, mean, scatter, children[family], pa, w.R, w.r, w.B)
+        rho, code[family] = compress(w, n, mean, scatter, children[family], pa)
         if code[family] != CONVERGED:
             continue
         df = total - (q if reml else 0)
@@ -391,7 +296,7 @@ def fit_families(
         least = rho
         if not full:
             w.L[0, 0] = _INFINITE
-            _, least = _value(w, rho, df, w.L, 1, reml)
+            _, least = evaluate(w, rho, df, w.L, w.L.shape[0], reml)
         if not least > RANK_TOLERANCE * total:
             code[family] = DETERMINED
             continue
@@ -404,7 +309,7 @@ def fit_families(
                 code[family] = CONVERGED if settled else UNSETTLED
                 _copy(w.L, w.best, k)
         if polish:
-            _, rss[family] = _value(w, rho, df, w.best, rank[family], reml)
+            _, rss[family] = evaluate(w, rho, df, w.best, rank[family], reml)
         deviance[family] += df * (1.0 + math.log(2.0 * math.pi))
         if reml:  # log|S| belongs to the combined columns
             for a in range(q):

@@ -83,8 +83,8 @@ def fit(
         return int(order[column - 1])
     if code == DETERMINED:
         return None
-    # The first parts of the kernels' work space, see `_optimise.carve`.
-    shapes = [(F, q, q), (F, q), (q, q), (q, q), (random, random), (q,)]
+    # The first parts of the kernels' work space, see `_work.carve`.
+    shapes = [(q, q, F), (q, F), (q, q), (q, q), (random, random), (q,)]
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     parts = np.split(buffer[: ends[-1]], ends[:-1])
     R, e, S, B, L, beta = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
@@ -95,7 +95,7 @@ def fit(
     A = data.scale[child] * to_units(data, sorted(parents)) @ np.linalg.inv(B)
     A = A[np.concatenate([[0], 1 + np.argsort(order)])]
     AL = A[:, :random] @ L
-    RL = R[:, :, :random] @ L
+    RL = R.transpose(2, 0, 1)[:, :, :random] @ L
     M = np.eye(random) + RL.transpose(0, 2, 1) @ RL
     fixed = A @ beta
     fixed[0] += data.center[child]
@@ -105,7 +105,7 @@ def fit(
         fixed=fixed,
         fixed_cov=variance * A @ np.linalg.inv(np.tril(S) + np.tril(S, -1).T) @ A.T,
         random_cov=variance * AL @ AL.T,
-        random=e[:, :random] @ L @ AL.T,
+        random=e[:random].T @ L @ AL.T,
         random_sd=np.sqrt(variance * np.einsum("ab,jbc,ac->ja", AL, np.linalg.inv(M), AL)),
         rank=int(rank),
         settled=bool(code == CONVERGED),
@@ -132,7 +132,7 @@ def _fit(
     children, offsets, parents = pack(families)
     sizes = np.diff(offsets)
     q = int(sizes.max()) + 1
-    buffer = np.empty(optimise.buffer_size(F, q, reml))
+    buffer = np.empty(kernels("_work").buffer_size(F, q, reml))
     deviance, rss = np.empty(M), np.empty(M)
     rank, code = np.empty(M, dtype=np.int64), np.empty(M, dtype=np.int64)
     optimise.fit_families(
