@@ -208,7 +208,7 @@ TABLE = [
     Bad("score rows", lambda f: pb.score(frame(), []), DataError, ("DataFrame", "pb.stats")),
     Bad("fit unknown parent", of_stats(lambda s: pb.fit_node(s, "y", ["xx"])), DataError,
         ("'xx'", "'x'")),
-    Bad("one data set", lambda f: pb.fit_node(pb.stats({"a": ONE}, columns=["x", "y"]), "y", ["x"]), DataError,
+    Bad("one data set", lambda f: pb.fit_node(stats({"a": ONE[["x", "y"]]}), "y"), DataError,
         ("at least two data sets", "'a'", "rows", "pooling='complete'")),
     Bad("unknown pooling", of_stats(lambda s: pb.fit_node(s, "y", pooling="partia")), OptionError,
         ("'partia'", "did you mean 'partial'")),

@@ -78,7 +78,8 @@ def test_trouble_is_a_status_and_never_a_nan(kind: str) -> None:
         assert detail in str(fit.status)
         assert not fit.status.ok
         assert fit.loglik == fit.bic == fit.aic == -np.inf
-        assert LocalScores(stats, pooling=pooling)([("y", ["x1", "x2"])])[0] == -np.inf
+        x1, x2, y = (stats.names.index(name) for name in ("x1", "x2", "y"))
+        assert LocalScores(stats, pooling=pooling)([(y, (x1, x2))])[0] == -np.inf
         for array in (fit.coef, fit.coef_sd, fit.sigma2, fit.fixed, fit.fixed_cov, fit.random_cov):
             assert array is None or np.isfinite(array).all()
         assert "status" not in repr(fit)

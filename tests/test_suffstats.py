@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from poolbn import data, datasets
+from poolbn import data, datasets, files
+from poolbn.moments import Sums
 from poolbn.suffstats import GroupStats, accumulate, stats
 
 seeds = st.integers(0, 2**32 - 1)
@@ -139,6 +141,118 @@ def test_agrees_with_numpy_and_pandas(sets: int, batch_rows: int | None) -> None
             assert_allclose(found.scatter[j], expected, rtol=1e-10, atol=1e-10)
 
 
+def add_up(
+    codes: np.ndarray[Any, Any], values: np.ndarray[Any, Any], sets: int, batch_rows: int
+) -> Sums:
+    """The statistics of rows in batches, straight from the kernel."""
+    sums = Sums.zeros(sets, values.shape[1])
+    for start in range(0, len(codes), batch_rows):
+        part = slice(start, start + batch_rows)
+        sums.add_rows(codes[part], list(values[part].T))
+    return sums
+
+
+def exactly(
+    codes: np.ndarray[Any, Any], values: np.ndarray[Any, Any], sets: int
+) -> tuple[Any, Any]:
+    """Means and scatter in extended precision, two passes."""
+    mean = np.zeros((sets, values.shape[1]), dtype=np.longdouble)
+    scatter = np.zeros((*mean.shape, values.shape[1]), dtype=np.longdouble)
+    for j in set(codes.tolist()):
+        rows = values[codes == j].astype(np.longdouble)
+        mean[j] = rows.mean(axis=0)
+        rows = rows - mean[j]
+        scatter[j] = rows.T @ rows
+    return mean, scatter
+
+
+def close(sums: Sums, mean: Any, scatter: Any) -> None:
+    """Scatter to 1e-12 of the two columns' own, means to a few units in the last place."""
+    assert_allclose(sums.mean, mean.astype(float), rtol=1e-14, atol=1e-14 * np.abs(mean).max())
+    scale = np.sqrt(np.einsum("jii->ji", scatter)).astype(float)
+    wrong = np.abs(sums.scatter - scatter.astype(float))
+    assert (wrong <= 1e-12 * scale[:, :, None] * scale[:, None, :]).all()
+    assert_array_equal(sums.scatter, sums.scatter.transpose(0, 2, 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(1, 300), st.integers(1, 14), st.integers(1, 40), st.integers(1, 120))
+def test_rows_of_any_shape_agree_with_two_passes(
+    seed: int, rows: int, columns: int, sets: int, batch_rows: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, sets, rows)
+    values = rng.lognormal(0, 2, columns) * rng.standard_normal((rows, columns))
+    found = add_up(codes, values, sets, batch_rows)
+    assert_array_equal(found.n, np.bincount(codes, minlength=sets))
+    close(found, *exactly(codes, values, sets))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "sets", "batch_rows"),
+    [(5000, 3, 5000, 999), (20_000, 5, 2000, 7000), (700, 131, 3, 200), (90, 201, 60, 90)],
+    ids=["one row each", "many data sets", "wide", "wide, fewer rows than columns"],
+)
+def test_extreme_shapes_agree_with_two_passes(
+    rows: int, columns: int, sets: int, batch_rows: int
+) -> None:
+    rng = np.random.default_rng(8)
+    codes = rng.permutation(np.arange(rows) % sets)
+    values = rng.standard_normal((rows, columns)) + rng.normal(0, 5, columns)
+    close(add_up(codes, values, sets, batch_rows), *exactly(codes, values, sets))
+
+
+@pytest.mark.parametrize("batch_rows", [1, 10, 333, 1000])
+@pytest.mark.parametrize("outlier", [1e6, -1e15])
+def test_an_outlier_in_the_first_row_leaves_the_other_columns_alone(
+    batch_rows: int, outlier: float
+) -> None:
+    values = np.random.default_rng(9).standard_normal((1000, 3))
+    values[0, 0] = outlier
+    codes = np.zeros(1000, dtype=np.int64)
+    close(add_up(codes, values, 1, batch_rows), *exactly(codes, values, 1))
+
+
+def test_one_row_far_away_before_very_many() -> None:
+    """The mean so far is a bad centre then, as what it is away by counts once for each row."""
+    values = np.random.default_rng(12).standard_normal((1_000_001, 1))
+    values[0] = 1e8 / 3
+    codes = np.zeros(len(values), dtype=np.int64)
+    sums = Sums.zeros(1, 1)
+    for part in (slice(1), slice(1, None)):
+        sums.add_rows(codes[part], [values[part, 0]])
+    close(sums, *exactly(codes, values, 1))
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 250, 10_000])
+def test_constants_have_no_scatter_over_many_batches(batch_rows: int) -> None:
+    """Each data set has its own; batches hold more and fewer rows of it than came before."""
+    rng = np.random.default_rng(10)
+    codes = np.minimum(rng.geometric(0.1, 3000) - 1, 29)
+    values = rng.standard_normal((3000, 6))
+    values[:, 1], values[:, 4] = 0.1, rng.normal(0, 1e7, 30)[codes]
+    found = add_up(codes, values, 30, batch_rows)
+    for i in (1, 4):
+        assert_array_equal(found.scatter[:, i], 0.0)
+        assert_array_equal(found.mean[codes, i], values[:, i])
+
+
+@pytest.mark.parametrize("kind", ["strided", "reversed", "read-only", "not aligned"])
+def test_columns_of_any_memory_layout(kind: str) -> None:
+    values = np.random.default_rng(11).standard_normal((500, 2))
+    column = values[:, 0]
+    if kind == "reversed":
+        column = column[::-1].copy()[::-1]
+    elif kind == "read-only":
+        column = np.frombuffer(column.tobytes())
+    elif kind == "not aligned":
+        column = np.frombuffer(b"x" + column.tobytes(), offset=1)
+    codes = np.zeros(500, dtype=np.int64)
+    sums = Sums.zeros(1, 1)
+    sums.add_rows(codes, [column])
+    close(sums, *exactly(codes, values[:, :1], 1))
+
+
 def test_a_drift_between_batches_is_kept() -> None:
     """The centre of a batch comes from the rows before; here it is far off."""
     rng = np.random.default_rng(3)
@@ -165,6 +279,71 @@ def test_the_trial() -> None:
     assert_array_equal(found.n, by_clinic.size()[list(found.levels)])
     assert_array_equal(found.n + found.dropped, frame.groupby("clinic").size()[list(found.levels)])
     assert_allclose(found.mean, by_clinic.mean().loc[list(found.levels)], rtol=1e-12)
+
+
+# Reading ahead
+
+
+def parquet(folder: Path, rows: int) -> Path:
+    table(0, rows).to_parquet(folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_reading_stops_soon_after_an_error_in_the_sums(
+    error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    arrow_piece = files.arrow_piece
+
+    def count(*args: Any) -> Any:
+        made.append(args)
+        return arrow_piece(*args)
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(files, "arrow_piece", count)
+    monkeypatch.setattr(Sums, "add_rows", fail)
+    before = threading.active_count()
+    rows = data.read(
+        parquet(tmp_path, 3000), group="site", columns=None, missing="error", batch_rows=10
+    )
+    with pytest.raises(error):
+        accumulate(rows)
+    assert len(made) <= 4
+    assert threading.active_count() == before
+
+
+def test_counting_what_is_missing_can_be_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With missing="error" all rows are read for the message; not in one go in a thread."""
+    frame = table(0, 3000)
+    frame.loc[5, "x0"] = np.nan
+    frame.to_parquet(tmp_path / "t.parquet")
+    made = []
+    arrow_piece, surely_finite = files.arrow_piece, data._surely_finite
+
+    def count(*args: Any) -> Any:
+        made.append(args)
+        return arrow_piece(*args)
+
+    def fail(column: Any) -> bool:
+        if len(made) > 20:
+            raise KeyboardInterrupt
+        return surely_finite(column)
+
+    monkeypatch.setattr(files, "arrow_piece", count)
+    monkeypatch.setattr(data, "_surely_finite", fail)
+    rows = data.read(
+        tmp_path / "t.parquet", group="site", columns=None, missing="error", batch_rows=10
+    )
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        accumulate(rows)
+    assert len(made) <= 25
+    assert threading.active_count() == before
 
 
 # The rest

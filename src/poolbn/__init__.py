@@ -1,6 +1,8 @@
 """Bayesian networks from several related data sets, by partial pooling."""
 
 from poolbn import datasets
+from poolbn.choosing import Auto, fit_node
+from poolbn.constraints import Constraints
 from poolbn.errors import (
     DataError,
     FileError,
@@ -9,32 +11,45 @@ from poolbn.errors import (
     OptionError,
     PoolbnError,
 )
+from poolbn.exact import Exact
 from poolbn.graph import Cpdag, Dag
+from poolbn.learning import SearchInterrupted, learn
 from poolbn.localfit import LocalFit, Status
-from poolbn.pooling import Complete, Partial, Separate, fit_node
+from poolbn.network import Network, load
+from poolbn.pooling import Complete, Partial, Separate
 from poolbn.scores import BGe, score
+from poolbn.search import HillClimb, Tabu
 from poolbn.suffstats import GroupStats, stats
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Auto",
     "BGe",
     "Complete",
+    "Constraints",
     "Cpdag",
     "Dag",
     "DataError",
+    "Exact",
     "FileError",
     "GraphError",
     "GroupStats",
+    "HillClimb",
     "LocalFit",
     "MissingPackageError",
+    "Network",
     "OptionError",
     "Partial",
     "PoolbnError",
+    "SearchInterrupted",
     "Separate",
     "Status",
+    "Tabu",
     "datasets",
     "fit_node",
+    "learn",
+    "load",
     "score",
     "stats",
 ]

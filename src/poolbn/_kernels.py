@@ -40,7 +40,7 @@ from poolbn._linalg import (
     sum_of,
 )
 from poolbn._work import Work, internal
-from poolbn.standard import CONVERGED, DEPENDENT, RANK_TOLERANCE
+from poolbn.constants import CONVERGED, DEPENDENT, RANK_TOLERANCE
 
 
 @internal

@@ -6,17 +6,32 @@ Nothing here allocates. Matrices may be larger than the part in use, whose size 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.standard import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Only entry points are cached: they hold what they call.
+vector = numba.float64[::1]
+matrix = numba.float64[:, ::1]
+cube = numba.float64[:, :, ::1]
+integers = numba.int64[::1]
+
+
+def entry(*arguments: Any) -> Any:
+    """Decorates what Python calls: compiled when its module is loaded, or read from the cache.
+
+    Only entry points are cached; they hold what they call.
+    """
+    signature: Any = numba.void
+    return numba.njit([signature(*arguments)], cache=True, nogil=True, error_model="numpy")
+
+
 jit = numba.njit(nogil=True, error_model="numpy")
 
 # Vectors over the data sets are X[a, b, :]. Their places are passed, not views of them, and the
@@ -24,12 +39,12 @@ jit = numba.njit(nogil=True, error_model="numpy")
 # lets them use the machine's vectors; the order is fixed when this is compiled, so that results
 # stay the same from run to run.
 _inline = numba.njit(nogil=True, error_model="numpy", forceinline=True)
-_sums = numba.njit(
+sums = numba.njit(
     nogil=True, error_model="numpy", forceinline=True, fastmath={"reassoc", "contract"}
 )
 
 
-@_sums
+@sums
 def dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
     """Sum of X[a, b] Y[c, d]."""
     v = 0.0
@@ -38,7 +53,7 @@ def dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
     return v
 
 
-@_sums
+@sums
 def dot3(u: Floats, P: Floats, a: int, c: int, e: Floats, PL: Floats, b: int) -> float:
     """Sum of u[0, 0] P[a, c] + u[0, 1] e[0, c] + u[0, 2] PL[c, b]."""
     v = 0.0
@@ -47,7 +62,7 @@ def dot3(u: Floats, P: Floats, a: int, c: int, e: Floats, PL: Floats, b: int) ->
     return v
 
 
-@_sums
+@sums
 def sum_of(X: Floats, a: int, b: int) -> float:
     """Sum of X[a, b]."""
     v = 0.0

@@ -26,9 +26,24 @@ import numba
 import numpy as np
 
 from poolbn._kernels import compress, evaluate, gradient, hessian
-from poolbn._linalg import Floats, Integers, add, cholesky, dot, eigen, fill, jit, solve
+from poolbn._linalg import (
+    Floats,
+    Integers,
+    add,
+    cholesky,
+    cube,
+    dot,
+    eigen,
+    entry,
+    fill,
+    integers,
+    jit,
+    matrix,
+    solve,
+    vector,
+)
 from poolbn._work import Work, carve
-from poolbn.standard import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
+from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
 
 # Called in one place: compiled as part of the caller, not twice.
 once = numba.njit(inline="always")
@@ -241,19 +256,9 @@ def minimise(
     return f, k, False
 
 
-_vector = numba.float64[::1]
-_integers = numba.int64[::1]
-
-
-@numba.njit(
-    [
-        numba.void(
-            _vector, numba.float64[:, ::1], numba.float64[:, :, ::1], _integers, _integers,
-            _integers, numba.boolean, numba.boolean, _vector, numba.float64, numba.boolean,
-            _vector, _integers, _vector, _vector, _integers, _integers,
-        )
-    ],
-    cache=True, nogil=True, error_model="numpy",
+@entry(
+    vector, matrix, cube, integers, integers, integers, numba.boolean, numba.boolean, vector,
+    numba.float64, numba.boolean, vector, integers, vector, vector, integers, integers,
 )  # fmt: skip
 def fit_families(
     n: Floats,

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import numba
 
-from poolbn._linalg import Floats, Integers, gram_rows
-
-_vector = numba.float64[::1]
-_integers = numba.int64[::1]
+from poolbn._linalg import Floats, Integers, cube, entry, gram_rows, integers, matrix, vector
 
 
-@numba.njit(
-    [
-        numba.void(
-            numba.float64[:, :, ::1], _vector, _integers, _integers, _integers,
-            numba.float64[:, :, ::1], numba.float64[:, ::1],
-            numba.float64[:, ::1], numba.int64[:, ::1],
-        )
-    ],
-    cache=True, nogil=True, error_model="numpy",
-)  # fmt: skip
+@entry(cube, vector, integers, integers, integers, cube, matrix, matrix, numba.int64[:, ::1])
 def least_squares(
     scatter: Floats,
     n: Floats,

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from poolbn import datasets
-from poolbn.pooling import fit_node
+from poolbn.choosing import fit_node
 from poolbn.suffstats import stats
 
 app = typer.Typer(

@@ -12,7 +12,7 @@ NOTICE = "poolbn: compiling its kernels; this happens once and takes some second
 _lock = threading.Lock()
 
 
-def kernels(name: Literal["_moments", "_regress", "_optimise", "_work"]) -> ModuleType:
+def kernels(name: Literal["_moments", "_regress", "_optimise", "_work", "_moves"]) -> ModuleType:
     """A module of kernels; a word on standard error when it is not in numba's cache yet.
 
     Examples:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from poolbn.sources import Part, Piece
+
+Item = TypeVar("Item")
 
 # Batches of so many cells: large ones keep the reading thread out of the way of the other one.
 _CELLS = 2**22
@@ -61,7 +63,7 @@ class Rows:
 
     names: tuple[str, ...]
     levels: list[Hashable]
-    batches: Iterator[Batch]
+    batches: Generator[Batch]
 
 
 def read(
@@ -100,7 +102,7 @@ def read(
     batches = _batches(parts, _Plan(names, group, missing == "drop", rows), levels)
     if batch_rows is None:
         batches = _joined(batches, min(rows, _ROWS))
-    return Rows(names, levels, _ahead(batches) if parts[0].from_file else batches)
+    return Rows(names, levels, batches)
 
 
 def _parts(source: object) -> list[Part]:
@@ -160,33 +162,40 @@ class _Tally:
         return ", ".join(f"{name} {count}" for count, name in found[:8]) + more
 
 
-def _batches(parts: list[Part], plan: _Plan, levels: list[Hashable]) -> Iterator[Batch]:
-    tally = _Tally(np.zeros(len(plan.names), dtype=np.int64))
-    index: dict[Hashable, int] = {}
-    kept = np.zeros(0, dtype=np.int64)
+def _pieces(parts: list[Part], plan: _Plan) -> Generator[tuple[Part, int, Piece]]:
+    """The pieces of all parts, each with the number of its first row in its part."""
     for part in parts:
         start = 1
         for piece in part.pieces(plan.names, plan.group, plan.rows):
-            codes = _codes(piece, index, plan.group, part.place)
-            levels.extend(islice(index, len(levels), None))
-            columns = piece.columns
-            dropped = codes[:0]
-            if (codes < 0).any() or not all(map(_surely_finite, columns)):
-                values = np.column_stack(columns)
-                where = _where(plan, part.place, start, codes, levels)
-                _check_infinite(values, where)
-                bad = tally.add(np.isnan(values), codes, where)
-                dropped = codes[bad & (codes >= 0)]
-                codes, columns = codes[~bad], [column[~bad] for column in columns]
+            yield part, start, piece
             start += len(piece.keys)
-            kept = np.bincount(codes, minlength=len(levels)) + np.pad(
-                kept, (0, len(levels) - len(kept))
-            )
-            # With missing="error" the rest is read to count all that is missing, for the message.
-            if tally.rows == 0 or plan.drop:
-                yield Batch(codes, columns, dropped)
         if start == 1 and plan.group is None:
             raise DataError(f"data set {part.name!r} has no rows; leave it out")
+
+
+def _batches(parts: list[Part], plan: _Plan, levels: list[Hashable]) -> Generator[Batch]:
+    tally = _Tally(np.zeros(len(plan.names), dtype=np.int64))
+    index: dict[Hashable, int] = {}
+    kept = np.zeros(0, dtype=np.int64)
+    pieces = _pieces(parts, plan)
+    for part, start, piece in _ahead(pieces) if parts[0].from_file else pieces:
+        codes = _codes(piece, index, plan.group, part.place)
+        levels.extend(islice(index, len(levels), None))
+        columns = piece.columns
+        dropped = codes[:0]
+        if (codes < 0).any() or not all(map(_surely_finite, columns)):
+            values = np.column_stack(columns)
+            where = _where(plan, part.place, start, codes, levels)
+            _check_infinite(values, where)
+            bad = tally.add(np.isnan(values), codes, where)
+            dropped = codes[bad & (codes >= 0)]
+            codes, columns = codes[~bad], [column[~bad] for column in columns]
+        kept = np.bincount(codes, minlength=len(levels)) + np.pad(
+            kept, (0, len(levels) - len(kept))
+        )
+        # With missing="error" the rest is read to count all that is missing, for the message.
+        if tally.rows == 0 or plan.drop:
+            yield Batch(codes, columns, dropped)
     if tally.rows and not plan.drop:
         raise DataError(
             f"{tally.rows} rows have a missing cell, the first is {tally.first}; missing are "
@@ -266,8 +275,8 @@ def _check_infinite(values: NDArray[np.float64], where: Callable[[int, int], str
         )
 
 
-def _joined(batches: Iterator[Batch], least: int) -> Iterator[Batch]:
-    """Small batches put together until they have at least so many rows."""
+def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:
+    """Small batches put together until they have at least so many rows; large ones as they are."""
 
     def join() -> Batch:
         columns = [np.concatenate(c) for c in zip(*(b.columns for b in held), strict=True)]
@@ -276,6 +285,9 @@ def _joined(batches: Iterator[Batch], least: int) -> Iterator[Batch]:
 
     held: list[Batch] = []
     for batch in batches:
+        if held and len(batch.codes) >= least:
+            yield join()
+            held = []
         held.append(batch)
         if sum(len(b.codes) for b in held) >= least:
             yield held[0] if len(held) == 1 else join()
@@ -284,10 +296,17 @@ def _joined(batches: Iterator[Batch], least: int) -> Iterator[Batch]:
         yield join()
 
 
-def _ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same batches; another thread reads up to two more meanwhile."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        coming = deque(pool.submit(next, batches, None) for _ in range(2))
-        while (batch := coming.popleft().result()) is not None:
-            coming.append(pool.submit(next, batches, None))
-            yield batch
+def _ahead(items: Generator[Item]) -> Generator[Item]:
+    """The same items; another thread makes up to two more meanwhile.
+
+    If the rest is not wanted, no more than the one in the making is finished.
+    """
+    pool = ThreadPoolExecutor(max_workers=1)
+    try:
+        coming = deque(pool.submit(next, items, None) for _ in range(2))
+        while (item := coming.popleft().result()) is not None:
+            coming.append(pool.submit(next, items, None))
+            yield item
+    finally:
+        pool.shutdown(cancel_futures=True)
+        items.close()

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
-from poolbn.standard import CONSTANT_TOLERANCE, RANK_TOLERANCE, Family, Standard, pack, to_units
+from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.standard import Family, Standard, pack, to_units
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,19 @@ def log_likelihoods(
     ok = (dependent < 0) & (n > q) & ~_determined(rss, square, n)
     density = _density(data, rss, n, q, children, unbiased)
     return np.asarray(np.where(ok, density, -np.inf).sum(axis=1))
+
+
+def largest_conditional(data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+    """Log-likelihood of each family with coefficients by data set and one variance for all.
+
+    No mixed-effects model of the family with one residual variance has a larger likelihood.
+    Infinite where there is no residual.
+    """
+    rss, _, _, _ = _regress(data, families, separate=True)
+    total, n = rss.sum(axis=1), data.n.sum()
+    units = n * np.log(data.scale[[child for child, _ in families]])
+    with np.errstate(divide="ignore"):
+        return np.asarray(-n / 2 * (1 + np.log(2 * np.pi * total / n)) - units)
 
 
 def fit(

@@ -10,15 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
-from poolbn.standard import (
-    CONVERGED,
-    DEPENDENT,
-    DETERMINED,
-    Family,
-    Standard,
-    pack,
-    to_units,
-)
+from poolbn.constants import CONVERGED, DEPENDENT, DETERMINED
+from poolbn.standard import Family, Standard, pack, to_units
 
 # Starts for D, in units of the sampling variance of a data set's own coefficients. For a score one
 # start has to do: of 3229 families of real and simulated tables it found the best known maximum in

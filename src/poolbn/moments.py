@@ -1,22 +1,17 @@
-"""Means and centred scatter matrices of batches of rows, and how they add up."""
+"""Means and centred scatter matrices of many data sets, and how they add up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.compiling import kernels
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from poolbn.data import Batch
-
-# Rows put in order at a time: so few that a column of them stays in the cache, and no power of two,
-# at which columns compete for the same places there; but at least so many of each data set.
-_ROWS = 30_000
-_ROWS_EACH = 64
 
 
 @dataclass
@@ -28,12 +23,14 @@ class Sums:
         mean: means, (F, N).
         scatter: centred sums of squares and products, (F, N, N).
         dropped: rows left out, (F,).
+        room: work space of `add_rows`.
     """
 
     n: NDArray[np.int64]
     mean: NDArray[np.float64]
     scatter: NDArray[np.float64]
     dropped: NDArray[np.int64]
+    room: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
     @staticmethod
     def zeros(size: int, width: int) -> Sums:
@@ -55,7 +52,20 @@ class Sums:
         larger.mean[:have] = self.mean
         larger.scatter[:have] = self.scatter
         larger.dropped[:have] = self.dropped
+        larger.room = self.room
         return larger
+
+    def add_rows(self, codes: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]) -> None:
+        """Add rows: the place (B,) of each one's data set, and N columns of (B,)."""
+        kernel = kernels("_moments")
+        width = len(columns)
+        if self.room.shape[1] < len(codes):
+            self.room = np.zeros((-(-width // 4) * 4, len(codes)))
+        places, ends = np.empty(len(codes), np.int64), np.empty(len(self.n), np.int64)
+        kernel.sort(codes, places, ends)
+        for column, line in zip(columns, self.room, strict=False):
+            kernel.put(column, places, line)
+        kernel.add(self.room, ends, self.n, self.mean, self.scatter, np.empty((2, width)))
 
     def add(
         self,
@@ -83,96 +93,3 @@ class Sums:
             self.scatter[part].copy(),
             self.dropped[part].copy(),
         )
-
-
-def portions(batch: Batch, sets: int) -> Iterator[Batch]:
-    """A batch in portions of the size that `batch_moments` is fast with."""
-    step = max(_ROWS, _ROWS_EACH * sets)
-    dropped = batch.dropped[:0]
-    for start in range(0, len(batch.codes), step):
-        part = slice(start, start + step)
-        yield replace(
-            batch,
-            codes=batch.codes[part],
-            columns=[c[part] for c in batch.columns],
-            dropped=dropped,
-        )
-
-
-def work_space(width: int) -> NDArray[np.float64]:
-    """What `batch_moments` works in: some 30,000 rows with padding, fewer of a wide table."""
-    slots = max(2 * _longest(width), min(33_000, 2**20 // (width + 1)))
-    return np.empty((2, slots * (width + 1)))
-
-
-def _longest(width: int) -> int:
-    """Rows in the longest chunk; not fewer than columns, or its product is larger than itself."""
-    return max(250, width)
-
-
-def batch_moments(
-    batch: Batch,
-    seen: NDArray[np.int64],
-    mean: NDArray[np.float64],
-    room: NDArray[np.float64],
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Codes (k,), rows (k,), means (k, N) and scatter (k, N, N) of the data sets in a batch.
-
-    Each data set's rows are shifted by a centre c, multiplied, and corrected for the mean of the
-    shifted rows: with D = X - c, m rows and s = D'1, the mean is c + s/m and the scatter
-    D'D - ss'/m. The correction cancels m (mean - c)^2, so c must be near. If at least m rows were
-    seen before, c is their mean: should it be far, then the rows before and now are far apart,
-    which the final scatter contains as well, and no more than a bit is lost. Otherwise c is the
-    mean of the rows themselves. A constant column has c equal to it, and a scatter of exactly 0.
-
-    There is no loop over data sets: rows are laid out in chunks of equal length that belong to one
-    data set each, the last of a data set padded with zeros, and many chunks are multiplied at once
-    in `room`, which is work space.
-    """
-    width = len(batch.columns)
-    count = np.bincount(batch.codes)
-    at = np.flatnonzero(count)
-    count = count[at]
-    order = batch.codes.astype(np.min_scalar_type(at[-1])).argsort(kind="stable")  # by radix
-    first_row = np.cumsum(count) - count
-    centre = mean[at]
-    for j in np.flatnonzero(seen[at] < count).tolist():
-        mine = order[first_row[j] : first_row[j] + count[j]]
-        rows = np.stack([column[mine] for column in batch.columns])
-        centre[j] = rows[:, 0] + (rows - rows[:, :1]).mean(axis=1)
-
-    # Chunks are short, to waste little on padding, and of a narrow table too small for BLAS to use
-    # threads, which can take many times longer (a wide table still meets them).
-    length = int(np.clip(len(order) // (4 * len(at)), max(32, width), _longest(width)))
-    chunks = -(-count // length)
-    first_chunk = np.cumsum(chunks) - chunks
-    owner = np.repeat(np.arange(len(at)), chunks)
-    slot = np.repeat(first_chunk * length - first_row, count) + np.arange(len(order))
-    row = np.full(len(owner) * length, -1)
-    row[slot] = order
-    by_chunk = np.empty((len(owner), width + 1, width + 1))
-    step = room.shape[1] // ((width + 1) * length)
-    for start in range(0, len(owner), step):
-        owners = owner[start : start + step]
-        source = row[start * length : (start + step) * length]
-        flat, twin = room[:, : (width + 1) * len(source)].reshape(2, width + 1, len(source))
-        flat[width] = 1  # gives s
-        for column, line in zip(batch.columns, flat, strict=False):
-            column.take(source, out=line, mode="clip")
-        lines = flat.reshape(width + 1, len(owners), length)
-        lines[:width] -= centre.T[:, owners, None]
-        flat[:, source < 0] = 0
-        # With a twin numpy does not take BLAS's symmetric product, slower with so few columns.
-        twin[:] = flat
-        right = twin.reshape(lines.shape).transpose(1, 2, 0)
-        np.matmul(lines.transpose(1, 0, 2), right, out=by_chunk[start : start + step])
-    product = np.stack([by_chunk[a : a + k].sum(axis=0) for a, k in _pairs(first_chunk, chunks)])
-    product = (product + product.transpose(0, 2, 1)) / 2
-    total = product[:, width, :width]
-    scatter = product[:, :width, :width]
-    scatter -= total[:, :, None] * total[:, None, :] / count[:, None, None]
-    return at, count, centre + total / count[:, None], scatter
-
-
-def _pairs(a: NDArray[np.intp], b: NDArray[np.intp]) -> Iterable[tuple[int, int]]:
-    return zip(a.tolist(), b.tolist(), strict=True)

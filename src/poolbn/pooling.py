@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
@@ -24,14 +24,18 @@ _CLOSED_FORM = Status("converged", "least squares, in closed form")
 class Pooling(Protocol):
     """What the scores and the search need to know of a pooling."""
 
-    def n_params(self, parents: int, data_sets: int) -> int:
-        """Free parameters of a node with so many parents."""
+    def scores(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64]:
+        """Log-likelihood minus a price for each parameter, with the effort that a score needs."""
 
-    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
-        """Log-likelihood of each family, with the effort that a score needs."""
+    def bounds(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64] | None:
+        """Upper bounds of `scores` that cost less, or None if there are none."""
 
-    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
-        """The final fit of one node."""
+    def fit(self, stats: GroupStats, child: str, parents: Sequence[str], price: float) -> LocalFit:
+        """The final fit of one node; the price matters only to a pooling that chooses."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +49,27 @@ class Complete:
     variance: Variance = "ml"
 
     def __post_init__(self) -> None:
-        _check("variance", self.variance, get_args(Variance))
+        check_option("variance", self.variance, get_args(Variance))
 
     def n_params(self, parents: int, data_sets: int) -> int:
         """The coefficients and one variance."""
         return parents + 2
 
-    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
-        """Log-likelihood of each family."""
-        return linear.log_likelihoods(
+    def scores(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64]:
+        """Log-likelihood minus penalty of each family."""
+        loglik = linear.log_likelihoods(
             data, families, separate=False, unbiased=self.variance == "unbiased"
         )
+        return loglik - price * _count(self.n_params, data, families)
 
-    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
+    def bounds(self, data: Standard, families: Sequence[Family], price: float) -> None:
+        """None: the scores themselves are cheap."""
+
+    def fit(
+        self, stats: GroupStats, child: str, parents: Sequence[str], price: float = 0.0
+    ) -> LocalFit:
         """Least squares on all rows together."""
         data, place, pa = _places(stats, child, parents)
         f = linear.fit(data, place, pa, separate=False, unbiased=self.variance == "unbiased")
@@ -92,19 +104,27 @@ class Separate:
     variance: Variance = "ml"
 
     def __post_init__(self) -> None:
-        _check("variance", self.variance, get_args(Variance))
+        check_option("variance", self.variance, get_args(Variance))
 
     def n_params(self, parents: int, data_sets: int) -> int:
         """The coefficients and a variance, for each data set."""
         return (parents + 2) * data_sets
 
-    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
-        """Log-likelihood of each family."""
-        return linear.log_likelihoods(
+    def scores(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64]:
+        """Log-likelihood minus penalty of each family."""
+        loglik = linear.log_likelihoods(
             data, families, separate=True, unbiased=self.variance == "unbiased"
         )
+        return loglik - price * _count(self.n_params, data, families)
 
-    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
+    def bounds(self, data: Standard, families: Sequence[Family], price: float) -> None:
+        """None: the scores themselves are cheap."""
+
+    def fit(
+        self, stats: GroupStats, child: str, parents: Sequence[str], price: float = 0.0
+    ) -> LocalFit:
         """Least squares in each data set."""
         data, place, pa = _places(stats, child, parents)
         f = linear.fit(data, place, pa, separate=True, unbiased=self.variance == "unbiased")
@@ -144,22 +164,39 @@ class Partial:
     method: Method = "ml"
 
     def __post_init__(self) -> None:
-        _check("random", self.random, get_args(Random))
-        _check("residuals", self.residuals, ("shared",))
-        _check("method", self.method, get_args(Method))
+        check_option("random", self.random, get_args(Random))
+        check_option("residuals", self.residuals, ("shared",))
+        check_option("method", self.method, get_args(Method))
 
     def n_params(self, parents: int, data_sets: int) -> int:
         """Fixed effects, (co)variances of the random effects, and a variance (eq. nparams)."""
         q = parents + 1
         return q + (q * (q + 1) // 2 if self.random == "full" else 1) + 1
 
-    def log_likelihoods(self, data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
-        """Log-likelihood of each family, from one start."""
-        return mixed.log_likelihoods(
+    def scores(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64]:
+        """Log-likelihood minus penalty of each family, from one start."""
+        loglik = mixed.log_likelihoods(
             data, families, full=self.random == "full", reml=self.method == "reml"
         )
+        return loglik - price * _count(self.n_params, data, families)
 
-    def fit(self, stats: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:
+    def bounds(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64] | None:
+        """A marginal likelihood is at most the largest conditional one: least squares by data set.
+
+        A restricted likelihood is not bounded by that.
+        """
+        if self.method == "reml":
+            return None
+        loglik = linear.largest_conditional(data, families)
+        return loglik - price * _count(self.n_params, data, families)
+
+    def fit(
+        self, stats: GroupStats, child: str, parents: Sequence[str], price: float = 0.0
+    ) -> LocalFit:
         """The mixed-effects model, from several starts."""
         if len(stats.levels) < 2:
             raise DataError(
@@ -232,62 +269,6 @@ class Partial:
         )
 
 
-def as_pooling(value: str | Pooling) -> Pooling:
-    """A pooling from its name, or itself.
-
-    Examples:
-        >>> as_pooling("partial")
-        Partial(random='full', residuals='shared', method='ml')
-    """
-    if isinstance(value, str):
-        _check("pooling", value, tuple(_BY_NAME))
-        return _BY_NAME[value]
-    if isinstance(value, type) or not hasattr(value, "log_likelihoods"):
-        raise OptionError(
-            f"pooling={value!r} is not a pooling; use 'complete', 'none', 'partial', or an object "
-            "such as pb.Partial(random='intercept')"
-        )
-    return value
-
-
-def fit_node(
-    stats: GroupStats,
-    child: str,
-    parents: Sequence[str] = (),
-    *,
-    pooling: str | Pooling = "partial",
-) -> LocalFit:
-    """Fit one node given its parents.
-
-    Args:
-        stats: the statistics, from `pb.stats`.
-        child: the node.
-        parents: its parents; none by default.
-        pooling: "complete", "none", "partial", or an object such as `pb.Partial(method="reml")`.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age", "bmi"]], group="clinic",
-        ...                  missing="drop")
-        >>> fit = pb.fit_node(stats, "bmi", ["age"], pooling="complete")
-        >>> print(fit.status)
-        converged: least squares, in closed form
-    """
-    check_stats(stats)
-    parents = [parents] if isinstance(parents, str) else list(parents)
-    stats.family(child, parents)
-    return as_pooling(pooling).fit(stats, child, parents)
-
-
-def check_stats(stats: object) -> None:
-    """Complain about anything that is not `GroupStats`."""
-    if not isinstance(stats, GroupStats):
-        raise DataError(
-            f"expected statistics, got {type(stats).__name__}; make them with "
-            "pb.stats(data, group=...)"
-        )
-
-
 def _places(
     stats: GroupStats, child: str, parents: Sequence[str]
 ) -> tuple[Standard, int, list[int]]:
@@ -295,7 +276,15 @@ def _places(
     return data, data.index[child], [data.index[parent] for parent in parents]
 
 
-def _check(option: str, value: object, allowed: tuple[str, ...]) -> None:
+def _count(
+    n_params: Callable[[int, int], int], data: Standard, families: Sequence[Family]
+) -> NDArray[np.int64]:
+    F = len(data.n)
+    return np.array([n_params(len(parents), F) for _, parents in families], dtype=np.int64)
+
+
+def check_option(option: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Complain about a value that an option does not take."""
     if value not in allowed:
         raise OptionError(f"{option}={value!r} is not an option{nearest(value, allowed)}")
 
@@ -358,6 +347,3 @@ def _mixed_status(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Stat
     which = f"no variation between data sets in {', '.join(zero)}" if zero else ""
     rest = f"the {len(names)} random effects vary in {f.rank} direction{'s' * (f.rank > 1)} only"
     return Status("boundary", "; ".join(part for part in (which, rest) if part))
-
-
-_BY_NAME: dict[str, Pooling] = {"complete": Complete(), "none": Separate(), "partial": Partial()}

@@ -11,15 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn import parallel
+from poolbn.choosing import as_pooling, check_stats
 from poolbn.errors import OptionError, nearest
 from poolbn.graph import Dag, as_dag
+from poolbn.localfit import LocalFit
 from poolbn.pairs import Pair
-from poolbn.pooling import Complete, Pooling, as_pooling, check_stats, fit_node
+from poolbn.pooling import Complete, Pooling
 from poolbn.standard import standardise
 from poolbn.suffstats import GroupStats
 
 Kind = Literal["bic", "aic", "loglik", "bge"]
 _CHUNK = 64  # families for one thread at a time
+
+# A child and its sorted parents.
+Family = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -79,61 +84,81 @@ class BGe:
 class LocalScores:
     """Local scores of one table under one pooling, remembered by child and set of parents.
 
-    This is what a search asks, many families at a time; mixed-effects models are fitted with the
-    effort that a score needs. `pb.score` uses final fits.
+    This is what a search asks, many families at a time: pairs of a child and its sorted parents, as
+    places in `stats.names`. Mixed-effects models are fitted with the effort that a score needs;
+    `pb.score` uses final fits.
+
+    Attributes:
+        stats: the statistics.
+        made: scores computed so far.
 
     Examples:
         >>> import poolbn as pb
         >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age", "bmi"]], group="clinic",
         ...                  missing="drop")
         >>> scores = LocalScores(stats, pooling="complete")
-        >>> a, b = scores([("bmi", ["age"]), ("bmi", [])])
+        >>> a, b = scores([(1, (0,)), (1, ())])
         >>> bool(a > b)
         True
     """
 
     def __init__(
-        self, stats: GroupStats, *, pooling: str | Pooling = "partial", score: Kind | BGe = "bic"
+        self,
+        stats: GroupStats,
+        *,
+        pooling: str | Pooling = "partial",
+        score: Kind | BGe = "bic",
+        threads: int | None = None,
     ) -> None:
         check_stats(stats)
-        self._stats = stats
-        self._names = set(stats.names)
+        self.stats = stats
+        self.made = 0
         self._pooling = as_pooling(pooling)
         self._score = _as_score(score, self._pooling)
-        self._memo: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._threads = threads
+        self._data = standardise(stats)
+        self._place = [self._data.index[name] for name in stats.names]
+        self._memo: dict[Family, float] = {}
 
-    def __call__(
-        self, families: Iterable[tuple[str, Sequence[str]]], threads: int | None = None
-    ) -> NDArray[np.float64]:
-        """The score of each (child, parents). The same bits for any number of threads."""
-        keys = [(child, tuple(sorted(parents))) for child, parents in families]
-        new = [key for key in dict.fromkeys(keys) if key not in self._memo]
-        for child, parents in new:
-            family = {child, *parents}
-            if len(family) <= len(parents) or not family <= self._names:
-                self._stats.family(child, parents)  # says what is wrong
-        self._memo |= zip(new, self._compute(new, threads), strict=True)
-        return np.array([self._memo[key] for key in keys])
+    def __call__(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """The score of each family. The same bits for any number of threads."""
+        new = [family for family in dict.fromkeys(families) if family not in self._memo]
+        if new:
+            self.made += len(new)
+            self._memo |= zip(new, self._compute(new), strict=True)
+        return np.array([self._memo[family] for family in families])
 
-    def _compute(
-        self, families: Sequence[tuple[str, tuple[str, ...]]], threads: int | None
-    ) -> list[float]:
+    def at_most(self, families: Sequence[Family]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The score of each family where it is known or cheap, else an upper bound; and which."""
+        new = [family for family in families if family not in self._memo]
+        bounds = None
+        if new and not isinstance(self._score, BGe):
+            price = _price(self._score, self.stats.n_rows)
+            bounds = self._pooling.bounds(self._data, self._places(new), price)
+        if bounds is None:
+            return self(families), np.ones(len(families), dtype=bool)
+        bound = dict(zip(new, bounds.tolist(), strict=True))
+        known = np.array([family in self._memo for family in families])
+        return np.array([self._memo.get(f, bound.get(f, 0.0)) for f in families]), known
+
+    def _places(self, families: Sequence[Family]) -> list[tuple[int, list[int]]]:
+        place = self._place
+        return [(place[child], [place[p] for p in parents]) for child, parents in families]
+
+    def _compute(self, families: Sequence[Family]) -> list[float]:
         if isinstance(self._score, BGe):
-            return [self._score(self._stats, *family) for family in families]
-        data = standardise(self._stats)
-        F = len(self._stats.levels)
-        places = [(data.index[c], [data.index[p] for p in pa]) for c, pa in families]
+            names = self.stats.names
+            return [
+                self._score(self.stats, names[child], [names[p] for p in parents])
+                for child, parents in families
+            ]
+        price = _price(self._score, self.stats.n_rows)
+        places = self._places(families)
         parts = [places[i : i + _CHUNK] for i in range(0, len(places), _CHUNK)]
-        logliks = parallel.map_threads(
-            lambda part: self._pooling.log_likelihoods(data, part), parts, threads
+        values = parallel.map_threads(
+            lambda part: self._pooling.scores(self._data, part, price), parts, self._threads
         )
-        price = _price(self._score, self._stats.n_rows)
-        return [
-            float(loglik) - price * self._pooling.n_params(len(parents), F)
-            for loglik, (_, parents) in zip(
-                np.concatenate([np.empty(0), *logliks]), families, strict=True
-            )
-        ]
+        return [float(value) for part in values for value in part]
 
 
 def score(
@@ -159,14 +184,20 @@ def score(
         True
     """
     check_stats(stats)
-    graph = as_dag(dag, stats.names)
-    how = as_pooling(pooling)
-    kind = _as_score(score, how)
+    _, total = final_fits(stats, as_dag(dag, stats.names), as_pooling(pooling), score)
+    return total
+
+
+def final_fits(
+    stats: GroupStats, dag: Dag, pooling: Pooling, score: Kind | BGe
+) -> tuple[dict[str, LocalFit], float]:
+    """The final fit of each node, and the score of the network."""
+    kind = _as_score(score, pooling)
+    price = 0.0 if isinstance(kind, BGe) else _price(kind, stats.n_rows)
+    fits = {node: pooling.fit(stats, node, dag.parents(node), price) for node in dag.nodes}
     if isinstance(kind, BGe):
-        return sum(kind(stats, node, graph.parents(node)) for node in graph.nodes)
-    price = _price(kind, stats.n_rows)
-    fits = [fit_node(stats, node, graph.parents(node), pooling=how) for node in graph.nodes]
-    return sum(fit.loglik - price * fit.n_params for fit in fits)
+        return fits, sum(kind(stats, node, dag.parents(node)) for node in dag.nodes)
+    return fits, sum(fit.loglik - price * fit.n_params for fit in fits.values())
 
 
 def _as_score(value: object, pooling: Pooling) -> Kind | BGe:

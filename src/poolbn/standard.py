@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 
 from poolbn.suffstats import GroupStats
 
-# A column whose square, after the earlier columns are taken out, is below this part of its own is a
-# combination of them: from statistics in double precision the rest is rounding. R's lm stops at the
-# same place, 1e-7 in standard deviations.
-RANK_TOLERANCE = 1e-12
-# A variance inside a data set below this, in units of the pooled variance, is rounding.
-CONSTANT_TOLERANCE = 1e-20
-
-# What a fit ends with. DEPENDENT + a: column a is a combination of those before it.
-CONVERGED, UNSETTLED, DETERMINED, DEPENDENT = 0, 1, 2, 3
-
 
 @dataclass(frozen=True, eq=False)
 class Standard:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Hashable
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import FileError
+from poolbn.writing import check_levels, write_whole
 
 _FORMAT = "poolbn-statistics"
 _VERSION = 1
@@ -39,32 +39,12 @@ def write_file(
     Raises:
         FileError: a data set's name is not a text, a number or a bool.
     """
-    for level in levels:
-        if type(level) not in (str, int, float, bool):
-            raise FileError(
-                f"data set {level!r} has a name of type {type(level).__name__}, which cannot be "
-                "saved; use text, whole numbers, floats or bools as names, for example str(name)"
-            )
+    check_levels(levels)
     header = json.dumps({"names": names, "levels": levels}).encode()
     payload = b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
     body = header + b"\n" + payload
     identity = f"{_FORMAT} {_VERSION} {len(body)} {hashlib.sha256(body).hexdigest()}\n"
-    target = os.path.abspath(os.fspath(path))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".poolbn-")
-    except OSError as error:
-        raise FileError(f"cannot write {os.fspath(path)!r}: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(identity.encode() + body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise FileError(f"cannot write {os.fspath(path)!r}: {error.strerror}") from error
-        raise
+    write_whole(path, identity.encode() + body)
 
 
 def read_file(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +13,7 @@ import numpy as np
 
 from poolbn import data
 from poolbn.errors import DataError, nearest
-from poolbn.moments import Sums, batch_moments, portions, work_space
+from poolbn.moments import Sums
 from poolbn.statsfile import read_file, write_file
 
 if TYPE_CHECKING:
@@ -236,13 +237,11 @@ def stats(
 def accumulate(rows: data.Rows) -> GroupStats:
     """The statistics of rows that come in batches."""
     sums = Sums.zeros(0, len(rows.names))
-    room = work_space(len(rows.names))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for batch in rows.batches:
+    with closing(rows.batches) as batches:
+        for batch in batches:
             sums = sums.grown(len(rows.levels))
             sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
-            for portion in portions(batch, len(rows.levels)):
-                sums.add(*batch_moments(portion, sums.n, sums.mean, room))
+            sums.add_rows(batch.codes, batch.columns)
     sums = sums.cut(len(rows.levels))
     too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
     if too_large.any():

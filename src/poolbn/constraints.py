@@ -1,0 +1,107 @@
+"""What a search may and must do: required and forbidden arcs, tiers, the number of parents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import GraphError, OptionError
+from poolbn.graph import Dag
+from poolbn.pairs import Pair, checked_nodes, checked_pairs
+
+
+class Allowed(NamedTuple):
+    """Constraints on numbered nodes.
+
+    Attributes:
+        arcs: arcs that may be there, (N, N), parent first.
+        required: arcs that must be there, (N, N).
+        max_parents: of any node.
+    """
+
+    arcs: NDArray[np.bool_]
+    required: NDArray[np.bool_]
+    max_parents: int
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Constraints on the networks that a search looks at.
+
+    Attributes:
+        required: arcs (parent, child) that must be there.
+        forbidden: arcs that must not be there.
+        tiers: lists of nodes, earlier first: nothing later may point to something earlier. Nodes
+            in no tier are free.
+        max_parents: of any node; no limit by default.
+
+    Examples:
+        >>> Constraints(tiers=[["age"], ["bmi"]]).on(["age", "bmi"]).arcs
+        array([[False,  True],
+               [False, False]])
+    """
+
+    required: Iterable[Pair] = ()
+    forbidden: Iterable[Pair] = ()
+    tiers: Sequence[Iterable[str]] = ()
+    max_parents: int | None = None
+
+    def on(self, nodes: Sequence[str]) -> Allowed:
+        """The constraints for these nodes.
+
+        Raises:
+            GraphError: an unknown node, or constraints that contradict each other.
+            OptionError: max_parents is not a number of parents.
+        """
+        index = checked_nodes(nodes)
+        N = len(index)
+        most = N - 1 if self.max_parents is None else self.max_parents
+        if type(most) is not int or most < 0:
+            raise OptionError(f"max_parents={most!r} is not a number of parents")
+        required = _matrix(checked_pairs(self.required, index, "arc"), index)
+        forbidden = _matrix(checked_pairs(self.forbidden, index, "arc"), index)
+        tier = self._tiers(index)
+        both = (tier[:, None] >= 0) & (tier[None, :] >= 0)
+        against = both & (tier[:, None] > tier[None, :])
+        for rule, matrix in (("forbidden", forbidden), ("against the tiers", against)):
+            if (required & matrix).any():
+                p, c = np.argwhere(required & matrix)[0]
+                raise GraphError(f"the arc {nodes[p]} -> {nodes[c]} is required and {rule}")
+        try:
+            Dag(nodes, [(nodes[p], nodes[c]) for p, c in np.argwhere(required)])
+        except GraphError as error:
+            raise GraphError(f"the required arcs cannot be in one network: {error}") from None
+        if (required.sum(axis=0) > most).any():
+            c = int((required.sum(axis=0) > most).argmax())
+            raise GraphError(
+                f"{int(required[:, c].sum())} arcs into {nodes[c]!r} are required, and "
+                f"max_parents={most}; require fewer or allow more"
+            )
+        return Allowed(~(forbidden | against | np.eye(N, dtype=bool)), required, most)
+
+    def _tiers(self, index: dict[str, int]) -> NDArray[np.int64]:
+        """The tier of each node, -1 for none."""
+        tier = np.full(len(index), -1)
+        for number, names in enumerate(self.tiers):
+            if isinstance(names, str):
+                raise GraphError(f"tier {number + 1} is the string {names!r}; give a list of names")
+            for name in checked_nodes(names):
+                if name not in index:
+                    checked_pairs([(name, name)], index, "arc")
+                if tier[index[name]] >= 0:
+                    raise GraphError(
+                        f"{name!r} is in tiers {tier[index[name]] + 1} and {number + 1}"
+                    )
+                tier[index[name]] = number
+        return tier
+
+
+def _matrix(pairs: Iterable[Pair], index: dict[str, int]) -> NDArray[np.bool_]:
+    matrix = np.zeros((len(index), len(index)), dtype=bool)
+    for parent, child in pairs:
+        matrix[index[parent], index[child]] = True
+    return matrix

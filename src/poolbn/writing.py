@@ -1,0 +1,49 @@
+"""Files written whole or not at all, and what can be written into them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Hashable, Iterable
+
+from poolbn.errors import FileError
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file so that at any moment either the old one is there or the whole new one.
+
+    Raises:
+        FileError: it cannot be written there.
+    """
+    target = os.path.abspath(os.fspath(path))
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".poolbn-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # as an ordinary new file
+        os.replace(temporary, target)
+    except BaseException as error:
+        if temporary:
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FileError(f"cannot write {os.fspath(path)!r}: {error.strerror}") from error
+        raise
+
+
+def check_levels(levels: Iterable[Hashable]) -> None:
+    """Complain about names of data sets that a file cannot hold.
+
+    Raises:
+        FileError: a name is not a text, a number or a bool.
+    """
+    for level in levels:
+        if type(level) not in (str, int, float, bool):
+            raise FileError(
+                f"data set {level!r} has a name of type {type(level).__name__}, which cannot be "
+                "saved; use text, whole numbers, floats or bools as names, for example str(name)"
+            )
