@@ -49,6 +49,8 @@ from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
 once = numba.njit(inline="always")
 _MAX_STEPS = 200
 _INFINITE = 1e8
+_FAR = 100.0  # times the start: a D that the first EM step only roughly knows
+_SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
 _ROUNDING = 1e-10  # what a deviance may rise by without being worse
 
 
@@ -99,7 +101,12 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
 
 @once
 def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
-    """w.L becomes a factor of one EM step from D = start I; returns its columns."""
+    """w.L becomes a factor of one or two EM steps from D = start I; returns its columns.
+
+    An EM step is D - DGD / |F|. Where the first one finds D far larger than the start, it saw random
+    effects that were shrunk by data sets of unequal shape, and a second one sets their direction
+    right, which Newton steps would do slowly.
+    """
     random: int = w.L.shape[0]
     F = w.e.shape[2]
     _copy(w.L, w.L, 0)
@@ -107,15 +114,36 @@ def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
         return 0
     for a in range(random):
         w.L[a, a] = math.sqrt(start)
-    _, rss = evaluate(w, rho, df, w.L, random, reml)
-    gradient(w, rss, df, reml)
-    for a in range(random):
-        for c in range(random):
-            w.D[a, c] = (start if a == c else 0.0) - start * start / F * w.G[a, c]
-    if not cholesky(w.D, w.L, random, 0.0):
-        _copy(w.L, w.L, 0)
+    for _ in range(2):
+        _, rss = evaluate(w, rho, df, w.L, random, reml)
+        gradient(w, rss, df, reml)
+        largest = 0.0
+        for a in range(random):  # X = L'G L, and the step is L (I - X / |F|) L'
+            for b in range(random):
+                v = 0.0
+                for c in range(random):
+                    v += w.G[a, c] * w.L[c, b]
+                w.trial[a, b] = v
         for a in range(random):
-            w.L[a, a] = 1.0
+            for b in range(random):
+                v = 0.0
+                for c in range(random):
+                    v += w.L[c, a] * w.trial[c, b]
+                w.D[a, b] = (1.0 if a == b else 0.0) - v / F
+        if not cholesky(w.D, w.eigenvectors, random, 0.0):
+            return random
+        for a in range(random):
+            square = 0.0
+            for b in range(random):
+                v = 0.0
+                for c in range(b, random):
+                    v += w.L[a, c] * w.eigenvectors[c, b]
+                w.trial[a, b] = v
+                square += v * v
+            largest = max(largest, square)
+        _copy(w.trial, w.L, random)
+        if largest < _FAR * start:
+            break
     return random
 
 
@@ -160,6 +188,33 @@ def _add_column(
     return np.inf
 
 
+@jit
+def _rescale(w: Work, k: int) -> bool:
+    """Measure steps in row a of L by (1 + D_aa)^1/2: rows can differ a thousandfold.
+
+    The largest curvature becomes 1. False where the derivatives are not finite, or all zero.
+    """
+    random = w.L.shape[0]
+    size = 0
+    largest = 0.0
+    for b in range(k):
+        for i in range(b, random):
+            square = 1.0
+            for h in range(k):
+                square += w.L[w.perm[i], h] ** 2
+            w.unit[size] = math.sqrt(square)
+            largest = max(largest, square * abs(w.H[size, size]))
+            size += 1
+    if size > 0 and not (0.0 < largest < np.inf):
+        return False
+    for x in range(size):
+        w.unit[x] /= math.sqrt(largest)
+        w.g[x] *= w.unit[x]
+        for y in range(x + 1):
+            w.H[x, y] *= w.unit[x] * w.unit[y]
+    return True
+
+
 @once
 def minimise(
     w: Work, rho: float, df: float, k: int, reml: bool, tolerance: float, polish: bool
@@ -175,20 +230,18 @@ def minimise(
     f, rss = evaluate(w, rho, df, w.L, k, reml)
     damping = 0.0
     smallest = np.inf
+    tolerance = max(tolerance, 1e-15 * (abs(f) + df))  # what rounding leaves of f
     for _ in range(_MAX_STEPS):
         gradient(w, rss, df, reml)
         size = hessian(w, k, rss, df, reml)
-        largest = 0.0
-        for x in range(size):
-            largest = max(largest, abs(w.H[x, x]))
-        if size > 0 and not (0.0 < largest < np.inf):
+        if not _rescale(w, k):
             return f, k, False
 
         if k > 0:  # a column that shrinks: is f lower without it?
             norm = 0.0
             for a in range(random):
                 norm += w.L[a, k - 1] * w.L[a, k - 1]
-            if norm < min(1e-2, 0.1 * smallest):
+            if norm < min(_SMALL, 0.1 * smallest):
                 smallest = norm
                 fnew, rnew = evaluate(w, rho, df, w.L, k - 1, reml)
                 if fnew <= f:
@@ -201,7 +254,7 @@ def minimise(
         stale = smallest < np.inf  # P and e may be another point's
         while size > 0:
             while not cholesky(w.H, w.HC, size, damping):
-                damping = max(4.0 * damping, 1e-3 * largest)
+                damping = max(4.0 * damping, 1e-3)
             for x in range(size):
                 w.step[x] = -w.g[x]
             solve(w.HC, size, w.step)
@@ -214,7 +267,7 @@ def minimise(
             x = 0
             for b in range(k):
                 for i in range(b, random):
-                    w.trial[w.perm[i], b] += w.step[x]
+                    w.trial[w.perm[i], b] += w.unit[x] * w.step[x]
                     x += 1
             fnew, rnew = evaluate(w, rho, df, w.trial, k, reml)
             if gain < tolerance:  # polish: the step is below what f can tell
@@ -228,14 +281,14 @@ def minimise(
                 _copy(w.trial, w.L, random)
                 f, rss = fnew, rnew
                 if ratio > 0.75:
-                    damping = damping / 5.0 if damping > 1e-6 * largest else 0.0
+                    damping = damping / 5.0 if damping > 1e-6 else 0.0
                 elif ratio < 0.25:
-                    damping = max(2.0 * damping, 1e-3 * largest)
+                    damping = max(2.0 * damping, 1e-3)
                 moved = True
                 break
             stale = True
-            damping = max(4.0 * damping, 1e-2 * largest)
-            if damping > 1e12 * largest:
+            damping = max(4.0 * damping, 1e-2)
+            if damping > 1e12:
                 break
         if moved:
             k = regauge(w.L, k, k, w.perm, w.D)

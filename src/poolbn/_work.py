@@ -53,6 +53,7 @@ class Work(NamedTuple):
     V: Floats  # sum P dD e for each entry of L, (same, q)
     g: Floats  # gradient in the entries of L, (same,)
     step: Floats  # (same,)
+    unit: Floats  # the scale of each entry of L, (same,)
     square: Floats  # (q, q)
     perm: Integers  # the rows in the order of the pivots, (r,)
 
@@ -62,7 +63,7 @@ def buffer_size(F: int, q: int, reml: bool) -> int:
     size = q * (q + 1) // 2
     cubes = (7 + 4 * reml) * F * q * q
     return (
-        cubes + (4 * q + 4) * F + 10 * q * q + q + 2 * size * (size + 1) + size * q * (1 + q * reml)
+        cubes + (4 * q + 4) * F + 10 * q * q + q + size * (2 * size + 3) + size * q * (1 + q * reml)
     )
 
 
@@ -103,10 +104,11 @@ def carve(buffer: Floats, perm: Integers, F: int, q: int, r: int, reml: bool) ->
     at, V = _plane(buffer, at, size, q)
     at, g = _plane(buffer, at, 1, size)
     at, step = _plane(buffer, at, 1, size)
+    at, unit = _plane(buffer, at, 1, size)
     at, square = _plane(buffer, at, q, q)
     return Work(
         R, e, S, B, best, beta[0], rows, Rt, rt, P, C, W, T, PL, K, m, u, X, Q, QL, KQ, Y,
-        G, D, eigenvectors, L, trial, H, HC, V, g[0], step[0], square, perm[:r],
+        G, D, eigenvectors, L, trial, H, HC, V, g[0], step[0], unit[0], square, perm[:r],
     )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def _best_parents(scores: LocalScores, allowed: Allowed, c: int, N: int, most: i
         for start in range(0, len(able), _BATCH):
             part = able[start : start + _BATCH]
             bounds, _ = scores.at_most([family(int(mask)) for mask in part])
-            part = part[bounds > best[part]]
+            part = part[np.maximum(bounds, _WORST) > best[part]]
             values = np.maximum(scores([family(int(mask)) for mask in part]), _WORST)
             better = values > best[part]
             best[part[better]] = values[better]

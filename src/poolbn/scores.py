@@ -16,12 +16,14 @@ from poolbn.errors import OptionError, nearest
 from poolbn.graph import Dag, as_dag
 from poolbn.localfit import LocalFit
 from poolbn.pairs import Pair
-from poolbn.pooling import Complete, Pooling
+from poolbn.pooling import Complete, Pooling, Separate
 from poolbn.standard import standardise
 from poolbn.suffstats import GroupStats
 
 Kind = Literal["bic", "aic", "loglik", "bge"]
-_CHUNK = 64  # families for one thread at a time
+_CHUNK = 64  # families for one thread at a time, at most
+_STEPS = 50  # what a mixed-effects fit costs more than a regression
+_WORTH_THREADS = 1e6  # multiplications, about a millisecond, below which threads cost more
 
 # A child and its sorted parents.
 Family = tuple[int, tuple[int, ...]]
@@ -145,6 +147,14 @@ class LocalScores:
         place = self._place
         return [(place[child], [place[p] for p in parents]) for child, parents in families]
 
+    def _work(self, families: Sequence[tuple[int, list[int]]]) -> float:
+        """About the multiplications that the scores take."""
+        once = sum((len(parents) + 1) ** 3 for _, parents in families)
+        if isinstance(self._pooling, Complete):
+            return once
+        steps = 1 if isinstance(self._pooling, Separate) else _STEPS
+        return len(self.stats.levels) * steps * once
+
     def _compute(self, families: Sequence[Family]) -> list[float]:
         if isinstance(self._score, BGe):
             names = self.stats.names
@@ -154,7 +164,10 @@ class LocalScores:
             ]
         price = _price(self._score, self.stats.n_rows)
         places = self._places(families)
-        parts = [places[i : i + _CHUNK] for i in range(0, len(places), _CHUNK)]
+        if self._work(places) < _WORTH_THREADS:
+            return [float(v) for v in self._pooling.scores(self._data, places, price)]
+        step = min(_CHUNK, 1 + len(places) // 32)  # short enough to keep all threads busy
+        parts = [places[i : i + step] for i in range(0, len(places), step)]
         values = parallel.map_threads(
             lambda part: self._pooling.scores(self._data, part, price), parts, self._threads
         )

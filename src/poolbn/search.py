@@ -126,7 +126,7 @@ class Climb:
         N = len(self.arcs)
         cells, bounds = np.empty((2 * N * N, 2), dtype=np.int64), np.empty(2 * N * N)
         move, gain = np.empty(4, dtype=np.int64), np.empty(1)
-        before = self.scores.made
+        before = self.scores.made - self._fresh
         room = self.arcs.sum(axis=0) < self.allowed.max_parents
         while True:
             kernels("_moves").best_move(
@@ -150,7 +150,7 @@ class Climb:
                 _KINDS[kind],
                 (names[p], names[c]),
                 float(gain[0]),
-                self.scores.made - before + self._fresh,
+                self.scores.made - before,
                 spared,
             )
         )
@@ -177,12 +177,12 @@ class Climb:
 
     def jump(self, arcs: NDArray[np.bool_], kind: str) -> None:
         """Go on from another graph."""
-        before, made = self.score, self.scores.made
+        before, made = self.score, self.scores.made - self._fresh
         self.arcs = arcs
         self._ancestor = _closure(arcs)
         self._score(range(len(arcs)))
-        gain, fits = self.score - before, self.scores.made - made + self._fresh
-        self.trace.append(Move(kind, (), gain, fits, 0))
+        gain = float(_difference(np.asarray(self.score), before))
+        self.trace.append(Move(kind, (), gain, self.scores.made - made, 0))
         self._fresh = 0
         self._keep()
 
@@ -214,16 +214,12 @@ class Climb:
         """Fill the columns of these nodes: exact where known or cheap, else upper bounds."""
         made = self.scores.made
         for c in nodes:
-            parents = tuple(np.flatnonzero(self.arcs[:, c]).tolist())
+            parents = self._parents(c)
             self._family[c] = self.scores([(c, parents)])[0]
-            others = [
-                p
-                for p in range(len(self.arcs))
-                if p != c and (self.allowed.arcs[p, c] or self.arcs[p, c])
-            ]
-            families = [self._toggled(p, c) for p in others]
-            if not families:
+            others = np.flatnonzero(self.allowed.arcs[:, c] | self.arcs[:, c]).tolist()
+            if not others:
                 continue
+            families = [_toggled(c, parents, p) for p in others]
             if self._lazy:
                 values, exact = self.scores.at_most(families)
             else:
@@ -234,14 +230,21 @@ class Climb:
 
     def _fit(self, cells: NDArray[np.int64]) -> None:
         pairs = list(dict.fromkeys(map(tuple, cells.tolist())))
-        values = self.scores([self._toggled(p, c) for p, c in pairs])
+        parents = {c: self._parents(c) for _, c in pairs}
+        values = self.scores([_toggled(c, parents[c], p) for p, c in pairs])
         for (p, c), value in zip(pairs, values, strict=True):
             self._gain[p, c] = _difference(value, self._family[c])
             self._exact[p, c] = True
 
-    def _toggled(self, p: int, c: int) -> Family:
-        parents = set(np.flatnonzero(self.arcs[:, c]).tolist()) ^ {p}
-        return c, tuple(sorted(parents))
+    def _parents(self, c: int) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(self.arcs[:, c]).tolist())
+
+
+def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
+    """The family with one parent more, or less if it is there."""
+    if p in parents:
+        return c, tuple(q for q in parents if q != p)
+    return c, tuple(sorted((*parents, p)))
 
 
 def _difference(value: NDArray[np.float64], current: float) -> NDArray[np.float64]:

@@ -1,0 +1,185 @@
+"""Seconds to learn a network, against bnlearn; time and memory as networks grow.
+
+Where R with lme4 is there, lme4's time for one fit is measured in this run on the families that the
+search fitted, and multiplied by the calls that bnlearn's hc made (320 on this table); otherwise
+recorded times stand in. bnlearn's own times for Gaussian and conditional Gaussian networks are
+recorded ones (bnlearn 4.9, one core of the same kind of machine).
+
+    python benchmarks/search.py [--largest N] [--plot FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import poolbn as pb
+
+BNLEARN_LME4_S = 24.8  # recorded: hc with lme4 as score, N = 10, |F| = 10, n_j = 50
+BNLEARN_CALLS = 320
+BNLEARN_S = {"complete": 0.903, "none": 0.211}  # recorded: hc, N = 50, |F| = 10, n_j = 50
+R_SCRIPT = """
+suppressMessages(library(lme4)); a <- commandArgs(TRUE); d <- read.csv(a[1]); t <- 0
+for (f in readLines(a[2])) t <- t + system.time(suppressWarnings(suppressMessages(
+  lmer(as.formula(f), d, REML = FALSE, control = lmerControl(calc.derivs = FALSE)))))[["elapsed"]]
+cat(t)
+"""
+
+
+def generate(N: int, parents: float, data_sets: int, rows: int, seed: int = 1) -> pd.DataFrame:
+    """As in the paper: coefficients vary between data sets, parents explain 85% of the variance."""
+    rng = np.random.default_rng(seed)
+    arcs = np.triu(rng.random((N, N)) < min(1, 2 * parents / (N - 1)), 1)
+    X = np.zeros((data_sets, rows, N))
+    for v in range(N):
+        pa = np.flatnonzero(arcs[:, v])
+        q = len(pa) + 1
+        b = rng.normal(2, 1, q) + rng.normal(size=(data_sets, q)) * np.sqrt(rng.chisquare(1, q))
+        mean = b[:, :1] + np.einsum("fk,fnk->fn", b[:, 1:], X[:, :, pa])
+        sd = np.sqrt(0.15 / 0.85 * mean.var(axis=1)) if len(pa) else np.ones(data_sets)
+        X[:, :, v] = mean + rng.normal(size=(data_sets, rows)) * sd[:, None]
+    frame = pd.DataFrame(X.reshape(-1, N), columns=[f"X{v}" for v in range(N)])
+    return frame.assign(F=np.repeat([f"g{j}" for j in range(data_sets)], rows))
+
+
+def timed(stats: pb.GroupStats, pooling: object, turns: int = 5) -> tuple[float, pb.Network]:
+    best = np.inf
+    for _ in range(turns):
+        start = time.perf_counter()
+        net = pb.learn(stats, pooling=pooling)
+        best = min(best, time.perf_counter() - start)
+    return best, net
+
+
+def lme4_seconds(frame: pd.DataFrame, net: pb.Network) -> float | None:
+    """What lme4 takes for one fit, on average over the families along the way of the search."""
+    if shutil.which("Rscript") is None:
+        return None
+    parents: dict[str, set[str]] = {node: set() for node in net.dag.nodes}
+    formulas = []
+    for move in net.trace:
+        p, c = move.arc
+        for node in parents:  # the candidates around the arc that was chosen
+            if node not in {c, *parents[c]}:
+                x = " + ".join(["1", *parents[c], node])
+                formulas.append(f"{c} ~ {x} + ({x} | F)")
+        if move.kind == "add":
+            parents[c].add(p)
+        else:
+            parents[c].discard(p)
+            if move.kind == "reverse":
+                parents[p].add(c)
+    with tempfile.TemporaryDirectory() as folder:
+        script, table, list_ = (Path(folder) / name for name in ("t.R", "d.csv", "f.txt"))
+        script.write_text(R_SCRIPT)
+        frame.to_csv(table, index=False)
+        list_.write_text("\n".join(formulas) + "\n")
+        done = subprocess.run(
+            ["Rscript", str(script), str(table), str(list_)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    return float(done.stdout) / len(formulas) if done.returncode == 0 else None
+
+
+def peers() -> None:
+    frame = generate(10, 2, 10, 50)
+    stats = pb.stats(frame, group="F")
+    ours, net = timed(stats, "partial")
+    one = lme4_seconds(frame, net)
+    theirs = BNLEARN_LME4_S if one is None else BNLEARN_CALLS * one
+    how = "recorded" if one is None else f"{BNLEARN_CALLS} calls of {1000 * one:.0f} ms"
+    print(
+        f"partial pooling, N = 10, |F| = 10, n_j = 50: {1000 * ours:.1f} ms; bnlearn + lme4 "
+        f"{theirs:.1f} s ({how}): {theirs / ours:.0f} times"
+    )
+    stats = pb.stats(generate(50, 2, 10, 50), group="F")
+    for name, pooling in (("complete", pb.Complete("unbiased")), ("none", pb.Separate("unbiased"))):
+        ours, net = timed(stats, pooling, 3)
+        print(
+            f"{name} pooling, N = 50, {len(net.dag.arcs)} arcs: {ours:.2f} s; bnlearn "
+            f"{BNLEARN_S[name]:.2f} s (recorded, on another table of the same kind)"
+        )
+    for rows in (10, 50):
+        ours, net = timed(pb.stats(generate(50, 4, 50, rows), group="F"), "partial", 1)
+        print(
+            f"partial pooling, N = 50, 4 parents, |F| = 50, n_j = {rows}: {ours:.2f} s, "
+            f"{sum(move.fits for move in net.trace)} fits"
+        )
+
+
+def drawn(N: int, data_sets: int, rows: int) -> pb.GroupStats:
+    """Statistics of so many rows of a random network, drawn themselves: no rows are needed."""
+    from scipy.stats import wishart
+
+    rng = np.random.default_rng(1)
+    arcs = np.triu(rng.random((N, N)) < 4 / N, 1)
+    slopes = np.where(arcs, rng.normal(1, 0.3, (N, N)), 0.0)
+    mean, scatter = np.empty((data_sets, N)), np.empty((data_sets, N, N))
+    for j in range(data_sets):
+        B = slopes * (1 + rng.normal(0, 0.3, (N, N)))
+        way = np.linalg.inv(np.eye(N) - B.T)
+        mean[j] = way @ (rng.normal(size=N) + rng.normal(size=N) / np.sqrt(rows))
+        scatter[j] = way @ wishart.rvs(rows - 1, np.eye(N), random_state=rng) @ way.T
+        scatter[j] = (scatter[j] + scatter[j].T) / 2
+    n = np.full(data_sets, rows)
+    levels = tuple(f"g{j}" for j in range(data_sets))
+    names = tuple(f"X{v}" for v in range(N))
+    return pb.GroupStats(names, levels, n, mean, scatter, np.zeros_like(n))
+
+
+def rows_do_not_matter() -> None:
+    """The same search, the order of the nodes given, from statistics of 1e3 and 1e7 rows each."""
+    for rows in (10**3, 10**7):
+        stats = drawn(20, 10, rows)
+        order = pb.Constraints(tiers=[[name] for name in stats.names])
+        seconds = np.inf
+        for _ in range(5):
+            start = time.perf_counter()
+            net = pb.learn(stats, constraints=order)
+            seconds = min(seconds, time.perf_counter() - start)
+        print(
+            f"N = 20, n_j = {rows:,}: {seconds:.3f} s, {len(net.dag.arcs)} arcs, "
+            f"{sum(move.fits for move in net.trace)} fits"
+        )
+
+
+def growth(largest: int, plot: Path | None) -> None:
+    rows = []
+    for N in (10, 20, 50, 100, 200, 500, 1000):
+        if largest >= N:
+            stats = pb.stats(generate(N, 1, 10, 100), group="F")
+            seconds, net = timed(stats, "partial", 1)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            rows.append((N, seconds, len(net.dag.arcs), sum(m.fits for m in net.trace), peak))
+            print("N = {:4d}: {:8.2f} s, {:5d} arcs, {:8d} fits, peak {:.0f} MiB".format(*rows[-1]))
+    if plot:
+        from matplotlib.figure import Figure
+
+        axes = (figure := Figure((6, 4), layout="constrained")).subplots()
+        axes.loglog([r[0] for r in rows], [r[1] for r in rows], "o-")
+        axes.set(xlabel="nodes", ylabel="seconds", title="partial pooling, |F| = 10, n_j = 100")
+        axes.grid(alpha=0.3)
+        figure.savefig(plot)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=200)
+    parser.add_argument("--plot", type=Path)
+    options = parser.parse_args()
+    pb.learn(pb.stats(generate(5, 1, 3, 20), group="F"), pooling="auto")  # compile
+    peers()
+    rows_do_not_matter()
+    growth(options.largest, options.plot)
+
+
+if __name__ == "__main__":
+    main()
