@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,49 @@ def flip_last(whole: bytes) -> bytes:
 
 def of_stats(use: Callable[[GroupStats], Any]) -> Callable[[Path], Any]:
     return lambda folder: use(stats(frame(), group="site"))
+
+
+def learn(**options: Any) -> Callable[[Path], Any]:
+    return of_stats(lambda s: pb.learn(s, **({"pooling": "complete"} | options)))
+
+
+def under(**rules: Any) -> Callable[[Path], Any]:
+    return learn(constraints=pb.Constraints(**rules))
+
+
+def wide(folder: Path) -> Any:
+    columns = {f"v{k}": np.arange(4.0) ** (1 + k / 30) for k in range(30)}
+    return pb.learn({"a": pd.DataFrame(columns)}, pooling="complete", search=pb.Exact())
+
+
+def saved_net(change: Callable[[bytes], bytes]) -> Callable[[Path], Any]:
+    def call(folder: Path) -> Any:
+        rule = pb.Constraints(required=[("x", "y")])
+        pb.learn(frame(), group="site", pooling="complete", constraints=rule).save(folder / "n")
+        (folder / "n").write_bytes(change((folder / "n").read_bytes()))
+        return pb.load(folder / "n")
+
+    return call
+
+
+def tampered(*keys: str, to: Any) -> Callable[[Path], Any]:
+    """A saved network with another value in one place."""
+
+    def change(whole: bytes) -> bytes:
+        content = json.loads(whole)
+        place = content
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = to
+        return json.dumps(content).encode()
+
+    return saved_net(change)
+
+
+def without_fit(whole: bytes) -> bytes:
+    content = json.loads(whole)
+    del content["fits"]["y"]
+    return json.dumps(content).encode()
 
 
 NAN = float("nan")
@@ -234,6 +278,78 @@ TABLE = [
         GraphError, ("x -> y -> x",)),
     Bad("newer", saved(lambda whole: whole.replace(b" 1 ", b" 2 ", 1)), FileError,
         ("version 2", "update poolbn")),
+    # Constraints
+    Bad("required cycle", under(required=[("x", "y"), ("y", "x")]), GraphError,
+        ("required", "x -> y -> x")),
+    Bad("required and forbidden", under(required=[("x", "y")], forbidden=[("x", "y")]), GraphError,
+        ("x -> y", "required and forbidden")),
+    Bad("required against tiers", under(required=[("x", "y")], tiers=[["y"], ["x"]]), GraphError,
+        ("x -> y", "required", "tiers")),
+    Bad("required unknown", under(required=[("x", "zz")]), GraphError,
+        ("'zz'", "x -> zz", "known are: x, y")),
+    Bad("forbidden unknown", under(forbidden=[("zz", "y")]), GraphError,
+        ("'zz'", "zz -> y", "known are: x, y")),
+    Bad("tiers unknown", under(tiers=[["x"], ["zz"]]), GraphError, ("'zz'", "known are: x, y")),
+    Bad("in two tiers", under(tiers=[["x"], ["y", "x"]]), GraphError, ("'x'", "tiers 1 and 2")),
+    Bad("tier a text", under(tiers=[["x"], "y"]), GraphError, ("tier 2", "'y'", "list of names")),
+    Bad("arc a text", under(required=["xy"]), GraphError, ("pair of names", "'xy'")),
+    Bad("own arc", under(forbidden=[("x", "x")]), GraphError, ("x -> x", "itself")),
+    Bad("negative max_parents", under(max_parents=-1), OptionError, ("max_parents=-1",)),
+    Bad("broken max_parents", under(max_parents=1.5), OptionError, ("max_parents=1.5",)),
+    Bad("too many required", under(required=[("x", "y")], max_parents=0), GraphError,
+        ("1 arcs into 'y'", "max_parents=0", "allow more")),
+    # Learning
+    Bad("forbidden start", learn(start=[("x", "y")],
+        constraints=pb.Constraints(forbidden=[("x", "y")])), GraphError,
+        ("start", "x -> y", "forbidden")),
+    Bad("start against tiers", learn(start=[("x", "y")],
+        constraints=pb.Constraints(tiers=[["y"], ["x"]])), GraphError, ("start", "x -> y")),
+    Bad("start unknown", learn(start=[("x", "zz")]), GraphError, ("x -> zz", "known are: x, y")),
+    Bad("start with a cycle", learn(start=[("x", "y"), ("y", "x")]), GraphError, ("x -> y -> x",)),
+    Bad("start lacks a node", learn(start="[x]"), GraphError, ("lacks 'y'",)),
+    Bad("exact for many", wide, OptionError, ("22", "30", "pb.HillClimb")),
+    Bad("negative restarts", lambda f: pb.HillClimb(restarts=-1), OptionError, ("restarts=-1",)),
+    Bad("broken length", lambda f: pb.Tabu(length=2.5), OptionError, ("length=2.5",)),
+    Bad("exact, negative", lambda f: pb.Exact(max_parents=-2), OptionError, ("max_parents=-2",)),
+    Bad("group twice", learn(group="site"), DataError, ("leave group= out",)),
+    Bad("learn without group", lambda f: pb.learn(frame()), DataError, ("group=", "'site'")),
+    Bad("learn from one data set", lambda f: pb.learn({"a": ONE[["x", "y"]]}), DataError,
+        ("at least two data sets", "'a'", "4 rows", "pooling='complete'")),
+    Bad("learn, unknown pooling", learn(pooling="complet"), OptionError,
+        ("'complet'", "did you mean 'complete'")),
+    Bad("learn, unknown score", learn(score="bicc"), OptionError, ("did you mean 'bic'",)),
+    Bad("learn, bge without pooling", learn(pooling="none", score="bge"), OptionError,
+        ("complete pooling", "score='bic'")),
+    # Networks in files
+    Bad("load no network", lambda f: pb.load(f / "none"), FileError, ("none", "No such file")),
+    Bad("load a folder", pb.load, FileError, ("cannot read", "directory")),
+    Bad("network truncated", saved_net(lambda whole: whole[: len(whole) // 2]), FileError,
+        ("cut short", "save it anew")),
+    Bad("network not JSON", saved_net(lambda whole: b"site,x\na,1\n"), FileError, ("not JSON",)),
+    Bad("network not text", saved_net(lambda whole: b"\xff\xfe\x00"), FileError, ("not JSON",)),
+    Bad("other JSON", saved_net(lambda whole: b'{"a": 1}'), FileError,
+        ("not a network of poolbn", "Network.save")),
+    Bad("JSON list", saved_net(lambda whole: b"[1]"), FileError, ("not a network of poolbn",)),
+    Bad("newer network", tampered("version", to=2), FileError, ("version 2", "update poolbn")),
+    Bad("wrong shape", tampered("fits", "y", "coef", to=[[1.0, 2.0]]), FileError,
+        ("coef of 'y'", "(2, 2)")),
+    Bad("not finite", tampered("fits", "y", "sigma2", to=[1.0, NAN]), FileError,
+        ("sigma2 of 'y'",)),
+    Bad("unknown node", tampered("arcs", to=[["x", "zz"]]), FileError, ("x -> zz",)),
+    Bad("cyclic network", tampered("arcs", to=[["x", "y"], ["y", "x"]]), FileError,
+        ("x -> y -> x",)),
+    Bad("other arcs", tampered("arcs", to=[]), FileError, ("parents of 'y'",)),
+    Bad("missing fit", saved_net(without_fit), FileError, ("does not hold a network",)),
+    Bad("extra field", tampered("fits", "y", "colour", to="red"), FileError, ("colour",)),
+    Bad("other data sets", tampered("fits", "y", "levels", to=["a", "c"]), FileError,
+        ("'y'", "other data sets")),
+    Bad("score a text", tampered("score", to="high"), FileError, ("does not hold a network",)),
+    Bad("broken trace", tampered("trace", to=[{"kind": "add"}]), FileError,
+        ("does not hold a network",)),
+    Bad("save network nowhere", lambda f: pb.learn(frame(), group="site", pooling="complete").save(
+        f / "no" / "net"), FileError, ("cannot write", "No such file")),
+    Bad("save network of dates", lambda f: pb.learn(frame(site=DATES), group="site",
+        pooling="complete").save(f / "n"), FileError, ("Timestamp", "text")),
 ]  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
 def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
     """w.L becomes a factor of one or two EM steps from D = start I; returns its columns.
 
-    An EM step is D - DGD / |F|. Where the first one finds D far larger than the start, it saw random
+    An EM step is D - DGD / |F|. Where the first finds D far larger than the start, it saw random
     effects that were shrunk by data sets of unequal shape, and a second one sets their direction
     right, which Newton steps would do slowly.
     """

@@ -5,31 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def map_threads(
-    function: Callable[[T], R], items: Sequence[T], threads: int | None = None
-) -> list[R]:
+def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
     """Apply a function to each item; results in the order of the items, whatever runs them.
 
     Args:
         function: what to do; it should spend its time in compiled code.
         items: pieces of work.
-        threads: how many at once; all cores that this process may use by default.
+        threads: how many at once.
 
     Examples:
         >>> map_threads(abs, [-1, 2, -3], threads=2)
         [1, 2, 3]
     """
-    threads = min(available_cores() if threads is None else threads, len(items))
+    threads = min(threads, len(items))
     if threads <= 1:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
+    return list(_pool(os.getpid(), threads).map(function, items))
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads that stay, as starting them takes longer than a small batch; not over a fork."""
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"poolbn-{process}")
 
 
 def available_cores() -> int:

@@ -23,7 +23,7 @@ from poolbn.suffstats import GroupStats
 Kind = Literal["bic", "aic", "loglik", "bge"]
 _CHUNK = 64  # families for one thread at a time, at most
 _STEPS = 50  # what a mixed-effects fit costs more than a regression
-_WORTH_THREADS = 1e6  # multiplications, about a millisecond, below which threads cost more
+_WORTH_THREADS = 2e5  # multiplications, below which threads cost more than they bring
 
 # A child and its sorted parents.
 Family = tuple[int, tuple[int, ...]]
@@ -117,7 +117,7 @@ class LocalScores:
         self.made = 0
         self._pooling = as_pooling(pooling)
         self._score = _as_score(score, self._pooling)
-        self._threads = threads
+        self._threads = parallel.available_cores() if threads is None else threads
         self._data = standardise(stats)
         self._place = [self._data.index[name] for name in stats.names]
         self._memo: dict[Family, float] = {}
@@ -164,9 +164,9 @@ class LocalScores:
             ]
         price = _price(self._score, self.stats.n_rows)
         places = self._places(families)
-        if self._work(places) < _WORTH_THREADS:
+        if self._threads == 1 or self._work(places) < _WORTH_THREADS:
             return [float(v) for v in self._pooling.scores(self._data, places, price)]
-        step = min(_CHUNK, 1 + len(places) // 32)  # short enough to keep all threads busy
+        step = min(_CHUNK, -(-len(places) // (4 * self._threads)))  # keeps all threads busy
         parts = [places[i : i + step] for i in range(0, len(places), step)]
         values = parallel.map_threads(
             lambda part: self._pooling.scores(self._data, part, price), parts, self._threads
@@ -207,7 +207,18 @@ def final_fits(
     """The final fit of each node, and the score of the network."""
     kind = _as_score(score, pooling)
     price = 0.0 if isinstance(kind, BGe) else _price(kind, stats.n_rows)
-    fits = {node: pooling.fit(stats, node, dag.parents(node), price) for node in dag.nodes}
+    standardise(stats)  # once, not in each thread
+    fits = dict(
+        zip(
+            dag.nodes,
+            parallel.map_threads(
+                lambda node: pooling.fit(stats, node, dag.parents(node), price),
+                dag.nodes,
+                parallel.available_cores(),
+            ),
+            strict=True,
+        )
+    )
     if isinstance(kind, BGe):
         return fits, sum(kind(stats, node, dag.parents(node)) for node in dag.nodes)
     return fits, sum(fit.loglik - price * fit.n_params for fit in fits.values())

@@ -19,6 +19,7 @@ from poolbn.scores import Family, LocalScores
 TIE = float(np.sqrt(np.finfo(float).eps))
 _KINDS = ("add", "remove", "reverse")
 _MANY = 2**62
+_HUGE = 1e300  # what having a likelihood at all is worth
 
 
 class Move(NamedTuple):
@@ -138,7 +139,7 @@ class Climb:
             if count == 0:
                 break
             # The most promising first: each one that is known may rule out others.
-            order = np.argsort(-bounds[:count], kind="stable")[: max(32, count // 4)]
+            order = np.argsort(-bounds[:count], kind="stable")[: max(8, count // 4)]
             self._fit(cells[:count][order])
         if kind < 0:
             return False
@@ -181,7 +182,7 @@ class Climb:
         self.arcs = arcs
         self._ancestor = _closure(arcs)
         self._score(range(len(arcs)))
-        gain = float(_difference(np.asarray(self.score), before))
+        gain = float(_difference(np.asarray(self.score), np.asarray(before)))
         self.trace.append(Move(kind, (), gain, self.scores.made - made, 0))
         self._fresh = 0
         self._keep()
@@ -213,28 +214,31 @@ class Climb:
     def _score(self, nodes: range | list[int]) -> None:
         """Fill the columns of these nodes: exact where known or cheap, else upper bounds."""
         made = self.scores.made
-        for c in nodes:
-            parents = self._parents(c)
-            self._family[c] = self.scores([(c, parents)])[0]
-            others = np.flatnonzero(self.allowed.arcs[:, c] | self.arcs[:, c]).tolist()
-            if not others:
-                continue
-            families = [_toggled(c, parents, p) for p in others]
+        parents = {c: self._parents(c) for c in nodes}
+        self._family[list(nodes)] = self.scores(list(parents.items()))
+        # (child, parent) pairs, so that a column's cells lie side by side
+        cells = np.argwhere((self.allowed.arcs | self.arcs).T[list(nodes)])
+        if len(cells):
+            c, p = np.asarray(list(nodes))[cells[:, 0]], cells[:, 1]
+            families = [
+                _toggled(child, parents[child], parent)
+                for child, parent in zip(c.tolist(), p.tolist(), strict=True)
+            ]
             if self._lazy:
                 values, exact = self.scores.at_most(families)
             else:
                 values, exact = self.scores(families), np.ones(len(families), dtype=bool)
-            self._gain[others, c] = _difference(values, self._family[c])
-            self._exact[others, c] = exact
+            self._gain[p, c] = _difference(values, self._family[c])
+            self._exact[p, c] = exact
         self._fresh += self.scores.made - made
 
     def _fit(self, cells: NDArray[np.int64]) -> None:
         pairs = list(dict.fromkeys(map(tuple, cells.tolist())))
         parents = {c: self._parents(c) for _, c in pairs}
         values = self.scores([_toggled(c, parents[c], p) for p, c in pairs])
-        for (p, c), value in zip(pairs, values, strict=True):
-            self._gain[p, c] = _difference(value, self._family[c])
-            self._exact[p, c] = True
+        p, c = np.array(pairs).T
+        self._gain[p, c] = _difference(values, self._family[c])
+        self._exact[p, c] = True
 
     def _parents(self, c: int) -> tuple[int, ...]:
         return tuple(np.flatnonzero(self.arcs[:, c]).tolist())
@@ -247,11 +251,11 @@ def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
     return c, tuple(sorted((*parents, p)))
 
 
-def _difference(value: NDArray[np.float64], current: float) -> NDArray[np.float64]:
-    """What a family gains; from one without a likelihood to another there is nothing to gain."""
-    if current == -np.inf:
-        return np.where(np.isneginf(value), 0.0, np.where(np.isinf(value), np.inf, 1e300))
-    return np.asarray(value - current)
+def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a family gains. Any likelihood is better than none; from none to none gains nothing."""
+    with np.errstate(invalid="ignore"):
+        gain = value - current
+    return np.where(np.isneginf(current), np.where(np.isneginf(value), 0.0, _HUGE), gain)
 
 
 def _closure(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:

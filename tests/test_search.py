@@ -1,0 +1,464 @@
+"""Searches against brute force: all networks over four and five nodes, on 200 small problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import poolbn as pb
+from poolbn.learning import _Progress
+from poolbn.scores import LocalScores
+from poolbn.search import TIE, Climb, Found
+
+NAMES = "dbeac"  # neither the order of the arcs nor that of the alphabet
+POOLINGS = ["complete", "none", "partial", "auto"]
+EACH = 25  # problems for each pooling and number of nodes
+
+each_pooling = pytest.mark.parametrize("pooling", POOLINGS)
+each_size = pytest.mark.parametrize("nodes", [4, 5])
+
+
+def simulate_network(
+    seed: int, nodes: int, *, data_sets: int = 3, rows: int = 12, between: float = 0.5
+) -> pd.DataFrame:
+    """Columns in random order of a random linear network, whose coefficients vary, and F."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(data_sets), rows)
+    X = np.zeros((len(codes), nodes))
+    for c in range(nodes):
+        b = rng.normal(size=c + 1) * (rng.random(c + 1) < 0.6)
+        b = b + between * rng.normal(size=(data_sets, c + 1)) * (b != 0)
+        X[:, c] = b[codes, 0] + (b[codes, 1:] * X[:, :c]).sum(axis=1) + rng.normal(size=len(codes))
+    frame = pd.DataFrame(X[:, rng.permutation(nodes)], columns=list(NAMES[:nodes]))
+    return frame.assign(F=[f"set {j}" for j in codes])
+
+
+class Problem(NamedTuple):
+    """Statistics, and the score of each child (rows) with each set of parents, a bit mask."""
+
+    stats: pb.GroupStats
+    pooling: str
+    table: np.ndarray
+    rng: np.random.Generator
+
+
+@cache
+def problem(seed: int, nodes: int, pooling: str) -> Problem:
+    rng = np.random.default_rng([seed, nodes])
+    sizes = {"data_sets": int(rng.integers(3, 5)), "rows": int(rng.integers(8, 16))}
+    frame = simulate_network(seed, nodes, between=rng.choice([0.0, 0.5, 1.5]), **sizes)
+    stats = pb.stats(frame, group="F")
+    families = [
+        (c, tuple(p for p in range(nodes) if mask >> p & 1))
+        for c in range(nodes)
+        for mask in range(2**nodes)
+        if not mask >> c & 1
+    ]
+    table = np.full((nodes, 2**nodes), np.nan)
+    scores = LocalScores(stats, pooling=pooling)(families)
+    for (c, parents), score in zip(families, scores, strict=True):
+        table[c, sum(1 << p for p in parents)] = score
+    assert np.isfinite(scores).all()
+    return Problem(stats, pooling, table, rng)
+
+
+def problems(nodes: int, pooling: str, count: int = EACH) -> Iterator[Problem]:
+    first = 1000 * POOLINGS.index(pooling)
+    return (problem(seed, nodes, pooling) for seed in range(first, first + count))
+
+
+@cache
+def all_dags(nodes: int) -> np.ndarray:
+    """The parents of each node as a bit mask, for every acyclic graph, (., N)."""
+    subsets = [[m for m in range(2**nodes) if not m >> c & 1] for c in range(nodes)]
+    graphs = np.stack(np.meshgrid(*subsets, indexing="ij"), axis=-1).reshape(-1, nodes)
+    gone = np.zeros(len(graphs), dtype=np.int64)
+    for _ in range(nodes):  # take away nodes whose parents are gone
+        for c in range(nodes):
+            gone |= np.where(graphs[:, c] & ~gone == 0, 1 << c, 0)
+    return graphs[gone == 2**nodes - 1]
+
+
+def as_set(graphs: np.ndarray) -> set[tuple[int, ...]]:
+    return set(map(tuple, graphs.tolist()))
+
+
+@cache
+def all_dags_as_set(nodes: int) -> set[tuple[int, ...]]:
+    return as_set(all_dags(nodes))
+
+
+def masks(arcs: np.ndarray) -> np.ndarray:
+    return (arcs.astype(np.int64) << np.arange(len(arcs))[:, None]).sum(axis=0)
+
+
+def totals(table: np.ndarray, graphs: np.ndarray) -> np.ndarray:
+    return table[np.arange(len(table)), graphs].sum(axis=-1)
+
+
+def neighbours(graph: np.ndarray, among: set[tuple[int, ...]]) -> np.ndarray:
+    """The graphs one arc away, (., N)."""
+    bits = 1 << np.arange(len(graph))
+    toggled = []
+    for p in range(len(graph)):
+        for c in range(len(graph)):
+            if p != c:
+                other = graph.copy()
+                other[c] ^= bits[p]
+                toggled.append(tuple(other.tolist()))
+                if graph[c] & bits[p]:
+                    other[p] |= bits[c]
+                    toggled.append(tuple(other.tolist()))
+    return np.array([other for other in toggled if other in among])
+
+
+def permitted(allowed) -> np.ndarray:
+    """The acyclic graphs under constraints."""
+    graphs = all_dags(len(allowed.arcs))
+    must, may = masks(allowed.required), masks(allowed.arcs)
+    fine = (graphs & must == must) & (graphs & ~may == 0)
+    fine &= np.bitwise_count(graphs) <= allowed.max_parents
+    return graphs[fine.all(axis=1)]
+
+
+def start_climb(
+    task: Problem,
+    *,
+    constraints: pb.Constraints | None = None,
+    start: np.ndarray | None = None,
+    lazy: bool = True,
+    threads: int | None = None,
+) -> Climb:
+    scores = LocalScores(task.stats, pooling=task.pooling, threads=threads)
+    N = len(task.stats.names)
+    start = np.zeros((N, N), dtype=bool) if start is None else start
+    allowed = (constraints or pb.Constraints()).on(task.stats.names)
+    return Climb(scores, allowed, start, lazy=lazy)
+
+
+def search(task: Problem, strategy, **options) -> Found:
+    climb = start_climb(task, **options)
+    strategy.run(climb)
+    return climb.found()
+
+
+def random_graph(task: Problem) -> np.ndarray:
+    N = len(task.stats.names)
+    graph = task.rng.choice(all_dags(N))
+    return (graph[None, :] >> np.arange(N)[:, None] & 1).astype(bool)
+
+
+def random_constraints(task: Problem) -> pb.Constraints:
+    names, rng = list(task.stats.names), task.rng
+    order = rng.permutation(names).tolist()
+    pairs = [(p, c) for i, p in enumerate(order) for c in order[i + 1 :]]  # has no cycle
+    required = [pairs[k] for k in rng.choice(len(pairs), 2, replace=False)]
+    forbidden = [(a, b) for a in names for b in names
+                 if a != b and (a, b) not in required and rng.random() < 0.25]  # fmt: skip
+    tiers = [order[:2], order[-1:]] if rng.random() < 0.5 else []
+    return pb.Constraints(required, forbidden, tiers, max_parents=int(rng.integers(2, 4)))
+
+
+def test_all_networks_are_enumerated() -> None:
+    assert [len(all_dags(nodes)) for nodes in (1, 2, 3, 4, 5)] == [1, 3, 25, 543, 29281]
+
+
+@each_pooling
+@each_size
+def test_hill_climbing_ends_in_a_local_optimum(nodes: int, pooling: str) -> None:
+    for task in problems(nodes, pooling):
+        for start in (None, random_graph(task)):
+            found = search(task, pb.HillClimb(), start=start)
+            graph = masks(found.arcs)
+            assert found.score == pytest.approx(totals(task.table, graph), abs=1e-9)
+            around = totals(task.table, neighbours(graph, all_dags_as_set(nodes)))
+            assert around.max() <= found.score + 1e-7
+            assert all(move.gain > TIE for move in found.trace)
+
+
+@each_pooling
+@each_size
+def test_exact_search_finds_the_best_of_all(nodes: int, pooling: str) -> None:
+    for task in problems(nodes, pooling):
+        best = totals(task.table, all_dags(nodes)).max()
+        found = search(task, pb.Exact())
+        assert found.score == pytest.approx(best, abs=1e-7)
+        assert totals(task.table, masks(found.arcs)) == pytest.approx(best, abs=1e-7)
+        for most in (1, 2):
+            few = all_dags(nodes)[(np.bitwise_count(all_dags(nodes)) <= most).all(axis=1)]
+            found = search(task, pb.Exact(max_parents=most))
+            assert found.score == pytest.approx(totals(task.table, few).max(), abs=1e-7)
+
+
+@each_pooling
+@each_size
+def test_better_searches_are_not_worse(nodes: int, pooling: str) -> None:
+    """Tabu search makes hill climbing's moves first; restarts begin at its optimum."""
+    for task in problems(nodes, pooling):
+        start = random_graph(task)
+        climb = search(task, pb.HillClimb(), start=start)
+        tabu = search(task, pb.Tabu(), start=start)
+        again = search(task, pb.HillClimb(restarts=3, perturb=2), start=start)
+        for other in (tabu, again):
+            first = [move[:3] for move in other.trace[: len(climb.trace)]]
+            assert first == [move[:3] for move in climb.trace]
+            assert other.score >= climb.score
+        assert tuple(masks(tabu.arcs)) in all_dags_as_set(nodes)
+        assert search(task, pb.Exact()).score >= max(tabu.score, again.score) - 1e-7
+
+
+@each_pooling
+def test_bounds_change_no_move(pooling: str) -> None:
+    for task in problems(5, pooling):
+        for strategy in (pb.HillClimb(restarts=1), pb.Tabu(patience=5)):
+            lazy, eager = (search(task, strategy, lazy=lazy) for lazy in (True, False))
+            assert [move[:3] for move in lazy.trace] == [move[:3] for move in eager.trace]
+            np.testing.assert_array_equal(lazy.arcs, eager.arcs)
+            assert lazy.score == eager.score
+
+
+@each_pooling
+def test_threads_change_no_bit(pooling: str) -> None:
+    for task in problems(5, pooling, 5):
+        families = [(c, tuple(p for p in range(5) if p != c and m >> p & 1)) for c in range(5)
+                    for m in range(32)]  # fmt: skip
+        one, two = (
+            LocalScores(task.stats, pooling=pooling, threads=t)(families).tobytes() for t in (1, 2)
+        )
+        assert one == two
+        one, two = (search(task, pb.HillClimb(restarts=1), threads=t) for t in (1, 2))
+        assert one.trace == two.trace
+        assert one.score == two.score
+
+
+@each_pooling
+def test_order_of_columns_does_not_matter(pooling: str) -> None:
+    for task in problems(4, pooling, 5):
+        names = task.rng.permutation(task.stats.names).tolist()
+        there = pb.learn(task.stats, pooling=pooling, search=pb.Exact())
+        here = pb.learn(task.stats.select(names), pooling=pooling, search=pb.Exact())
+        assert here.dag.nodes == tuple(names)
+        assert here.score == pytest.approx(there.score, abs=1e-7)
+
+
+@each_pooling
+@each_size
+def test_constraints_are_kept(nodes: int, pooling: str) -> None:
+    for task in problems(nodes, pooling):
+        constraints = random_constraints(task)
+        graphs = permitted(constraints.on(task.stats.names))
+        assert 0 < len(graphs) < len(all_dags(nodes))
+        values = totals(task.table, graphs)
+        fine = as_set(graphs)
+        exact = search(task, pb.Exact(), constraints=constraints)
+        assert exact.score == pytest.approx(values.max(), abs=1e-7)
+        searches = (pb.HillClimb(), pb.HillClimb(restarts=3, perturb=3, seed=1), pb.Tabu())
+        for strategy in searches:
+            climb = start_climb(task, constraints=constraints)
+            seen = []
+            climb._watch = lambda climb, seen=seen: seen.append(tuple(masks(climb.arcs)))
+            strategy.run(climb)
+            assert fine.issuperset(seen)
+            best = climb.found()
+            assert tuple(masks(best.arcs)) in fine
+            around = neighbours(masks(best.arcs), fine)
+            if len(around):
+                assert totals(task.table, around).max() <= best.score + 1e-7
+        assert tuple(masks(exact.arcs)) in fine
+
+
+def test_constraints_by_name() -> None:
+    """What each kind means for the learned network."""
+    stats = problem(2000, 5, "partial").stats
+    free = pb.learn(stats).dag
+    p, c = free.arcs[0]
+    required = pb.learn(stats, constraints=pb.Constraints(required=[(c, p)]))
+    assert (c, p) in required.dag.arcs
+    forbidden = pb.learn(stats, constraints=pb.Constraints(forbidden=[(p, c), (c, p)]))
+    assert {(p, c), (c, p)}.isdisjoint(forbidden.dag.arcs)
+    tiers = [["a", "b"], ["c"], ["d"]]
+    place = {name: k for k, tier in enumerate(tiers) for name in tier}
+    for search_ in (pb.HillClimb(restarts=3), pb.Tabu(), pb.Exact()):
+        net = pb.learn(stats, search=search_, constraints=pb.Constraints(tiers=tiers))
+        assert net.dag.arcs
+        assert all(place.get(a, -1) <= place.get(b, 9) for a, b in net.dag.arcs)
+        sparse = pb.learn(stats, search=search_, constraints=pb.Constraints(max_parents=1))
+        assert max(len(sparse.dag.parents(node)) for node in stats.names) == 1
+    none = pb.learn(stats, constraints=pb.Constraints(max_parents=0))
+    assert none.dag.arcs == ()
+
+
+def test_nothing_beats_the_marginal_likelihood_either() -> None:
+    """BGe, a score without bounds."""
+    for task in problems(4, "complete", 5):
+        scores = LocalScores(task.stats, pooling="complete", score="bge")
+        values = [
+            scores([(c, tuple(p for p in range(4) if m >> p & 1)) for c, m in enumerate(graph)])
+            for graph in all_dags(4).tolist()
+        ]
+        net = pb.learn(task.stats, pooling="complete", score="bge", search=pb.Exact())
+        assert net.score == pytest.approx(np.sum(values, axis=1).max(), abs=1e-7)
+
+
+def test_seeds_repeat() -> None:
+    task = problem(2001, 5, "partial")
+    runs = [search(task, pb.HillClimb(restarts=4, perturb=3, seed=seed)) for seed in (1, 1, 2)]
+    assert runs[0].trace == runs[1].trace
+    assert runs[0].trace != runs[2].trace
+    assert sum(move.kind == "restart" for move in runs[0].trace) == 4
+
+
+@pytest.mark.parametrize("kind", [pb.HillClimb, pb.Tabu])
+def test_at_most_so_many_moves(kind) -> None:
+    task = problem(1, 5, "complete")
+    full = search(task, kind())
+    assert len(full.trace) > 3
+    for most in range(4):
+        found = search(task, kind(max_iter=most))
+        assert found.trace == full.trace[:most]
+        assert found.arcs.sum() == sum(move.kind == "add" for move in found.trace)
+
+
+def test_the_start_counts() -> None:
+    stats = problem(2002, 5, "partial").stats
+    best = pb.learn(stats, search=pb.Exact())
+    for start in (best, best.dag, best.dag.to_modelstring(), best.dag.arcs):
+        again = pb.learn(stats, start=start)
+        assert again.trace == ()
+        assert again.dag == best.dag
+        assert again.score == best.score
+    kept = pb.learn(stats, start=best, search=pb.HillClimb(max_iter=0))
+    assert kept.dag == best.dag
+
+
+@each_pooling
+def test_the_trace_adds_up(pooling: str) -> None:
+    for task in problems(5, pooling, 10):
+        for strategy in (pb.HillClimb(), pb.HillClimb(restarts=2, perturb=4), pb.Tabu()):
+            climb = start_climb(task, start=random_graph(task))
+            first = climb.score
+            strategy.run(climb)
+            found = climb.found()
+            assert sum(move.gain for move in found.trace) == pytest.approx(
+                climb.score - first, abs=1e-8
+            )
+            assert found.score >= climb.score - TIE
+            assert 0 < sum(move.fits for move in found.trace) <= climb.scores.made <= 5 * 16
+
+
+def test_partial_pooling_spares_fits() -> None:
+    """Closed forms have nothing to spare."""
+    count = {}
+    for pooling in POOLINGS:
+        tasks = list(problems(5, pooling, 10))
+        traces = [search(task, pb.HillClimb()).trace for task in tasks]
+        count[pooling] = sum(move.spared for trace in traces for move in trace)
+    assert count["complete"] == count["none"] == 0
+    assert min(count["partial"], count["auto"]) > 0
+
+
+def test_final_fits_are_at_least_as_good_as_the_search() -> None:
+    for task in problems(5, "partial", 10):
+        found = search(task, pb.HillClimb())
+        net = pb.learn(task.stats)
+        np.testing.assert_array_equal(net.dag.to_adjacency(), found.arcs)
+        assert net.score >= found.score - 1e-8
+        assert net.score == pytest.approx(sum(fit.bic for fit in net.fits.values()), abs=1e-9)
+
+
+def test_ancestors_are_the_transitive_closure() -> None:
+    """After each of many random moves."""
+    N = 7
+    rng = np.random.default_rng(3)
+    stats = pb.stats({j: pd.DataFrame(rng.normal(size=(20, N))).rename(columns=str)
+                      for j in "ab"})  # fmt: skip
+    scores = LocalScores(stats, pooling="complete")
+    climb = Climb(scores, pb.Constraints().on(stats.names), np.zeros((N, N), dtype=bool))
+    counts = [0, 0, 0]
+    for _ in range(400):
+        p, c = rng.choice(N, 2, replace=False).tolist()
+        kind = int(rng.integers(1, 3)) if climb.arcs[p, c] else 0
+        after = climb.arcs.copy()
+        after[p, c] = kind == 0
+        after[c, p] |= kind == 2
+        reach = after.copy()
+        for k in range(N):  # Warshall
+            reach |= np.outer(reach[:, k], reach[k])
+        if not reach.diagonal().any():
+            climb._apply(kind, p, c)
+            counts[kind] += 1
+            np.testing.assert_array_equal(climb.arcs, after)
+            np.testing.assert_array_equal(climb._ancestor, reach)
+            families = [(c, tuple(np.flatnonzero(after[:, c]).tolist())) for c in range(N)]
+            assert climb.score == pytest.approx(scores(families).sum(), abs=1e-9)
+    assert min(counts) > 30
+
+
+def test_an_interrupt_keeps_the_best_network(monkeypatch) -> None:
+    def stop(self, climb: Climb) -> None:
+        if len(climb.trace) == 2:
+            raise KeyboardInterrupt
+
+    stats = problem(2003, 5, "partial").stats
+    full = pb.learn(stats)
+    assert len(full.trace) > 2
+    monkeypatch.setattr(_Progress, "__call__", stop)
+    with pytest.raises(pb.SearchInterrupted, match="2 moves") as caught:
+        pb.learn(stats)
+    assert isinstance(caught.value, KeyboardInterrupt)
+    assert isinstance(caught.value, pb.PoolbnError)
+    net = caught.value.network
+    assert net.trace == full.trace[:2]
+    assert set(net.dag.arcs) == {move.arc for move in net.trace}
+    assert net.score == pytest.approx(pb.score(stats, net.dag), abs=1e-9)
+    assert pb.score(stats, []) < net.score < full.score
+
+
+@each_pooling
+@pytest.mark.parametrize(
+    "search", [pb.HillClimb(), pb.HillClimb(restarts=2), pb.Tabu(), pb.Exact()]
+)
+@pytest.mark.parametrize("column", ["constant", "duplicate", "constant in each"])
+def test_families_without_a_likelihood_do_no_harm(column: str, search, pooling: str) -> None:
+    frame = simulate_network(5, 4)
+    sets = frame["F"].str[-1].astype(float)
+    extra = {"constant": 2.0, "duplicate": frame["a"], "constant in each": sets}[column]
+    net = pb.learn(frame.assign(z=extra), group="F", pooling=pooling, search=search)
+    if column == "duplicate":
+        assert np.isfinite(net.score)
+        assert ("a", "z") not in net.dag.arcs
+        assert ("z", "a") not in net.dag.arcs
+        assert all(fit.status.ok for fit in net.fits.values())
+    elif column == "constant":
+        assert net.score == -np.inf
+        assert [node for node in net.dag.nodes if not net.fits[node].status.ok] == ["z"]
+    assert not np.isnan([net.score, *(move.gain for move in net.trace)]).any()
+    assert isinstance(repr(net), str)
+
+
+def test_auto_pools_what_is_the_same_everywhere() -> None:
+    chosen = []
+    for seed in range(20):
+        frame = simulate_network(seed, 5, data_sets=4, rows=25, between=0)
+        net = pb.learn(frame, group="F", pooling="auto")
+        chosen += [fit.pooling for fit in net.fits.values()]
+    assert len(chosen) == 100
+    assert chosen.count("complete pooling") >= 95
+
+
+def test_auto_does_not_pool_opposite_slopes() -> None:
+    in_order = pb.Constraints(required=[("x", "y")], forbidden=[("y", "x")])
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        slopes = np.repeat([2.0, -2.0, 2.5, -2.5], 10)
+        x = rng.normal(size=40)
+        frame = pd.DataFrame({"x": x, "y": slopes * x + rng.normal(size=40)})
+        frame["F"] = np.repeat(list("abcd"), 10)
+        net = pb.learn(frame, group="F", pooling="auto", constraints=in_order)
+        assert net.fits["y"].pooling != "complete pooling"
+        assert (np.sign(net.fits["y"].coef[:, 1]) == [1, -1, 1, -1]).all()
