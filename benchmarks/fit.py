@@ -108,13 +108,12 @@ def time_lme4(frames: list[pd.DataFrame]) -> list[tuple[float, float]] | None:
 
 def threads() -> None:
     """One thread against two on a batch, interleaved, best of several."""
-    frame = simulate(1, 6, 20, interior=True)
-    stats = pb.stats(frame, group="F")
+    stats = pb.stats(simulate(1, 9, 50, interior=True), group="F")
     families = [
-        (child, tuple(p for p in range(7) if p != child and mask >> p & 1))
-        for child in range(7)
-        for mask in range(128)
-        if bin(mask).count("1") <= 5
+        (child, tuple(p for p in range(10) if mask >> p & 1))
+        for child in range(10)
+        for mask in range(1024)
+        if mask.bit_count() <= 4 and not mask >> child & 1
     ]
     best = {1: np.inf, 2: np.inf}
     for _ in range(5):
