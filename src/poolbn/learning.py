@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.choosing import as_pooling
-from poolbn.constraints import Constraints
+from poolbn.constraints import Allowed, Constraints
 from poolbn.errors import DataError, GraphError, PoolbnError
 from poolbn.graph import Dag, as_dag
 from poolbn.network import Network
@@ -84,13 +85,7 @@ def learn(
     scores = LocalScores(data, pooling=how, score=score)
     allowed = (constraints or Constraints()).on(data.names)
     first = as_dag(start.dag if isinstance(start, Network) else start, data.names)
-    arcs = first.to_adjacency().astype(bool)
-    wrong = arcs & ~allowed.arcs
-    if wrong.any():
-        p, c = np.argwhere(wrong)[0]
-        raise GraphError(
-            f"the start has the arc {data.names[p]} -> {data.names[c]}, which is forbidden"
-        )
+    arcs = _checked(first, allowed)
     progress = _Progress()
     climb: Climb | None = None
     try:
@@ -103,6 +98,27 @@ def learn(
     finally:
         progress.close()
     return _network(data, how, score, climb.found())
+
+
+def _checked(start: Dag, allowed: Allowed) -> NDArray[np.bool_]:
+    """The arcs of the start and the required ones, if that is a graph that may be."""
+    names = start.nodes
+    own = start.to_adjacency().astype(bool)
+    if (own & ~allowed.arcs).any():
+        p, c = np.argwhere(own & ~allowed.arcs)[0]
+        raise GraphError(f"the start has the arc {names[p]} -> {names[c]}, which is forbidden")
+    arcs = own | allowed.required
+    try:
+        Dag(names, [(names[p], names[c]) for p, c in np.argwhere(arcs)])
+    except GraphError as error:
+        raise GraphError(f"the start does not go with the required arcs: {error}") from None
+    crowded = np.flatnonzero(arcs.sum(axis=0) > allowed.max_parents)
+    if len(crowded):
+        raise GraphError(
+            f"in the start, with the required arcs, {names[crowded[0]]!r} has "
+            f"{int(arcs[:, crowded[0]].sum())} parents, and max_parents={allowed.max_parents}"
+        )
+    return arcs
 
 
 def _network(data: GroupStats, how: Pooling, score: Kind | BGe, found: Found) -> Network:
