@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import simulate
 
 import poolbn as pb
 from poolbn.learning import _Progress
@@ -472,3 +473,29 @@ def test_auto_does_not_pool_opposite_slopes() -> None:
         net = pb.learn(frame, group="F", pooling="auto", constraints=in_order)
         assert net.fits["y"].pooling != "complete pooling"
         assert (np.sign(net.fits["y"].coef[:, 1]) == [1, -1, 1, -1]).all()
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+@pytest.mark.parametrize("search", [pb.HillClimb(), pb.Tabu(), pb.Exact()])
+def test_a_constant_column_does_not_hide_the_others(pooling: str, search) -> None:
+    """The rest of the network is found as if the column were not there."""
+    frame = simulate(11, data_sets=3, rows=25, parents=3)
+    without = pb.learn(frame, group="F", pooling=pooling, search=search)
+    net = pb.learn(frame.assign(k=1.5), group="F", pooling=pooling, search=search)
+    assert without.dag.arcs
+    assert net.score == -np.inf
+    rest = sum(fit.bic for node, fit in net.fits.items() if node != "k")
+    assert rest == pytest.approx(without.score, abs=1e-6)
+
+
+def test_constraints_can_be_used_twice() -> None:
+    once = pb.Constraints(required=(arc for arc in [("a", "b")]), tiers=[iter(["a"]), ["b"]])
+    for _ in range(2):
+        assert once.on(["a", "b"]).required[0, 1]
+        assert not once.on(["a", "b"]).arcs[1, 0]
+
+
+def test_a_used_up_search_does_not_restart() -> None:
+    frame = simulate(12, data_sets=3, rows=15, parents=3)
+    net = pb.learn(frame, group="F", search=pb.HillClimb(restarts=3, max_iter=1))
+    assert [move.kind for move in net.trace] == ["add"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import GraphError, OptionError
+from poolbn.errors import GraphError, check_whole, nearest
 from poolbn.graph import Dag
 from poolbn.pairs import Pair, checked_nodes, checked_pairs
 
@@ -50,6 +50,20 @@ class Constraints:
     tiers: Sequence[Iterable[str]] = ()
     max_parents: int | None = None
 
+    def __post_init__(self) -> None:
+        # As tuples: what can be read only once would be gone the second time.
+        for name in ("required", "forbidden", "tiers"):
+            try:
+                value = tuple(getattr(self, name))
+            except TypeError:
+                raise GraphError(f"{name}={getattr(self, name)!r} is not a list") from None
+            object.__setattr__(self, name, value)
+        tiers: list[object] = list(self.tiers)
+        for i, tier in enumerate(tiers):
+            if isinstance(tier, Iterable) and not isinstance(tier, str):
+                tiers[i] = tuple(tier)
+        object.__setattr__(self, "tiers", tuple(tiers))
+
     def on(self, nodes: Sequence[str]) -> Allowed:
         """The constraints for these nodes.
 
@@ -60,8 +74,7 @@ class Constraints:
         index = checked_nodes(nodes)
         N = len(index)
         most = N - 1 if self.max_parents is None else self.max_parents
-        if type(most) is not int or most < 0:
-            raise OptionError(f"max_parents={most!r} is not a number of parents")
+        check_whole(max_parents=most)
         required = _matrix(checked_pairs(self.required, index, "arc"), index)
         forbidden = _matrix(checked_pairs(self.forbidden, index, "arc"), index)
         tier = self._tiers(index)
@@ -87,11 +100,12 @@ class Constraints:
         """The tier of each node, -1 for none."""
         tier = np.full(len(index), -1)
         for number, names in enumerate(self.tiers):
-            if isinstance(names, str):
-                raise GraphError(f"tier {number + 1} is the string {names!r}; give a list of names")
+            if not isinstance(names, tuple):
+                raise GraphError(f"tier {number + 1} is {names!r}; give a list of names")
             for name in checked_nodes(names):
                 if name not in index:
-                    checked_pairs([(name, name)], index, "arc")
+                    hint = nearest(name, index)
+                    raise GraphError(f"{name!r} in tier {number + 1} is not a node{hint}")
                 if tier[index[name]] >= 0:
                     raise GraphError(
                         f"{name!r} is in tiers {tier[index[name]] + 1} and {number + 1}"

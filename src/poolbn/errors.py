@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from operator import index
+from typing import SupportsIndex
 
 
 class PoolbnError(Exception):
@@ -45,3 +47,16 @@ def nearest(name: object, known: Iterable[object]) -> str:
         return f"; did you mean {close[0]!r}?"
     shown = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
     return f"; known are: {shown}"
+
+
+def check_whole(**options: object) -> None:
+    """Complain about options that are neither None nor whole numbers from 0.
+
+    Examples:
+        >>> check_whole(restarts=3, max_iter=None)
+    """
+    for name, value in options.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < 0:
+            raise OptionError(f"{name}={value!r} is not a whole number from 0")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constraints import Allowed
-from poolbn.errors import OptionError
+from poolbn.errors import GraphError, OptionError, check_whole
 from poolbn.scores import Family, LocalScores
-from poolbn.search import Climb, check_whole
+from poolbn.search import Climb
 
 _MOST = 22  # nodes: arrays of 2^22 numbers
 _WORST = -1e300  # a family without a likelihood: worse than all others, and sums stay finite
@@ -45,6 +45,13 @@ class Exact:
         most = min(N - 1, allowed.max_parents)
         if self.max_parents is not None:
             most = min(most, self.max_parents)
+        needed = allowed.required.sum(axis=0)
+        if (needed > most).any():
+            c = int((needed > most).argmax())
+            raise GraphError(
+                f"{int(needed[c])} arcs into {scores.stats.names[c]!r} are required, and "
+                f"max_parents={most}; require fewer or allow more"
+            )
         tables = [_best_parents(scores, allowed, c, N, most) for c in range(N)]
         climb.jump(_best_graph(tables, N), "exact")
 
@@ -93,6 +100,8 @@ def _best_parents(scores: LocalScores, allowed: Allowed, c: int, N: int, most: i
             better = values > best[part]
             best[part[better]] = values[better]
             parents[part[better]] = part[better]
+    # A child that never has a likelihood must not drown the others.
+    best[best == _WORST] = 0.0 if best.max() == _WORST else _WORST
     return _Table(best, parents)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.choosing import as_pooling
 from poolbn.constraints import Allowed, Constraints
-from poolbn.errors import DataError, GraphError, PoolbnError
+from poolbn.errors import DataError, GraphError, OptionError, PoolbnError
 from poolbn.graph import Dag, as_dag
 from poolbn.network import Network
 from poolbn.pairs import Pair
@@ -81,6 +81,15 @@ def learn(
         data = source
     else:
         data = stats(source, group=group)
+    strategy: object = search or HillClimb()
+    if isinstance(strategy, type) or not hasattr(strategy, "run"):
+        raise OptionError(
+            f"search={search!r} is not a search; use pb.HillClimb(), pb.Tabu() or pb.Exact()"
+        )
+    if not isinstance(constraints, Constraints | None):
+        raise OptionError(
+            f"constraints={constraints!r} are none; use pb.Constraints(required=..., ...)"
+        )
     how = as_pooling(pooling)
     scores = LocalScores(data, pooling=how, score=score)
     allowed = (constraints or Constraints()).on(data.names)

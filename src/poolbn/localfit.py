@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERCEPT = "(Intercept)"
+
+
+def level_columns(levels: Iterable[Hashable], own: Iterable[Hashable]) -> list[Hashable]:
+    """Columns for the data sets in a table that has columns of its own.
+
+    Examples:
+        >>> level_columns(["KY", "se"], ["fixed", "se"])
+        ['KY', 'se (data set)']
+    """
+    taken = set(own)
+    return [f"{level} (data set)" if level in taken else level for level in levels]
 
 
 @dataclass(frozen=True)
@@ -135,7 +146,7 @@ class LocalFit:
             columns |= {"fixed": self.fixed, "se": self.fixed_se}
         if self.random_sd is not None:
             columns["between_sd"] = self.random_sd
-        columns |= dict(zip(self.levels, self.coef, strict=True))
+        columns |= dict(zip(level_columns(self.levels, columns), self.coef, strict=True))
         return pd.DataFrame(columns, index=pd.Index([INTERCEPT, *self.parents]))
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from poolbn.errors import FileError, GraphError
 from poolbn.graph import Dag
-from poolbn.localfit import LocalFit, Status
+from poolbn.localfit import LocalFit, Status, level_columns
 from poolbn.search import Move
 from poolbn.writing import check_levels, write_whole
 
@@ -69,6 +69,8 @@ class Network:
         """
         import pandas as pd
 
+        own = ["parent", "child", "pooling", "effect", "se", "between_sd"]
+        levels = level_columns(self.levels, own)
         rows: list[dict[Hashable, Any]] = []
         for parent, child in self.dag.arcs:
             fit = self.fits[child]
@@ -82,9 +84,9 @@ class Network:
                     "se": math.nan if fit.fixed_se is None else fit.fixed_se[k],
                     "between_sd": math.nan if fit.random_sd is None else fit.random_sd[k],
                 }
-                | dict(zip(self.levels, fit.coef[:, k], strict=True))
+                | dict(zip(levels, fit.coef[:, k], strict=True))
             )
-        columns = ["parent", "child", "pooling", "effect", "se", "between_sd", *self.levels]
+        columns = [*own, *levels]
         return pd.DataFrame(rows, columns=pd.Index(columns, dtype=object))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -99,7 +101,7 @@ class Network:
             "version": _VERSION,
             "nodes": self.dag.nodes,
             "arcs": self.dag.arcs,
-            "score": self.score,
+            "score": self.score if math.isfinite(self.score) else None,
             "fits": {node: _encode(fit) for node, fit in self.fits.items()},
             "trace": [move._asdict() for move in self.trace],
         }
@@ -110,7 +112,8 @@ class Network:
         used = ", ".join(poolings)
         if len(poolings) > 1:
             counts = {p: sum(fit.pooling == p for fit in self.fits.values()) for p in poolings}
-            used = ", ".join(f"{pooling} for {count}" for pooling, count in counts.items())
+            parts = (f"{p.replace(' pooling', '')} {count}" for p, count in counts.items())
+            used = f"pooling by node: {', '.join(parts)}"
         lines = [
             f"Network: {len(self.dag.nodes)} nodes, {len(self.dag.arcs)} arcs, "
             f"{len(self.levels)} data sets, {self.n_rows} rows",
@@ -123,11 +126,13 @@ class Network:
         if len(self.dag.arcs) > _SHOWN:
             lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
         trouble = [node for node, fit in self.fits.items() if not fit.status.ok]
-        lines += [f"  {node}: {self.fits[node].status}" for node in trouble]
+        lines += [f"  {node}: {self.fits[node].status.name}" for node in trouble[:_SHOWN]]
+        if len(trouble) > _SHOWN:
+            lines.append(f"  ... {len(trouble) - _SHOWN} more without a likelihood")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        title, used, *_ = repr(self).split("\n")
+        title, used = repr(self).split("\n")[:2]
         table = self.effects().to_html(index=False, float_format="{:.4g}".format)
         return f"<p><b>{html.escape(title)}</b><br>{html.escape(used)}</p>{table}"
 
@@ -157,10 +162,12 @@ def load(path: str | os.PathLike[str]) -> Network:
         )
     try:
         dag = Dag(content["nodes"], content["arcs"])
+        if not dag.nodes or set(dag.nodes) != set(content["fits"]):
+            raise ValueError("the nodes of the graph are not those that are fitted")
         network = Network(
             dag,
             {node: _decode(content["fits"][node]) for node in dag.nodes},
-            float(content["score"]),
+            -math.inf if content["score"] is None else float(content["score"]),
             tuple(Move(**(move | {"arc": tuple(move["arc"])})) for move in content["trace"]),
         )
         for node, fit in network.fits.items():
@@ -208,7 +215,11 @@ def _check(node: str, fit: LocalFit, network: Network) -> None:
     shapes |= {"fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}
     for name, shape in shapes.items():
         array = getattr(fit, name)
-        if array is not None and (array.shape != shape or not np.isfinite(array).all()):
+        if array is None and name in {"fixed", "fixed_cov", "random_cov"}:
+            continue
+        if array is None or array.shape != shape or not np.isfinite(array).all():
             raise ValueError(f"{name} of {node!r} is not a table of {shape} numbers")
-    if fit.levels != network.levels:
-        raise ValueError(f"{node!r} has other data sets than other nodes")
+    if type(fit.n_params) is not int or type(fit.n_rows) is not int:
+        raise ValueError(f"the number of rows or parameters of {node!r} is not a whole number")
+    if fit.levels != network.levels or len(set(fit.levels)) != F:
+        raise ValueError(f"{node!r} has other data sets than other nodes, or one twice")

@@ -198,11 +198,7 @@ class Partial:
         self, stats: GroupStats, child: str, parents: Sequence[str], price: float = 0.0
     ) -> LocalFit:
         """The mixed-effects model, from several starts."""
-        if len(stats.levels) < 2:
-            raise DataError(
-                f"partial pooling needs at least two data sets; there is one, {stats.levels[0]!r} "
-                f"with {stats.n_rows} rows; use pooling='complete', or add the others' statistics"
-            )
+        check_two(stats)
         data, place, pa = _places(stats, child, parents)
         f = mixed.fit(data, place, pa, full=self.random == "full", reml=self.method == "reml")
         if not isinstance(f, mixed.MixedFit):
@@ -281,6 +277,15 @@ def _count(
 ) -> NDArray[np.int64]:
     F = len(data.n)
     return np.array([n_params(len(parents), F) for _, parents in families], dtype=np.int64)
+
+
+def check_two(stats: GroupStats) -> None:
+    """Complain about a single data set, which cannot be pooled with others."""
+    if len(stats.levels) < 2:
+        raise DataError(
+            f"partial pooling needs at least two data sets; there is one, {stats.levels[0]!r} "
+            f"with {stats.n_rows} rows; use pooling='complete', or add the others' statistics"
+        )
 
 
 def check_option(option: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ from poolbn.errors import OptionError, nearest
 from poolbn.graph import Dag, as_dag
 from poolbn.localfit import LocalFit
 from poolbn.pairs import Pair
-from poolbn.pooling import Complete, Pooling, Separate
+from poolbn.pooling import Complete, Pooling, Separate, check_two
 from poolbn.standard import standardise
 from poolbn.suffstats import GroupStats
 
@@ -117,6 +117,8 @@ class LocalScores:
         self.made = 0
         self._pooling = as_pooling(pooling)
         self._score = _as_score(score, self._pooling)
+        if not isinstance(self._pooling, Complete | Separate):
+            check_two(stats)
         self._threads = parallel.available_cores() if threads is None else threads
         self._data = standardise(stats)
         self._place = [self._data.index[name] for name in stats.names]

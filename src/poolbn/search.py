@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
 from poolbn.constraints import Allowed
-from poolbn.errors import OptionError
+from poolbn.errors import check_whole
 from poolbn.scores import Family, LocalScores
 
 # Gains closer than this are equal; smaller ones are none. bnlearn's number.
@@ -77,6 +77,7 @@ class Climb:
         arcs: the graph as it is, (N, N), parent first.
         trace: the moves so far.
         best: the best graph so far.
+        improved: whether the last move made it.
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class Climb:
         self.arcs = start | allowed.required
         self.trace: list[Move] = []
         self.best: Found
+        self.improved = False
+        self._rank = (0, 0.0)
         self.scores = scores
         self.allowed = allowed
         self._lazy = lazy
@@ -182,7 +185,7 @@ class Climb:
         self.arcs = arcs
         self._ancestor = _closure(arcs)
         self._score(range(len(arcs)))
-        gain = float(_difference(np.asarray(self.score), np.asarray(before)))
+        gain = self.score - before if np.isfinite(before) else 0.0
         self.trace.append(Move(kind, (), gain, self.scores.made - made, 0))
         self._fresh = 0
         self._keep()
@@ -192,8 +195,17 @@ class Climb:
         return np.asarray((arcs & ~self.allowed.arcs) | (self.allowed.required & ~arcs) | crowded)
 
     def _keep(self) -> None:
-        """Remember the graph if it is the best so far."""
-        if not self.trace or self.score > self.best.score + TIE:
+        """Remember the graph if it is the best so far; nodes without a likelihood count first."""
+        finite = np.isfinite(self._family)
+        rank = (int(finite.sum()), float(self._family[finite].sum()))
+        first = not self.trace
+        self.improved = (
+            first
+            or rank[0] > self._rank[0]
+            or (rank[0] == self._rank[0] and rank[1] > self._rank[1] + TIE)
+        )
+        if self.improved:
+            self._rank = rank
             self.best = Found(self.arcs.copy(), self.score, ())
 
     def _apply(self, kind: int, p: int, c: int) -> None:
@@ -252,10 +264,10 @@ def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
 
 
 def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What a family gains. Any likelihood is better than none; from none to none gains nothing."""
+    """What a family gains. Any likelihood is better than none; a way from none to none is no way."""
     with np.errstate(invalid="ignore"):
         gain = value - current
-    return np.where(np.isneginf(current), np.where(np.isneginf(value), 0.0, _HUGE), gain)
+    return np.where(np.isneginf(current), np.where(np.isneginf(value), -_HUGE, _HUGE), gain)
 
 
 def _closure(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -286,14 +298,16 @@ class HillClimb:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(restarts=self.restarts, perturb=self.perturb, max_iter=self.max_iter)
+        check_whole(
+            restarts=self.restarts, perturb=self.perturb, max_iter=self.max_iter, seed=self.seed
+        )
 
     def run(self, climb: Climb) -> None:
         """Climb to a local optimum, and again from around the best one."""
         rng = np.random.default_rng(self.seed)
         left = _MANY if self.max_iter is None else self.max_iter
         for restart in range(self.restarts + 1):
-            if restart:
+            if restart and left > 0:
                 climb.shake(self.perturb, rng)
             while left > 0 and climb.step():
                 left -= 1
@@ -322,16 +336,8 @@ class Tabu:
         left = _MANY if self.max_iter is None else self.max_iter
         without = 0
         while left > 0 and without < self.patience:
-            before = climb.best.score
             if not climb.step(floor=-np.inf, tabu=np.array(visited, dtype=np.uint64)):
                 return
             visited.append(climb.key)
-            without = 0 if climb.best.score > before else without + 1
+            without = 0 if climb.improved else without + 1
             left -= 1
-
-
-def check_whole(**options: int | None) -> None:
-    """Complain about options that are not whole numbers from 0."""
-    for name, value in options.items():
-        if value is not None and (type(value) is not int or value < 0):
-            raise OptionError(f"{name}={value!r} is not a number of times")
