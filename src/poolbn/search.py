@@ -102,6 +102,7 @@ class Climb:
         self._gain = np.zeros((N, N))
         self._exact = np.ones((N, N), dtype=bool)
         self._family = np.zeros(N)
+        self._parents: list[tuple[int, ...]] = [()] * N
         self._fresh = 0
         # A graph's number is the XOR of its arcs' numbers; the seed is fixed, and collisions of 64
         # bits do not happen.
@@ -226,34 +227,31 @@ class Climb:
     def _score(self, nodes: range | list[int]) -> None:
         """Fill the columns of these nodes: exact where known or cheap, else upper bounds."""
         made = self.scores.made
-        parents = {c: self._parents(c) for c in nodes}
-        self._family[list(nodes)] = self.scores(list(parents.items()))
+        for c in nodes:
+            self._parents[c] = tuple(np.flatnonzero(self.arcs[:, c]).tolist())
+        self._family[list(nodes)] = self.scores([(c, self._parents[c]) for c in nodes])
         # (child, parent) pairs, so that a column's cells lie side by side
         cells = np.argwhere((self.allowed.arcs | self.arcs).T[list(nodes)])
         if len(cells):
-            c, p = np.asarray(list(nodes))[cells[:, 0]], cells[:, 1]
+            to, p = np.asarray(list(nodes))[cells[:, 0]], cells[:, 1]
             families = [
-                _toggled(child, parents[child], parent)
-                for child, parent in zip(c.tolist(), p.tolist(), strict=True)
+                _toggled(child, self._parents[child], parent)
+                for child, parent in zip(to.tolist(), p.tolist(), strict=True)
             ]
             if self._lazy:
                 values, exact = self.scores.at_most(families)
             else:
                 values, exact = self.scores(families), np.ones(len(families), dtype=bool)
-            self._gain[p, c] = _difference(values, self._family[c])
-            self._exact[p, c] = exact
+            self._gain[p, to] = _difference(values, self._family[to])
+            self._exact[p, to] = exact
         self._fresh += self.scores.made - made
 
     def _fit(self, cells: NDArray[np.int64]) -> None:
         pairs = list(dict.fromkeys(map(tuple, cells.tolist())))
-        parents = {c: self._parents(c) for _, c in pairs}
-        values = self.scores([_toggled(c, parents[c], p) for p, c in pairs])
+        values = self.scores([_toggled(c, self._parents[c], p) for p, c in pairs])
         p, c = np.array(pairs).T
         self._gain[p, c] = _difference(values, self._family[c])
         self._exact[p, c] = True
-
-    def _parents(self, c: int) -> tuple[int, ...]:
-        return tuple(np.flatnonzero(self.arcs[:, c]).tolist())
 
 
 def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
@@ -264,7 +262,7 @@ def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
 
 
 def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What a family gains. Any likelihood is better than none; a way from none to none is no way."""
+    """What a family gains. Any likelihood is better than none; from none to none is no way."""
     with np.errstate(invalid="ignore"):
         gain = value - current
     return np.where(np.isneginf(current), np.where(np.isneginf(value), -_HUGE, _HUGE), gain)
