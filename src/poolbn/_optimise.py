@@ -42,7 +42,7 @@ from poolbn._linalg import (
     solve,
     vector,
 )
-from poolbn._work import Work, carve
+from poolbn._work import Work, carve, internal
 from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
 
 # Called in one place: compiled as part of the caller, not twice.
@@ -150,13 +150,13 @@ def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
 @once
 def _add_column(
     w: Work, rho: float, df: float, k: int, reml: bool, f: float, tolerance: float
-) -> float:
+) -> tuple[float, float]:
     """Leave a point that is stationary but not optimal: a column x for which x'Gx < 0.
 
     Along D + t xx' the deviance is f + t x'Gx + t^2/2 sum (x'Px)^2, nearly; w.trial gets the step.
 
     Returns:
-        The new f, or inf where no column gains more than the tolerance.
+        The new f and rss; f is inf where no column gains more than the tolerance.
     """
     random: int = w.L.shape[0]
     _copy(w.G, w.D, random)
@@ -167,28 +167,27 @@ def _add_column(
             low = a
     slope = w.D[low, low]
     if slope >= 0.0:
-        return np.inf
+        return np.inf, 0.0
     fill(w.u, 0, 0, 0.0)  # x'Px for each data set
     for a in range(random):
         for c in range(random):
             add(w.u, 0, 0, w.eigenvectors[a, low] * w.eigenvectors[c, low], w.P, a, c)
     curvature = dot(w.u, 0, 0, w.u, 0, 0)
     if not slope * slope > 2.0 * tolerance * curvature:
-        return np.inf
+        return np.inf, 0.0
     t = -slope / curvature
-    fnew: float
     for _ in range(20):
         _copy(w.L, w.trial, k)
         for a in range(random):
             w.trial[a, k] = math.sqrt(t) * w.eigenvectors[a, low]
-        fnew, _ = evaluate(w, rho, df, w.trial, k + 1, reml)
+        fnew, rnew = evaluate(w, rho, df, w.trial, k + 1, reml)
         if fnew < f:
-            return fnew
+            return fnew, rnew
         t *= 0.25
-    return np.inf
+    return np.inf, 0.0
 
 
-@jit
+@internal
 def _rescale(w: Work, k: int) -> bool:
     """Measure steps in row a of L by (1 + D_aa)^1/2: rows can differ a thousandfold.
 
@@ -298,12 +297,12 @@ def minimise(
         if stale:
             _, rss = evaluate(w, rho, df, w.L, k, reml)
             gradient(w, rss, df, reml)
-        fnew = _add_column(w, rho, df, k, reml, f, tolerance)
+        fnew, rnew = _add_column(w, rho, df, k, reml, f, tolerance)
         if fnew == np.inf:
             return f, k, True
+        f, rss = fnew, rnew
         _copy(w.trial, w.L, random)
         k = regauge(w.L, k + 1, k + 1, w.perm, w.D)
-        f, rss = evaluate(w, rho, df, w.L, k, reml)
         damping = 0.0
         smallest = np.inf
     return f, k, False

@@ -8,6 +8,8 @@ from rich.table import Table
 
 from poolbn import datasets
 from poolbn.choosing import fit_node
+from poolbn.constraints import Constraints
+from poolbn.learning import learn
 from poolbn.suffstats import stats
 
 app = typer.Typer(
@@ -24,7 +26,7 @@ def main() -> None:
 
 @app.command()
 def demo() -> None:
-    """Fit one node of the bundled four-clinic trial under all three poolings, and compare."""
+    """Compare the poolings on one node of the bundled four-clinic trial, and learn its network."""
     console = Console()
     child, parent = "bleeding_0", "gingival_0"
     trial = stats(datasets.opt(), group="clinic", columns=[parent, child], missing="drop")
@@ -61,6 +63,20 @@ def demo() -> None:
         f"{partial.fixed[1]:.1f} (standard error {partial.fixed_se[1]:.1f}), and varies between "
         f"clinics with an SD of {partial.random_sd[1]:.1f}.\n{partial.status}.\n"
     )
+    _demo_network(console)
+
+
+def _demo_network(console: Console) -> None:
+    """Learn the network of what was known before treatment and of the outcome, in order of time."""
+    trial = datasets.opt()
+    baseline = [name for name in map(str, trial) if name.endswith("_0")]
+    tiers = [["age", "bmi"], baseline, ["gestation_days", "birthweight_g"]]
+    columns = [name for tier in tiers for name in tier]
+    known = stats(trial, group="clinic", columns=columns, missing="drop")
+    net = learn(known, constraints=Constraints(tiers=tiers))
+    console.print("The network of all that was measured before treatment, and of the outcome:\n")
+    console.print(str(net), highlight=False)
+    console.print("\nEach arc's effect is that of the population of clinics.\n")
 
 
 _POOLINGS = {"complete": "Complete pooling", "none": "No pooling", "partial": "Partial pooling"}

@@ -8,8 +8,9 @@ import threading
 from types import ModuleType
 from typing import Literal
 
-NOTICE = "poolbn: compiling its kernels; this happens once and takes some seconds ..."
+NOTICE = "poolbn: compiling its kernels, once for this machine; some 20 seconds in all ..."
 _lock = threading.Lock()
+_told = threading.Event()
 
 
 def kernels(name: Literal["_moments", "_regress", "_optimise", "_work", "_moves"]) -> ModuleType:
@@ -30,11 +31,9 @@ def _load(name: str) -> ModuleType:
     class Tell(event.Listener):
         """Told by numba that it compiles, tells the user, once."""
 
-        told = False
-
         def on_start(self, event: object) -> None:
-            if not self.told:
-                self.told = True
+            if not _told.is_set():
+                _told.set()
                 print(NOTICE, file=sys.stderr, flush=True)
 
         def on_end(self, event: object) -> None:
