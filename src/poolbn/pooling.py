@@ -62,7 +62,7 @@ class Complete:
         loglik = linear.log_likelihoods(
             data, families, separate=False, unbiased=self.variance == "unbiased"
         )
-        return loglik - price * _count(self.n_params, data, families)
+        return _penalised(loglik, self.n_params, data, families, price)
 
     def bounds(self, data: Standard, families: Sequence[Family], price: float) -> None:
         """None: the scores themselves are cheap."""
@@ -117,7 +117,7 @@ class Separate:
         loglik = linear.log_likelihoods(
             data, families, separate=True, unbiased=self.variance == "unbiased"
         )
-        return loglik - price * _count(self.n_params, data, families)
+        return _penalised(loglik, self.n_params, data, families, price)
 
     def bounds(self, data: Standard, families: Sequence[Family], price: float) -> None:
         """None: the scores themselves are cheap."""
@@ -180,7 +180,7 @@ class Partial:
         loglik = mixed.log_likelihoods(
             data, families, full=self.random == "full", reml=self.method == "reml"
         )
-        return loglik - price * _count(self.n_params, data, families)
+        return _penalised(loglik, self.n_params, data, families, price)
 
     def bounds(
         self, data: Standard, families: Sequence[Family], price: float
@@ -192,7 +192,7 @@ class Partial:
         if self.method == "reml":
             return None
         loglik = linear.largest_conditional(data, families)
-        return loglik - price * _count(self.n_params, data, families)
+        return _penalised(loglik, self.n_params, data, families, price)
 
     def fit(
         self, stats: GroupStats, child: str, parents: Sequence[str], price: float = 0.0
@@ -272,11 +272,16 @@ def _places(
     return data, data.index[child], [data.index[parent] for parent in parents]
 
 
-def _count(
-    n_params: Callable[[int, int], int], data: Standard, families: Sequence[Family]
-) -> NDArray[np.int64]:
+def _penalised(
+    loglik: NDArray[np.float64],
+    n_params: Callable[[int, int], int],
+    data: Standard,
+    families: Sequence[Family],
+    price: float,
+) -> NDArray[np.float64]:
+    """Log-likelihood minus a price for each parameter."""
     F = len(data.n)
-    return np.array([n_params(len(parents), F) for _, parents in families], dtype=np.int64)
+    return loglik - price * np.array([n_params(len(parents), F) for _, parents in families])
 
 
 def check_two(stats: GroupStats) -> None:
