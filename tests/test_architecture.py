@@ -38,6 +38,7 @@ ORDER = [
     "linear",
     "mixed",
     "localfit",
+    "statuses",
     "pooling",
     "choosing",
     "scores",

@@ -9,16 +9,15 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn import linear, mixed
+from poolbn import linear, mixed, statuses
 from poolbn.errors import DataError, OptionError, nearest
-from poolbn.localfit import INTERCEPT, LocalFit, Status
+from poolbn.localfit import LocalFit, Status
 from poolbn.standard import Family, Standard, standardise
 from poolbn.suffstats import GroupStats
 
 Variance = Literal["ml", "unbiased"]
 Random = Literal["full", "intercept"]
 Method = Literal["ml", "reml"]
-_CLOSED_FORM = Status("converged", "least squares, in closed form")
 
 
 class Pooling(Protocol):
@@ -89,7 +88,9 @@ class Complete:
             loglik=float(f.loglik[0]),
             n_params=self.n_params(len(parents), F),
             n_rows=stats.n_rows,
-            status=_linear_status(f, child, parents, ["all data sets together"], [stats.n_rows]),
+            status=statuses.linear_status(
+                f, child, parents, ["all data sets together"], [stats.n_rows]
+            ),
         )
 
 
@@ -143,7 +144,7 @@ class Separate:
             loglik=float(f.loglik.sum()),
             n_params=self.n_params(len(parents), len(stats.levels)),
             n_rows=stats.n_rows,
-            status=_linear_status(f, child, parents, names, stats.n.tolist()),
+            status=statuses.linear_status(f, child, parents, names, stats.n.tolist()),
         )
 
 
@@ -217,7 +218,7 @@ class Partial:
             loglik=f.loglik,
             n_params=self.n_params(len(parents), len(stats.levels)),
             n_rows=stats.n_rows,
-            status=_mixed_status(f, parents, self.random == "full"),
+            status=statuses.mixed_status(f, parents, self.random == "full"),
         )
 
     def _words(self) -> str:
@@ -232,7 +233,7 @@ class Partial:
         if not f.status.ok:
             status = f.status
         elif dependent is not None:
-            status = _dependent(parents[dependent], "all data sets together")
+            status = statuses.dependent(parents[dependent], "all data sets together")
         elif (stats.n <= len(parents) + 1).all():
             status = Status(
                 "too few rows",
@@ -297,63 +298,3 @@ def check_option(option: str, value: object, allowed: tuple[str, ...]) -> None:
     """Complain about a value that an option does not take."""
     if value not in allowed:
         raise OptionError(f"{option}={value!r} is not an option{nearest(value, allowed)}")
-
-
-def _dependent(parent: str, where: str) -> Status:
-    return Status(
-        "rank deficient",
-        f"in {where}, {parent!r} is constant or an exact combination of other parents; "
-        "leave it out",
-    )
-
-
-def _linear_status(
-    f: linear.LinearFit,
-    child: str,
-    parents: Sequence[str],
-    tables: Sequence[str],
-    rows: Sequence[int],
-) -> Status:
-    """The first table in trouble decides."""
-    q = len(parents) + 1
-    for j, where in enumerate(tables):
-        if f.few[j]:
-            return Status(
-                "too few rows",
-                f"{where} has {rows[j]} row{'s' * (rows[j] != 1)}, and {q} coefficients and a "
-                f"variance need at least {q + 1}; pool, or use fewer parents",
-            )
-        if f.dependent[j] >= 0:
-            return _dependent(parents[f.dependent[j]], where)
-        if f.determined[j]:
-            return Status(
-                "no residual variance",
-                f"in {where}, {child!r} is constant or an exact combination of its parents",
-            )
-    return _CLOSED_FORM
-
-
-def _mixed_status(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Status:
-    names = [INTERCEPT, *parents] if full else [INTERCEPT]
-    if not f.settled:
-        return Status(
-            "not settled",
-            "the search for the maximum was stopped; the likelihood may rise without bound, or "
-            "the data sets have too few rows to tell random effects from residuals",
-        )
-    if f.rank == len(names):
-        return Status("converged", "all variances of the random effects are positive")
-    if f.rank == 0:
-        return Status(
-            "boundary", "all variances of the random effects are zero: the same as complete pooling"
-        )
-    zero = [
-        name
-        for name, variance, total in zip(
-            names, np.diagonal(f.random_cov), np.diagonal(f.fixed_cov), strict=False
-        )
-        if variance <= 1e-9 * total
-    ]
-    which = f"no variation between data sets in {', '.join(zero)}" if zero else ""
-    rest = f"the {len(names)} random effects vary in {f.rank} direction{'s' * (f.rank > 1)} only"
-    return Status("boundary", "; ".join(part for part in (which, rest) if part))
