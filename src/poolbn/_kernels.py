@@ -31,6 +31,7 @@ from poolbn._linalg import (
     cholesky,
     dot,
     dot3,
+    dot_apart,
     fill,
     gram_rows,
     jit,
@@ -235,10 +236,10 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
                     v = dot3(u, P, a, c, e, PL, b)
                     if reml:
                         v += 2.0 * (
-                            dot(w.QL, a, d, PL, c, b)
-                            + dot(w.KQ, b, d, P, a, c)
-                            + dot(w.Q, a, c, K, b, d)
-                            + dot(w.QL, c, b, PL, a, d)
+                            dot_apart(w.QL, a, d, PL, c, b)
+                            + dot_apart(w.KQ, b, d, P, a, c)
+                            + dot_apart(w.Q, a, c, K, b, d)
+                            + dot_apart(w.QL, c, b, PL, a, d)
                         )
                     H[x, before + ic - d] = v
             before += random - d
@@ -250,7 +251,8 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
                 V[x, i] = dot(P, i, a, m, 0, b) + dot(PL, i, b, e, 0, a)
                 if reml:
                     for h in range(q):
-                        w.Y[x, i, h] = dot(P, i, a, PL, h, b) + dot(PL, i, b, P, h, a)
+                        w.Y[x, i, h] = dot_apart(P, i, a, PL, h, b)
+                        w.Y[x, i, h] += dot_apart(PL, i, b, P, h, a)
         first += random - b
     for x in range(first):
         for i in range(q):
@@ -267,7 +269,7 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
             H[x, y] -= 2.0 * ratio * v + ratio / rss * w.g[x] * w.g[y]
             if reml:
                 for i in range(q):
-                    H[x, y] -= dot(w.Y, x, i, w.Y, y, i)
+                    H[x, y] -= dot_apart(w.Y, x, i, w.Y, y, i)
     x = 0
     for b in range(k):
         for ia in range(b, random):

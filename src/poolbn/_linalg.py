@@ -44,13 +44,17 @@ sums = numba.njit(
 )
 
 
-@sums
-def dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
+def _dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
     """Sum of X[a, b] Y[c, d]."""
-    v = 0.0
+    v: float = 0.0
     for j in range(X.shape[2]):
         v += X[a, b, j] * Y[c, d, j]
     return v
+
+
+dot = sums(_dot)
+# Not inlined: for what REML alone needs, where a short time to compile counts for more.
+dot_apart = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})(_dot)
 
 
 @sums

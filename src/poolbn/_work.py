@@ -72,23 +72,25 @@ def carve(buffer: Floats, perm: Integers, F: int, q: int, r: int, reml: bool) ->
     """Cut the arrays of one family out of the buffer. `mixed.fit` reads the first six."""
     size = r * (r + 1) // 2
     more = 1 if reml else 0
-    at, R = _cube(buffer, 0, q, q, F)
-    at, e = _cube(buffer, at, 1, q, F)
+    one = q - (q - 1)  # variables, as each literal would make another version of the cutters
+    start = one - one
+    at, R = _cube(buffer, start, q, q, F)
+    at, e = _cube(buffer, at, one, q, F)
     at, S = _plane(buffer, at, q, q)
     at, B = _plane(buffer, at, q, q)
     at, best = _plane(buffer, at, r, r)
-    at, beta = _plane(buffer, at, 1, q)
-    at, rows = _cube(buffer, at, 1, q, F)
+    at, beta = _plane(buffer, at, one, q)
+    at, rows = _cube(buffer, at, one, q, F)
     at, Rt = _cube(buffer, at, q, q, F)
-    at, rt = _cube(buffer, at, 1, q, F)
+    at, rt = _cube(buffer, at, one, q, F)
     at, P = _cube(buffer, at, q, q, F)
     at, C = _plane(buffer, at, q, q)
     at, W = _cube(buffer, at, q, q, F)
     at, T = _cube(buffer, at, q, r, F)
     at, PL = _cube(buffer, at, q, r, F)
     at, K = _cube(buffer, at, r, r, F)
-    at, m = _cube(buffer, at, 1, r, F)
-    at, u = _cube(buffer, at, 1, 4, F)
+    at, m = _cube(buffer, at, one, r, F)
+    at, u = _cube(buffer, at, one, 4 * one, F)
     at, X = _cube(buffer, at, more * q, q, F)
     at, Q = _cube(buffer, at, more * r, r, F)
     at, QL = _cube(buffer, at, more * r, r, F)
@@ -102,9 +104,9 @@ def carve(buffer: Floats, perm: Integers, F: int, q: int, r: int, reml: bool) ->
     at, H = _plane(buffer, at, size, size)
     at, HC = _plane(buffer, at, size, size)
     at, V = _plane(buffer, at, size, q)
-    at, g = _plane(buffer, at, 1, size)
-    at, step = _plane(buffer, at, 1, size)
-    at, unit = _plane(buffer, at, 1, size)
+    at, g = _plane(buffer, at, one, size)
+    at, step = _plane(buffer, at, one, size)
+    at, unit = _plane(buffer, at, one, size)
     at, square = _plane(buffer, at, q, q)
     return Work(
         R, e, S, B, best, beta[0], rows, Rt, rt, P, C, W, T, PL, K, m, u, X, Q, QL, KQ, Y,
