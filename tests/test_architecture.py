@@ -46,6 +46,8 @@ ORDER = [
     "_moves",
     "search",
     "exact",
+    "joint",
+    "networkfile",
     "network",
     "learning",
     "cli",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+# What the group column is called where each frame or file is a data set.
+DATA_SET = "data_set"
 # Batches of so many cells: large ones keep the reading thread out of the way of the other one.
 _CELLS = 2**22
 # Smaller ones, as they come from some sources, are put together to so many rows.
@@ -57,11 +59,13 @@ class Rows:
 
     Attributes:
         names: the N chosen columns.
+        group: the column that says which data set a row came from, or what to call it.
         levels: the data sets met so far, in order of first appearance.
         batches: the rows; errors in cells come up while it runs.
     """
 
     names: tuple[str, ...]
+    group: str
     levels: list[Hashable]
     batches: Generator[Batch]
 
@@ -102,7 +106,7 @@ def read(
     batches = _batches(parts, _Plan(names, group, missing == "drop", rows), levels)
     if batch_rows is None:
         batches = _joined(batches, min(rows, _ROWS))
-    return Rows(names, levels, batches)
+    return Rows(names, group or DATA_SET, levels, batches)
 
 
 def _parts(source: object) -> list[Part]:

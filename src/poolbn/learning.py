@@ -135,7 +135,7 @@ def _network(data: GroupStats, how: Pooling, score: Kind | BGe, found: Found) ->
     names = data.names
     dag = Dag(names, [(names[p], names[c]) for p, c in np.argwhere(found.arcs)])
     fits, total = final_fits(data, dag, how, score)
-    return Network(dag, fits, total, found.trace)
+    return Network(dag, fits, total, group=data.group, n=data.n, trace=found.trace, stats=data)
 
 
 class _Progress:

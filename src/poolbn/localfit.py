@@ -62,8 +62,8 @@ class LocalFit:
         levels: the F data sets.
         pooling: how strength was shared, in words.
         coef: coefficients in each data set, (F, q).
-        coef_sd: their standard deviations, (F, q): standard errors, or for partial pooling the
-            conditional SDs of the random effects.
+        coef_cov: their covariance in each data set, (F, q, q): of least squares, or for partial
+            pooling that of the random effects given the data and the other parameters.
         sigma2: residual variance in each data set, (F,).
         fixed: population coefficients, (q,); None without pooling.
         fixed_cov: their covariance, (q, q); None without pooling.
@@ -79,7 +79,7 @@ class LocalFit:
     levels: tuple[Hashable, ...]
     pooling: str
     coef: NDArray[np.float64]
-    coef_sd: NDArray[np.float64]
+    coef_cov: NDArray[np.float64]
     sigma2: NDArray[np.float64]
     fixed: NDArray[np.float64] | None
     fixed_cov: NDArray[np.float64] | None
@@ -98,6 +98,11 @@ class LocalFit:
     def bic(self) -> float:
         """Log-likelihood minus log(n) / 2 for each parameter (eq. bic): higher is better."""
         return self.loglik - math.log(self.n_rows) / 2 * self.n_params
+
+    @property
+    def coef_sd(self) -> NDArray[np.float64]:
+        """Standard errors of the coefficients in each data set, (F, q)."""
+        return np.sqrt(np.diagonal(self.coef_cov, axis1=1, axis2=2))
 
     @property
     def fixed_se(self) -> NDArray[np.float64] | None:

@@ -32,7 +32,7 @@ class MixedFit:
         fixed: fixed effects, (q,); fixed_cov: their covariance, (q, q).
         random_cov: covariance of the random effects, (q, q); zero where there are none.
         random: predicted random effects (BLUPs), (F, q).
-        random_sd: their conditional standard deviations, given the other parameters, (F, q).
+        conditional_cov: their covariance given the data and the other parameters, (F, q, q).
         rank: rank of random_cov.
         settled: whether the search for the maximum came to an end.
     """
@@ -43,7 +43,7 @@ class MixedFit:
     fixed_cov: NDArray[np.float64]
     random_cov: NDArray[np.float64]
     random: NDArray[np.float64]
-    random_sd: NDArray[np.float64]
+    conditional_cov: NDArray[np.float64]
     rank: int
     settled: bool
 
@@ -99,7 +99,7 @@ def fit(
         fixed_cov=variance * A @ np.linalg.inv(np.tril(S) + np.tril(S, -1).T) @ A.T,
         random_cov=variance * AL @ AL.T,
         random=e[:random].T @ L @ AL.T,
-        random_sd=np.sqrt(variance * np.einsum("ab,jbc,ac->ja", AL, np.linalg.inv(M), AL)),
+        conditional_cov=variance * (AL @ np.linalg.inv(M) @ AL.T),
         rank=int(rank),
         settled=bool(code == CONVERGED),
     )

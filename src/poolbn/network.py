@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from poolbn.errors import FileError, GraphError
 from poolbn.graph import Dag
-from poolbn.localfit import LocalFit, Status, level_columns
+from poolbn.joint import Joint, joint_distribution
+from poolbn.localfit import LocalFit, level_columns
+from poolbn.networkfile import Content, read_network, write_network
 from poolbn.search import Move
-from poolbn.writing import check_levels, write_whole
+from poolbn.suffstats import GroupStats
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORMAT = "poolbn-network"
-_VERSION = 1
 _SHOWN = 12  # arcs that a printed network lists
 
 
@@ -34,13 +34,21 @@ class Network:
         dag: the graph.
         fits: the distribution of each node given its parents.
         score: the sum of the nodes' scores; higher is better.
+        group: the column that says which data set a row came from.
+        n: rows of each data set, (F,): their shares are P(F).
+        adapted: data sets that came by `adapt`, whose coefficients are not taken for certain.
         trace: the moves that led to it, in order.
+        stats: the statistics it was learned from; not saved.
     """
 
     dag: Dag
     fits: Mapping[str, LocalFit]
     score: float
+    group: str
+    n: NDArray[np.int64]
+    adapted: tuple[Hashable, ...] = ()
     trace: tuple[Move, ...] = ()
+    stats: GroupStats | None = None
 
     @property
     def levels(self) -> tuple[Hashable, ...]:
@@ -50,7 +58,12 @@ class Network:
     @property
     def n_rows(self) -> int:
         """Rows in all data sets together."""
-        return next(iter(self.fits.values())).n_rows
+        return int(self.n.sum())
+
+    @cached_property
+    def joint(self) -> Joint:
+        """The multivariate normal distribution of all nodes in each data set, and P(F)."""
+        return joint_distribution(self.dag, self.fits, self.n)
 
     def effects(self) -> pd.DataFrame:
         """A row for each arc: the child's pooling, the effect, how it varies, and by data set.
@@ -95,17 +108,16 @@ class Network:
         Raises:
             FileError: the file cannot be written, or a data set's name cannot be.
         """
-        check_levels(self.levels)
-        content = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "nodes": self.dag.nodes,
-            "arcs": self.dag.arcs,
-            "score": self.score if math.isfinite(self.score) else None,
-            "fits": {node: _encode(fit) for node, fit in self.fits.items()},
-            "trace": [move._asdict() for move in self.trace],
-        }
-        write_whole(path, json.dumps(content, indent=1).encode())
+        content = Content(
+            dag=self.dag,
+            fits=self.fits,
+            score=self.score,
+            group=self.group,
+            n=self.n,
+            adapted=self.adapted,
+            trace=self.trace,
+        )
+        write_network(path, content)
 
     def __repr__(self) -> str:
         poolings = sorted({fit.pooling for fit in self.fits.values()})
@@ -143,83 +155,4 @@ def load(path: str | os.PathLike[str]) -> Network:
     Raises:
         FileError: the file is not there, damaged, of another kind, or too new.
     """
-    shown = repr(os.fspath(path))
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except OSError as error:
-        raise FileError(f"cannot read {shown}: {error.strerror}") from error
-    except ValueError as error:
-        raise FileError(
-            f"{shown} is not JSON, or is cut short ({error}); copy or save it anew"
-        ) from error
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise FileError(f"{shown} is not a network of poolbn; Network.save writes them")
-    if content.get("version") != _VERSION:
-        raise FileError(
-            f"{shown} has version {content.get('version')} of the format, this poolbn reads "
-            f"version {_VERSION}; update poolbn"
-        )
-    try:
-        dag = Dag(content["nodes"], content["arcs"])
-        if not dag.nodes or set(dag.nodes) != set(content["fits"]):
-            raise ValueError("the nodes of the graph are not those that are fitted")
-        network = Network(
-            dag,
-            {node: _decode(content["fits"][node]) for node in dag.nodes},
-            -math.inf if content["score"] is None else float(content["score"]),
-            tuple(Move(**(move | {"arc": tuple(move["arc"])})) for move in content["trace"]),
-        )
-        for node, fit in network.fits.items():
-            _check(node, fit, network)
-    except (GraphError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(f"{shown} does not hold a network as it should: {error}") from error
-    return network
-
-
-def _encode(fit: LocalFit) -> dict[str, Any]:
-    encoded: dict[str, Any] = {}
-    for field in fields(fit):
-        value = getattr(fit, field.name)
-        if isinstance(value, np.ndarray):
-            value = value.tolist()
-        elif isinstance(value, Status):
-            value = {"name": value.name, "detail": value.detail}
-        encoded[field.name] = value
-    if not math.isfinite(fit.loglik):
-        encoded["loglik"] = None
-    return encoded
-
-
-def _decode(encoded: dict[str, Any]) -> LocalFit:
-    known = {field.name for field in fields(LocalFit)}
-    if set(encoded) != known:
-        raise ValueError(f"a node has {sorted(set(encoded) ^ known)} too many or too few")
-    arrays = {"coef", "coef_sd", "sigma2", "fixed", "fixed_cov", "random_cov"}
-    values: dict[str, Any] = dict(encoded)
-    for name in arrays:
-        if values[name] is not None:
-            values[name] = np.array(values[name], dtype=np.float64)
-    values["parents"] = tuple(values["parents"])
-    values["levels"] = tuple(values["levels"])
-    values["status"] = Status(**values["status"])
-    values["loglik"] = -math.inf if values["loglik"] is None else float(values["loglik"])
-    return LocalFit(**values)
-
-
-def _check(node: str, fit: LocalFit, network: Network) -> None:
-    F, q = len(network.levels), len(fit.parents) + 1
-    if fit.child != node or fit.parents != network.dag.parents(node):
-        raise ValueError(f"the parents of {node!r} are not those of the graph")
-    shapes = {"coef": (F, q), "coef_sd": (F, q), "sigma2": (F,)}
-    shapes |= {"fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}
-    for name, shape in shapes.items():
-        array = getattr(fit, name)
-        if array is None and name in {"fixed", "fixed_cov", "random_cov"}:
-            continue
-        if array is None or array.shape != shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} of {node!r} is not a table of {shape} numbers")
-    if type(fit.n_params) is not int or type(fit.n_rows) is not int:
-        raise ValueError(f"the number of rows or parameters of {node!r} is not a whole number")
-    if fit.levels != network.levels or len(set(fit.levels)) != F:
-        raise ValueError(f"{node!r} has other data sets than other nodes, or one twice")
+    return Network(**read_network(path))

@@ -73,14 +73,13 @@ class Complete:
         data, place, pa = _places(stats, child, parents)
         f = linear.fit(data, place, pa, separate=False, unbiased=self.variance == "unbiased")
         F = len(stats.levels)
-        sd = np.sqrt(np.diagonal(f.coef_cov[0]))
         return LocalFit(
             child=child,
             parents=tuple(parents),
             levels=stats.levels,
             pooling="complete pooling",
             coef=np.repeat(f.coef, F, axis=0),
-            coef_sd=np.repeat(sd[None], F, axis=0),
+            coef_cov=np.repeat(f.coef_cov, F, axis=0),
             sigma2=np.repeat(f.sigma2, F),
             fixed=f.coef[0],
             fixed_cov=f.coef_cov[0],
@@ -136,7 +135,7 @@ class Separate:
             levels=stats.levels,
             pooling="no pooling",
             coef=f.coef,
-            coef_sd=np.sqrt(np.diagonal(f.coef_cov, axis1=1, axis2=2)),
+            coef_cov=f.coef_cov,
             sigma2=f.sigma2,
             fixed=None,
             fixed_cov=None,
@@ -210,7 +209,7 @@ class Partial:
             levels=stats.levels,
             pooling=self._words(),
             coef=f.fixed + f.random,
-            coef_sd=f.random_sd,
+            coef_cov=f.conditional_cov,
             sigma2=np.full(len(stats.levels), f.sigma2),
             fixed=f.fixed,
             fixed_cov=f.fixed_cov,
@@ -254,7 +253,7 @@ class Partial:
             levels=f.levels,
             pooling=self._words(),
             coef=f.coef,
-            coef_sd=np.zeros_like(f.coef_sd),
+            coef_cov=np.zeros_like(f.coef_cov),
             sigma2=f.sigma2,
             fixed=f.fixed,
             fixed_cov=f.fixed_cov,

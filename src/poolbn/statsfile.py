@@ -25,6 +25,7 @@ Fields = tuple[
     NDArray[np.float64],
     NDArray[np.float64],
     NDArray[np.int64],
+    str,
 ]
 
 
@@ -32,6 +33,7 @@ def write_file(
     path: str | os.PathLike[str],
     names: tuple[str, ...],
     levels: tuple[Hashable, ...],
+    group: str,
     arrays: Arrays,
 ) -> None:
     """Write the fields of a `GroupStats`, whole or not at all.
@@ -40,7 +42,7 @@ def write_file(
         FileError: a data set's name is not a text, a number or a bool.
     """
     check_levels(levels)
-    header = json.dumps({"names": names, "levels": levels}).encode()
+    header = json.dumps({"names": names, "levels": levels, "group": group}).encode()
     payload = b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
     body = header + b"\n" + payload
     identity = f"{_FORMAT} {_VERSION} {len(body)} {hashlib.sha256(body).hexdigest()}\n"
@@ -99,4 +101,4 @@ def _fields(header: dict[str, Any], payload: bytes) -> Fields:
         arrays.append(part.astype(np.dtype(dtype).newbyteorder("=")).reshape(shape))
         start += size
     n, mean, scatter, dropped = arrays
-    return names, levels, n, mean, scatter, dropped
+    return names, levels, n, mean, scatter, dropped, str(header["group"])

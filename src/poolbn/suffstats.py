@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from poolbn import data
+from poolbn.data import DATA_SET
 from poolbn.errors import DataError, nearest
 from poolbn.moments import Sums
 from poolbn.statsfile import read_file, write_file
@@ -36,6 +37,7 @@ class GroupStats:
         mean: mean of each column in each data set, (F, N).
         scatter: centred sums of squares and products in each data set, (F, N, N).
         dropped: rows of each data set left out because a cell is missing, (F,).
+        group: the column that says which data set a row came from.
     """
 
     names: tuple[str, ...]
@@ -44,6 +46,7 @@ class GroupStats:
     mean: NDArray[np.float64]
     scatter: NDArray[np.float64]
     dropped: NDArray[np.int64]
+    group: str = DATA_SET
 
     def __post_init__(self) -> None:
         for array in (self.n, self.mean, self.scatter, self.dropped):
@@ -77,7 +80,7 @@ class GroupStats:
             at = np.array([levels.index(v) for v in part.levels])
             total.add(at, part.n, part.mean, part.scatter)
             total.dropped[at] += part.dropped
-        return _stats(self.names, levels, total)
+        return _stats(self.names, levels, total, self.group)
 
     def __radd__(self, other: object) -> GroupStats:
         """Let `sum(parts)` work, which begins with 0."""
@@ -102,6 +105,7 @@ class GroupStats:
             self.mean[:, at],
             self.scatter[:, at[:, None], at],
             self.dropped,
+            self.group,
         )
 
     def family(self, child: str, parents: Sequence[str]) -> Family:
@@ -133,7 +137,7 @@ class GroupStats:
             FileError: a data set's name is not a text, a number or a bool.
         """
         arrays = (self.n, self.mean, self.scatter, self.dropped)
-        write_file(path, self.names, self.levels, arrays)
+        write_file(path, self.names, self.levels, self.group, arrays)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> GroupStats:
@@ -249,11 +253,13 @@ def accumulate(rows: data.Rows) -> GroupStats:
         raise DataError(
             f"squares of column {name!r} are too large for floating point; give it a smaller unit"
         )
-    return _stats(rows.names, tuple(rows.levels), sums)
+    return _stats(rows.names, tuple(rows.levels), sums, rows.group)
 
 
-def _stats(names: tuple[str, ...], levels: tuple[Hashable, ...], sums: Sums) -> GroupStats:
-    return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped)
+def _stats(
+    names: tuple[str, ...], levels: tuple[Hashable, ...], sums: Sums, group: str
+) -> GroupStats:
+    return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group)
 
 
 def _listed(names: Sequence[str]) -> str:
