@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import simulate
 
@@ -52,6 +53,31 @@ def test_bounds_are_bounds(pooling) -> None:
     assert (bounds >= values - 1e-9).all()
     assert exact.all() == (pooling in {"complete", "none"})
     np.testing.assert_allclose(bounds[exact], values[exact])
+
+
+@pytest.mark.parametrize("data_sets", [2, 3, 10, 40])
+@pytest.mark.parametrize("spread", [0.0, 0.3, 5.0])
+def test_bounds_are_above_the_best_fit_of_any_table(data_sets: int, spread: float) -> None:
+    """With data sets of all sizes, scales and shapes; where they are alike the bound is close."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        F, n = data_sets, rng.integers(3, 60, data_sets)
+        scale = rng.lognormal(0, spread / 3, (F, 3))
+        X = [rng.normal(rng.normal(size=3), 1, (m, 3)) * s for m, s in zip(n, scale, strict=True)]
+        beta = [1, 2, -1] + spread * rng.normal(size=(F, 3))
+        y = [x @ b + rng.normal(size=len(x)) for x, b in zip(X, beta, strict=True)]
+        rows = np.column_stack([np.concatenate(X), np.concatenate(y)])
+        table = pd.DataFrame(rows, columns=list("abcy")).assign(F=np.repeat(np.arange(F), n))
+        stats = pb.stats(table, group="F")
+        families = [(3, parents) for parents in [(), (0,), (1, 2), (0, 1, 2)]]
+        for how in (pb.Partial(), pb.Partial(method="reml"), pb.Partial(random="intercept")):
+            scores = LocalScores(stats, pooling=how, score="loglik")
+            bounds, _ = scores.at_most(families)
+            parents = [[stats.names[p] for p in pa] for _, pa in families]
+            best = np.array([pb.fit_node(stats, "y", pa, pooling=how).loglik for pa in parents])
+            assert (bounds >= best).all()
+            if spread == 0:
+                assert (bounds[0] - best[0]) < 3 * F
 
 
 def test_auto_takes_the_best() -> None:

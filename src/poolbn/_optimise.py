@@ -309,7 +309,7 @@ def minimise(
 
 
 @entry(
-    vector, matrix, cube, integers, integers, integers, numba.boolean, numba.boolean, vector,
+    vector, matrix, cube, integers, integers, integers, numba.int64, numba.boolean, vector,
     numba.float64, numba.boolean, vector, integers, vector, vector, integers, integers,
 )  # fmt: skip
 def fit_families(
@@ -319,7 +319,7 @@ def fit_families(
     children: Integers,
     offsets: Integers,
     parents: Integers,
-    full: bool,
+    without: int,
     reml: bool,
     starts: Floats,
     tolerance: float,
@@ -333,6 +333,7 @@ def fit_families(
 ) -> None:
     """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]].
 
+    The last parents, `without` of them, have no random effects; the intercept always has.
     Fills deviance, rank and code (DEPENDENT + a where column a is), and, when polishing, rss; the
     buffer then holds what the last family's `LocalFit` needs.
     """
@@ -341,7 +342,8 @@ def fit_families(
     for family in range(children.shape[0]):
         pa = parents[offsets[family] : offsets[family + 1]]
         q = pa.shape[0] + 1
-        w = carve(buffer, perm, F, q, q if full else 1, reml)
+        random = max(q - without, 1)
+        w = carve(buffer, perm, F, q, random, reml)
         deviance[family] = np.inf
         rank[family] = 0
         rho, code[family] = compress(w, n, mean, scatter, children[family], pa)
@@ -351,9 +353,11 @@ def fit_families(
         # With D infinite each data set has coefficients of its own. If they leave no residual, the
         # likelihood rises without bound on the way there, or on the way to some other infinite D.
         least = rho
-        if not full:
-            w.L[0, 0] = _INFINITE
-            _, least = evaluate(w, rho, df, w.L, w.L.shape[0], reml)
+        if random < q:
+            _copy(w.L, w.L, 0)
+            for a in range(random):
+                w.L[a, a] = _INFINITE
+            _, least = evaluate(w, rho, df, w.L, random, reml)
         if not least > RANK_TOLERANCE * total:
             code[family] = DETERMINED
             continue

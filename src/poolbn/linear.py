@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.standard import Family, Standard, pack, to_units
+from poolbn.standard import Family, Standard, pack, to_units, units
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,25 @@ def log_likelihoods(
     return np.asarray(np.where(ok, density, -np.inf).sum(axis=1))
 
 
-def largest_conditional(data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
-    """Log-likelihood of each family with coefficients by data set and one variance for all.
+def largest_marginal(
+    data: Standard, families: Sequence[Family], *, reml: bool
+) -> NDArray[np.float64]:
+    """An upper bound of each family's (restricted) log-likelihood under any mixed-effects model.
 
-    No mixed-effects model of the family with one residual variance has a larger likelihood.
-    Infinite where there is no residual.
+    One residual variance; infinite where the data sets' own coefficients leave no residual.
     """
-    rss, _, _, _ = _regress(data, families, separate=True)
-    total, n = rss.sum(axis=1), data.n.sum()
-    units = n * np.log(data.scale[[child for child, _ in families]])
-    with np.errstate(divide="ignore"):
-        return np.asarray(-n / 2 * (1 + np.log(2 * np.pi * total / n)) - units)
+    F = len(data.n)
+    children, offsets, parents = pack(families)
+    p = int(np.diff(offsets).max())
+    deviance = np.empty(len(families))
+    kernels("_regress").least_deviances(
+        data.n, data.mean, data.scatter, children, offsets, parents, reml,
+        np.empty((F, p, p)), np.empty((F, p)), np.empty((F, p + 1)), np.empty(F),
+        np.empty((3, p + 1, p + 1)), deviance,
+    )  # fmt: skip
+    df = data.n.sum() - (np.diff(offsets) + 1 if reml else 0)
+    deviance += df * np.log(2 * np.pi) + units(data, children, offsets, parents, reml)
+    return -0.5 * deviance
 
 
 def fit(

@@ -184,14 +184,9 @@ class Partial:
 
     def bounds(
         self, data: Standard, families: Sequence[Family], price: float
-    ) -> NDArray[np.float64] | None:
-        """A marginal likelihood is at most the largest conditional one: least squares by data set.
-
-        A restricted likelihood is not bounded by that.
-        """
-        if self.method == "reml":
-            return None
-        loglik = linear.largest_conditional(data, families)
+    ) -> NDArray[np.float64]:
+        """From least squares by data set, see `_regress.least_deviances`."""
+        loglik = linear.largest_marginal(data, families, reml=self.method == "reml")
         return _penalised(loglik, self.n_params, data, families, price)
 
     def fit(

@@ -23,7 +23,7 @@ from poolbn.suffstats import GroupStats
 Kind = Literal["bic", "aic", "loglik", "bge"]
 _CHUNK = 64  # families for one thread at a time, at most
 _STEPS = 50  # what a mixed-effects fit costs more than a regression
-_WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
+_WORTH_THREADS = 2e5  # multiplications, below which threads cost more than they bring
 
 # A child and its sorted parents.
 Family = tuple[int, tuple[int, ...]]
@@ -134,6 +134,7 @@ class LocalScores:
 
     def at_most(self, families: Sequence[Family]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The score of each family where it is known or cheap, else an upper bound; and which."""
+        known = np.array([family in self._memo for family in families])
         new = [family for family in families if family not in self._memo]
         bounds = None
         if new and not isinstance(self._score, BGe):
@@ -141,9 +142,9 @@ class LocalScores:
             bounds = self._pooling.bounds(self._data, self._places(new), price)
         if bounds is None:
             return self(families), np.ones(len(families), dtype=bool)
-        bound = dict(zip(new, bounds.tolist(), strict=True))
-        known = np.array([family in self._memo for family in families])
-        return np.array([self._memo.get(f, bound.get(f, 0.0)) for f in families]), known
+        values = np.array([self._memo.get(family, 0.0) for family in families])
+        values[~known] = bounds
+        return values, known
 
     def _places(self, families: Sequence[Family]) -> list[tuple[int, list[int]]]:
         place = self._place

@@ -104,6 +104,7 @@ class Climb:
         self._family = np.zeros(N)
         self._parents: list[tuple[int, ...]] = [()] * N
         self._fresh = 0
+        self._lost = 0.0  # how far the last bounds were above what they bound
         # A graph's number is the XOR of its arcs' numbers; the seed is fixed, and collisions of 64
         # bits do not happen.
         self._keys = np.random.default_rng(0).integers(1, _MANY, (N, N)).astype(np.uint64)
@@ -142,9 +143,9 @@ class Climb:
             kind, p, c, count = (int(v) for v in move)
             if count == 0:
                 break
-            # The most promising first: each one that is known may rule out others.
-            order = np.argsort(-bounds[:count], kind="stable")[: max(8, count // 4)]
-            self._fit(cells[:count][order])
+            # The most promising first: what is known rules out others. Those are fitted at once
+            # that would not be ruled out if the first kept as much of its bound as the last ones.
+            self._fit(cells[:count][bounds[:count] >= bounds[:count].max() - self._lost])
         if kind < 0:
             return False
         self._apply(kind, p, c)
@@ -250,7 +251,9 @@ class Climb:
         pairs = list(dict.fromkeys(map(tuple, cells.tolist())))
         values = self.scores([_toggled(c, self._parents[c], p) for p, c in pairs])
         p, c = np.array(pairs).T
+        bound = self._gain[p, c]
         self._gain[p, c] = _difference(values, self._family[c])
+        self._lost = float((bound - self._gain[p, c]).mean())
         self._exact[p, c] = True
 
 
@@ -263,6 +266,8 @@ def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
 
 def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDArray[np.float64]:
     """What a family gains. Any likelihood is better than none; from none to none is no way."""
+    if np.isfinite(current).all():
+        return value - current
     with np.errstate(invalid="ignore"):
         gain = value - current
     return np.where(np.isneginf(current), np.where(np.isneginf(value), -_HUGE, _HUGE), gain)

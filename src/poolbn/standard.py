@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -77,16 +78,39 @@ def _standardise(stats: GroupStats) -> Standard:
 Family = tuple[int, Sequence[int]]
 
 
-def pack(
-    families: Sequence[Family],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Families for the kernels: children (M,), offsets (M + 1,), all parents, each set sorted."""
-    sizes = [len(parents) for _, parents in families]
+# Children (M,), offsets (M + 1,) into the parents, and all parents.
+Packed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def pack(families: Sequence[Family]) -> Packed:
+    """Families for the kernels, each set of parents sorted."""
+    offsets = [0, *accumulate(len(parents) for _, parents in families)]
     return (
         np.array([child for child, _ in families], dtype=np.int64),
-        np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
+        np.array(offsets, dtype=np.int64),
         np.array([p for _, parents in families for p in sorted(parents)], dtype=np.int64),
     )
+
+
+def units(
+    data: Standard,
+    children: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    parents: NDArray[np.int64],
+    reml: bool,
+) -> NDArray[np.float64]:
+    """What the units of the data add to deviances of standardised columns, (M,).
+
+    The density of the child; and for REML the determinant of the parents' information.
+    """
+    log_scale = np.log(data.scale)
+    n, sizes = data.n.sum(), np.diff(offsets)
+    if not reml:
+        return np.asarray(2 * n * log_scale[children])
+    of_parents = np.bincount(
+        np.repeat(np.arange(len(children)), sizes), log_scale[parents], len(children)
+    )
+    return np.asarray(2 * (n - 1 - sizes) * log_scale[children] + 2 * of_parents)
 
 
 def to_units(data: Standard, parents: Sequence[int]) -> NDArray[np.float64]:
