@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+import poolbn as pb
+
 REFERENCE = Path(__file__).parent / "reference"
 
 
@@ -32,3 +34,34 @@ def simulate(
     y = b[codes, 0] + (X * b[codes, 1:]).sum(axis=1) + rng.normal(size=len(codes))
     frame = pd.DataFrame(X, columns=[f"x{k + 1}" for k in range(parents)])
     return frame.assign(y=y, F=[f"set {j}" for j in codes])
+
+
+def given(
+    dag: pb.Dag,
+    coef: dict[str, np.ndarray],
+    sd: np.ndarray,
+    levels: list[str],
+    n: list[int] | None = None,
+) -> pb.Network:
+    """A network with these coefficients, (F, q) of each node, and residual SDs, (F, N)."""
+    fits = {}
+    for i, node in enumerate(dag.nodes):
+        b = np.array(coef[node], dtype=float)
+        F, q = b.shape
+        fits[node] = pb.LocalFit(
+            child=node,
+            parents=dag.parents(node),
+            levels=tuple(levels),
+            pooling="no pooling",
+            coef=b,
+            coef_cov=np.zeros((F, q, q)),
+            sigma2=np.broadcast_to(sd, (F, len(dag.nodes)))[:, i] ** 2,
+            fixed=None,
+            fixed_cov=None,
+            random_cov=None,
+            loglik=0.0,
+            n_params=F * (q + 1),
+            n_rows=F,
+            status=pb.Status("given", "for a test"),
+        )
+    return pb.Network(dag, fits, 0.0, group="F", n=np.array(n or [1] * len(levels)))

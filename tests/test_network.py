@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import stat
 from functools import cache
 from pathlib import Path
@@ -100,39 +101,6 @@ def test_nodes_without_a_likelihood_are_saved_too(
 
 
 @each_pooling
-def test_effects(pooling: str) -> None:
-    net = network(pooling)
-    effects = net.effects()
-    head = ["parent", "child", "pooling", "effect", "se", "between_sd"]
-    assert list(effects) == [*head, *net.levels]
-    assert list(zip(effects["parent"], effects["child"], strict=True)) == list(net.dag.arcs)
-    for row in effects.to_dict("records"):
-        fit = net.fits[row["child"]]
-        k = 1 + fit.parents.index(row["parent"])
-        assert row["pooling"] == fit.pooling
-        assert [row[level] for level in net.levels] == fit.coef[:, k].tolist()
-        if fit.fixed is None:
-            assert row["effect"] == pytest.approx(np.mean(fit.coef[:, k]))
-            assert math.isnan(row["se"])
-        else:
-            assert row["effect"] == fit.fixed[k]
-            assert row["se"] == np.sqrt(fit.fixed_cov[k, k])
-        if fit.random_cov is None:
-            assert math.isnan(row["between_sd"])
-        else:
-            assert row["between_sd"] == np.sqrt(fit.random_cov[k, k])
-
-
-def test_effects_without_arcs() -> None:
-    net = pb.learn(FRAME[["x1", "F"]], group="F")
-    assert net.dag.arcs == ()
-    assert net.effects().empty
-    assert list(net.effects()) == ["parent", "child", "pooling", "effect", "se", "between_sd",
-                                   *net.levels]  # fmt: skip
-    assert repr(net).startswith("Network: 1 nodes, 0 arcs, 4 data sets, 60 rows")
-
-
-@each_pooling
 def test_a_small_network_is_printed_whole(pooling: str) -> None:
     net = network(pooling)
     first, second, *rest = repr(net).split("\n")
@@ -215,3 +183,26 @@ def test_the_file_is_json_that_others_can_read(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "net.json").read_text(encoding="utf-8"))
     assert (content["format"], content["version"]) == ("poolbn-network", 1)
     assert [tuple(arc) for arc in content["arcs"]] == list(net.dag.arcs)
+
+
+def documented() -> dict[str, set[str]]:
+    """The fields in each table of the description of the file."""
+    text = (Path(__file__).parents[1] / "docs" / "file_format.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
+    return {
+        title: set(re.findall(r"^\| `(\w+)` \|", body, flags=re.MULTILINE))
+        for title, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
+    network().save(tmp_path / "net.json")
+    content = json.loads((tmp_path / "net.json").read_text(encoding="utf-8"))
+    fits = list(content["fits"].values())
+    assert documented() == {
+        "The network": set(content),
+        "A node": {name for fit in fits for name in fit},
+        "A status": {name for fit in fits for name in fit["status"]},
+        "A move": {name for move in content["trace"] for name in move},
+        "Versions": set(),
+    }

@@ -75,17 +75,16 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
     return names
 
 
-def check_types(part: Part, names: tuple[str, ...], group: str | None, *, chosen: bool) -> None:
-    """Raise when a column is not numeric."""
+def check_types(part: Part, names: Iterable[str], group: str | None, *, remedy: str | None) -> None:
+    """Raise when a column is not numeric; a `remedy` of None names the columns that are."""
     for column in names:
         if not part.types[column]:
             continue
         numeric = [c for c, kind in part.types.items() if not kind and c != group]
         listed = ", ".join(f'"{c}"' for c in numeric[:12]) + (", ..." if len(numeric) > 12 else "")
-        remedy = "leave it out of columns" if chosen else f"choose columns=[{listed}]"
         raise DataError(
             f"column {column!r}{part.place} is not numeric: it holds {part.types[column]}"
-            f"{_stray(part, column)}; {remedy}"
+            f"{_stray(part, column)}; {remedy or f'choose columns=[{listed}]'}"
         )
 
 

@@ -96,11 +96,12 @@ def read(
         raise OptionError(
             f'missing={missing!r} is not known; use missing="error" or missing="drop"'
         )
-    parts = _parts(source)
+    parts = as_parts(source)
     check_group(parts, group)
     names = choose(parts, group, columns)
+    remedy = None if columns is None else "leave it out of columns"
     for part in parts:
-        check_types(part, names, group, chosen=columns is not None)
+        check_types(part, names, group, remedy=remedy)
     levels: list[Hashable] = []
     rows = batch_rows or max(1024, _CELLS // len(names))
     batches = _batches(parts, _Plan(names, group, missing == "drop", rows), levels)
@@ -109,7 +110,8 @@ def read(
     return Rows(names, group or DATA_SET, levels, batches)
 
 
-def _parts(source: object) -> list[Part]:
+def as_parts(source: object) -> list[Part]:
+    """The frames or files that a source is made of."""
     if isinstance(source, str | os.PathLike):
         source = [source]
     if isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source):
@@ -183,14 +185,14 @@ def _batches(parts: list[Part], plan: _Plan, levels: list[Hashable]) -> Generato
     kept = np.zeros(0, dtype=np.int64)
     pieces = _pieces(parts, plan)
     for part, start, piece in _ahead(pieces) if parts[0].from_file else pieces:
-        codes = _codes(piece, index, plan.group, part.place)
+        codes = encode(piece, index, plan.group, part.place)
         levels.extend(islice(index, len(levels), None))
         columns = piece.columns
         dropped = codes[:0]
         if (codes < 0).any() or not all(map(_surely_finite, columns)):
             values = np.column_stack(columns)
             where = _where(plan, part.place, start, codes, levels)
-            _check_infinite(values, where)
+            check_finite(values, where, 'make it missing and use missing="drop"')
             bad = tally.add(np.isnan(values), codes, where)
             dropped = codes[bad & (codes >= 0)]
             codes, columns = codes[~bad], [column[~bad] for column in columns]
@@ -226,7 +228,7 @@ def _check_left(kept: NDArray[np.int64], levels: list[Hashable], dropped: int, c
         )
 
 
-def _codes(
+def encode(
     piece: Piece, index: dict[Hashable, int], group: str | None, place: str
 ) -> NDArray[np.int64]:
     """The place of each row's data set in `index`, which grows by first appearance; -1: missing."""
@@ -268,14 +270,17 @@ def _where(
     return words
 
 
-def _check_infinite(values: NDArray[np.float64], where: Callable[[int, int], str]) -> None:
+def check_finite(
+    values: NDArray[np.float64], where: Callable[[int, int], str], remedy: str
+) -> None:
+    """Raise when a cell is infinite; `where` puts a row and a column in words."""
     infinite = np.isinf(values)
     if infinite.any():
         row, column = np.unravel_index(int(infinite.argmax()), infinite.shape)
         raise DataError(
             f"a cell is {'infinite' if values[row, column] > 0 else 'minus infinite'} "
             f"({values[row, column]}): {where(int(row), int(column))}; replace it by a number, or "
-            'make it missing and use missing="drop"'
+            f"{remedy}"
         )
 
 

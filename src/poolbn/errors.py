@@ -60,3 +60,15 @@ def check_whole(**options: object) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < 0:
             raise OptionError(f"{name}={value!r} is not a whole number from 0")
+
+
+def check_interval(interval: object) -> None:
+    """Complain about an interval's probability that is not between 0 and 1.
+
+    Examples:
+        >>> check_interval(0.95)
+    """
+    if not (isinstance(interval, int | float) and 0 < interval < 1):
+        raise OptionError(
+            f"interval={interval!r} is not a probability between 0 and 1; 0.95 is usual"
+        )

@@ -166,9 +166,9 @@ def write_modelstring(order: Sequence[str], arcs: Arcs) -> str:
 
 def write_dot(nodes: Sequence[str], directed: Arcs, undirected: Arcs = ()) -> str:
     """A Graphviz digraph; undirected edges are arcs with `dir=none`."""
-    lines = [f"  {_quoted(name)};" for name in nodes]
-    lines += [f"  {_quoted(a)} -> {_quoted(b)};" for a, b in directed]
-    lines += [f"  {_quoted(a)} -> {_quoted(b)} [dir=none];" for a, b in undirected]
+    lines = [f"  {quoted(name)};" for name in nodes]
+    lines += [f"  {quoted(a)} -> {quoted(b)};" for a, b in directed]
+    lines += [f"  {quoted(a)} -> {quoted(b)} [dir=none];" for a, b in undirected]
     return "\n".join(["digraph {", *lines, "}"]) + "\n"
 
 
@@ -183,7 +183,8 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 _UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()} | {"\\\n": ""}
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as DOT has it."""
     return '"' + re.sub(r'[\\"\n]', lambda m: _ESCAPES[m[0]], name) + '"'
 
 

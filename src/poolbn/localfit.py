@@ -33,7 +33,7 @@ class Status:
 
     Attributes:
         name: "converged", "boundary", "rank deficient", "too few rows", "no residual variance" or
-            "not settled".
+            "not settled"; "given" for parameters that are not estimates.
         detail: which columns, which data sets, and what to make of it.
     """
 
@@ -43,7 +43,7 @@ class Status:
     @property
     def ok(self) -> bool:
         """Whether the fit has a likelihood: if not, it scores -inf."""
-        return self.name in {"converged", "boundary", "not settled"}
+        return self.name in {"converged", "boundary", "not settled", "given"}
 
     def __str__(self) -> str:
         return f"{self.name}: {self.detail}"
