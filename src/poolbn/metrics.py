@@ -1,0 +1,324 @@
+"""How far a network is from the true one, and predictions from what came: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poolbn.divergence import divergences
+from poolbn.errors import DataError, GraphError, OptionError, nearest
+from poolbn.graph import Cpdag, Dag
+from poolbn.network import Network
+from poolbn.pooling import check_option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Weights = Literal["prior", "sum"]
+
+
+# Graphs
+
+
+def shd(a: Dag | Cpdag, b: Dag | Cpdag) -> int:
+    """Structural Hamming distance between equivalence classes.
+
+    As bnlearn counts it: one for each two nodes between which the CPDAGs differ, whether one of
+    them has no edge there, or the edges are directed differently, or only one of them is directed.
+
+    Raises:
+        GraphError: the graphs have different nodes.
+
+    Examples:
+        >>> chain = Dag.from_modelstring("[A][B|A][C|B]")
+        >>> shd(chain, Dag.from_modelstring("[C][B|C][A|B]"))
+        0
+        >>> shd(chain, Dag.from_modelstring("[A][C][B|A:C]"))
+        2
+    """
+    _check_same(a, b)
+    one, two = (_edges(g if isinstance(g, Cpdag) else g.cpdag()) for g in (a, b))
+    return sum(one.get(pair) != two.get(pair) for pair in one.keys() | two.keys())
+
+
+def _edges(graph: Cpdag) -> dict[frozenset[str], str]:
+    """For each two nodes with an edge the one that it points to, "" if to neither."""
+    edges = {frozenset(pair): "" for pair in graph.undirected}
+    return edges | {frozenset(arc): arc[1] for arc in graph.directed}
+
+
+@dataclass(frozen=True)
+class ArcCounts:
+    """Arcs of a learned graph against those of the true one.
+
+    Attributes:
+        correct: arcs in both (true positives).
+        reversed: true arcs that are there the other way round.
+        missing: true arcs that are not there in either direction (false negatives).
+        extra: arcs between nodes without a true one (false positives).
+    """
+
+    correct: int
+    reversed: int
+    missing: int
+    extra: int
+
+    @property
+    def distance(self) -> int:
+        """Structural Hamming distance between the graphs themselves, not their classes."""
+        return self.reversed + self.missing + self.extra
+
+
+def compare_arcs(true: Dag, learned: Dag) -> ArcCounts:
+    """Count the arcs that are right, the wrong way round, missing and too many.
+
+    Raises:
+        GraphError: the graphs have different nodes.
+
+    Examples:
+        >>> true = Dag.from_modelstring("[A][B|A][C|B][D|C]")
+        >>> compare_arcs(true, Dag.from_modelstring("[B][A|B][C|B][D|A]"))
+        ArcCounts(correct=1, reversed=1, missing=1, extra=1)
+    """
+    _check_same(true, learned)
+    arcs, found = set(true.arcs), set(learned.arcs)
+    turned = {(child, parent) for parent, child in found}
+    return ArcCounts(
+        correct=len(arcs & found),
+        reversed=len(arcs & turned),
+        missing=len(arcs - found - turned),
+        extra=len(found) - len(arcs & found) - len(arcs & turned),
+    )
+
+
+def _check_same(a: object, b: object) -> None:
+    for graph in (a, b):
+        if not isinstance(graph, Dag | Cpdag):
+            hint = "; a network has it in .dag" if isinstance(graph, Network) else ""
+            raise GraphError(f"expected a Dag, got {type(graph).__name__}{hint}")
+    for one, two in ((a, b), (b, a)):
+        for node in one.nodes:  # type: ignore[attr-defined]
+            if node not in two.nodes:  # type: ignore[attr-defined]
+                raise GraphError(f"only one of the graphs has the node {node!r}")
+
+
+# Distributions
+
+
+def kl(true: Network, other: Network, *, weights: Weights = "prior") -> float:
+    """Kullback-Leibler divergence of a network from the true one.
+
+    In closed form between the multivariate normal distributions of each data set. P(F) itself is
+    not compared. It is inf where `other` rules out what `true` allows or the other way round: where
+    one of them has a residual variance of 0 and the other has not.
+
+    Args:
+        true: the network that expectations are taken under.
+        other: a network with the same nodes and data sets, in any order.
+        weights: "prior" weighs the data sets by P(F) of `true`; "sum" adds them up, as in the
+            paper.
+
+    Raises:
+        GraphError: the networks have different nodes.
+        DataError: the networks have different data sets.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> true = pb.random_network(pb.random_dag(5, 2), data_sets=3)
+        >>> net = pb.learn(pb.random_table(true, 500), group="F", pooling="none")
+        >>> 0 < pb.metrics.kl(true, net) < 0.1
+        True
+    """
+    check_option("weights", weights, get_args(Weights))
+    _check_same(true.dag, other.dag)
+    for one, two in ((true, other), (other, true)):
+        for level in one.levels:
+            if level not in two.levels:
+                raise DataError(f"only one of the networks has the data set {level!r}")
+    each = divergences(true.dag, true.fits, other.fits, true.joint.mean)
+    if weights == "sum":
+        return float(each.sum())
+    prior = true.joint.prior
+    return float(prior[prior > 0] @ each[prior > 0])
+
+
+# Predictions
+
+
+def rmad(actual: ArrayLike, predicted: ArrayLike) -> float:
+    """Relative mean absolute deviation: the mean of |x - prediction| / |x|, and then over columns.
+
+    This is the paper's formula. A few values near 0 decide it, and a value of 0 makes it inf unless
+    it is predicted exactly; `median_rmad` does not have that weakness.
+
+    Args:
+        actual: values, (n,) or (n, N).
+        predicted: the same shape.
+
+    Raises:
+        DataError: shapes or columns differ, or a value is missing.
+
+    Examples:
+        >>> rmad([[1.0, 10.0], [2.0, 20.0]], [[1.5, 10.0], [1.5, 10.0]])
+        0.3125
+    """
+    return float(_relative(actual, predicted).mean(axis=0).mean())
+
+
+def median_rmad(actual: ArrayLike, predicted: ArrayLike) -> float:
+    """As `rmad`, with the median over rows in place of the mean.
+
+    Examples:
+        >>> median_rmad([1.0, 2.0, 1e-9], [1.25, 1.5, 1.0])
+        0.25
+    """
+    return float(np.median(_relative(actual, predicted), axis=0).mean())
+
+
+def _relative(actual: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
+    x, y = _numbers(actual=actual, predicted=predicted)
+    error = np.abs(x - y)
+    with np.errstate(divide="ignore"):
+        return np.divide(error, np.abs(x), out=np.zeros_like(error), where=error > 0)
+
+
+@dataclass(frozen=True)
+class F1:
+    """How well rows were assigned to their data sets.
+
+    Attributes:
+        by_data_set: the harmonic mean of precision and recall of each data set against the rest,
+            0 where no row is right. Data sets without rows and never predicted are left out.
+        never_predicted: data sets with rows, none of which was predicted, so that there is no
+            precision.
+    """
+
+    by_data_set: dict[Hashable, float]
+    never_predicted: tuple[Hashable, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over data sets, with 0 for those never predicted."""
+        return float(np.mean(list(self.by_data_set.values())))
+
+    @property
+    def mean_of_predicted(self) -> float:
+        """The mean over the data sets that were predicted at all, as in the paper."""
+        return float(
+            np.mean([f for k, f in self.by_data_set.items() if k not in self.never_predicted])
+        )
+
+
+def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterable[Hashable]) -> F1:
+    """F1 scores of predicted data sets, each data set against the rest.
+
+    Args:
+        actual: the data set of each row, (n,).
+        predicted: the predicted one, (n,).
+        levels: the data sets there are.
+
+    Raises:
+        DataError: the lengths differ, there are no rows, or a name is not among `levels`.
+
+    Examples:
+        >>> f1(list("aaabbc"), list("aabbba"), levels="abc")
+        F1(by_data_set={'a': 0.66..., 'b': 0.8, 'c': 0.0}, never_predicted=('c',))
+    """
+    place = {level: j for j, level in enumerate(levels)}
+    codes = []
+    for name, values in (("actual", list(actual)), ("predicted", list(predicted))):
+        for row, value in enumerate(values):
+            if value not in place:
+                raise DataError(
+                    f"row {row + 1} of {name} has the data set {value!r}{nearest(value, place)}"
+                )
+        codes.append(np.array([place[value] for value in values], dtype=np.intp))
+    if len(codes[0]) != len(codes[1]) or not len(codes[0]):
+        raise DataError(
+            f"actual has {len(codes[0])} rows and predicted {len(codes[1])}; "
+            "give the same rows to both, at least one"
+        )
+    rows, guesses = (np.bincount(c, minlength=len(place)) for c in codes)
+    right = np.bincount(codes[0][codes[0] == codes[1]], minlength=len(place))
+    # 2 / (1 / precision + 1 / recall), with precision right / guesses and recall right / rows
+    either = rows + guesses
+    score = {level: float(2 * right[j] / either[j]) for level, j in place.items() if either[j]}
+    return F1(score, tuple(level for level in score if not guesses[place[level]]))
+
+
+def coverage(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
+    """The share of values inside their intervals.
+
+    Args:
+        actual: values, (n,) or (n, N).
+        lower: the lower ends, the same shape.
+        upper: the upper ends, the same shape.
+
+    Examples:
+        >>> coverage([1.0, 2.0, 3.0, 4.0], [0, 0, 0, 0], [1, 2, 2, 9])
+        0.75
+    """
+    x, low, high = _numbers(actual=actual, lower=lower, upper=upper)
+    return float(((low <= x) & (x <= high)).mean())
+
+
+def calibration(
+    actual: ArrayLike, intervals: Mapping[float, tuple[ArrayLike, ArrayLike]]
+) -> pd.DataFrame:
+    """Nominal against actual coverage.
+
+    Args:
+        actual: values, (n,) or (n, N).
+        intervals: for each nominal coverage the lower and upper ends, as `coverage` takes them.
+
+    Returns:
+        A row for each nominal coverage, in order: `nominal`, `coverage`, and its standard error
+        `se` if the values are independent.
+
+    Examples:
+        >>> calibration([0.1, -0.4, 2.0, 0.3], {0.5: ([-0.2] * 4, [0.2] * 4),
+        ...                                     0.9: ([-1] * 4, [1] * 4)}).round(3)
+           nominal  coverage     se
+        0      0.5      0.25  0.217
+        1      0.9      0.75  0.217
+    """
+    import pandas as pd
+
+    rows = []
+    for nominal in sorted(intervals):
+        if not 0 < nominal < 1:
+            raise OptionError(f"a nominal coverage is between 0 and 1, got {nominal!r}")
+        share = coverage(actual, *intervals[nominal])
+        rows.append((nominal, share, np.sqrt(share * (1 - share) / np.size(actual))))
+    return pd.DataFrame(rows, columns=["nominal", "coverage", "se"])
+
+
+def _numbers(**tables: ArrayLike) -> list[NDArray[np.float64]]:
+    """Arrays of numbers of the same shape, with the same columns where columns have names."""
+    arrays = {}
+    for name, table in tables.items():
+        try:
+            arrays[name] = np.asarray(table, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} is not a table of numbers") from None
+    (first, one), *_ = arrays.items()
+    for name, array in arrays.items():
+        if array.shape != one.shape or not array.size:
+            raise DataError(
+                f"{first} has the shape {one.shape} and {name} {array.shape}; give the same rows "
+                "and columns to both, at least one"
+            )
+        if np.isnan(array).any():
+            at = np.argwhere(np.isnan(array))[0]
+            raise DataError(f"{name} has no value in row {at[0] + 1}; leave such rows out")
+        columns = [list(getattr(tables[name], "columns", ())) for name in (first, name)]
+        if all(columns) and columns[0] != columns[1]:
+            raise DataError(
+                f"{first} has the columns {columns[0]} and {name} {columns[1]}; select the same, "
+                "in the same order"
+            )
+    return list(arrays.values())

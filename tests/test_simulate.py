@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from helpers import simulate
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, chi2, chisquare, kstest, norm
+
+import poolbn as pb
+
+WORDINGS = ["code", "paper"]
+each_wording = pytest.mark.parametrize("wording", WORDINGS)
+
+
+@cache
+def network(wording: str = "code", heterogeneous: bool = True) -> pb.Network:
+    dag = pb.random_dag(8, 2, seed=3)
+    return pb.random_network(dag, 4, seed=5, heterogeneous=heterogeneous, wording=wording)
+
+
+@cache
+def large(wording: str) -> pb.Network:
+    """Many coefficients: 30 nodes, of which each has all earlier ones as parents."""
+    return pb.random_network(pb.random_dag(30, 15), 40, seed=1, wording=wording)
+
+
+# Graphs
+
+
+@given(st.integers(2, 25), st.floats(0, 1), st.integers(0, 10**6))
+def test_graphs_are_connected_and_go_forward(N: int, share: float, seed: int) -> None:
+    least = min(N / 2, math.log(N) / 2 + 0.5)
+    dag = pb.random_dag(N, least + share * (N / 2 - least), seed=seed)
+    assert dag.nodes == tuple(f"X{i + 1}" for i in range(N))
+    assert nx.is_weakly_connected(dag.to_networkx())
+    assert all(int(parent[1:]) < int(child[1:]) for parent, child in dag.arcs)
+
+
+def test_mean_number_of_parents() -> None:
+    """Where almost all graphs are connected, the arcs are 190 coins."""
+    arcs = sum(len(pb.random_dag(20, 4, seed=seed).arcs) for seed in range(100))
+    assert 0.001 < binom.cdf(arcs, 100 * 190, 2 * 4 / 20) < 0.999
+
+
+def test_graphs_that_are_not_connected_are_drawn_again() -> None:
+    """Of three nodes: each of the connected graphs as often as coins would have it."""
+    share = 2 * 0.6 / 3
+    seen = Counter(len(pb.random_dag(3, 0.6, seed=seed).arcs) for seed in range(2000))
+    chance = np.array([3 * share**2 * (1 - share), share**3])
+    assert chisquare([seen[2], seen[3]], 2000 * chance / chance.sum()).pvalue > 0.001
+    pairs = Counter(
+        pb.random_dag(3, 0.6, seed=seed).arcs
+        for seed in range(2000)
+        if len(pb.random_dag(3, 0.6, seed=seed).arcs) == 2
+    )
+    arcs = [("X1", "X2"), ("X1", "X3"), ("X2", "X3")]
+    assert set(pairs) == set(combinations(arcs, 2))
+    assert chisquare(list(pairs.values())).pvalue > 0.001
+
+
+def test_graphs_without_a_choice() -> None:
+    assert pb.random_dag(1, 0).nodes == ("X1",)
+    assert len(pb.random_dag(6, 3).arcs) == 15
+
+
+def test_the_sparsest_graphs_of_the_study() -> None:
+    """One in 1500 is connected."""
+    assert len(pb.random_dag(50, 1, seed=1).arcs) >= 49
+
+
+# Parameters
+
+
+@each_wording
+@pytest.mark.parametrize("heterogeneous", [True, False])
+def test_parents_explain_85_percent_in_each_data_set(wording: str, heterogeneous: bool) -> None:
+    net = network(wording, heterogeneous)
+    for i, node in enumerate(net.dag.nodes):
+        if net.dag.parents(node):
+            unexplained = net.fits[node].sigma2 / net.joint.cov[:, i, i]
+            assert unexplained == pytest.approx(np.full(4, 0.15), rel=1e-10)
+        else:
+            assert len(set(net.fits[node].sigma2)) == 1
+
+
+def test_parents_explain_85_percent_of_a_sample() -> None:
+    net = network()
+    table = pb.random_table(net, 20_000, seed=1)
+    for _, rows in table.groupby("F"):
+        for node in net.dag.nodes:
+            if parents := list(net.dag.parents(node)):
+                x = np.column_stack([np.ones(len(rows)), rows[parents]])
+                residuals = rows[node] - x @ np.linalg.lstsq(x, rows[node])[0]
+                assert residuals.var() / rows[node].var() == pytest.approx(0.15, rel=0.05)
+
+
+def test_coefficients_as_in_the_code() -> None:
+    fits = [large("code").fits[node] for node in large("code").dag.nodes]
+    mean = np.concatenate([fit.fixed for fit in fits])
+    variance = np.concatenate([np.diagonal(fit.random_cov) for fit in fits])
+    coef = np.concatenate([fit.coef.T for fit in fits])
+    assert len(mean) == 30 * 31 / 2
+    assert kstest(mean - 2, "norm").pvalue > 0.001
+    assert kstest(variance, chi2(1).cdf).pvalue > 0.001
+    assert kstest(((coef.T - mean) / np.sqrt(variance)).ravel(), "norm").pvalue > 0.001
+    for fit in fits:
+        assert np.count_nonzero(fit.random_cov) == len(fit.parents) + 1
+
+
+def test_coefficients_as_in_the_paper() -> None:
+    """Normal with mean 2 and a variance of 1 + chi^2_1, shared by a node in a data set."""
+    fits = [large("paper").fits[node] for node in large("paper").dag.nodes]
+    s2 = chi2.ppf((np.arange(4000) + 0.5) / 4000, 1)
+    grid = np.linspace(-12, 12, 481)
+    distribution = norm.cdf(grid[:, None] / np.sqrt(1 + s2)).mean(axis=1)
+    first = np.concatenate([fit.coef[:, 0] for fit in fits]) - 2  # intercepts are independent
+    assert kstest(first, lambda x: np.interp(x, grid, distribution)).pvalue > 0.001
+    last = fits[-1].coef - 2  # (40, 30): a data set's variance is about the mean of its squares
+    shared, across = (np.square(last).mean(axis=axis).var() for axis in (1, 0))
+    assert shared > 1.0  # the variance of chi^2_1 is 2
+    assert across < 0.5
+    assert all((fit.fixed == 2).all() for fit in fits)
+    assert all((fit.random_cov == 2 * np.eye(len(fit.fixed))).all() for fit in fits)
+
+
+def test_variances_of_roots() -> None:
+    dag = pb.Dag([f"v{i}" for i in range(300)])
+    net = pb.random_network(dag, 2, seed=1)
+    variances = np.array([net.fits[node].sigma2 for node in dag.nodes])
+    assert (variances[:, 0] == variances[:, 1]).all()
+    assert kstest(variances[:, 0], chi2(1).cdf).pvalue > 0.001
+
+
+@each_wording
+def test_homogeneous_networks_are_the_first_data_set(wording: str) -> None:
+    one, many = network(wording, False), network(wording, True)
+    for node in one.dag.nodes:
+        assert (one.fits[node].coef == many.fits[node].coef[0]).all()
+        assert (one.fits[node].sigma2 == many.fits[node].sigma2[0]).all()
+        assert (one.fits[node].fixed == many.fits[node].coef[0]).all()
+        assert one.fits[node].random_cov is None
+        assert len(np.unique(many.fits[node].coef[:, 0])) == 4
+
+
+def test_the_truth_is_an_ordinary_network(tmp_path: Path) -> None:
+    net = network()
+    assert net.joint.prior.tolist() == [0.25] * 4
+    assert all(fit.status.ok for fit in net.fits.values())
+    assert math.isnan(net.score)
+    assert "simulated" in repr(net)
+    assert len(net.effects()) == len(net.dag.arcs)
+    assert "simulated" in str(net.fits["X8"])
+    net.save(tmp_path / "net.json")
+    loaded = pb.load(tmp_path / "net.json")
+    assert loaded.dag == net.dag
+    for node, fit in net.fits.items():
+        for field in dataclasses.fields(fit):
+            mine, yours = getattr(fit, field.name), getattr(loaded.fits[node], field.name)
+            assert np.array_equal(mine, yours) or field.name == "loglik", field.name
+    assert math.isnan(loaded.score)
+    parameters = sum(fit.n_params for fit in net.fits.values())
+    assert parameters == sum(4 * (len(net.dag.parents(node)) + 2) for node in net.dag.nodes)
+
+
+# Tables
+
+
+def test_tables_have_the_moments_of_the_network() -> None:
+    net, n = network(), 50_000
+    table = pb.random_table(net, n, seed=2)
+    for j, level in enumerate(net.levels):
+        X = table.loc[table["F"] == level, list(net.dag.nodes)].to_numpy()
+        S = net.joint.cov[j]
+        z = (X.mean(axis=0) - net.joint.mean[j]) / np.sqrt(np.diagonal(S) / n)
+        assert np.abs(z).max() < 4.5
+        error = np.sqrt((S**2 + np.outer(np.diagonal(S), np.diagonal(S))) / n)
+        assert np.abs((np.cov(X.T) - S) / error).max() < 4.5
+
+
+def test_rows_of_each_data_set() -> None:
+    table = pb.random_table(network(), [5, 1, 2, 7])
+    assert list(table) == ["F", *network().dag.nodes]
+    assert table["F"].value_counts(sort=False).to_dict() == dict(
+        zip(network().levels, [5, 1, 2, 7], strict=True)
+    )
+    assert len(pb.random_table(network(), 3)) == 12
+    counts = np.array([5, 1, 2, 7])
+    assert pb.random_table(network(), counts).equals(table)
+
+
+def test_tables_of_learned_networks() -> None:
+    net = pb.learn(simulate(1, data_sets=3), group="F")
+    again = pb.learn(pb.random_table(net, 500, seed=1), group="F", start=net)
+    assert again.levels == net.levels
+    assert pb.metrics.kl(net, again) < 0.05
+
+
+@each_wording
+def test_seeds(wording: str) -> None:
+    def all_of(seed: int) -> tuple[pb.Dag, pb.Network, bytes]:
+        dag = pb.random_dag(8, 1.5, seed=seed)
+        net = pb.random_network(dag, 3, seed=seed, wording=wording)
+        return dag, net, pb.random_table(net, 4, seed=seed)[list(dag.nodes)].to_numpy().tobytes()
+
+    one, again, other = all_of(1), all_of(1), all_of(2)
+    assert one[0].arcs == again[0].arcs != other[0].arcs
+    for node in one[0].nodes:
+        assert one[1].fits[node].coef.tobytes() == again[1].fits[node].coef.tobytes()
+        assert one[1].fits[node].sigma2.tobytes() == again[1].fits[node].sigma2.tobytes()
+    assert one[2] == again[2] != other[2]
+
+
+def test_one_seed_for_all_gives_independent_draws() -> None:
+    dag = pb.Dag(["x"])
+    pairs = []
+    for seed in range(300):
+        net = pb.random_network(dag, 1, seed=seed)
+        x = pb.random_table(net, 1, seed=seed)["x"][0]
+        fit = net.fits["x"]
+        pairs.append([fit.fixed[0] - 2, (x - fit.coef[0, 0]) / math.sqrt(fit.sigma2[0])])
+    assert abs(np.corrcoef(np.transpose(pairs))[0, 1]) < 4 / math.sqrt(300)
+
+
+@given(st.integers(3, 60), st.integers(10, 5000))
+def test_unbalanced_rows(data_sets: int, each: int) -> None:
+    total = data_sets * each
+    counts = pb.unbalanced_rows(total, data_sets)
+    assert len(counts) == data_sets
+    assert sum(counts) == total
+    assert counts[0] == counts[1]
+    assert abs(counts[0] - 0.3 * total) <= 0.5
+    assert max(counts[2:]) - min(counts[2:]) <= 1
