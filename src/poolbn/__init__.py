@@ -1,6 +1,6 @@
 """Bayesian networks from several related data sets, by partial pooling."""
 
-from poolbn import datasets
+from poolbn import datasets, metrics
 from poolbn.choosing import Auto, fit_node
 from poolbn.constraints import Constraints
 from poolbn.errors import (
@@ -11,14 +11,17 @@ from poolbn.errors import (
     OptionError,
     PoolbnError,
 )
+from poolbn.events import Probability
 from poolbn.exact import Exact
 from poolbn.graph import Cpdag, Dag
 from poolbn.learning import SearchInterrupted, learn
 from poolbn.localfit import LocalFit, Status
+from poolbn.mixtures import Posterior
 from poolbn.network import Network, load
 from poolbn.pooling import Complete, Partial, Separate
 from poolbn.scores import BGe, score
 from poolbn.search import HillClimb, Tabu
+from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 from poolbn.suffstats import GroupStats, stats
 
 __version__ = "0.1.0.dev0"
@@ -42,6 +45,8 @@ __all__ = [
     "OptionError",
     "Partial",
     "PoolbnError",
+    "Posterior",
+    "Probability",
     "SearchInterrupted",
     "Separate",
     "Status",
@@ -50,6 +55,11 @@ __all__ = [
     "fit_node",
     "learn",
     "load",
+    "metrics",
+    "random_dag",
+    "random_network",
+    "random_table",
     "score",
     "stats",
+    "unbalanced_rows",
 ]
