@@ -40,7 +40,7 @@ from poolbn._linalg import (
     solve,
     sum_of,
 )
-from poolbn._work import Work, internal
+from poolbn._work import Work, internal, once
 from poolbn.constants import CONVERGED, DEPENDENT, RANK_TOLERANCE
 
 
@@ -64,6 +64,7 @@ def compress(
             R[0, k, j] = root * mean[j, parents[k - 1]]
             R[k, 0, j] = 0.0
         rss, _, _ = gram_rows(scatter[j], child, parents, n[j] - 1.0, R[1:, 1:, j], w.r[0, 1:, j])
+        w.rho[0, 0, j] = rss
         rho += rss
     for a in range(q):
         for b in range(a, q):
@@ -92,9 +93,9 @@ def compress(
     return rho, CONVERGED
 
 
-@internal
-def evaluate(w: Work, rho: float, df: float, L: Floats, k: int, reml: bool) -> tuple[float, float]:
-    """Deviance f, and rss, at the k columns of L (r, r). Fills w.P, w.e, w.beta, w.S and w.C."""
+@once
+def whiten(w: Work, L: Floats, k: int) -> float:
+    """Sum of log|W_j| at the k columns of L (r, r). Fills w.Rt, w.rt and w.P."""
     q = w.r.shape[1]
     random = L.shape[0]
     T, W, Rt, rt, P = w.T, w.W, w.Rt, w.rt, w.P
@@ -126,15 +127,26 @@ def evaluate(w: Work, rho: float, df: float, L: Floats, k: int, reml: bool) -> t
         for a in range(q):
             multiply(Rt, i, a, W, i, i)
     for a in range(q):
-        w.beta[a] = 0.0
-        for i in range(q):
-            w.beta[a] += dot(Rt, i, a, rt, 0, i)
         for b in range(a + 1):
             fill(P, a, b, 0.0)
             for i in range(q):
                 add_product(P, a, b, 1.0, Rt, i, a, Rt, i, b)
             put(P, b, a, 1.0, P, a, b)
-            w.S[a, b] = sum_of(P, a, b)
+    return f
+
+
+@internal
+def evaluate(w: Work, rho: float, df: float, L: Floats, k: int, reml: bool) -> tuple[float, float]:
+    """Deviance f, and rss, at the k columns of L (r, r). Fills w.P, w.e, w.beta, w.S and w.C."""
+    q = w.r.shape[1]
+    Rt, rt = w.Rt, w.rt
+    f = whiten(w, L, k)
+    for a in range(q):
+        w.beta[a] = 0.0
+        for i in range(q):
+            w.beta[a] += dot(Rt, i, a, rt, 0, i)
+        for b in range(a + 1):
+            w.S[a, b] = sum_of(w.P, a, b)
     if not cholesky(w.S, w.C, q, 0.0):
         return np.inf, 0.0
     solve(w.C, q, w.beta)
@@ -209,11 +221,11 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
     L, perm, H, V, P, PL, K, m, e = w.L, w.perm, w.H, w.V, w.P, w.PL, w.K, w.m, w.e
     random = L.shape[0]
     ratio = df / rss
-    _times(P, L, k, PL)
-    _between(PL, L, k, K)
+    times(P, L, k, PL)
+    between(PL, L, k, K)
     if reml:
-        _times(w.Q, L, k, w.QL)
-        _between(w.QL, L, k, w.KQ)
+        times(w.Q, L, k, w.QL)
+        between(w.QL, L, k, w.KQ)
     for b in range(k):
         fill(m, 0, b, 0.0)
         for a in range(random):
@@ -285,7 +297,7 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
 
 
 @jit
-def _times(P: Floats, L: Floats, k: int, out: Floats) -> None:
+def times(P: Floats, L: Floats, k: int, out: Floats) -> None:
     """P L for each data set."""
     for i in range(out.shape[0]):
         for b in range(k):
@@ -296,7 +308,7 @@ def _times(P: Floats, L: Floats, k: int, out: Floats) -> None:
 
 
 @jit
-def _between(PL: Floats, L: Floats, k: int, out: Floats) -> None:
+def between(PL: Floats, L: Floats, k: int, out: Floats) -> None:
     """L'PL for each data set, its lower triangle."""
     for b in range(k):
         for d in range(b + 1):

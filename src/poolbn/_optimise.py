@@ -42,20 +42,18 @@ from poolbn._linalg import (
     solve,
     vector,
 )
-from poolbn._work import Work, carve, internal
+from poolbn._work import Work, carve, once
 from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
 
-# Called in one place: compiled as part of the caller, not twice.
-once = numba.njit(inline="always")
 _MAX_STEPS = 200
 _INFINITE = 1e8
-_FAR = 100.0  # times the start: a D that the first EM step only roughly knows
+FAR = 100.0  # times the start: a D that the first EM step only roughly knows
 _SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
 _ROUNDING = 1e-10  # what a deviance may rise by without being worse
 
 
 @jit
-def _copy(source: Floats, target: Floats, columns: int) -> None:
+def copy_columns(source: Floats, target: Floats, columns: int) -> None:
     """The first columns of a square matrix; the others become 0."""
     size = source.shape[0]
     for a in range(size):
@@ -79,7 +77,7 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
                 v += L[a, b] * L[c, b]
             D[a, c] = v
         largest = max(largest, D[a, a])
-    _copy(L, L, 0)
+    copy_columns(L, L, 0)
     most = min(k, most)
     for b in range(most):
         best = b
@@ -100,16 +98,51 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
 
 
 @once
-def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
-    """w.L becomes a factor of one or two EM steps from D = start I; returns its columns.
+def em_step(w: Work) -> float:
+    """w.L becomes a factor of D - DGD / |F|, w.G the gradient; returns the largest diagonal of D.
 
-    An EM step is D - DGD / |F|. Where the first finds D far larger than the start, it saw random
-    effects that were shrunk by data sets of unequal shape, and a second one sets their direction
-    right, which Newton steps would do slowly.
+    0 where that is not positive definite, and w.L stays.
     """
     random: int = w.L.shape[0]
     F = w.e.shape[2]
-    _copy(w.L, w.L, 0)
+    for a in range(random):  # X = L'G L, and the step is L (I - X / |F|) L'
+        for b in range(random):
+            v = 0.0
+            for c in range(random):
+                v += w.G[a, c] * w.L[c, b]
+            w.trial[a, b] = v
+    for a in range(random):
+        for b in range(random):
+            v = 0.0
+            for c in range(random):
+                v += w.L[c, a] * w.trial[c, b]
+            w.D[a, b] = (1.0 if a == b else 0.0) - v / F
+    if not cholesky(w.D, w.eigenvectors, random, 0.0):
+        return 0.0
+    largest = 0.0
+    for a in range(random):
+        square = 0.0
+        for b in range(random):
+            v = 0.0
+            for c in range(b, random):
+                v += w.L[a, c] * w.eigenvectors[c, b]
+            w.trial[a, b] = v
+            square += v * v
+        largest = max(largest, square)
+    copy_columns(w.trial, w.L, random)
+    return largest
+
+
+@once
+def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
+    """w.L becomes a factor of one or two EM steps from D = start I; returns its columns.
+
+    Where the first finds D far larger than the start, it saw random effects that were shrunk by
+    data sets of unequal shape, and a second one sets their direction right, which Newton steps
+    would do slowly.
+    """
+    random: int = w.L.shape[0]
+    copy_columns(w.L, w.L, 0)
     if start == 0.0:
         return 0
     for a in range(random):
@@ -117,32 +150,7 @@ def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
     for _ in range(2):
         _, rss = evaluate(w, rho, df, w.L, random, reml)
         gradient(w, rss, df, reml)
-        largest = 0.0
-        for a in range(random):  # X = L'G L, and the step is L (I - X / |F|) L'
-            for b in range(random):
-                v = 0.0
-                for c in range(random):
-                    v += w.G[a, c] * w.L[c, b]
-                w.trial[a, b] = v
-        for a in range(random):
-            for b in range(random):
-                v = 0.0
-                for c in range(random):
-                    v += w.L[c, a] * w.trial[c, b]
-                w.D[a, b] = (1.0 if a == b else 0.0) - v / F
-        if not cholesky(w.D, w.eigenvectors, random, 0.0):
-            return random
-        for a in range(random):
-            square = 0.0
-            for b in range(random):
-                v = 0.0
-                for c in range(b, random):
-                    v += w.L[a, c] * w.eigenvectors[c, b]
-                w.trial[a, b] = v
-                square += v * v
-            largest = max(largest, square)
-        _copy(w.trial, w.L, random)
-        if largest < _FAR * start:
+        if em_step(w) < FAR * start:
             break
     return random
 
@@ -159,7 +167,7 @@ def _add_column(
         The new f and rss; f is inf where no column gains more than the tolerance.
     """
     random: int = w.L.shape[0]
-    _copy(w.G, w.D, random)
+    copy_columns(w.G, w.D, random)
     eigen(w.D, w.eigenvectors, random)
     low = 0
     for a in range(random):
@@ -177,7 +185,7 @@ def _add_column(
         return np.inf, 0.0
     t = -slope / curvature
     for _ in range(20):
-        _copy(w.L, w.trial, k)
+        copy_columns(w.L, w.trial, k)
         for a in range(random):
             w.trial[a, k] = math.sqrt(t) * w.eigenvectors[a, low]
         fnew, rnew = evaluate(w, rho, df, w.trial, k + 1, reml)
@@ -187,8 +195,8 @@ def _add_column(
     return np.inf, 0.0
 
 
-@internal
-def _rescale(w: Work, k: int) -> bool:
+@once
+def rescale(w: Work, k: int) -> bool:
     """Measure steps in row a of L by (1 + D_aa)^1/2: rows can differ a thousandfold.
 
     The largest curvature becomes 1. False where the derivatives are not finite, or all zero.
@@ -233,7 +241,7 @@ def minimise(
     for _ in range(_MAX_STEPS):
         gradient(w, rss, df, reml)
         size = hessian(w, k, rss, df, reml)
-        if not _rescale(w, k):
+        if not rescale(w, k):
             return f, k, False
 
         if k > 0:  # a column that shrinks: is f lower without it?
@@ -262,7 +270,7 @@ def minimise(
                 gain += 0.5 * w.step[x] * (damping * w.step[x] - w.g[x])
             if gain < tolerance and not polish:
                 break
-            _copy(w.L, w.trial, k)
+            copy_columns(w.L, w.trial, k)
             x = 0
             for b in range(k):
                 for i in range(b, random):
@@ -271,13 +279,13 @@ def minimise(
             fnew, rnew = evaluate(w, rho, df, w.trial, k, reml)
             if gain < tolerance:  # polish: the step is below what f can tell
                 if fnew < f + _ROUNDING:
-                    _copy(w.trial, w.L, random)
+                    copy_columns(w.trial, w.L, random)
                     f, rss = min(f, fnew), rnew
                 stale = True
                 break
             ratio = (f - fnew) / gain
             if ratio > 1e-3:
-                _copy(w.trial, w.L, random)
+                copy_columns(w.trial, w.L, random)
                 f, rss = fnew, rnew
                 if ratio > 0.75:
                     damping = damping / 5.0 if damping > 1e-6 else 0.0
@@ -301,7 +309,7 @@ def minimise(
         if fnew == np.inf:
             return f, k, True
         f, rss = fnew, rnew
-        _copy(w.trial, w.L, random)
+        copy_columns(w.trial, w.L, random)
         k = regauge(w.L, k + 1, k + 1, w.perm, w.D)
         damping = 0.0
         smallest = np.inf
@@ -354,7 +362,7 @@ def fit_families(
         # likelihood rises without bound on the way there, or on the way to some other infinite D.
         least = rho
         if random < q:
-            _copy(w.L, w.L, 0)
+            copy_columns(w.L, w.L, 0)
             for a in range(random):
                 w.L[a, a] = _INFINITE
             _, least = evaluate(w, rho, df, w.L, random, reml)
@@ -368,7 +376,7 @@ def fit_families(
                 deviance[family] = f
                 rank[family] = k
                 code[family] = CONVERGED if settled else UNSETTLED
-                _copy(w.L, w.best, k)
+                copy_columns(w.L, w.best, k)
         if polish:
             _, rss[family] = evaluate(w, rho, df, w.best, rank[family], reml)
         deviance[family] += df * (1.0 + math.log(2.0 * math.pi))

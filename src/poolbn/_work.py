@@ -16,6 +16,8 @@ from poolbn._linalg import Floats, Integers, jit
 # kernels call them, and their tests run the source.
 _njit: Any = numba.njit
 internal = _njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# Called in one place: compiled as part of the caller, not twice.
+once = _njit(inline="always")
 
 
 class Work(NamedTuple):
@@ -28,6 +30,7 @@ class Work(NamedTuple):
     best: Floats  # factor of the best D so far, (r, r)
     beta: Floats  # fixed effects, (q,)
     r: Floats  # pseudo rows of the child, (1, q, F)
+    rho: Floats  # residual squares of each data set, (1, 1, F)
     Rt: Floats  # W^-1/2 R, (q, q, F)
     rt: Floats  # W^-1/2 r, (1, q, F)
     P: Floats  # R'W^-1 R, (q, q, F)
@@ -63,7 +66,7 @@ def buffer_size(F: int, q: int, reml: bool) -> int:
     size = q * (q + 1) // 2
     cubes = (7 + 4 * reml) * F * q * q
     return (
-        cubes + (4 * q + 4) * F + 10 * q * q + q + size * (2 * size + 3) + size * q * (1 + q * reml)
+        cubes + (4 * q + 5) * F + 10 * q * q + q + size * (2 * size + 3) + size * q * (1 + q * reml)
     )
 
 
@@ -81,6 +84,7 @@ def carve(buffer: Floats, perm: Integers, F: int, q: int, r: int, reml: bool) ->
     at, best = _plane(buffer, at, r, r)
     at, beta = _plane(buffer, at, one, q)
     at, rows = _cube(buffer, at, one, q, F)
+    at, rho = _cube(buffer, at, one, one, F)
     at, Rt = _cube(buffer, at, q, q, F)
     at, rt = _cube(buffer, at, one, q, F)
     at, P = _cube(buffer, at, q, q, F)
@@ -109,7 +113,7 @@ def carve(buffer: Floats, perm: Integers, F: int, q: int, r: int, reml: bool) ->
     at, unit = _plane(buffer, at, one, size)
     at, square = _plane(buffer, at, q, q)
     return Work(
-        R, e, S, B, best, beta[0], rows, Rt, rt, P, C, W, T, PL, K, m, u, X, Q, QL, KQ, Y,
+        R, e, S, B, best, beta[0], rows, rho, Rt, rt, P, C, W, T, PL, K, m, u, X, Q, QL, KQ, Y,
         G, D, eigenvectors, L, trial, H, HC, V, g[0], step[0], unit[0], square, perm[:r],
     )  # fmt: skip
 

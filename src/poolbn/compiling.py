@@ -14,7 +14,9 @@ _lock = threading.Lock()
 _told = threading.Event()
 
 
-def kernels(name: Literal["_moments", "_regress", "_optimise", "_work", "_moves"]) -> ModuleType:
+def kernels(
+    name: Literal["_moments", "_regress", "_optimise", "_pooled", "_work", "_moves"],
+) -> ModuleType:
     """A module of kernels; a word on standard error when it is not in numba's cache yet.
 
     Examples:

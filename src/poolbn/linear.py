@@ -71,6 +71,19 @@ def largest_marginal(
     return -0.5 * deviance
 
 
+def largest_separate(data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+    """Log-likelihood of each family with coefficients and a variance for each data set.
+
+    Infinite where a data set's own coefficients leave no residual.
+    """
+    rss, _, _, _ = _regress(data, families, separate=True)
+    n = data.n
+    children = [child for child, _ in families]
+    with np.errstate(divide="ignore"):
+        density = -n / 2 * (1 + np.log(2 * np.pi * rss / n))
+    return np.asarray(density.sum(axis=1) - n.sum() * np.log(data.scale[children]))
+
+
 def fit(
     data: Standard, child: int, parents: Sequence[int], *, separate: bool, unbiased: bool
 ) -> LinearFit:

@@ -72,6 +72,10 @@ class LocalFit:
         n_params: free parameters (eq. nparams for partial pooling).
         n_rows: rows in all data sets together.
         status: what happened.
+        residual_shape: where residual variances are pooled, the shape of their inverse gamma
+            distribution between data sets: large where they are alike, inf where equal.
+        residual_scale: 1 / E(1 / sigma^2) of that distribution; `random_cov` is for this variance,
+            and in proportion for others.
     """
 
     child: str
@@ -88,6 +92,8 @@ class LocalFit:
     n_params: int
     n_rows: int
     status: Status
+    residual_shape: float | None = None
+    residual_scale: float | None = None
 
     @property
     def aic(self) -> float:

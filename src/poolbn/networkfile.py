@@ -140,6 +140,8 @@ def _encode(fit: LocalFit) -> dict[str, Any]:
         encoded[field.name] = value
     del encoded["levels"]  # once for all nodes
     encoded["loglik"] = _number(fit.loglik)
+    if fit.residual_shape is not None:
+        encoded["residual_shape"] = _number(fit.residual_shape)
     return encoded
 
 
@@ -156,6 +158,9 @@ def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> LocalFit:
     values["levels"] = levels
     values["status"] = Status(**values["status"])
     values["loglik"] = _float(values["loglik"])
+    for name in ("residual_shape", "residual_scale"):
+        if values[name] is not None:
+            values[name] = _float(values[name])
     return LocalFit(**values)
 
 

@@ -17,6 +17,7 @@ from poolbn.suffstats import GroupStats
 
 Variance = Literal["ml", "unbiased"]
 Random = Literal["full", "intercept"]
+Residuals = Literal["shared", "pooled"]
 Method = Literal["ml", "reml"]
 
 
@@ -154,39 +155,52 @@ class Partial:
     Attributes:
         random: which coefficients vary between data sets: "full" is all of them, with all their
             covariances, "intercept" is the intercept alone.
-        residuals: "shared" is one residual variance for all data sets.
+        residuals: "shared" is one residual variance for all data sets, as in the paper. "pooled"
+            is one for each data set, drawn from a common inverse gamma distribution whose spread is
+            estimated: one parameter more.
         method: "ml", or "reml" to estimate parameters and to reproduce published numbers:
             restricted likelihoods of different parent sets are not comparable.
     """
 
     random: Random = "full"
-    residuals: Literal["shared"] = "shared"
+    residuals: Residuals = "shared"
     method: Method = "ml"
 
     def __post_init__(self) -> None:
         check_option("random", self.random, get_args(Random))
-        check_option("residuals", self.residuals, ("shared",))
+        check_option("residuals", self.residuals, get_args(Residuals))
         check_option("method", self.method, get_args(Method))
+        if self.residuals == "pooled" and self.method == "reml":
+            raise OptionError("method='reml' is for residuals='shared'; pooled ones need 'ml'")
 
     def n_params(self, parents: int, data_sets: int) -> int:
-        """Fixed effects, (co)variances of the random effects, and a variance (eq. nparams)."""
+        """Fixed effects, (co)variances of the random effects, and a variance (eq. nparams).
+
+        Pooled residual variances have a spread too.
+        """
         q = parents + 1
-        return q + (q * (q + 1) // 2 if self.random == "full" else 1) + 1
+        random = q * (q + 1) // 2 if self.random == "full" else 1
+        return q + random + 1 + (self.residuals == "pooled")
 
     def scores(
         self, data: Standard, families: Sequence[Family], price: float
     ) -> NDArray[np.float64]:
         """Log-likelihood minus penalty of each family, from one start."""
-        loglik = mixed.log_likelihoods(
-            data, families, full=self.random == "full", reml=self.method == "reml"
-        )
+        loglik = mixed.log_likelihoods(data, families, **self._kind())
         return _penalised(loglik, self.n_params, data, families, price)
 
     def bounds(
         self, data: Standard, families: Sequence[Family], price: float
     ) -> NDArray[np.float64]:
-        """From least squares by data set, see `_regress.least_deviances`."""
-        loglik = linear.largest_marginal(data, families, reml=self.method == "reml")
+        """From least squares by data set, see `_regress.least_deviances`.
+
+        A density with sigma_j^2 integrated out is at most the largest one with it given: no
+        pooling with a variance for each data set.
+        """
+        if self.residuals == "pooled":
+            loglik = linear.largest_separate(data, families)
+        else:
+            loglik = linear.largest_marginal(data, families, reml=self.method == "reml")
         return _penalised(loglik, self.n_params, data, families, price)
 
     def fit(
@@ -195,7 +209,7 @@ class Partial:
         """The mixed-effects model, from several starts."""
         check_two(stats)
         data, place, pa = _places(stats, child, parents)
-        f = mixed.fit(data, place, pa, full=self.random == "full", reml=self.method == "reml")
+        f = mixed.fit(data, place, pa, **self._kind())
         if not isinstance(f, mixed.MixedFit):
             return self._without_likelihood(stats, child, parents, f)
         return LocalFit(
@@ -205,7 +219,7 @@ class Partial:
             pooling=self._words(),
             coef=f.fixed + f.random,
             coef_cov=f.conditional_cov,
-            sigma2=np.full(len(stats.levels), f.sigma2),
+            sigma2=f.sigma2,
             fixed=f.fixed,
             fixed_cov=f.fixed_cov,
             random_cov=f.random_cov,
@@ -213,11 +227,21 @@ class Partial:
             n_params=self.n_params(len(parents), len(stats.levels)),
             n_rows=stats.n_rows,
             status=statuses.mixed_status(f, parents, self.random == "full"),
+            residual_shape=f.shape,
+            residual_scale=f.scale,
         )
+
+    def _kind(self) -> dict[str, bool]:
+        return {
+            "full": self.random == "full",
+            "reml": self.method == "reml",
+            "pooled": self.residuals == "pooled",
+        }
 
     def _words(self) -> str:
         random = "" if self.random == "full" else " of the intercept"
-        return f"partial pooling{random}" + (" (REML)" if self.method == "reml" else "")
+        residuals = " and residuals" if self.residuals == "pooled" else ""
+        return f"partial pooling{random}{residuals}" + (" (REML)" if self.method == "reml" else "")
 
     def _without_likelihood(
         self, stats: GroupStats, child: str, parents: Sequence[str], dependent: int | None
