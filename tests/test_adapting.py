@@ -109,7 +109,7 @@ def test_the_prediction_is_that_of_the_joint_normal_distribution(
     D, beta, sigma2 = factor @ factor.T, rng.normal(size=q), rng.uniform(0.1, 2)
     names = [f"x{k}" for k in range(parents)]
     family = statistics(X, y, names).family("y", names)
-    b, cov = random_effects(family, beta, D, sigma2)
+    b, cov, _ = random_effects(family, beta, D, sigma2)
     Z = np.column_stack([np.ones(rows), X])
     V = sigma2 * np.eye(rows) + Z @ D @ Z.T
     np.testing.assert_allclose(b, D @ Z.T @ np.linalg.solve(V, y - Z @ beta), atol=1e-8)

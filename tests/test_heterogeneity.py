@@ -28,6 +28,8 @@ def test_ratios_are_those_of_lme4(case: dict) -> None:
         ),
     )  # fmt: skip
     found = net.heterogeneity()
+    assert (found["parent"][len(net.dag.arcs) :] == "(residual variance)").all()
+    found = found[: len(net.dag.arcs)]
     assert list(zip(found["parent"], found["child"], strict=True)) == list(net.dag.arcs)
     ratio = [2 * (case["full"] - without) for without in case["without"]]
     np.testing.assert_allclose(found["ratio"], ratio, atol=2e-5, rtol=1e-6)
@@ -36,12 +38,13 @@ def test_ratios_are_those_of_lme4(case: dict) -> None:
     np.testing.assert_allclose(found["p_value"], p, rtol=1e-4)
 
 
-def simulated(seed: int, slope_sd: float) -> pb.GroupStats:
+def simulated(seed: int, slope_sd: float, spread: float = 0.0) -> pb.GroupStats:
     rng = np.random.default_rng(seed)
     site = np.repeat(np.arange(30), 12)
     x = rng.normal(size=len(site))
     y = rng.normal(size=30)[site] + (1 + slope_sd * rng.normal(size=30)[site]) * x
-    table = pd.DataFrame({"x": x, "y": y + rng.normal(size=len(site)), "site": site})
+    noise = rng.normal(size=len(site)) * np.exp(spread * rng.normal(size=30))[site]
+    table = pd.DataFrame({"x": x, "y": y + noise, "site": site})
     return pb.stats(table, group="site")
 
 
@@ -52,7 +55,7 @@ def test_equal_effects_are_rejected_as_often_as_they_should_be(slope_sd: float) 
     net = pb.learn(simulated(0, slope_sd), start=dag)
     assert fit.parents == net.dag.parents("y")
     p = np.array(
-        [net.heterogeneity(simulated(seed, slope_sd))["p_value"].item() for seed in range(400)]
+        [net.heterogeneity(simulated(seed, slope_sd))["p_value"][0] for seed in range(400)]
     )
     if slope_sd:
         assert (p < 1e-4).all()
@@ -60,6 +63,20 @@ def test_equal_effects_are_rejected_as_often_as_they_should_be(slope_sd: float) 
     for level in (0.05, 0.5):
         low, high = binom.ppf([1e-3, 1 - 1e-3], len(p), level)
         assert low * 0.5 <= (p < level).sum() <= high  # cautious at worst
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5])
+def test_equal_residual_variances_are_rejected_as_often_as_they_should_be(spread: float) -> None:
+    net = pb.learn(simulated(0, 0.5), start=[("x", "y")])
+    found = [net.heterogeneity(simulated(seed, 0.5, spread)).iloc[2] for seed in range(300)]
+    assert {(row["parent"], row["child"]) for row in found} == {("(residual variance)", "y")}
+    p = np.array([row["p_value"] for row in found])
+    if spread:
+        assert (p < 0.05).mean() > 0.95
+        return
+    for level in (0.05, 0.3):
+        low, high = binom.ppf([1e-3, 1 - 1e-3], len(p), level)
+        assert low * 0.5 <= (p < level).sum() <= high
 
 
 def test_units_do_not_matter() -> None:
@@ -78,4 +95,5 @@ def test_no_likelihood_is_nan() -> None:
     table = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [1.0, 3, 2, 5], "site": list("aabb")})
     stats = pb.stats(table, group="site")
     net = pb.learn(stats, pooling="complete", constraints=pb.Constraints(required=[("x", "y")]))
-    assert net.heterogeneity()[["ratio", "p_value"]].isna().all(axis=None)
+    found = net.heterogeneity()
+    assert found[found["child"] == "y"][["ratio", "p_value"]].isna().all(axis=None)

@@ -248,7 +248,8 @@ import poolbn as pb
 from helpers import simulate
 for seed in range(3):
     stats = pb.stats(simulate(seed, data_sets=3, rows=5, between=seed / 2), group="F")
-    for pooling in ("complete", "none", "partial", pb.Partial(method="reml")):
+    for pooling in ("complete", "none", "partial", pb.Partial(method="reml"),
+                    pb.Partial(residuals="pooled")):
         fit = pb.fit_node(stats, "y", ["x1", "x2"], pooling=pooling)
         print(fit.loglik, *fit.coef.ravel())
 """

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.localfit import LocalFit
+from poolbn.mixed import expected_variance
 from poolbn.pooling import Separate
 from poolbn.suffstats import Family, GroupStats, stats
 
@@ -63,8 +64,9 @@ def adapted(fit: LocalFit, n: NDArray[np.int64], new: GroupStats) -> LocalFit:
     their coefficients, and `coef_cov` is zero because the uncertainty of what all share is left out
     of predictions for the others too. Without pooling there is nothing to go by but its own rows.
 
-    Residual variances that differ between data sets give their mean weighted by rows: what a
-    variance shared by all would be estimated as, given the coefficients.
+    Pooled residual variances give the one to be expected after the new rows were seen. Others that
+    differ between data sets give their mean weighted by rows: what a variance shared by all would
+    be estimated as, given the coefficients.
 
     Args:
         fit: a node.
@@ -83,7 +85,14 @@ def adapted(fit: LocalFit, n: NDArray[np.int64], new: GroupStats) -> LocalFit:
         coef, cov = fit.fixed, np.zeros_like(fit.coef_cov[0])
     else:
         family = new.family(fit.child, fit.parents)
-        b, cov = random_effects(family, fit.fixed, fit.random_cov, float(sigma2))
+        if fit.residual_shape is None or fit.residual_scale is None:
+            b, cov, _ = random_effects(family, fit.fixed, fit.random_cov, float(sigma2))
+        else:  # random effects in proportion to the residual variance, which the rows tell about
+            scale = fit.residual_scale
+            b, cov, squares = random_effects(family, fit.fixed, fit.random_cov, scale)
+            rows = family.n.astype(np.float64)
+            sigma2 = expected_variance(fit.residual_shape, scale, rows, np.array([squares]))[0]
+            cov *= sigma2 / scale
         coef = fit.fixed + b
     return replace(
         fit,
@@ -99,8 +108,11 @@ def random_effects(
     beta: NDArray[np.float64],
     D: NDArray[np.float64],
     sigma2: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Random effects of one data set (BLUP), (q,), and their covariance given its rows, (q, q).
+
+    The third is (y - Z beta)'(I + Z D Z' / sigma2)^-1 (y - Z beta), the generalised residual
+    squares.
 
     b = D Z'(sigma2 I + Z D Z')^-1 (y - Z beta) is, with D = LL' and M = sigma2 I + L'Z'Z L, the
     same as L M^-1 L'Z'(y - Z beta), and its covariance given the rows is sigma2 L M^-1 L'. So D may
@@ -133,9 +145,12 @@ def random_effects(
     L = scale[:, None] * vector[:, positive] * np.sqrt(value[positive])  # (q, r)
     M = sigma2 * np.eye(L.shape[1]) + L.T @ A @ L
     half = np.linalg.solve(np.linalg.cholesky(M), L.T)  # L M^-1 L' = half'half
-    b = back @ (half.T @ (half @ residual))
+    explained = half @ residual
+    b = back @ (half.T @ explained)
+    weights = np.append(-beta[1:], 1.0)
+    squares = weights @ scatter @ weights + residual[0] ** 2 / max(n, 1.0) - explained @ explained
     half = np.sqrt(sigma2) * half @ back.T
-    return b, half.T @ half
+    return b, half.T @ half, max(float(squares), 0.0)
 
 
 def _separate(new: GroupStats, child: str, parents: Sequence[str]) -> LocalFit:

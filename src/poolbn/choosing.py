@@ -24,7 +24,13 @@ class Auto:
         among: the candidates; of equally good ones the first is taken.
     """
 
-    among: tuple[Pooling, ...] = (Complete(), Partial(random="intercept"), Partial(), Separate())
+    among: tuple[Pooling, ...] = (
+        Complete(),
+        Partial(random="intercept"),
+        Partial(),
+        Partial(residuals="pooled"),
+        Separate(),
+    )
 
     def scores(
         self, data: Standard, families: Sequence[Family], price: float

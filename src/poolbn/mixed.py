@@ -24,6 +24,8 @@ FINAL_STARTS = np.array([0.0, 3.0, 1e3, 1e6, 0.1])
 # finds the best known maximum in 96% of those families, the others all but two.
 POOLED_SCORE_STARTS = np.array([30.0])
 POOLED_FINAL_STARTS = np.array([0.0, 30.0, 1e6, 100.0, 0.1])
+SEPARATE_SCORE_STARTS = np.array([10.0])
+SEPARATE_FINAL_STARTS = np.array([0.0, 3.0, 1e3, 1e6, 0.1])
 _ALL = 2**30  # parents without random effects: more than there are
 _TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
 
@@ -60,12 +62,20 @@ class MixedFit:
 
 
 def log_likelihoods(
-    data: Standard, families: Sequence[Family], *, full: bool, reml: bool = False, pooled: bool
+    data: Standard,
+    families: Sequence[Family],
+    *,
+    full: bool,
+    reml: bool = False,
+    pooled: bool = False,
+    separate: bool = False,
 ) -> NDArray[np.float64]:
     """Maximised log-likelihood of each family for a score: one start; -inf where none exists."""
     without = 0 if full else _ALL
     if pooled:
         result = _fit_pooled(data, pack(families), without, POOLED_SCORE_STARTS, polish=False)
+    elif separate:
+        result = _fit_separate(data, pack(families), without, SEPARATE_SCORE_STARTS, polish=False)
     else:
         result = _fit(data, pack(families), without, reml, SCORE_STARTS, polish=False)
     return -0.5 * result.deviance
@@ -94,8 +104,11 @@ def fit(
     full: bool,
     reml: bool = False,
     pooled: bool = False,
+    separate: bool = False,
 ) -> MixedFit | int | None:
     """The final fit of one family: all starts, and everything in the units of the data.
+
+    Residual variances are shared by all data sets, or pooled, or separate.
 
     Returns:
         The fit; or, where no finite likelihood has a maximum, the position in `parents` of a column
@@ -106,6 +119,8 @@ def fit(
     packed, without = pack([(child, parents)]), 0 if full else _ALL
     if pooled:
         result = _fit_pooled(data, packed, without, POOLED_FINAL_STARTS, polish=True)
+    elif separate:
+        result = _fit_separate(data, packed, without, SEPARATE_FINAL_STARTS, polish=True)
     else:
         result = _fit(data, packed, without, reml, FINAL_STARTS, polish=True)
     order = np.argsort(np.asarray(parents, dtype=np.int64))
@@ -130,7 +145,7 @@ def fit(
     fixed = A @ beta
     fixed[0] += data.center[child]
     n = data.n.sum()
-    variance = float(result.rss[0] / (n - q if reml else n))
+    variance = float(result.rss[0] if separate else result.rss[0] / (n - q if reml else n))
     own = np.full(F, variance)
     shape = scale = None
     if pooled:
@@ -139,7 +154,10 @@ def fit(
         shape, scale = 1 / tau if tau > 0 else math.inf, variance * unit**2
         # What of a data set's rows its own random effects take: tr(Z_j V_j Z_j') / sigma_j^2.
         taken = random - np.trace(np.linalg.inv(M), axis1=1, axis2=2)
-        own = _plug_in(tau, variance, data.n, result.squares, taken)
+        own = expected_variance(shape, variance, data.n, result.squares) * (1 + taken / data.n)
+    random_unit = own  # that of the random effects
+    if separate:
+        own = result.squares
     return MixedFit(
         loglik=float(-0.5 * result.deviance[0]),
         sigma2=own * unit**2,
@@ -147,7 +165,7 @@ def fit(
         fixed_cov=variance * A @ np.linalg.inv(np.tril(S) + np.tril(S, -1).T) @ A.T,
         random_cov=variance * AL @ AL.T,
         random=e[:random].T @ L @ AL.T,
-        conditional_cov=own[:, None, None] * (AL @ np.linalg.inv(M) @ AL.T),
+        conditional_cov=random_unit[:, None, None] * (AL @ np.linalg.inv(M) @ AL.T),
         rank=int(result.rank[0]),
         settled=code == CONVERGED,
         shape=shape,
@@ -155,26 +173,28 @@ def fit(
     )
 
 
-def _plug_in(
-    tau: float,
-    s: float,
-    n: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    taken: NDArray[np.float64],
+def expected_variance(
+    shape: float, scale: float, n: NDArray[np.float64], squares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The residual variance to use in each data set, (F,), after its rows were seen.
+    """E(sigma_j^2) in each data set after its rows were seen, (F,), where variances are pooled.
 
     sigma_j^2 is then inverse gamma with shape v = a + n_j / 2 and scale g = a s + q_j / 2, and the
-    coefficients have covariance sigma_j^2 V_j around those plugged in. The divergence of a node
-    N(z'b, u) from the truth N(z'c, sigma_j^2) is [sigma_j^2 + (z'(c - b))^2] / u + log u up to
-    constants and a half; its expectation over both and over the rows' z has its minimum at
-    u = E(sigma_j^2) (1 + tr(V_j Z_j'Z_j) / n_j), with E(sigma_j^2) = g / (v - 1).
+    mean is g / (v - 1). It is also what to plug in: the divergence of a node N(z'b, u) from the
+    truth N(z'c, sigma_j^2) is [sigma_j^2 + (z'(c - b))^2] / u + log u up to constants and a half.
+    Given sigma_j^2 the coefficients c have covariance sigma_j^2 V_j around b, so the expectation
+    over all that is unknown, and over the rows' z, has its minimum at
+    u = E(sigma_j^2) (1 + tr(V_j Z_j'Z_j) / n_j).
+
+    Args:
+        shape: a, which may be inf.
+        scale: s.
+        n: rows, (F,).
+        squares: generalised residual squares q_j, (F,).
     """
-    if tau == 0.0:
-        return np.full(len(n), s) * (1 + taken / n)
-    a = 1 / tau
-    mean = (a * s + squares / 2) / np.maximum(a + n / 2 - 1, 0.5)
-    return np.asarray(mean * (1 + taken / n))
+    if math.isinf(shape):
+        return np.full(len(n), scale)
+    # Where v is at most 1 there is no mean; as little as half a row more gives one.
+    return np.asarray((shape * scale + squares / 2) / np.maximum(shape + n / 2 - 1, 0.5))
 
 
 class _Result(NamedTuple):
@@ -218,6 +238,20 @@ def _fit(
         result.code,
     )  # fmt: skip
     result.deviance[:] += units(data, *packed, reml)
+    return result
+
+
+def _fit_separate(
+    data: Standard, packed: Packed, without: int, starts: NDArray[np.float64], polish: bool
+) -> _Result:
+    q, result = _room(data, packed, reml=False)
+    kernel = kernels("_separate")
+    kernel.fit_separate(
+        data.n, data.mean, data.scatter, *packed, without, starts, _TOLERANCE, polish,
+        result.buffer, np.empty(kernel.apart_size(len(data.n), q)), np.empty(q, dtype=np.int64),
+        result.deviance, result.rss, result.rank, result.code, result.squares,
+    )  # fmt: skip
+    result.deviance[:] += units(data, *packed, False)
     return result
 
 

@@ -100,11 +100,12 @@ class Network:
         return effects_table(self.dag, self.fits, interval)
 
     def heterogeneity(self, stats: GroupStats | None = None) -> pd.DataFrame:
-        """Test for each arc whether its effect is the same in all data sets.
+        """Test for each arc whether its effect is the same in all data sets, and residuals too.
 
         Twice the log-likelihood ratio between mixed-effects models of the child in which the effect
         varies or not, all other coefficients varying, whatever the pooling; its p-value allows for
-        a variance that cannot be below 0. P-values are small for effects that the search chose to
+        a variance that cannot be below 0. The last rows test the residual variance of each node.
+        P-values are small for effects that the search chose to
         look at, as with every test after a search.
 
         Args:
@@ -119,8 +120,10 @@ class Network:
             >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.heterogeneity().round(2)
-                      parent           child  ratio  p_value
-            0  birthweight_g  gestation_days  28.48      0.0
+                            parent           child  ratio  p_value
+            0        birthweight_g  gestation_days  28.48     0.00
+            1  (residual variance)  gestation_days   8.56     0.00
+            2  (residual variance)   birthweight_g   2.19     0.07
         """
         stats = self.stats if stats is None else stats
         if stats is None:
