@@ -12,7 +12,7 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
-from poolbn.learning import _Progress
+from poolbn.progress import Progress
 from poolbn.scores import LocalScores
 from poolbn.search import TIE, Climb, Found
 
@@ -411,15 +411,37 @@ def test_ancestors_are_the_transitive_closure() -> None:
     assert min(counts) > 30
 
 
+def same_without_bounds(stats: pb.GroupStats, pooling: str) -> bool:
+    task = Problem(stats, pooling, np.empty(0), np.random.default_rng(0))
+    lazy, eager = (search(task, pb.HillClimb(), lazy=lazy) for lazy in (True, False))
+    return bool((lazy.arcs == eager.arcs).all())
+
+
+@pytest.mark.parametrize("pooling", ["partial", "auto"])
+def test_bounds_that_are_infinite_do_not_stop_a_search(pooling: str) -> None:
+    """With as few rows as coefficients a regression in each data set leaves no residuals."""
+    for seed in range(20):
+        for rows in (2, 3, 4, 5):
+            frame = simulate_network(seed, 4, data_sets=6, rows=rows)
+            assert same_without_bounds(pb.stats(frame, group="F"), pooling)
+
+
+def test_bounds_that_are_exact_do_not_stop_a_search(opt_stats: pb.GroupStats) -> None:
+    """Those of data sets that are all the same are exact but for rounding, up or down."""
+    arrays = (opt_stats.n, opt_stats.mean, opt_stats.scatter, opt_stats.dropped)
+    four = [np.repeat(array[:1], 4, axis=0) for array in arrays]
+    assert same_without_bounds(pb.GroupStats(opt_stats.names, tuple("abcd"), *four), "partial")
+
+
 def test_an_interrupt_keeps_the_best_network(monkeypatch) -> None:
-    def stop(self, climb: Climb) -> None:
-        if len(climb.trace) == 2:
+    def stop(self, words) -> None:
+        if words().startswith("learning: 2 moves, 2 arcs"):
             raise KeyboardInterrupt
 
     stats = problem(2003, 5, "partial").stats
     full = pb.learn(stats)
     assert len(full.trace) > 2
-    monkeypatch.setattr(_Progress, "__call__", stop)
+    monkeypatch.setattr(Progress, "__call__", stop)
     with pytest.raises(pb.SearchInterrupted, match="2 moves") as caught:
         pb.learn(stats)
     assert isinstance(caught.value, KeyboardInterrupt)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn import infer, weighting
 from poolbn.cells import Cells, find_level, read_cells, read_evidence
-from poolbn.errors import DataError, OptionError, check_interval, check_whole, nearest
+from poolbn.errors import DataError, OptionError, check_count, check_interval, nearest
 from poolbn.events import Event, Probability, happens, probability
 from poolbn.infer import Model
 from poolbn.localfit import level_columns
@@ -141,7 +141,7 @@ def query(
 
 def sample(model: Model, group: str, n: int, data_set: Hashable, *, seed: int) -> pd.DataFrame:
     """Rows of the network, the group column first."""
-    _check_counts(n=n, seed=seed)
+    check_count(n=n, seed=seed)
     code = -1 if data_set is None else find_level(data_set, model.joint.levels)
     return _frame(model, group, *weighting.sample_rows(model, n, code, seed))
 
@@ -180,13 +180,6 @@ def _check_method(method: str, particles: int, seed: int) -> None:
         raise OptionError(
             f'method={method!r} is not known; use "exact", or "lw" for likelihood weighting'
         )
-    _check_counts(particles=particles, seed=seed)
+    check_count(particles=particles, seed=seed)
     if particles == 0:
         raise OptionError("particles=0 are too few; the default is a good start")
-
-
-def _check_counts(**counts: object) -> None:
-    check_whole(**counts)
-    for name, value in counts.items():
-        if value is None:
-            raise OptionError(f"{name}=None is not a whole number from 0")

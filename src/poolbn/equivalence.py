@@ -12,11 +12,18 @@ from poolbn.errors import GraphError
 from poolbn.pairs import Pair
 
 
-def completed(arcs: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def completed(
+    arcs: NDArray[np.bool_], fixed: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Directed arcs and (symmetric) undirected edges of the CPDAG of `arcs`, all (N, N).
 
     V-structures first, then Meek's rules 1 to 3, which are all that a DAG without background
     knowledge needs. Each newly directed arc is looked at once, for the rules that it sets off.
+
+    Args:
+        arcs: a directed acyclic graph.
+        fixed: arcs that go no other way, if they are there, as far as is known beforehand; then
+            the class has only the graphs with these arcs, and rule 4 is needed too.
     """
     joined = arcs | arcs.T
     apart = ~(joined | np.eye(len(arcs), dtype=bool))
@@ -33,6 +40,8 @@ def completed(arcs: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bo
     for child in range(len(arcs)):
         (parents,) = np.nonzero(arcs[:, child])
         direct(parents[apart[np.ix_(parents, parents)].any(axis=1)], child)
+    if fixed is not None:
+        direct(*np.nonzero(arcs & fixed & undirected))
     while todo:
         a, b = todo.pop()
         # Rule 1: a -> b -- c with a, c apart makes b -> c.
@@ -43,6 +52,12 @@ def completed(arcs: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bo
         # Rule 3: a -> b <- d with a, d apart and a -- c -- d, c -- b makes c -> b.
         partners = undirected[directed[:, b] & apart[a]].any(axis=0)
         direct(np.flatnonzero(undirected[a] & undirected[b] & partners), b)
+        if fixed is None:
+            continue
+        # Rule 4: a -> b -> d with a, d apart, a -- c -- d and b, c joined makes c -> d. By rule 1
+        # the second arc is there with the first.
+        for d in np.flatnonzero(directed[b] & apart[a]):
+            direct(np.flatnonzero(undirected[a] & undirected[d] & joined[b]), d)
     return directed, undirected
 
 

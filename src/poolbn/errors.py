@@ -9,27 +9,74 @@ from typing import SupportsIndex
 
 
 class PoolbnError(Exception):
-    """Base of every error that poolbn raises on purpose."""
+    """Base of every error that poolbn raises on purpose.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> try:
+        ...     pb.load("not there.json")
+        ... except pb.PoolbnError as error:
+        ...     print(error)
+        cannot read 'not there.json': No such file or directory
+    """
 
 
 class DataError(PoolbnError, ValueError):
-    """A table, a file of rows, or the choice of its columns cannot be used as it is."""
+    """A table, a file of rows, or the choice of its columns cannot be used as it is.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> pb.stats(pb.datasets.opt(), group="clinik")
+        Traceback (most recent call last):
+        ...
+        poolbn.errors.DataError: no column 'clinik'; did you mean 'clinic'?
+    """
 
 
 class GraphError(PoolbnError, ValueError):
-    """A graph is not what it was said to be: an unknown node, a loop, a cycle."""
+    """A graph is not what it was said to be: an unknown node, a loop, a cycle.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> pb.Dag(["age", "bmi"], [("age", "agee")])
+        Traceback (most recent call last):
+        ...
+        poolbn.errors.GraphError: 'agee' in the arc age -> agee is not a node; did you mean 'age'?
+    """
 
 
 class FileError(PoolbnError, ValueError):
-    """A file written by poolbn is damaged, foreign, or from another version."""
+    """A file written by poolbn is damaged, foreign, or from another version.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> pb.load("not there.json")
+        Traceback (most recent call last):
+        ...
+        poolbn.errors.FileError: cannot read 'not there.json': No such file or directory
+    """
 
 
 class OptionError(PoolbnError, ValueError):
-    """An option has a value that it does not take."""
+    """An option has a value that it does not take.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> pb.HillClimb(restarts=-1)
+        Traceback (most recent call last):
+        ...
+        poolbn.errors.OptionError: restarts=-1 is not a whole number from 0
+    """
 
 
 class MissingPackageError(PoolbnError, ImportError):
-    """An optional package is needed for this and is not installed."""
+    """An optional package is needed for this and is not installed.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> issubclass(pb.MissingPackageError, ImportError)
+        True
+    """
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -55,11 +102,18 @@ def check_whole(**options: object) -> None:
     Examples:
         >>> check_whole(restarts=3, max_iter=None)
     """
+    check_count(0, **{name: value for name, value in options.items() if value is not None})
+
+
+def check_count(least: int = 0, **options: object) -> None:
+    """Complain about options that are not whole numbers from `least`.
+
+    Examples:
+        >>> check_count(2, folds=10)
+    """
     for name, value in options.items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < 0:
-            raise OptionError(f"{name}={value!r} is not a whole number from 0")
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
+            raise OptionError(f"{name}={value!r} is not a whole number from {least}")
 
 
 def check_interval(interval: object) -> None:
@@ -72,3 +126,15 @@ def check_interval(interval: object) -> None:
         raise OptionError(
             f"interval={interval!r} is not a probability between 0 and 1; 0.95 is usual"
         )
+
+
+def check_kind(value: object, kind: type, what: str, source: str) -> None:
+    """Complain about anything that is not of a kind, and say where such a thing comes from.
+
+    Examples:
+        >>> check_kind(3, str, "a text", "str")
+        Traceback (most recent call last):
+        poolbn.errors.DataError: expected a text, got int; str gives one
+    """
+    if not isinstance(value, kind):
+        raise DataError(f"expected {what}, got {type(value).__name__}; {source} gives one")

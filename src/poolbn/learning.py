@@ -2,29 +2,107 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.choosing import as_pooling
 from poolbn.constraints import Allowed, Constraints
-from poolbn.errors import DataError, GraphError, OptionError, PoolbnError
+from poolbn.errors import DataError, GraphError, OptionError, PoolbnError, nearest
 from poolbn.graph import Dag, as_dag
 from poolbn.network import Network
 from poolbn.pairs import Pair
 from poolbn.pooling import Pooling
+from poolbn.progress import Progress
 from poolbn.scores import BGe, Kind, LocalScores, final_fits
 from poolbn.search import Climb, Found, HillClimb, Strategy
 from poolbn.suffstats import GroupStats, stats
 
-if TYPE_CHECKING:
-    from rich.status import Status
 
-_PATIENCE = 1.0  # seconds before progress is shown
+class SearchOptions(TypedDict, total=False):
+    """Keywords of `learn` that others hand on to it; they mean what they mean there."""
+
+    score: Kind | BGe
+    search: Strategy | None
+    constraints: Constraints | None
+
+
+class LearnOptions(SearchOptions, total=False):
+    """The same, with the pooling."""
+
+    pooling: str | Pooling
+
+
+def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
+    """Complain about keywords that are not handed on.
+
+    Raises:
+        OptionError: there is one; it names those of the function `of`.
+    """
+    for name in given:
+        if name not in known:
+            raise OptionError(f"{name}= is not an option of {of}{nearest(name, known)}")
+
+
+def check_no_group(group: str | None) -> None:
+    """Complain about a group column where there are statistics.
+
+    Raises:
+        DataError: there is one.
+    """
+    if group is not None:
+        raise DataError("statistics know their data sets; leave group= out")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to learn, checked: the keywords of `learn`, with what they stand for."""
+
+    pooling: Pooling
+    score: Kind | BGe
+    search: Strategy
+    constraints: Constraints
+
+    def run(self, data: GroupStats) -> Found:
+        """Search from the empty graph, or that of the required arcs, to the end."""
+        allowed = self.constraints.on(data.names)
+        scores = LocalScores(data, pooling=self.pooling, score=self.score)
+        climb = Climb(scores, allowed, allowed.required)
+        self.search.run(climb)
+        return climb.found()
+
+    def network(self, data: GroupStats, found: Found) -> Network:
+        """Final fits of what was found."""
+        names = data.names
+        dag = Dag(names, [(names[p], names[c]) for p, c in np.argwhere(found.arcs)])
+        fits, total = final_fits(data, dag, self.pooling, self.score)
+        return Network(dag, fits, total, group=data.group, n=data.n, trace=found.trace, stats=data)
+
+
+def as_plan(
+    pooling: str | Pooling = "partial",
+    score: Kind | BGe = "bic",
+    search: Strategy | None = None,
+    constraints: Constraints | None = None,
+) -> Plan:
+    """Check the keywords of `learn`.
+
+    Raises:
+        OptionError: one of them has a value that it does not take.
+    """
+    strategy: object = search or HillClimb()
+    if isinstance(strategy, type) or not hasattr(strategy, "run"):
+        raise OptionError(
+            f"search={search!r} is not a search; use pb.HillClimb(), pb.Tabu() or pb.Exact()"
+        )
+    if not isinstance(constraints, Constraints | None):
+        raise OptionError(
+            f"constraints={constraints!r} are none; use pb.Constraints(required=..., ...)"
+        )
+    return Plan(as_pooling(pooling), score, search or HillClimb(), constraints or Constraints())
 
 
 class SearchInterrupted(PoolbnError, KeyboardInterrupt):
@@ -32,6 +110,16 @@ class SearchInterrupted(PoolbnError, KeyboardInterrupt):
 
     Attributes:
         network: the best network found until then.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> try:
+        ...     net = pb.learn(trial, group="clinic")
+        ... except pb.SearchInterrupted as stopped:
+        ...     net = stopped.network
+        >>> net.dag.nodes
+        ('age', 'bmi')
     """
 
     def __init__(self, network: Network) -> None:
@@ -76,37 +164,31 @@ def learn(
         (('gestation_days', 'birthweight_g'),)
     """
     if isinstance(source, GroupStats):
-        if group is not None:
-            raise DataError("statistics know their data sets; leave group= out")
+        check_no_group(group)
         data = source
     else:
         data = stats(source, group=group)
-    strategy: object = search or HillClimb()
-    if isinstance(strategy, type) or not hasattr(strategy, "run"):
-        raise OptionError(
-            f"search={search!r} is not a search; use pb.HillClimb(), pb.Tabu() or pb.Exact()"
-        )
-    if not isinstance(constraints, Constraints | None):
-        raise OptionError(
-            f"constraints={constraints!r} are none; use pb.Constraints(required=..., ...)"
-        )
-    how = as_pooling(pooling)
-    scores = LocalScores(data, pooling=how, score=score)
-    allowed = (constraints or Constraints()).on(data.names)
+    plan = as_plan(pooling, score, search, constraints)
+    scores = LocalScores(data, pooling=plan.pooling, score=score)
+    allowed = plan.constraints.on(data.names)
     first = as_dag(start.dag if isinstance(start, Network) else start, data.names)
     arcs = _checked(first, allowed)
-    progress = _Progress()
     climb: Climb | None = None
-    try:
-        climb = Climb(scores, allowed, arcs, watch=progress)
-        (search or HillClimb()).run(climb)
-    except KeyboardInterrupt:
-        if climb is None:
-            raise
-        raise SearchInterrupted(_network(data, how, score, climb.found())) from None
-    finally:
-        progress.close()
-    return _network(data, how, score, climb.found())
+    with Progress() as progress:
+        try:
+            climb = Climb(scores, allowed, arcs, watch=lambda now: progress(lambda: _words(now)))
+            plan.search.run(climb)
+        except KeyboardInterrupt:
+            if climb is None:
+                raise
+            raise SearchInterrupted(plan.network(data, climb.found())) from None
+    return plan.network(data, climb.found())
+
+
+def _words(climb: Climb) -> str:
+    return (
+        f"learning: {len(climb.trace)} moves, {int(climb.arcs.sum())} arcs, score {climb.score:.2f}"
+    )
 
 
 def _checked(start: Dag, allowed: Allowed) -> NDArray[np.bool_]:
@@ -128,36 +210,3 @@ def _checked(start: Dag, allowed: Allowed) -> NDArray[np.bool_]:
             f"{int(arcs[:, crowded[0]].sum())} parents, and max_parents={allowed.max_parents}"
         )
     return arcs
-
-
-def _network(data: GroupStats, how: Pooling, score: Kind | BGe, found: Found) -> Network:
-    """Final fits of what was found."""
-    names = data.names
-    dag = Dag(names, [(names[p], names[c]) for p, c in np.argwhere(found.arcs)])
-    fits, total = final_fits(data, dag, how, score)
-    return Network(dag, fits, total, group=data.group, n=data.n, trace=found.trace, stats=data)
-
-
-class _Progress:
-    """A line on a terminal, once the work takes longer than a second."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._line: Status | None = None
-
-    def __call__(self, climb: Climb) -> None:
-        if time.monotonic() - self._started < _PATIENCE or not sys.stderr.isatty():
-            return
-        if self._line is None:
-            from rich.console import Console
-
-            self._line = Console(stderr=True).status("")
-            self._line.start()
-        self._line.update(
-            f"learning: {len(climb.trace)} moves, {int(climb.arcs.sum())} arcs, "
-            f"score {climb.score:.2f} (Ctrl-C stops)"
-        )
-
-    def close(self) -> None:
-        if self._line is not None:
-            self._line.stop()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -13,6 +14,8 @@ R = TypeVar("R")
 
 # Set in worker processes, which share the machine with each other.
 _WORKER = "POOLBN_WORKER"
+# Seconds that processes must save to be worth starting, which itself takes two or three.
+_WORTH_PROCESSES = 5.0
 
 
 def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
@@ -65,6 +68,47 @@ def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int
 def _alone(function: Callable[[T], R], item: T) -> R:
     os.environ[_WORKER] = "1"
     return function(item)
+
+
+def map_measured(
+    function: Callable[[T], R], items: Sequence[T], cores: int
+) -> Iterator[tuple[int, R]]:
+    """Apply a function to each item, here or, if there is enough left to do, in processes.
+
+    What an item takes is measured on the way, in processor time: a machine that is slow because it
+    is busy has no cores to spare. The first item is left out of that, because it may have to load
+    or compile what the others then have.
+
+    Args:
+        function: what to do; it and the items must pickle.
+        items: pieces of work of about the same size.
+        cores: processes at once, if any.
+
+    Yields:
+        The place of an item and its result, in any order.
+
+    Examples:
+        >>> sorted(map_measured(abs, [-1, 2, -3], cores=2))
+        [(0, 1), (1, 2), (2, 3)]
+    """
+    numbered = list(enumerate(items))
+    spent = 0.0
+    for place, item in numbered:
+        if place > 1:
+            left = (len(items) - place) * spent / (place - 1)
+            if left * (1 - 1 / cores) > _WORTH_PROCESSES:
+                yield from map_processes(partial(_placed, function), numbered[place:], cores)
+                return
+        began = time.process_time()
+        result = function(item)
+        if place:
+            spent += time.process_time() - began
+        yield place, result
+
+
+def _placed(function: Callable[[T], R], numbered: tuple[int, T]) -> tuple[int, R]:
+    place, item = numbered
+    return place, function(item)
 
 
 def available_cores() -> int:

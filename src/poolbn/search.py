@@ -253,7 +253,11 @@ class Climb:
         p, c = np.array(pairs).T
         bound = self._gain[p, c]
         self._gain[p, c] = _difference(values, self._family[c])
-        self._lost = float((bound - self._gain[p, c]).mean())
+        # Of data sets that are the same, bounds are exact, and rounding can put them below. Of data
+        # sets with few rows they can be infinite.
+        lost = bound - self._gain[p, c]
+        if np.isfinite(lost).any():
+            self._lost = max(0.0, float(lost[np.isfinite(lost)].mean()))
         self._exact[p, c] = True
 
 
@@ -293,6 +297,12 @@ class HillClimb:
         perturb: arcs to change for that.
         max_iter: moves in all, at most.
         seed: of the random changes.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> pb.learn(trial, group="clinic", search=pb.HillClimb(restarts=3, seed=1)).dag
+        Dag('[age][bmi|age]')
     """
 
     restarts: int = 0
@@ -324,6 +334,12 @@ class Tabu:
         length: graphs that are remembered and must not come again.
         patience: moves without a new best graph before it ends.
         max_iter: moves in all, at most.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> pb.learn(trial, group="clinic", search=pb.Tabu(length=20)).dag
+        Dag('[age][bmi|age]')
     """
 
     length: int = 10
