@@ -1,0 +1,177 @@
+"""Colours, sizes and small things that all plots share; matplotlib is imported by the first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import OptionError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which people with any kind of colour blindness can tell apart.
+POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
+SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#BBAA00")
+INK, SOFT, FAINT, PAPER = "#222222", "#767676", "#D9D9D9", "#FFFFFF"
+NODE, TROUBLE = "#F4F4F2", "#FFF3B0"
+
+FONT, SMALL = 9.0, 8.0  # points
+ROW = 0.24  # inches of a line in a plot with a line for each data set or arc
+MARK = 5.5  # points across an estimate
+LEGEND: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "labelcolor": INK}
+
+
+def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """The Axes given, or new ones in a figure of pyplot's of this size in inches.
+
+    Raises:
+        OptionError: what is given is no Axes.
+    """
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        return plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    check_axes(ax)
+    return ax
+
+
+def new_panels(
+    axes: object, count: int, width: float, height: float, *, sharey: bool = False
+) -> NDArray[np.object_]:
+    """The Axes given, or new ones beside each other in a figure of pyplot's, (count,).
+
+    Raises:
+        OptionError: what is given is not as many Axes.
+    """
+    if axes is None:
+        from matplotlib import pyplot as plt
+
+        figure = plt.figure(figsize=(width, height), layout="constrained")
+        return np.asarray(figure.subplots(1, count, sharey=sharey))
+    panels = np.ravel(np.asarray(axes, dtype=object))
+    if len(panels) != count:
+        raise OptionError(
+            f"there are {len(panels)} Axes in ax, and this plot has {count} panels; use "
+            f"fig, ax = plt.subplots(1, {count}), or leave it out"
+        )
+    for ax in panels:
+        check_axes(ax)
+    return panels
+
+
+def check_axes(ax: object) -> None:
+    """Complain about anything that is not matplotlib's Axes."""
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise OptionError(
+            f"ax={ax!r} is not an Axes of matplotlib; use fig, ax = plt.subplots(), or leave it out"
+        )
+
+
+def points(ax: Axes) -> tuple[float, float]:
+    """Width and height of Axes in points."""
+    box = ax.get_window_extent()
+    return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
+
+
+def text_width(text: str, size: float) -> float:
+    """Width in points of a line of text in the usual font."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size)
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+def say(ax: Axes, text: str) -> None:
+    """A text in the place of what there is not."""
+    ax.set_yticks([])
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize=FONT,
+            color=INK)  # fmt: skip
+
+
+def paler(colour: str, share: float) -> tuple[float, float, float]:
+    """A colour mixed with so much white."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - (1 - part) * (1 - share) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def bare(ax: Axes) -> None:
+    """No frame but the line at the bottom, and quiet ticks."""
+    for side in ("top", "left", "right"):
+        ax.spines[side].set_visible(False)
+    ax.spines["bottom"].set_color(SOFT)
+    ax.tick_params(colors=INK, labelsize=SMALL, color=FAINT, length=3)
+
+
+def name_rows(ax: Axes, at: Iterable[float], names: Iterable[str], notes: Iterable[str]) -> None:
+    """Names on the left of rows and notes on their right, as large as the rows allow.
+
+    Args:
+        ax: where the limits of y are set, with 1 from row to row.
+        at: the places of the rows.
+        names: what to call them.
+        notes: short texts, empty where there is none.
+    """
+    bottom, top = ax.get_ylim()
+    size = min(SMALL, 0.85 * points(ax)[1] / abs(bottom - top))
+    places = list(at)
+    ax.set_yticks(places, [shortened(name) for name in names], parse_math=False)
+    margin = ax.secondary_yaxis("right")
+    margin.set_yticks(places, list(notes), parse_math=False)
+    margin.spines["right"].set_visible(False)
+    for side in (ax, margin):
+        side.tick_params(axis="y", length=0, labelsize=size, labelcolor=INK)
+
+
+def shortened(text: str, length: int = 40) -> str:
+    """A text of at most this length, its middle left out where it is longer.
+
+    Examples:
+        >>> shortened("University hospital of the north", 20)
+        'University…the north'
+    """
+    if len(text) <= length:
+        return text
+    half = (length - 1) // 2
+    return f"{text[: length - 1 - half]}…{text[-half:]}"
+
+
+def wrapped(name: str, width: int = 15) -> str:
+    r"""A name in lines of about equal length, broken after spaces and signs, or else anywhere.
+
+    Examples:
+        >>> wrapped("birthweight_in_grams"), wrapped("bmi")
+        ('birthweight_\nin_grams', 'bmi')
+    """
+    width = max(width, -(-len(name) // 4))
+    pieces = [
+        piece[i : i + width]
+        for piece in re.findall(r"[^\s_.:/-]*[\s_.:/-]*", name)
+        for i in range(0, len(piece.rstrip()), width)
+    ]
+    lines = _filled(pieces, width)
+    for narrower in range(width - 1, 0, -1):
+        even = _filled(pieces, narrower)
+        if len(even) > len(lines):
+            break
+        lines = even
+    return "\n".join(lines)
+
+
+def _filled(pieces: Iterable[str], width: int) -> list[str]:
+    """Lines of at most this width, or of one piece."""
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return [line.strip() for line in lines]

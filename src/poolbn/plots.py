@@ -1,0 +1,244 @@
+"""Plots. Each returns the Axes that it drew on, and draws on the Axes that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.arceffects import arc_effects
+from poolbn.assessplots import draw_comparison, draw_strengths
+from poolbn.comparison import Comparison
+from poolbn.diagnostics import node_residuals
+from poolbn.effectplots import draw_forest, draw_heterogeneity
+from poolbn.errors import check_count, check_kind
+from poolbn.marks import arc_strengths
+from poolbn.netplot import draw_network
+from poolbn.network import Network
+from poolbn.resample import Bootstrap
+from poolbn.residualplots import draw_residuals
+from poolbn.suffstats import GroupStats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+__all__ = ["comparison", "forest", "heterogeneity", "network", "residuals", "strengths"]
+
+
+def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a network, parents above children.
+
+    - width: how strong an arc is: the size of its standardised effect, in standard deviations of
+      the child for one of the parent inside data sets; or its bootstrap strength;
+    - colour: the sign of the effect, blue for positive and vermillion for negative;
+    - pale: how different it is between data sets, palest where the standard deviation between them
+      is as large as the effect. Without pooling that is what the effects vary beyond their errors;
+    - dashed, with an empty head: equivalent networks have the arc the other way round;
+    - yellow node: its fit has no likelihood.
+
+    All sizes are such that the drawing fills the Axes. Left to itself it takes a figure in which
+    names are readable.
+
+    Args:
+        net: the network.
+        strengths: from `pb.bootstrap`, to show how sure the arcs are.
+        ax: where to draw; by default on a new figure.
+
+    Raises:
+        DataError: the bootstrap was of other nodes.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+        >>> net = pb.learn(trial.dropna(), group="clinic")
+        >>> ax = pb.plots.network(net)
+        >>> [text.get_text() for text in ax.texts]
+        ['age', 'gestation_days', 'birthweight_g']
+    """
+    _check_network(net)
+    if strengths is None:
+        return draw_network(net, None, ax)
+    check_kind(strengths, Bootstrap, "a bootstrap", "pb.bootstrap")
+    return draw_network(net, arc_strengths(net, strengths), ax)
+
+
+def forest(
+    net: Network,
+    parent: str,
+    child: str,
+    *,
+    stats: GroupStats | None = None,
+    interval: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Show an arc's effect in each data set, the population's below.
+
+    Filled dots are the network's estimates; open ones are what each data set says on its own, so
+    that with partial pooling it can be seen how far estimates are drawn to the population. The
+    thick line at the bottom is the interval of the population's effect, the thin line where the
+    effect in another data set is to be expected. Intervals that end in an arrow go on.
+
+    Intervals take the variances as known. Those of data sets alone are Student's.
+
+    Args:
+        net: the network.
+        parent: the parent.
+        child: the child.
+        stats: the statistics, for the estimates of each data set alone; by default those that the
+            network was learned from, which a loaded network does not have.
+        interval: the probability of the intervals.
+        ax: where to draw; by default on a new figure.
+
+    Raises:
+        GraphError: there is no such arc.
+        OptionError: `interval` is not between 0 and 1.
+        DataError: `stats` lack a column.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
+        >>> net = pb.learn(trial, group="clinic")
+        >>> ax = pb.plots.forest(net, "birthweight_g", "gestation_days")
+        >>> ax.get_xlabel()
+        'change of gestation_days per unit of birthweight_g'
+    """
+    _check_network(net)
+    return draw_forest(arc_effects(net, parent, child, stats=stats, interval=interval), ax)
+
+
+def heterogeneity(
+    net: Network, *, stats: GroupStats | None = None, most: int = 40, ax: Axes | None = None
+) -> Axes:
+    """Show the effects of all arcs, those that differ most between data sets on top.
+
+    Effects are standardised, so that arcs can be compared: in standard deviations of the child for
+    one of the parent, inside data sets. The p-values are those of `Network.heterogeneity`.
+
+    Args:
+        net: the network.
+        stats: the statistics, for the p-values; by default those that the network was learned from,
+            which a loaded network does not have.
+        most: how many arcs to show at most.
+        ax: where to draw; by default on a new figure.
+
+    Raises:
+        DataError: `stats` lack a column.
+        OptionError: `most` is not a whole number from 1.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+        >>> net = pb.learn(trial.dropna(), group="clinic")
+        >>> ax = pb.plots.heterogeneity(net)
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['', 'gestation_days → age', 'birthweight_g → gestation_days']
+    """
+    _check_network(net)
+    check_count(1, most=most)
+    p_values = None
+    if (stats is not None or net.stats is not None) and len(net.levels) > 1:
+        table = net.heterogeneity(stats)
+        arcs = zip(table["parent"], table["child"], strict=True)
+        p_values = dict(zip(arcs, table["p_value"].tolist(), strict=True))
+    return draw_heterogeneity(net, p_values, most, ax)
+
+
+def residuals(
+    net: Network, data: object, node: str, *, ax: Sequence[Axes] | None = None
+) -> NDArray[np.object_]:
+    """Show whether a node's distributions fit the rows: three panels.
+
+    - residuals against fitted values: the mean of neighbours should stay at 0, the spread the same;
+    - quantiles against those of the normal distribution, a curve for each data set: on the line if
+      residuals are normal, steeper where a data set varies more than its fit says;
+    - the spread in each data set, with half of the rows in a box and 95% between the ends of a
+      line: boxes should reach from one dashed line to the other.
+
+    Residuals are in the residual standard deviations of the data sets. Rows with a missing cell are
+    left out.
+
+    Args:
+        net: the network.
+        data: a table or file as for `pb.stats`, with the group column.
+        node: the node.
+        ax: three Axes to draw on; by default those of a new figure.
+
+    Returns:
+        The three Axes.
+
+    Raises:
+        GraphError: there is no such node.
+        DataError: the table cannot be used or has no complete row, or the node does not vary.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+        >>> net = pb.learn(trial.dropna(), group="clinic")
+        >>> axes = pb.plots.residuals(net, trial, "bmi")
+        >>> [label.get_text() for label in axes[2].get_yticklabels()]
+        ['NY', 'MN', 'KY', 'MS']
+    """
+    _check_network(net)
+    return draw_residuals(node_residuals(net, data, node), ax)
+
+
+def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArray[np.object_]:
+    """Show a comparison of poolings: four panels, a row for each pooling, the best one shaded.
+
+    - log-likelihood of held-out rows, less that of the best pooling: grey dots are folds, the blue
+      one is their mean with two standard errors;
+    - the same for data sets that were left out as a whole;
+    - errors of predictions: grey dots are variables, blue ones their mean, filled with the data set
+      known and open with it unknown; 1 is as bad as always predicting the mean;
+    - F1 of guessing the data set.
+
+    Args:
+        found: from `pb.compare`.
+        ax: four Axes to draw on; by default those of a new figure.
+
+    Returns:
+        The four Axes.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
+        >>> found = pb.compare(trial, group="clinic", missing="drop", folds=2,
+        ...                    poolings=["complete", "none"])
+        >>> axes = pb.plots.comparison(found)
+        >>> [label.get_text() for label in axes[0].get_yticklabels()]
+        ['complete', 'none']
+    """
+    check_kind(found, Comparison, "a comparison", "pb.compare")
+    return draw_comparison(found, ax)
+
+
+def strengths(boot: Bootstrap, *, most: int = 40, ax: Axes | None = None) -> Axes:
+    """Show how often arcs were found in a bootstrap: a bar for each pair of nodes.
+
+    Bars are split by direction, and pale below the threshold that `Bootstrap.threshold` estimates.
+
+    Args:
+        boot: from `pb.bootstrap`.
+        most: how many pairs to show at most.
+        ax: where to draw; by default on a new figure.
+
+    Raises:
+        OptionError: `most` is not a whole number from 1.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
+        >>> boot = pb.bootstrap(trial, group="clinic", missing="drop", replicates=5)
+        >>> ax = pb.plots.strengths(boot)
+        >>> ax.get_xlabel()
+        'share of 5 networks from resampled rows'
+    """
+    check_kind(boot, Bootstrap, "a bootstrap", "pb.bootstrap")
+    check_count(1, most=most)
+    return draw_strengths(boot, most, ax)
+
+
+def _check_network(net: object) -> None:
+    check_kind(net, Network, "a network", "pb.learn")
