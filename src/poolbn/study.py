@@ -20,7 +20,7 @@ from poolbn.learning import learn
 from poolbn.leaveout import leave_out
 from poolbn.localfit import LocalFit
 from poolbn.network import Network
-from poolbn.pooling import Complete, Partial, Separate
+from poolbn.pooling import Complete, Method, Partial, Separate
 from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 from poolbn.suffstats import GroupStats, stats
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NEW_ROWS = 1000  # to predict
+SCENARIOS = ("balanced", "unbalanced", "homogeneous")
+WORDED, ORIGINAL = "-worded", "-original"
 _CHECKED_ROWS = 100  # of them that likelihood weighting predicts too, where it does
 
 
@@ -35,7 +37,10 @@ class Chunk(NamedTuple):
     """One true network and the data sets drawn from it: what is run and written at once.
 
     Attributes:
-        scenario: "balanced", "unbalanced" or "homogeneous".
+        scenario: "balanced", "unbalanced" or "homogeneous". For side runs there are these with
+            "-worded" behind them, whose coefficients are drawn as the paper's text has it, not as
+            the authors' code does, and "homogeneous-original", where the same homogeneous data
+            sets are measured against the heterogeneous network that they were made from.
         N: nodes.
         mean_parents: the paper's average number of parents.
         F: related data sets.
@@ -58,6 +63,7 @@ class Preset:
         F_unbalanced: as F, for the unbalanced scenario.
         networks: true networks for each combination.
         replicates: data sets from each network for each n_j.
+        scenarios: of a chunk.
     """
 
     N: tuple[int, ...]
@@ -67,38 +73,57 @@ class Preset:
     rows: tuple[int, ...]
     networks: int
     replicates: int
+    scenarios: tuple[str, ...] = SCENARIOS
 
     def chunks(self) -> Iterator[Chunk]:
         """All of them, in order."""
-        for scenario in ("balanced", "unbalanced", "homogeneous"):
-            data_sets = self.F_unbalanced if scenario == "unbalanced" else self.F
+        for scenario in self.scenarios:
+            data_sets = self.F_unbalanced if scenario.startswith("unbalanced") else self.F
             kinds = product(self.N, self.mean_parents, data_sets, range(self.networks))
             yield from (Chunk(scenario, *kind) for kind in kinds)
 
 
+PAPER = Preset(
+    N=(10, 20, 50),
+    mean_parents=(1, 2, 4),
+    F=(2, 5, 10, 20, 50),
+    F_unbalanced=(5, 10, 20),
+    rows=(10, 20, 50, 100),
+    networks=5,
+    replicates=5,
+)
 PRESETS = {
-    "paper": Preset(
-        N=(10, 20, 50),
-        mean_parents=(1, 2, 4),
-        F=(2, 5, 10, 20, 50),
-        F_unbalanced=(5, 10, 20),
-        rows=(10, 20, 50, 100),
-        networks=5,
-        replicates=5,
-    ),
+    "paper": PAPER,
     "small": Preset((10, 20), (1, 2, 4), (2, 5, 20), (5, 20), (10, 50), networks=2, replicates=2),
     "smoke": Preset((10, 20), (1, 4), (2, 20), (20,), (10, 100), networks=1, replicates=1),
+    # For what explains a difference from the paper: other models, other truths.
+    "side": Preset(
+        N=(10, 20),
+        mean_parents=(1, 2, 4),
+        F=(2, 5, 20),
+        F_unbalanced=(5, 20),
+        rows=(10, 20, 50, 100),
+        networks=3,
+        replicates=1,
+        scenarios=(
+            *SCENARIOS,
+            *(scenario + WORDED for scenario in SCENARIOS),
+            "homogeneous" + ORIGINAL,
+        ),
+    ),
+    "original": replace(PAPER, scenarios=("homogeneous" + ORIGINAL,)),
 }
 
 
-def _published(data: GroupStats) -> Network:
+def _published(data: GroupStats, *, method: Method = "reml", own: bool = True) -> Network:
     """REML scores; coefficients of each data set with its own SD of the conditional residuals.
 
     lme4 refuses a model with as many random effects as there are rows.
     """
     most = math.ceil(data.n_rows / len(data.levels)) - 2
-    limit = Constraints(max_parents=most)
-    net = learn(data, pooling=Partial(method="reml"), constraints=limit)
+    net = learn(data, pooling=Partial(method=method), constraints=Constraints(max_parents=most))
+    if not own:
+        return net
     return replace(net, fits={node: _own_residuals(data, fit) for node, fit in net.fits.items()})
 
 
@@ -110,15 +135,29 @@ def _own_residuals(data: GroupStats, fit: LocalFit) -> LocalFit:
     return replace(fit, sigma2=squares / np.maximum(family.n - 1, 1))
 
 
-# The first three are the paper's.
+# The first three are the paper's; those after them stand in for one of them, with one thing or two
+# changed.
 MODELS: dict[str, Callable[[GroupStats], Network]] = {
     "GBN": lambda data: learn(data, pooling=Complete("unbiased")),
     "CGBN": lambda data: learn(data, pooling=Separate("unbiased")),
     "LME": _published,
+    "CGBN-ML": lambda data: learn(data, pooling=Separate()),
+    "LME-REML": lambda data: _published(data, own=False),
+    "LME-ML-own": lambda data: _published(data, method="ml"),
     "LME-ML": lambda data: learn(data, pooling=Partial()),
+    "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled")),
     "Auto": lambda data: learn(data, pooling=Auto()),
 }
 PUBLISHED = ("GBN", "CGBN", "LME")
+# Which of the paper's a model stands in for, and what is different.
+VARIANTS = {
+    "CGBN-ML": ("CGBN", "variances by maximum likelihood, not unbiased ones"),
+    "LME-REML": ("LME", "one residual SD for all data sets, not one for each"),
+    "LME-ML-own": ("LME", "scores by maximum likelihood, not REML"),
+    "LME-ML": ("LME", "maximum likelihood and one residual SD"),
+    "LME-pooled": ("LME", "residual variances pooled too, by maximum likelihood"),
+    "Auto": ("LME", "the best pooling for each node, by maximum likelihood"),
+}
 
 
 class Measures(NamedTuple):
@@ -177,10 +216,14 @@ def truth(chunk: Chunk) -> Network:
     """The true network. Balanced and unbalanced data sets come from the same ones."""
     kind = chunk[1:]
     dag = random_dag(chunk.N, chunk.mean_parents, seed=seed_of("dag", *kind))
-    heterogeneous = chunk.scenario != "homogeneous"
-    seed = seed_of("network", *kind)
-    net = random_network(dag, chunk.F, seed=seed, heterogeneous=heterogeneous)
-    if chunk.scenario == "unbalanced":
+    net = random_network(
+        dag,
+        chunk.F,
+        seed=seed_of("network", *kind),
+        heterogeneous=not chunk.scenario.startswith("homogeneous"),
+        wording="paper" if chunk.scenario.endswith(WORDED) else "code",
+    )
+    if chunk.scenario.startswith("unbalanced"):
         shares = unbalanced_rows(1000 * chunk.F, chunk.F)
         net = replace(net, n=np.array(shares, dtype=np.int64))
     return net
@@ -189,7 +232,7 @@ def truth(chunk: Chunk) -> Network:
 def table_of(chunk: Chunk, true: Network, rows: int, replicate: int) -> GroupStats:
     """The statistics of one simulated data set."""
     counts = [rows] * chunk.F
-    if chunk.scenario == "unbalanced":
+    if chunk.scenario.startswith("unbalanced"):
         counts = unbalanced_rows(rows * chunk.F, chunk.F)
     seed = seed_of("table", *chunk, rows, replicate)
     return stats(random_table(true, counts, seed=seed), group=true.group)
@@ -204,14 +247,16 @@ def run_chunk(chunk: Chunk, preset: Preset, models: tuple[str, ...]) -> list[Mea
         >>> [measures.model for measures in run_chunk(chunk, tiny, ("GBN", "LME"))]
         ['GBN', 'LME']
     """
-    true = truth(chunk)
+    source = chunk._replace(scenario=chunk.scenario.removesuffix(ORIGINAL))
+    drawn_from = truth(source)
+    true = drawn_from if source == chunk else truth(chunk._replace(scenario="balanced"))
     new = true.sample(NEW_ROWS, seed=seed_of("new", *chunk))
     values = new[list(true.dag.nodes)].to_numpy()
     codes = np.array([true.levels.index(level) for level in new[true.group]])
     parameters = sum(fit.n_params for fit in true.fits.values())
     found = []
     for rows, replicate in product(preset.rows, range(preset.replicates)):
-        data = table_of(chunk, true, rows, replicate)
+        data = table_of(source, drawn_from, rows, replicate)
         for model in models:
             net = MODELS[model](data)
             found.append(

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from poolbn.errors import FileError, OptionError, nearest
 from poolbn.parallel import available_cores, map_processes
-from poolbn.study import PRESETS, PUBLISHED, Chunk, Measures, Preset, check_models, run_chunk
+from poolbn.study import (
+    PRESETS,
+    PUBLISHED,
+    SCENARIOS,
+    Chunk,
+    Measures,
+    Preset,
+    check_models,
+    run_chunk,
+)
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -55,7 +64,8 @@ def run_study(
 
     Args:
         out: the folder; made if it is not there.
-        preset: "paper", "small" or "smoke".
+        preset: a name in `poolbn.study.PRESETS`: "paper", "small", "smoke", or for side runs "side"
+            and "original".
         models: names in `poolbn.study.MODELS`.
         workers: processes; all cores by default.
         part: (k, K) runs only the k-th of K parts, for several machines; see `study_results`.
@@ -68,17 +78,20 @@ def run_study(
     if preset not in PRESETS:
         raise OptionError(f"preset={preset!r} is not a preset{nearest(preset, PRESETS)}")
     check_models(tuple(models))
+    if workers is not None and workers < 1:
+        raise OptionError(f"workers={workers} do no work; take 1 or more")
     k, parts = part
     if not 1 <= k <= parts:
         raise OptionError(f"part {k} of {parts} is not a part; count from 1, as in 1/{parts}")
     folder = Path(out)
     grid = PRESETS[preset]
     _claim(folder, preset, tuple(models))
-    mine = [chunk for i, chunk in enumerate(grid.chunks()) if i % parts == k - 1]
+    wanted = [chunk for chunk in grid.chunks() if _models(chunk, tuple(models))]
+    mine = wanted[k - 1 :: parts]
     left = [chunk for chunk in mine if not _file(folder, chunk).exists()]
     left.sort(key=_cost, reverse=True)  # the long ones first, so that no core waits at the end
-    whole = sum(map(_cost, mine))
-    share = whole - sum(map(_cost, left))
+    whole = sum(map(_cost, mine)) or 1.0  # a part of very many can be empty
+    share = max(whole - sum(map(_cost, left)), 0.0)
     done = len(mine) - len(left)
     watch(Progress(done, len(mine), share / whole))
     work = partial(_work, folder=folder, preset=grid, models=tuple(models))
@@ -104,7 +117,7 @@ def study_results(
     files = [file for folder in many for file in sorted(Path(folder).glob("parts/*.parquet"))]
     if not files:
         raise FileError(f"no results in {', '.join(repr(str(f)) for f in many)}; run the study")
-    found = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+    found = pd.concat(map(_read_part, files), ignore_index=True)
     if found.duplicated(_KEYS).any():
         raise FileError("the folders hold some results twice; give each part once")
     order = {name: i for i, name in enumerate(found["model"].drop_duplicates())}
@@ -113,11 +126,31 @@ def study_results(
     ).reset_index(drop=True)
 
 
+def _read_part(file: Path) -> pd.DataFrame:
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        part = pd.read_parquet(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileError(
+            f"{str(file)!r} is not a whole Parquet file ({error}); remove it and run the study "
+            "again"
+        ) from error
+    if tuple(part.columns) != Measures._fields:
+        raise FileError(
+            f"{str(file)!r} is not of this poolbn's study: its columns differ; run it anew"
+        )
+    return part
+
+
 def study_seconds(folders: Iterable[str | PathLike[str]]) -> dict[str, float]:
-    """Seconds that each model took in all, on one core each."""
+    """Seconds that each model took in the paper's own scenarios, on one core each."""
     total: dict[str, float] = {}
     for folder in folders:
         for file in sorted(Path(folder).glob("seconds/*.json")):
+            if file.name.split("-N")[0] not in SCENARIOS:
+                continue
             for model, seconds in json.loads(file.read_text()).items():
                 total[model] = total.get(model, 0.0) + seconds
     return total
@@ -175,7 +208,17 @@ def _file(folder: Path, chunk: Chunk, kind: str = "parts", ending: str = "parque
 
 def _cost(chunk: Chunk) -> float:
     """Roughly what a chunk takes, in any unit."""
-    return float(chunk.N**1.7) * (3 + chunk.F) * (0.4 if chunk.scenario == "homogeneous" else 1.0)
+    return (
+        float(chunk.N**1.7)
+        * (3 + chunk.F)
+        * (0.4 if chunk.scenario.startswith("homogeneous") else 1.0)
+    )
+
+
+def _models(chunk: Chunk, models: tuple[str, ...]) -> list[str]:
+    """One thing is changed at a time: other scenarios are for the published models."""
+    usual = chunk.scenario in SCENARIOS
+    return [model for model in models if usual or model in PUBLISHED]
 
 
 def _work(chunk: Chunk, folder: Path, preset: Preset, models: tuple[str, ...]) -> Chunk:
@@ -184,7 +227,7 @@ def _work(chunk: Chunk, folder: Path, preset: Preset, models: tuple[str, ...]) -
 
     found: list[Measures] = []
     seconds = {}
-    for model in models:
+    for model in _models(chunk, models):
         start = time.perf_counter()
         found += run_chunk(chunk, preset, (model,))
         seconds[model] = time.perf_counter() - start

@@ -10,8 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from poolbn.errors import FileError
-from poolbn.study import PRESETS, Measures
+from poolbn.study import PRESETS
 from poolbn.studyrun import study_preset, study_results, study_seconds
 from poolbn.writing import write_whole
 
@@ -37,13 +39,13 @@ class StudyResults:
 
     Attributes:
         table: a row for each learned network, columns as in `poolbn.study.Measures`.
-        seconds: that each model took in all, on one core.
-        preset: the grid that was run.
+        seconds: that each model took in all, on one core, without side runs' scenarios.
+        presets: the grids that were run.
     """
 
     table: pd.DataFrame
     seconds: dict[str, float]
-    preset: str
+    presets: tuple[str, ...]
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -57,16 +59,16 @@ class StudyResults:
 
     @property
     def planned(self) -> int:
-        """Data sets of the whole preset."""
-        grid = PRESETS[self.preset]
-        return len(list(grid.chunks())) * len(grid.rows) * grid.replicates
+        """Data sets of the whole presets."""
+        grids = [PRESETS[name] for name in self.presets]
+        return sum(len(list(g.chunks())) * len(g.rows) * g.replicates for g in grids)
 
 
 def read_study(sources: str | PathLike[str] | Iterable[str | PathLike[str]]) -> StudyResults:
-    """Read the folder of a study, the folders of its parts, or the file that a report leaves.
+    """Read the folder of a study, those of its parts or presets, or the file that a report leaves.
 
     Raises:
-        FileError: there are no results, they are of several presets, or a file is foreign.
+        FileError: there are no results, some are there twice, or a file is foreign.
     """
     many = [sources] if isinstance(sources, str | PathLike) else list(sources)
     if len(many) == 1 and Path(many[0]).is_file():
@@ -78,13 +80,8 @@ def read_study(sources: str | PathLike[str] | Iterable[str | PathLike[str]]) -> 
                 "wrote, or one results.parquet"
             )
     table = _compact(study_results(many))
-    presets = {study_preset(folder) for folder in many}
-    if len(presets) > 1:
-        raise FileError(
-            f"the folders hold different studies, {' and '.join(sorted(presets))}; "
-            "report on one of them at a time"
-        )
-    return StudyResults(table, study_seconds(many), presets.pop())
+    presets = dict.fromkeys(map(study_preset, many))
+    return StudyResults(table, study_seconds(many), tuple(presets))
 
 
 def save_study(results: StudyResults, path: str | PathLike[str]) -> None:
@@ -96,7 +93,7 @@ def save_study(results: StudyResults, path: str | PathLike[str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    about = {"version": _VERSION, "preset": results.preset, "seconds": results.seconds}
+    about = {"version": _VERSION, "presets": results.presets, "seconds": results.seconds}
     table = pa.Table.from_pandas(results.table, preserve_index=False)
     table = table.replace_schema_metadata({_FORMAT: json.dumps(about).encode()})
     content = BytesIO()
@@ -123,14 +120,15 @@ def _load(file: Path) -> StudyResults:
         raise FileError(
             f"{str(file)!r} is of version {about['version']}, this poolbn reads {_VERSION}"
         )
-    return StudyResults(_compact(table.to_pandas()), about["seconds"], about["preset"])
+    return StudyResults(_compact(table.to_pandas()), about["seconds"], tuple(about["presets"]))
 
 
 def _compact(table: pd.DataFrame) -> pd.DataFrame:
     """Single precision, so that a report is the same from the parts and from the file."""
-    kinds = {"float": "float32", "int": "int32"}
-    types = Measures.__annotations__
-    return table.astype({name: kinds[kind] for name, kind in types.items() if kind in kinds})
+    kinds = {"f": "float32", "i": "int32"}
+    numbers = {name: kind.kind for name, kind in table.dtypes.items() if kind.kind in kinds}
+    with np.errstate(over="ignore"):  # a divergence past 1e38 may as well be infinite
+        return table.astype({name: kinds[kind] for name, kind in numbers.items()})
 
 
 def by_data_set(table: pd.DataFrame) -> pd.DataFrame:
@@ -146,8 +144,8 @@ def by_data_set(table: pd.DataFrame) -> pd.DataFrame:
     measures = [name for name in table.columns if name not in design]
     wide = table.set_index([*DATA_SET, "n_over_p", "model"])[measures].astype("float64")
     lost = {name: 0.0 if name.startswith("f1") else float("inf") for name in measures}
-    whole = wide.fillna(lost).unstack("model")
-    whole.columns = [f"{measure} {model}" for measure, model in whole.columns]
+    whole: pd.DataFrame = wide.fillna(lost).unstack("model")  # type: ignore[assignment]
+    whole.columns = [" ".join(pair) for pair in whole.columns]
     flat = whole.reset_index()
     flat["n/p"] = pd.cut(flat["n_over_p"], BINS, labels=BIN_NAMES, right=False)
     return flat
