@@ -1,0 +1,14 @@
+"""Each page runs in a folder of its own, so that it can write files as a reader would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+collect_ignore_glob = ["*.py"]  # for building the pages, with packages that tests do not need
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
