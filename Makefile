@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs clean clean-kernels
+.PHONY: demo test lint study bench docs clean clean-kernels
 
 demo: .venv/ready
-	$(BIN)/python -m poolbn demo
+	$(BIN)/python -m poolbn demo --force
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n auto
@@ -14,6 +14,10 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+study: .venv/ready
+	$(BIN)/python -m poolbn study run --preset smoke --out build/study/smoke
+	$(BIN)/python -m poolbn study report build/study/smoke --out build/study/report
 
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

@@ -19,9 +19,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 
 import poolbn as pb
 from poolbn.errors import DataError, FileError, GraphError, OptionError, PoolbnError
+from poolbn.studyreport import write_report
+from poolbn.studyrun import run_study
 from poolbn.suffstats import GroupStats, stats
 
 
@@ -137,7 +140,29 @@ def without_fit(whole: bytes) -> bytes:
     return json.dumps(content).encode()
 
 
+def boot(table: Any = None, **options: Any) -> Callable[[Path], Any]:
+    rows = frame() if table is None else table
+    given = {"group": "site", "pooling": "complete", "replicates": 2} | options
+    return lambda folder: pb.bootstrap(rows, **given)
+
+
+def compared(table: Any = None, **options: Any) -> Callable[[Path], Any]:
+    rows = frame() if table is None else table
+    return lambda folder: pb.compare(rows, **({"group": "site", "folds": 2} | options))
+
+
+def strengths(use: Callable[[pb.Bootstrap], Any]) -> Callable[[Path], Any]:
+    return lambda folder: use(
+        pb.Bootstrap(("x", "y"), np.array([[0.0, 2.0], [1.0, 0.0]]), 3, "row")
+    )
+
+
+def report(**options: Any) -> Callable[[Path], Any]:
+    return lambda folder: net(lambda n: pb.report(n, folder / "r.html", **options))(folder)
+
+
 NAN = float("nan")
+BOOT = pb.Bootstrap(("x", "z"), np.array([[0.0, 1], [0, 0]]), 1, "row")
 CSV = "site,x,y\n"
 RAGGED = CSV + "a,1,2\n" * 3 + "a,1,2,3\n"
 LATE = CSV + "a,1,2\n" * 30_000 + "a,oops,2\n"
@@ -149,6 +174,27 @@ DATES = pd.date_range("2020-01-01", periods=4)
 ONE, OTHER = frame(), frame().rename(columns={"y": "z"})
 XY = pb.Dag(["x", "y"], [("x", "y")])
 TRUTH = pb.random_network(XY, 2)
+
+SMALL = json.dumps(
+    {"format": "poolbn-study", "version": 1, "preset": "small", "models": ["GBN", "LME"]}
+)
+
+
+def studied(files: dict[str, str | bytes], call: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """Call with a folder that holds these files."""
+
+    def do(folder: Path) -> Any:
+        for name, content in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        return call(folder)
+
+    return do
+
+
+def reported(folder: Path) -> None:
+    write_report(folder, folder / "report")
+
 
 TABLE = [
     # Which data set
@@ -534,6 +580,163 @@ TABLE = [
     Bad("sample an unknown data set", net(lambda n: n.sample(3, "c")), DataError,
         ("'c'", "known are: a, b")),
     Bad("sample less than nothing", net(lambda n: n.sample(-3)), OptionError, ("n=-3",)),
+    Bad("unknown preset", lambda f: run_study(f, preset="papr"), OptionError,
+        ("'papr'", "did you mean 'paper'")),
+    Bad("unknown model", lambda f: run_study(f, models=["CGB"]), OptionError,
+        ("'CGB'", "did you mean 'CGBN'")),
+    Bad("no models", lambda f: run_study(f, models=[]), OptionError, ("no models", "GBN, CGBN")),
+    Bad("no workers", lambda f: run_study(f, workers=0), OptionError, ("workers=0",)),
+    Bad("part 0", lambda f: run_study(f, part=(0, 3)), OptionError, ("part 0 of 3", "1/3")),
+    Bad("another study's folder", studied({"study.json": SMALL}, run_study), FileError,
+        ("holds another study", "small: GBN, LME", "another folder")),
+    Bad("a folder that is claimed by rubbish", studied({"study.json": "{"}, run_study), FileError,
+        ("study.json", "not JSON", "another folder")),
+    Bad("a folder that is claimed by others", studied({"study.json": "[]"}, run_study), FileError,
+        ("study.json", "not of a study")),
+    Bad("a study in a file", studied({"s": ""}, lambda f: run_study(f / "s")), FileError,
+        ("cannot make the folder", "/s'")),
+    Bad("report on no results", studied({"study.json": SMALL}, reported), FileError,
+        ("no results", "run the study")),
+    Bad("report on no folder", lambda f: write_report(f / "none", f / "r"), FileError,
+        ("/none'", "not a folder", "results.parquet")),
+    Bad("report on a broken part",
+        studied({"study.json": SMALL, "parts/a.parquet": "PAR1"}, reported), FileError,
+        ("/a.parquet'", "not a whole Parquet file", "remove it and run")),
+    Bad("report on a foreign part",
+        studied({"study.json": SMALL, "parts/a.parquet": frame().to_parquet()}, reported),
+        FileError, ("/a.parquet'", "columns differ")),
+    Bad("report on another file",
+        studied({"a.csv": "1,2"}, lambda f: write_report(f / "a.csv", f / "r")), FileError,
+        ("/a.csv'", "not a Parquet file")),
+    Bad("report on a foreign file",
+        studied({"a.parquet": frame().to_parquet()},
+                lambda f: write_report(f / "a.parquet", f / "r")), FileError,
+        ("/a.parquet'", "results.parquet", "folder")),
+    # Bootstrap and comparison
+    Bad("no replicates", boot(replicates=0), OptionError, ("replicates=0", "from 1")),
+    Bad("half a replicate", boot(replicates=2.5), OptionError, ("replicates=2.5",)),
+    Bad("bootstrap without a seed", boot(seed=None), OptionError, ("seed=None",)),
+    Bad("bootstrap of unknown units", boot(unit="rows"), OptionError,
+        ("unit='rows'", "did you mean 'row'")),
+    Bad("bootstrap with a misspelt option", boot(constrains=None), OptionError,
+        ("constrains=", "pb.bootstrap", "did you mean 'constraints'")),
+    Bad("bootstrap with an unknown pooling", boot(pooling="part"), OptionError,
+        ("'part'", "did you mean 'partial'")),
+    Bad("bootstrap with bad constraints", boot(constraints=pb.Constraints(required=[("x", "yy")])),
+        GraphError, ("'yy'", "did you mean 'y'")),
+    Bad("bootstrap with gaps", boot(frame(x=[1.0, NAN, 2.0, 3.0])), DataError,
+        ("row 2", "'x'", 'missing="drop"')),
+    Bad("bootstrap of statistics", of_stats(pb.bootstrap), DataError,
+        ("no rows", "unit='data set'")),
+    Bad("bootstrap of statistics with a group",
+        of_stats(lambda s: pb.bootstrap(s, group="site", unit="data set")), DataError,
+        ("leave group= out",)),
+    Bad("bootstrap of one data set", boot(frame(site=list("aaaa")), unit="data set"), DataError,
+        ("one data set, 'a'", "unit='row'")),
+    Bad("partial pooling of one data set", boot(frame(site=list("aaaa")), pooling="partial"),
+        DataError, ("at least two data sets", "'a'")),
+    Bad("bootstrap of what can be read once",
+        lambda f: pb.bootstrap(pa.Table.from_pandas(ONE).to_reader(), group="site"), DataError,
+        ("more than once", "into a table first")),
+    Bad("threshold in percent", strengths(lambda b: b.averaged(85)), OptionError,
+        ("threshold=85", "between 0 and 1")),
+    Bad("threshold a text", strengths(lambda b: b.averaged("0.85")), OptionError, ("'0.85'",)),
+    Bad("threshold NaN", strengths(lambda b: b.averaged(NAN)), OptionError, ("threshold=nan",)),
+    Bad("one fold", compared(folds=1), OptionError, ("folds=1", "from 2")),
+    Bad("folds a text", compared(folds="10"), OptionError, ("folds='10'",)),
+    Bad("comparison without a seed", compared(seed=None), OptionError, ("seed=None",)),
+    Bad("comparison of one pooling by a wrong name", compared(pooling="partial"), OptionError,
+        ("pooling=", "pb.compare", "did you mean 'poolings'")),
+    Bad("comparison of a text", compared(poolings="partial"), OptionError,
+        ("'partial'", "not a list")),
+    Bad("comparison of nothing", compared(poolings=[]), OptionError, ("poolings",)),
+    Bad("comparison of an unknown pooling", compared(poolings=["partial", "ful"]), OptionError,
+        ("'ful'",)),
+    Bad("comparison of the same twice", compared(poolings=["none", "none"]), OptionError,
+        ("'none'", "twice")),
+    Bad("comparison of statistics", of_stats(pb.compare), DataError,
+        ("no rows", "the rows themselves")),
+    Bad("comparison on one data set", compared(frame(site=list("aaaa"))), DataError,
+        ("one data set, 'a' with 4 rows", "two or more")),
+    Bad("comparison on lone rows", compared(frame(site=list("abcd"))), DataError,
+        ("4 data sets", "one row", "two rows or more")),
+    Bad("comparison with gaps", compared(frame(x=[1.0, NAN, 2.0, 3.0])), DataError,
+        ("row 2", "'x'", 'missing="drop"')),
+    Bad("comparison by BGe", compared(score="bge"), OptionError, ("BGe", "complete pooling")),
+    Bad("comparison with bad constraints", compared(constraints={"x": "y"}), OptionError,
+        ("constraints={'x': 'y'}", "pb.Constraints")),
+    Bad("unknown pooling of a comparison",
+        lambda f: pb.compare(frame(x=[1, 3, 2, 5], y=[2, 1, 4, 3]), group="site", folds=2,
+                             poolings=["complete"]).behind("none"), OptionError,
+        ("'none'", "complete")),
+    # Plots
+    Bad("plot of a graph", net(lambda n: pb.plots.network(n.dag)), DataError,
+        ("expected a network, got Dag", "pb.learn")),
+    Bad("plot with other strengths", net(lambda n: pb.plots.network(n, strengths=BOOT)), DataError,
+        ("'y'", "'x', 'z'")),
+    Bad("plot with strengths of another kind", net(lambda n: pb.plots.network(n, strengths=0.5)),
+        DataError, ("expected a bootstrap, got float", "pb.bootstrap")),
+    Bad("plot on no axes", net(lambda n: pb.plots.network(n, ax="left")), OptionError,
+        ("ax='left'", "plt.subplots()")),
+    Bad("forest on no axes", net(lambda n: pb.plots.forest(n, "x", "y", ax=3)), OptionError,
+        ("ax=3",)),
+    Bad("forest of an arc the other way", net(lambda n: pb.plots.forest(n, "y", "x")), GraphError,
+        ("no arc y -> x", "parent='x', child='y'")),
+    Bad("forest of no arc", net(lambda n: pb.plots.forest(n.do(y=1), "x", "y")), GraphError,
+        ("no arc x -> y", "no arc goes there")),
+    Bad("forest of an unknown parent", net(lambda n: pb.plots.forest(n, "xx", "y")), GraphError,
+        ("'xx'", "did you mean 'x'")),
+    Bad("forest of an unknown child", net(lambda n: pb.plots.forest(n, "x", "yy")), GraphError,
+        ("'yy'", "did you mean 'y'")),
+    Bad("forest in percent", net(lambda n: pb.plots.forest(n, "x", "y", interval=95)), OptionError,
+        ("interval=95", "0.95")),
+    Bad("forest from rows", net(lambda n: pb.plots.forest(n, "x", "y", stats=ONE)), DataError,
+        ("expected statistics, got DataFrame", "pb.stats")),
+    Bad("forest from other statistics",
+        net(lambda n: pb.plots.forest(n, "x", "y", stats=n.stats.select(["x"]))), DataError,
+        ("no column 'y'",)),
+    Bad("overview of nothing", net(lambda n: pb.plots.heterogeneity(n, most=0)), OptionError,
+        ("most=0", "from 1")),
+    Bad("residuals of unknown", net(lambda n: pb.plots.residuals(n, ONE, "yy")), GraphError,
+        ("'yy'", "did you mean 'y'")),
+    Bad("residuals without a parent", net(lambda n: pb.plots.residuals(n, ONE[["site", "y"]], "y")),
+        DataError, ("'y'", "need column 'x'", "'site', 'y'")),
+    Bad("residuals without data sets", net(lambda n: pb.plots.residuals(n, ONE[["x", "y"]], "y")),
+        DataError, ("'y'", "need column 'site'")),
+    Bad("residuals of gaps", net(lambda n: pb.plots.residuals(n, frame(x=NAN), "y")), DataError,
+        ("none of the 4 rows", "'y'", "'x'", "missing")),
+    Bad("residuals of what is set", net(lambda n: pb.plots.residuals(n.do(y=1), ONE, "y")),
+        DataError, ("'y'", "no residual variance", "'a'", "'given'")),
+    Bad("residuals on two axes",
+        net(lambda n: pb.plots.residuals(n, ONE, "y", ax=Figure().subplots(1, 2))), OptionError,
+        ("2 Axes", "3 panels", "plt.subplots(1, 3)")),
+    Bad("comparison plot of a network", net(pb.plots.comparison), DataError,
+        ("expected a comparison, got Network", "pb.compare")),
+    Bad("strengths of a network", net(pb.plots.strengths), DataError,
+        ("expected a bootstrap, got Network", "pb.bootstrap")),
+    Bad("strengths of none", lambda f: pb.plots.strengths(BOOT, most=0), OptionError,
+        ("most=0", "from 1")),
+    # Report
+    Bad("report of a graph", lambda f: pb.report(pb.Dag(["x"]), f / "r.html"), DataError,
+        ("expected a network, got Dag", "pb.learn")),
+    Bad("report with another bootstrap", report(bootstrap=0.5), DataError,
+        ("expected a bootstrap, got float", "pb.bootstrap")),
+    Bad("report with a bootstrap of other nodes", report(bootstrap=BOOT), DataError,
+        ("'y'", "'x', 'z'")),
+    Bad("report with another comparison", report(comparison="partial"), DataError,
+        ("expected a comparison, got str", "pb.compare")),
+    Bad("report with a comparison of other variables",
+        lambda f: report(comparison=compared(frame(z=[1, 3, 2, 5]), poolings=["complete"])(f))(f),
+        DataError,
+        ("'z'", "same columns")),
+    Bad("report with rows that lack a column", report(data=ONE[["site", "x"]]), DataError,
+        ("column 'y'", "'site', 'x'", "leave data= out")),
+    Bad("report with rows of no data set", report(data=ONE[["x", "y"]]), DataError,
+        ("column 'site'", "'x', 'y'")),
+    Bad("report with rows of another data set", report(data=frame(site=list("aabc"))), DataError,
+        ("'c'", "net.adapt")),
+    Bad("report into no folder", net(lambda n: pb.report(n, "no/such/folder/r.html")), FileError,
+        ("'no/such/folder/r.html'", "No such file")),
 ]  # fmt: skip
 
 

@@ -1,22 +1,647 @@
+"""The command line: what it prints and writes, its exit codes, and that it never shows a traceback.
+
+Results are compared with those of the Python functions that the commands call.
+"""
+
 from __future__ import annotations
 
+import json
+import os
+import pty
+import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
-from typer.testing import CliRunner
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
 
+import poolbn as pb
+from poolbn import commandinputs, demonstration, learncommand, showing
 from poolbn.cli import app
+from poolbn.terminal import Terminal, for_shell, number, plain
+
+COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
+TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
 
 
-def test_demo_compares_the_poolings() -> None:
-    done = CliRunner().invoke(app, ["demo"])
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def fine(*arguments: object) -> Result:
+    done = run(*arguments)
     assert done.exit_code == 0, done.output
-    for part in ("823 women", "complete pooling", "slope in KY", "best BIC", "10 nodes, 13 arcs"):
-        assert part in done.output
+    return done
 
 
-def test_the_module_is_the_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "poolbn", "--help"], capture_output=True, text=True, check=True
+@pytest.fixture(scope="module")
+def trial() -> pd.DataFrame:
+    return pb.datasets.opt()[["clinic", *COLUMNS]].dropna().reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, trial: pd.DataFrame) -> Path:
+    """Files that no test changes."""
+    folder = tmp_path_factory.mktemp("cli")
+    trial.to_csv(folder / "trial.csv", index=False)
+    pb.datasets.opt()[["clinic", *COLUMNS]].to_csv(folder / "gaps.csv", index=False)
+    lists = ", ".join(str(tier).replace("'", '"') for tier in TIERS)
+    (folder / "tiers.toml").write_text(f"tiers = [{lists}]\n")
+    (folder / "sites").mkdir()
+    for clinic, rows in trial.groupby("clinic"):
+        rows[COLUMNS].to_csv(folder / "sites" / f"{clinic}.csv", index=False)
+        pb.stats(rows, group="clinic").save(folder / "sites" / f"{clinic}.stats")
+    pb.learn(trial, group="clinic").save(folder / "network.json")
+    (folder / "empty.csv").write_text("")
+    (folder / "cut.json").write_text((folder / "network.json").read_text()[:500])
+    (folder / "cut.stats").write_bytes((folder / "sites" / "KY.stats").read_bytes()[:200])
+    (folder / "bad.toml").write_text("tiers = [[")
+    (folder / "other.toml").write_text('order = [["age"]]')
+    (folder / "flat.toml").write_text('tiers = ["age", "bmi"]')
+    (folder / "strange.toml").write_text('tiers = [["agee"]]')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def net(trial: pd.DataFrame) -> pb.Network:
+    return pb.learn(trial, group="clinic")
+
+
+# learn
+
+
+def test_learn_writes_a_network_its_arcs_and_a_page(
+    folder: Path, net: pb.Network, tmp_path: Path
+) -> None:
+    out = tmp_path / "new" / "out"
+    done = fine("learn", folder / "trial.csv", "--group", "clinic", "-o", out)
+    learned = pb.load(out / "network.json")
+    assert learned.dag == net.dag
+    assert learned.score == pytest.approx(net.score, abs=1e-9)
+    arcs = pd.read_csv(out / "arcs.csv")
+    pd.testing.assert_frame_equal(arcs, net.effects(), check_dtype=False, check_column_type=False)
+    page = (out / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "--missing" not in page
+    assert sorted(path.name for path in out.iterdir()) == [
+        "arcs.csv",
+        "network.json",
+        "report.html",
+    ]
+    for parent, child in net.dag.arcs:
+        assert f"{parent} -> {child}" in done.stdout
+    assert "SD between" in done.stdout
+    assert f"{len(pd.read_csv(folder / 'trial.csv'))} rows in 4 data sets" in done.stderr
+    assert str(out / "report.html") in done.stdout
+
+
+def test_learn_prints_the_score_of_each_pooling(folder: Path, trial: pd.DataFrame) -> None:
+    done = fine("learn", folder / "trial.csv", "-g", "clinic", "--pooling", "auto", "--json")
+    scores = json.loads(done.stdout)["scores"]
+    assert list(scores) == ["complete", "none", "partial", "auto"]
+    for name, score in scores.items():
+        assert score == pytest.approx(pb.learn(trial, group="clinic", pooling=name).score)
+    done = fine("learn", folder / "trial.csv", "-g", "clinic")
+    behind = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
+    best = max(scores["complete"], scores["none"], scores["partial"])
+    for name in ("complete", "none", "partial"):
+        assert float(behind[name][2]) == pytest.approx(best - scores[name], abs=0.006)
+
+
+def test_learn_for_programs(folder: Path, net: pb.Network) -> None:
+    done = fine(
+        "learn", folder / "trial.csv", "-g", "clinic", "--json", "--bootstrap", 3, "--compare",
+        "--seed", 5, "--columns", "age, bmi", "--columns", "gestation_days",
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    rows = pd.read_csv(folder / "trial.csv")
+    reading = {"group": "clinic", "columns": ["age", "bmi", "gestation_days"]}
+    same = pb.learn(pb.stats(rows, **reading))
+    assert found["nodes"] == ["age", "bmi", "gestation_days"]
+    assert [(arc["parent"], arc["child"]) for arc in found["arcs"]] == list(same.dag.arcs)
+    assert found["score"] == pytest.approx(same.score)
+    assert found["data_sets"][0] == {"name": "NY", "rows": int(same.n[0]), "dropped": 0}
+    assert found["interrupted"] is False
+    assert found["files"] == []
+    boot = pb.bootstrap(rows, replicates=3, seed=5, **reading)
+    assert found["bootstrap"]["threshold"] == boot.threshold
+    assert found["bootstrap"]["strengths"] == boot.table().to_dict("records")
+    compared = pb.compare(rows, seed=5, **reading)
+    assert found["comparison"]["verdict"] == compared.verdict
+    assert [row["pooling"] for row in found["comparison"]["poolings"]] == list(compared.poolings)
+
+
+def test_learn_for_people_with_bootstrap_and_comparison(folder: Path, tmp_path: Path) -> None:
+    done = fine(
+        "learn", folder / "trial.csv", "-g", "clinic", "--bootstrap", 3, "--compare", "-o", tmp_path
+    )  # fmt: skip
+    rows = pd.read_csv(folder / "trial.csv")
+    boot = pb.bootstrap(rows, group="clinic", replicates=3)
+    written = pd.read_csv(tmp_path / "strengths.csv")
+    pd.testing.assert_frame_equal(written, boot.table(), check_dtype=False)
+    verdict = pb.compare(rows, group="clinic").verdict
+    assert verdict in " ".join(done.stdout.split())
+    assert "averaged network" in done.stdout
+
+
+def test_quiet_prints_nothing(folder: Path, tmp_path: Path) -> None:
+    done = fine("learn", folder / "trial.csv", "-g", "clinic", "--quiet", "-o", tmp_path / "out")
+    assert (done.stdout, done.stderr) == ("", "")
+    assert (tmp_path / "out" / "network.json").exists()
+    wrong = run("learn", folder / "none.csv", "-g", "clinic", "--quiet")
+    assert wrong.exit_code == 2
+    assert wrong.stderr.startswith("error: there is no file")
+
+
+def test_nothing_is_overwritten_without_force(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "arcs.csv").write_text("mine")
+    command = ["learn", folder / "trial.csv", "-g", "clinic", "-o", tmp_path]
+    with monkeypatch.context() as patch:
+        patch.setattr(commandinputs, "stats", None)  # nothing is even read
+        done = run(*command)
+    assert done.exit_code == 2
+    assert "--force" in done.stderr
+    assert (tmp_path / "arcs.csv").read_text() == "mine"
+    fine(*command, "--force")
+    assert (tmp_path / "arcs.csv").read_text() != "mine"
+
+
+def test_constraints(folder: Path, trial: pd.DataFrame) -> None:
+    done = fine(
+        "learn", folder / "trial.csv", "-g", "clinic", "--json", "--pooling", "complete",
+        "--tiers", folder / "tiers.toml", "--require", "age:birthweight_g",
+        "--forbid", "gestation_days -> birthweight_g", "--max-parents", 2,
+        "--search", "exact", "--score", "aic",
+    )  # fmt: skip
+    same = pb.learn(
+        trial,
+        group="clinic",
+        pooling="complete",
+        score="aic",
+        search=pb.Exact(),
+        constraints=pb.Constraints(
+            tiers=TIERS,
+            required=[("age", "birthweight_g")],
+            forbidden=[("gestation_days", "birthweight_g")],
+            max_parents=2,
+        ),
     )
-    assert "demo" in done.stdout
+    found = json.loads(done.stdout)
+    arcs = [(arc["parent"], arc["child"]) for arc in found["arcs"]]
+    assert arcs == list(same.dag.arcs)
+    assert ("age", "birthweight_g") in arcs
+    assert ("gestation_days", "birthweight_g") not in arcs
+
+
+def test_searches_and_poolings() -> None:
+    assert commandinputs.search_of("tabu", None, 0) == pb.Tabu()
+    assert commandinputs.search_of("hc", None, 3) == pb.HillClimb(seed=3)
+    assert commandinputs.pooling_of("auto", "shared") == "auto"
+    pooled = commandinputs.pooling_of("partial", "pooled")
+    assert pooled == pb.Partial(residuals="pooled")
+
+
+def test_files_are_data_sets_without_a_group_column(
+    folder: Path, net: pb.Network, tmp_path: Path
+) -> None:
+    done = fine("learn", folder / "sites" / "*.csv", "--json", "-o", tmp_path / "out")
+    found = json.loads(done.stdout)
+    assert [row["name"] for row in found["data_sets"]] == ["KY", "MN", "MS", "NY"]
+    assert found["score"] == pytest.approx(net.score, abs=1e-6)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "made without the rows" not in page
+    done = fine(
+        "report", tmp_path / "out" / "network.json", folder / "sites" / "*.csv",
+        "-o", tmp_path / "again.html",
+    )  # fmt: skip
+    assert "made without the rows" not in (tmp_path / "again.html").read_text()
+
+
+def test_statistics_are_learned_from_as_rows_are(
+    folder: Path, net: pb.Network, tmp_path: Path
+) -> None:
+    sites = folder / "sites"
+    done = fine("learn", sites / "*.stats", "--json", "-o", tmp_path / "out")
+    found = json.loads(done.stdout)
+    assert {frozenset((a["parent"], a["child"])) for a in found["arcs"]} == {
+        frozenset(arc) for arc in net.dag.arcs
+    }
+    assert found["score"] == pytest.approx(net.score, rel=1e-9)
+    assert found["group"] == "clinic"
+    assert "made without the rows" in (tmp_path / "out" / "report.html").read_text()
+    # three sites send statistics, the centre has its own rows
+    others = [sites / f"{clinic}.stats" for clinic in ("KY", "MN", "MS")]
+    found = json.loads(fine("learn", *others, sites / "NY.csv", "--json").stdout)
+    assert found["score"] == pytest.approx(net.score, rel=1e-9)
+
+
+def test_names_are_printed_as_they_are(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({"[red]x": x, "y:smile:": x + rng.normal(size=60), "F": [*"abc"] * 20})
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    command = ["learn", tmp_path / "odd.csv", "-g", "F", "--require", "[red]x->y:smile:"]
+    assert "[red]x -> y:smile:" in fine(*command).stdout
+
+
+def test_a_narrow_terminal_shows_fewer_columns(
+    net: pb.Network, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    for columns, shown in (("79", False), ("200", True)):
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setenv("TERM", "xterm")
+        showing.show_network(Terminal(), net)
+        printed = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+        assert ("lowest" in printed) == shown
+        assert max(map(len, printed.splitlines())) <= int(columns)
+
+
+def test_the_table_is_not_cut_where_there_is_no_terminal(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    long, other = "a" * 70, "b" * 70
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({long: x, other: x + rng.normal(size=60), "F": [*"abc"] * 20})
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    done = fine("learn", tmp_path / "long.csv", "-g", "F", "--require", f"{long}:{other}")
+    assert f"{long} -> {other}" in done.stdout
+
+
+# Other commands
+
+
+def test_compare(folder: Path, trial: pd.DataFrame, tmp_path: Path) -> None:
+    command = [
+        "compare", folder / "trial.csv", "-g", "clinic", "--poolings", "complete,partial",
+        "--folds", 3, "--seed", 2, "-o", tmp_path / "found.csv",
+    ]  # fmt: skip
+    done = fine(*command)
+    same = pb.compare(trial, group="clinic", poolings=["complete", "partial"], folds=3, seed=2)
+    assert same.verdict in " ".join(done.stdout.split())
+    written = pd.read_csv(tmp_path / "found.csv", index_col=0)
+    np.testing.assert_allclose(written["loglik"], same.table()["loglik"])
+    assert run(*command).exit_code == 2
+    found = json.loads(fine(*command, "--force", "--json").stdout)
+    assert found["best"] == same.best
+
+
+def test_bootstrap(folder: Path, trial: pd.DataFrame, tmp_path: Path) -> None:
+    command = ["bootstrap", folder / "trial.csv", "-g", "clinic", "--replicates", 4, "--seed", 7]
+    done = fine(*command, "-o", tmp_path / "strengths.csv", "--threshold", 0.5)
+    boot = pb.bootstrap(trial, group="clinic", replicates=4, seed=7)
+    written = pd.read_csv(tmp_path / "strengths.csv")
+    pd.testing.assert_frame_equal(written, boot.table(), check_dtype=False)
+    assert "strength above 0.5" in done.stdout
+    found = json.loads(fine(*command, "--json").stdout)
+    assert [tuple(arc) for arc in found["averaged"]] == list(boot.averaged().arcs)
+    sets = json.loads(
+        fine(
+            "bootstrap", folder / "sites" / "*.stats", "--unit", "data-set", "--replicates", 4,
+            "--json",
+        ).stdout
+    )  # fmt: skip
+    assert sets["unit"] == "data set"
+
+
+def test_predict(folder: Path, net: pb.Network, trial: pd.DataFrame, tmp_path: Path) -> None:
+    command = ["predict", folder / "network.json", folder / "trial.csv"]
+    same = net.predict(trial, "birthweight_g")
+    printed = fine(*command, "--target", "birthweight_g").stdout
+    (tmp_path / "printed.csv").write_text(printed)
+    fine(*command, "--target", "birthweight_g", "-o", tmp_path / "written.csv")
+    for name in ("printed.csv", "written.csv"):
+        found = pd.read_csv(tmp_path / name)
+        assert list(found) == ["row", "mean", "sd", "lower", "upper"]
+        np.testing.assert_array_equal(found["row"], np.arange(1, len(trial) + 1))
+        np.testing.assert_allclose(found[list(same)], same, rtol=1e-5)
+    both = json.loads(fine(*command, "--target", "age,bmi", "--interval", 0.5, "--json").stdout)
+    two = net.predict(trial, ["age", "bmi"], interval=0.5)
+    assert both[3]["bmi_lower"] == pytest.approx(two["bmi"]["lower"].iloc[3])
+    assert len(both) == len(trial)
+
+
+def test_classify(folder: Path, net: pb.Network, trial: pd.DataFrame) -> None:
+    found = json.loads(
+        fine("classify", folder / "network.json", folder / "trial.csv", "--json").stdout
+    )
+    same = net.classify(trial)
+    assert [row["most_probable"] for row in found] == same["most_probable"].tolist()
+    assert found[5]["KY"] == pytest.approx(same["KY"].iloc[5])
+
+
+def test_report(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "pages" / "page.html"
+    fine("report", folder / "network.json", "-o", page)
+    assert "made without the rows" in page.read_text()
+    assert run("report", folder / "network.json", "-o", page).exit_code == 2
+    fine("report", folder / "network.json", folder / "gaps.csv", "-o", page, "--force")
+    assert "made without the rows" not in page.read_text()
+
+
+def test_stats_make_add_and_show(folder: Path, trial: pd.DataFrame, tmp_path: Path) -> None:
+    half = len(trial) // 2
+    for name, rows in (("one", trial[:half]), ("two", trial[half:])):
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        done = fine(
+            "stats", tmp_path / f"{name}.csv", "--group", "clinic", "-o", tmp_path / f"{name}.stats"
+        )  # fmt: skip
+        assert done.stdout.startswith("GroupStats")
+    both = tmp_path / "both.stats"
+    fine("stats", "add", tmp_path / "one.stats", tmp_path / "two.stats", "-o", both)
+    whole = pb.stats(trial, group="clinic")
+    found = json.loads(fine("stats", "show", both, "--json").stdout)
+    assert found["columns"] == COLUMNS
+    assert found["group"] == "clinic"
+    assert [row["name"] for row in found["data_sets"]] == list(whole.levels)
+    for j, row in enumerate(found["data_sets"]):
+        assert row["rows"] == whole.n[j]
+        np.testing.assert_allclose(row["mean"], whole.mean[j])
+        np.testing.assert_allclose(row["scatter"], whole.scatter[j], rtol=1e-9)
+    shown = fine("stats", "show", both).stdout
+    for words in (*COLUMNS, "KY", f"{whole.n[0]} rows", number(whole.scatter[0, 3, 3], 6)):
+        assert words in shown
+
+
+def test_stats_of_one_site(folder: Path, tmp_path: Path) -> None:
+    gaps = folder / "gaps.csv"
+    fine(
+        "stats", "--group-name", "Site A", "--missing", "drop", "--columns", "age,bmi", gaps,
+        "-o", tmp_path / "a.stats",
+    )  # fmt: skip
+    loaded = pb.GroupStats.load(tmp_path / "a.stats")
+    assert loaded.levels == ("Site A",)
+    complete = pd.read_csv(gaps)[["age", "bmi"]].dropna()
+    np.testing.assert_allclose(loaded.mean[0], complete.mean())
+    np.testing.assert_allclose(loaded.scatter[0], complete.cov() * (len(complete) - 1))
+    fine(
+        "stats", folder / "sites" / "*.csv", "--group-name", "all", "-o", tmp_path / "all.stats"
+    )  # fmt: skip
+    whole = pd.read_csv(folder / "trial.csv")[COLUMNS]
+    np.testing.assert_allclose(
+        pb.GroupStats.load(tmp_path / "all.stats").scatter[0], whole.cov() * (len(whole) - 1)
+    )
+
+
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demonstration, "_REPLICATES", 3)
+    monkeypatch.chdir(tmp_path)
+    done = fine("demo")
+    assert "four clinics" in done.stdout
+    assert done.stdout.rstrip().endswith("poolbn-demo/report.html")
+    out = tmp_path / "poolbn-demo"
+    trial = pb.datasets.opt()
+    tiers = commandinputs.read_tiers(out / "tiers.toml")
+    columns = [name for tier in tiers for name in tier]
+    same = pb.learn(
+        pb.stats(trial, group="clinic", columns=columns, missing="drop"),
+        constraints=pb.Constraints(tiers=tiers),
+    )
+    assert pb.load(out / "network.json").dag == same.dag
+    assert run("demo").exit_code == 2
+
+
+# Wrong use
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("learn nothing.csv -g clinic", "there is no file"),
+        ("learn trial.csv", "name it with --group COLUMN; it could be 'clinic'"),
+        ("compare trial.csv", "name it with --group"),
+        ("bootstrap trial.csv", "name it with --group"),
+        ("learn trial.csv -g clinik", "did you mean 'clinic'?"),
+        ("learn gaps.csv -g clinic", "Leave such rows out with --missing drop"),
+        ("learn sites -g clinic", "is a folder"),
+        ("learn empty.csv -g clinic", "is empty"),
+        ("learn network.json -g clinic", "cannot tell what kind of file"),
+        ("learn trial.csv -g clinic --columns age,bim", "did you mean 'bmi'?"),
+        ("learn trial.csv -g clinic --require age", "write PARENT:CHILD"),
+        ("learn trial.csv -g clinic --forbid age:b:c", "PARENT -> CHILD"),
+        ("learn trial.csv -g clinic --forbid age:agee", "did you mean 'age'?"),
+        ("learn trial.csv -g clinic --tiers none.toml", "cannot read the tiers"),
+        ("learn trial.csv -g clinic --tiers bad.toml", "is not TOML"),
+        ("learn trial.csv -g clinic --tiers other.toml", "has 'order'; it should have only"),
+        ("learn trial.csv -g clinic --tiers flat.toml", "tier 1 in"),
+        ("learn trial.csv -g clinic --tiers strange.toml", "in tier 1 is not a node"),
+        ("learn trial.csv -g clinic --tiers empty.csv", "is empty; it should have only"),
+        ("learn trial.csv -g clinic --tiers sites", "cannot read the tiers"),
+        ("learn trial.csv -g clinic --search tabu --restarts 3", "--restarts is for --search hc"),
+        ("learn trial.csv -g clinic --pooling none --residuals pooled", "--pooling partial"),
+        ("learn trial.csv -g clinic --score bge", "BGe is a score for complete pooling"),
+        ("learn trial.csv -g clinic -o trial.csv", "is a file, so"),
+        ("learn sites/KY.stats -g clinic", "leave --group out"),
+        ("learn sites/*.stats --compare", "--compare needs rows"),
+        ("learn sites/*.stats --bootstrap 3", "--bootstrap needs rows"),
+        ("learn cut.stats", "cut short"),
+        ("compare sites/*.stats", "compare needs rows"),
+        ("compare trial.csv -g clinic --poolings partial,foo", "foo"),
+        ("bootstrap sites/*.stats", "use --unit data set"),
+        ("predict cut.json trial.csv --target age", "cut.json"),
+        ("predict none.json trial.csv --target age", "cannot read"),
+        ("predict network.json trial.csv --target aeg", "did you mean 'age'?"),
+        ("predict network.json none.csv --target age", "there is no file"),
+        ("predict network.json trial.csv --target age --interval 2", "--interval 2.0 is not"),
+        ("classify trial.csv trial.csv", "trial.csv"),
+        ("report network.json sites/KY.stats -o a.html", "report needs rows"),
+        ("report network.json -o sites", "is a folder"),
+        ("stats trial.csv -g clinic -o out.csv", "should end in .stats"),
+        ("stats trial.csv -g clinic --group-name A -o out.stats", "exclude each other"),
+        ("stats show network.json", "is not a file of poolbn statistics"),
+        ("stats add sites/KY.stats none.stats -o out.stats", "there is no file"),
+    ],
+)
+def test_wrong_use_is_told_in_one_paragraph(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
+) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.rglob("*"))
+    done = run(*command.split())
+    assert done.exit_code == 2, done.output
+    *notes, error = done.stderr.splitlines()
+    assert error.startswith("error: ")
+    assert words in error
+    assert all(" rows in 4 data sets, " in note for note in notes)
+    assert done.stdout == ""
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "learn",
+        "learn trial.csv --pooling some",
+        "learn trial.csv --restarts -1",
+        "learn trial.csv --max-parents two",
+        "compare trial.csv --folds 1",
+        "predict network.json trial.csv",
+        "stats trial.csv",
+        "unknown",
+    ],
+)
+def test_usage_errors_exit_with_2(command: str) -> None:
+    done = run(*command.split())
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert "Usage:" in done.stderr
+
+
+def test_errors_speak_the_language_of_the_command_line() -> None:
+    assert for_shell('choose columns=["age", "bmi"]; or not') == "choose --columns age,bmi; or not"
+    assert for_shell("choose common ones with columns=[...]") == (
+        "choose common ones with --columns A,B,..."
+    )
+    assert for_shell("max_parents=2; require fewer") == "--max-parents 2; require fewer"
+    assert for_shell("a == b, y=2") == "a == b, y=2"
+
+
+def test_what_is_unexpected_exits_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the cat is on the mat")
+
+    monkeypatch.setattr(learncommand, "learn_network", broken)
+    done = run("learn", folder / "trial.csv", "-g", "clinic")
+    assert done.exit_code == 1
+    assert "unexpected, RuntimeError: the cat is on the mat" in done.stderr
+    assert "Traceback" not in done.stderr
+    monkeypatch.setenv("POOLBN_TRACEBACK", "1")
+    done = run("learn", folder / "trial.csv", "-g", "clinic")
+    assert isinstance(done.exception, RuntimeError)
+
+
+def test_values_for_programs() -> None:
+    value = {1: np.array([[1.0, np.inf]]), "b": pd.DataFrame({"c": [np.nan]}), "d": Path("e")}
+    assert plain(value) == {"1": [[1.0, None]], "b": [{"c": None}], "d": "e"}
+
+
+# Interruptions
+
+
+def test_an_interrupted_search_keeps_the_best_network(
+    folder: Path, net: pb.Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise pb.SearchInterrupted(net)
+
+    monkeypatch.setattr(learncommand, "learn_network", stopped)
+    command = ["learn", folder / "trial.csv", "-g", "clinic"]
+    done = run(*command, "-o", tmp_path)
+    assert done.exit_code == 130
+    assert "the best network so far is in" in done.stderr
+    assert pb.load(tmp_path / "network.json").dag == net.dag
+    assert not (tmp_path / "report.html").exists()
+    done = run(*command, "--json")
+    assert done.exit_code == 130
+    assert json.loads(done.stdout)["interrupted"] is True
+
+
+def test_an_interruption_after_the_search_keeps_the_network(
+    folder: Path, net: pb.Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(learncommand, "compare_poolings", stopped)
+    done = run("learn", folder / "trial.csv", "-g", "clinic", "--compare", "-o", tmp_path)
+    assert done.exit_code == 130
+    assert "interrupted, so there is no report; the network is in" in done.stderr
+    assert pb.load(tmp_path / "network.json").dag == net.dag
+
+
+def test_a_bootstrap_that_is_interrupted_counts_what_is_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        counts = np.array([[0.0, 1.0], [1.0, 0.0]])
+        raise pb.BootstrapInterrupted(pb.Bootstrap(("a", "b"), counts, 2, "row"))
+
+    monkeypatch.setattr("poolbn.commands.resample", stopped)
+    done = run("bootstrap", folder / "trial.csv", "-g", "clinic")
+    assert done.exit_code == 130
+    assert "2 networks are finished" in done.stderr
+    assert "a -- b" in done.stdout
+
+
+def test_ctrl_c_in_a_real_search(folder: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()  # with a terminal there is a line that says the search is on
+    command = [
+        sys.executable, "-m", "poolbn", "learn", folder / "trial.csv", "-g", "clinic",
+        "--restarts", "100000000", "-o", tmp_path / "out",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, stderr=theirs, stdout=subprocess.PIPE, env={**os.environ, "TERM": "xterm"}
+    ) as process:
+        os.close(theirs)
+        said = b""
+        while b"moves" not in said:
+            said += os.read(ours, 1000)
+        process.send_signal(signal.SIGINT)
+        try:
+            while part := os.read(ours, 1000):
+                said += part
+        except OSError:  # the other end is closed
+            pass
+        printed = process.communicate(timeout=60)[0].decode()
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+    assert b"the best network so far is in" in re.sub(rb"\s+", b" ", said)
+    learned = pb.load(tmp_path / "out" / "network.json")
+    assert f"{len(learned.dag.arcs)} arcs" in printed
+
+
+# The program itself
+
+
+def test_the_module_is_the_command(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "poolbn", "learn", "none.csv", "-g", "clinic"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: there is no file 'none.csv'")
+    assert "Traceback" not in done.stderr
+
+
+def test_version_and_help() -> None:
+    assert fine("--version").stdout == f"poolbn {pb.__version__}\n"
+    for command in (
+        "", "learn", "compare", "bootstrap", "predict", "classify", "report", "demo", "stats",
+        "stats make", "stats add", "stats show", "study", "study run", "study report",
+    ):  # fmt: skip
+        assert "Usage:" in fine(*command.split(), "--help").stdout
+
+
+def test_shell_completion() -> None:
+    poolbn = Path(sys.executable).parent / "poolbn"
+    if not poolbn.exists():
+        pytest.skip("the command is not installed beside this Python")
+    script = subprocess.run(
+        ["bash", "-c", f"'{poolbn}' --show-completion; exit $?"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "complete_bash" in script
+    for words, offered in (("poolbn le", {"learn"}), ("poolbn learn --pooling co", {"complete"})):
+        done = subprocess.run(
+            [poolbn],
+            env={
+                **os.environ,
+                "_POOLBN_COMPLETE": "complete_bash",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(len(words.split()) - 1),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert set(done.stdout.split()) == offered

@@ -22,6 +22,13 @@ class Auto:
 
     Attributes:
         among: the candidates; of equally good ones the first is taken.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", pooling=pb.Auto())
+        >>> {node: fit.pooling for node, fit in net.fits.items()}
+        {'gestation_days': 'partial pooling and residuals', 'birthweight_g': 'complete pooling'}
     """
 
     among: tuple[Pooling, ...] = (

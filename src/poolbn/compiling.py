@@ -15,7 +15,7 @@ _told = threading.Event()
 
 
 def kernels(
-    name: Literal["_moments", "_regress", "_optimise", "_pooled", "_work", "_moves"],
+    name: Literal["_moments", "_regress", "_optimise", "_pooled", "_separate", "_work", "_moves"],
 ) -> ModuleType:
     """A module of kernels; a word on standard error when it is not in numba's cache yet.
 

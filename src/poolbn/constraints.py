@@ -70,6 +70,12 @@ class Constraints:
         Raises:
             GraphError: an unknown node, or constraints that contradict each other.
             OptionError: max_parents is not a number of parents.
+
+        Examples:
+            >>> allowed = Constraints(required=[("age", "bmi")], max_parents=2).on(["age", "bmi"])
+            >>> allowed.required, allowed.max_parents
+            (array([[False,  True],
+                   [False, False]]), 2)
         """
         index = checked_nodes(nodes)
         N = len(index)

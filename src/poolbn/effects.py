@@ -37,7 +37,7 @@ def effects_table(dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95
     for parent, child in dag.arcs:
         fit = fits[child]
         k = 1 + fit.parents.index(parent)
-        effect, se = _effect(fit, k)
+        effect, se = population_effect(fit, k)
         rows.append(
             {
                 "parent": parent,
@@ -55,7 +55,7 @@ def effects_table(dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95
     return pd.DataFrame(rows, columns=pd.Index([*COLUMNS, *levels], dtype=object))
 
 
-def _effect(fit: LocalFit, k: int) -> tuple[float, float]:
+def population_effect(fit: LocalFit, k: int) -> tuple[float, float]:
     """The population's coefficient and its standard error.
 
     Without pooling it is the mean over data sets, whose estimates are independent.

@@ -26,6 +26,14 @@ class Probability:
     Attributes:
         value: the estimate.
         se: its standard error, from the number of draws.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> found = net.query("bmi > 30", {"age": 20})
+        >>> round(float(found), 2), round(found.se, 3)
+        (0.32, 0.005)
     """
 
     value: float

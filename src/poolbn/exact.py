@@ -26,6 +26,12 @@ class Exact:
 
     Attributes:
         max_parents: of any node; fewer make it faster. No limit by default.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> pb.learn(trial, group="clinic", search=pb.Exact(max_parents=2)).dag
+        Dag('[age][bmi|age]')
     """
 
     max_parents: int | None = None

@@ -70,27 +70,57 @@ class Dag:
             raise GraphError(f"the arcs have a cycle: {cycle}; remove or reverse one of them")
 
     def parents(self, node: str) -> tuple[str, ...]:
-        """The nodes with an arc into `node`, in the order of the nodes."""
+        """The nodes with an arc into `node`, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "C"), ("B", "C")]).parents("C")
+            ('A', 'B')
+        """
         return self._parents[self._known(node)]
 
     def children(self, node: str) -> tuple[str, ...]:
-        """The nodes that `node` has an arc into, in the order of the nodes."""
+        """The nodes that `node` has an arc into, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "B"), ("A", "C")]).children("A")
+            ('B', 'C')
+        """
         return self._children[self._known(node)]
 
     def ancestors(self, node: str) -> tuple[str, ...]:
-        """All nodes from which arcs lead to `node`, in the order of the nodes."""
+        """All nodes from which arcs lead to `node`, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "B"), ("B", "C")]).ancestors("C")
+            ('A', 'B')
+        """
         return self._sorted(reached([self._known(node)], self._parents) - {node})
 
     def descendants(self, node: str) -> tuple[str, ...]:
-        """All nodes to which arcs lead from `node`, in the order of the nodes."""
+        """All nodes to which arcs lead from `node`, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "B"), ("B", "C")]).descendants("A")
+            ('B', 'C')
+        """
         return self._sorted(reached([self._known(node)], self._children) - {node})
 
     def topological_order(self) -> tuple[str, ...]:
-        """The nodes, parents before children; where there is a choice, as in `nodes`."""
+        """The nodes, parents before children; where there is a choice, as in `nodes`.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("C", "A"), ("A", "B")]).topological_order()
+            ('C', 'A', 'B')
+        """
         return self._order
 
     def skeleton(self) -> tuple[Pair, ...]:
-        """The pairs of nodes with an arc between them, each pair in the order of the nodes."""
+        """The pairs of nodes with an arc between them, each pair in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("C", "A"), ("A", "B")]).skeleton()
+            (('A', 'B'), ('A', 'C'))
+        """
         return sorted_edges(self.arcs, self._index)
 
     def moral(self) -> tuple[Pair, ...]:
@@ -130,6 +160,11 @@ class Dag:
             x: a name or several.
             y: a name or several, none of them in `x`.
             given: a name or several, none of them in `x` or `y`.
+
+        Examples:
+            >>> collider = Dag(["A", "B", "C"], [("A", "C"), ("B", "C")])
+            >>> collider.d_separated("A", "B"), collider.d_separated("A", "B", given="C")
+            (True, False)
         """
         xs, ys, zs = (self._known_set(names) for names in (x, y, given))
         if both := (xs & ys) | (xs & zs) | (ys & zs):
@@ -169,17 +204,34 @@ class Dag:
 
     @classmethod
     def from_adjacency(cls, matrix: ArrayLike, nodes: Iterable[str]) -> Dag:
-        """The graph of a matrix in which `matrix[i, j] != 0` means node i -> node j."""
+        """The graph of a matrix in which `matrix[i, j] != 0` means node i -> node j.
+
+        Examples:
+            >>> Dag.from_adjacency([[0, 1], [0, 0]], ["A", "B"])
+            Dag('[A][B|A]')
+        """
         return cls(*interchange.read_adjacency(matrix, nodes))
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Dag:
-        """The graph of a networkx.DiGraph whose nodes are strings."""
+        """The graph of a networkx.DiGraph whose nodes are strings.
+
+        Examples:
+            >>> import networkx
+            >>> Dag.from_networkx(networkx.DiGraph([("A", "B")]))
+            Dag('[A][B|A]')
+        """
         return cls(*interchange.read_networkx(graph))
 
     @classmethod
     def from_igraph(cls, graph: Any) -> Dag:
-        """The graph of a directed igraph.Graph with the vertex attribute "name"."""
+        """The graph of a directed igraph.Graph with the vertex attribute "name".
+
+        Examples:
+            >>> import igraph
+            >>> Dag.from_igraph(igraph.Graph.TupleList([("A", "B")], directed=True))
+            Dag('[A][B|A]')
+        """
         return cls(*interchange.read_igraph(graph))
 
     @classmethod
@@ -203,15 +255,31 @@ class Dag:
         return cls(*interchange.read_modelstring(text))
 
     def to_adjacency(self) -> NDArray[np.int64]:
-        """A matrix (N, N) of zeros and ones, 1 at [i, j] for an arc from node i to node j."""
+        """A matrix (N, N) of zeros and ones, 1 at [i, j] for an arc from node i to node j.
+
+        Examples:
+            >>> Dag(["A", "B"], [("A", "B")]).to_adjacency()
+            array([[0, 1],
+                   [0, 0]])
+        """
         return interchange.write_adjacency(self.nodes, self.arcs)
 
     def to_networkx(self) -> Any:
-        """A networkx.DiGraph."""
+        """A networkx.DiGraph.
+
+        Examples:
+            >>> list(Dag(["A", "B"], [("A", "B")]).to_networkx().edges)
+            [('A', 'B')]
+        """
         return interchange.write_networkx(self.nodes, self.arcs)
 
     def to_igraph(self) -> Any:
-        """A directed igraph.Graph; the names are the vertex attribute "name"."""
+        """A directed igraph.Graph; the names are the vertex attribute "name".
+
+        Examples:
+            >>> Dag(["A", "B"], [("A", "B")]).to_igraph().vs["name"]
+            ['A', 'B']
+        """
         return interchange.write_igraph(self.nodes, self.arcs)
 
     def to_dot(self) -> str:
@@ -228,7 +296,12 @@ class Dag:
         return interchange.write_dot(self.nodes, self.arcs)
 
     def to_modelstring(self) -> str:
-        """The model string that bnlearn prints: nodes by their distance from the roots."""
+        """The model string that bnlearn prints: nodes by their distance from the roots.
+
+        Examples:
+            >>> Dag(["A", "B"], [("A", "B")]).to_modelstring()
+            '[A][B|A]'
+        """
         depth: dict[str, int] = {}
         for node in self._order:
             depth[node] = 1 + max((depth[p] for p in self._parents[node]), default=-1)
@@ -370,11 +443,24 @@ class Cpdag:
 
         Raises:
             GraphError: there is no such `Dag`.
+
+        Examples:
+            >>> Cpdag(["A", "B", "C"], [("A", "B")], [("B", "C")]).extension()
+            Dag('[A][B|A][C|B]')
         """
         return Dag(self.nodes, equivalence.extended(self.nodes, self.directed, self.undirected))
 
     def to_dot(self) -> str:
-        """A Graphviz digraph in which undirected edges have no arrow heads."""
+        """A Graphviz digraph in which undirected edges have no arrow heads.
+
+        Examples:
+            >>> print(Cpdag(["A", "B"], [], [("A", "B")]).to_dot(), end="")
+            digraph {
+              "A";
+              "B";
+              "A" -> "B" [dir=none];
+            }
+        """
         return interchange.write_dot(self.nodes, self.directed, self.undirected)
 
     def __eq__(self, other: object) -> bool:

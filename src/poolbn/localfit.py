@@ -35,6 +35,13 @@ class Status:
         name: "converged", "boundary", "rank deficient", "too few rows", "no residual variance" or
             "not settled"; "given" for parameters that are not estimates.
         detail: which columns, which data sets, and what to make of it.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
+        >>> fit.status.name, fit.status.ok
+        ('boundary', True)
     """
 
     name: str
@@ -76,6 +83,13 @@ class LocalFit:
             distribution between data sets: large where they are alike, inf where equal.
         residual_scale: 1 / E(1 / sigma^2) of that distribution; `random_cov` is for this variance,
             and in proportion for others.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
+        >>> fit.fixed.round(2), fit.random_sd.round(2), fit.coef[:, 1].round(2)
+        (array([22.66,  0.2 ]), array([0.57, 0.09]), array([0.18, 0.14, 0.12, 0.34]))
     """
 
     child: str

@@ -60,6 +60,13 @@ class ArcCounts:
         reversed: true arcs that are there the other way round.
         missing: true arcs that are not there in either direction (false negatives).
         extra: arcs between nodes without a true one (false positives).
+
+    Examples:
+        >>> import poolbn as pb
+        >>> true, learned = pb.Dag(["a", "b"], [("a", "b")]), pb.Dag(["a", "b"], [("b", "a")])
+        >>> counts = pb.metrics.compare_arcs(true, learned)
+        >>> counts.reversed, counts.distance
+        (1, 1)
     """
 
     correct: int
@@ -195,6 +202,12 @@ class F1:
             0 where no row is right. Data sets without rows and never predicted are left out.
         never_predicted: data sets with rows, none of which was predicted, so that there is no
             precision.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> found = pb.metrics.f1(["KY", "KY", "NY"], ["KY", "KY", "KY"], ["KY", "NY"])
+        >>> found.by_data_set, found.mean, found.never_predicted
+        ({'KY': 0.8, 'NY': 0.0}, 0.4, ('NY',))
     """
 
     by_data_set: dict[Hashable, float]

@@ -24,8 +24,10 @@ FINAL_STARTS = np.array([0.0, 3.0, 1e3, 1e6, 0.1])
 # finds the best known maximum in 96% of those families, the others all but two.
 POOLED_SCORE_STARTS = np.array([30.0])
 POOLED_FINAL_STARTS = np.array([0.0, 30.0, 1e6, 100.0, 0.1])
-SEPARATE_SCORE_STARTS = np.array([10.0])
-SEPARATE_FINAL_STARTS = np.array([0.0, 3.0, 1e3, 1e6, 0.1])
+# And for separate ones, where a data set that differs may have coefficients of its own or a large
+# variance: one start finds the best known maximum in 95% of 3227 families, all of them in 99.5%.
+SEPARATE_SCORE_STARTS = np.array([30.0])
+SEPARATE_FINAL_STARTS = np.array([0.0, 30.0, 1e6, 100.0, 1.0, 0.1])
 _ALL = 2**30  # parents without random effects: more than there are
 _TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
 

@@ -105,6 +105,14 @@ class Posterior:
         weights: P(data set | evidence), (F,).
         means: of the targets in each data set, (F, T).
         covs: of the targets in each data set, (F, T, T).
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> found = net.posterior({"age": 20}, "bmi")
+        >>> found.mean.round(1), found.sd.round(1), found.weights.round(2)
+        (array([26.6]), array([6.9]), array([0.14, 0.24, 0.33, 0.29]))
     """
 
     targets: tuple[str, ...]
@@ -135,6 +143,13 @@ class Posterior:
 
         Args:
             x: a number or an array for one target; for T targets the last axis has T numbers.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.posterior({"age": 20}, "bmi").pdf([20, 30]).round(3)
+            array([0.036, 0.051])
         """
         points = np.asarray(x, dtype=np.float64)
         T = len(self.targets)
@@ -149,13 +164,29 @@ class Posterior:
         return density.reshape(points.shape if T == 1 else points.shape[:-1])
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """P(target <= x), for one target."""
+        """P(target <= x), for one target.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
+            array([0.17 , 0.687])
+        """
         points = np.asarray(x, dtype=np.float64)
         w, m, s = self._components(points.size)
         return distribution(points.ravel(), w, m, s)[0].reshape(points.shape)
 
     def quantile(self, p: ArrayLike) -> Floats:
-        """The x with P(target <= x) = p, for one target."""
+        """The x with P(target <= x) = p, for one target.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.posterior({"age": 20}, "bmi").quantile([0.25, 0.75]).round(1)
+            array([21.9, 31.3])
+        """
         wanted = np.asarray(p, dtype=np.float64)
         if not ((wanted > 0) & (wanted < 1)).all():
             raise OptionError(f"p={p!r} is not between 0 and 1")

@@ -25,9 +25,10 @@ from poolbn.interventions import checked_values, intervene, total_effects_table
 from poolbn.joint import Joint, joint_distribution
 from poolbn.localfit import LocalFit
 from poolbn.mixtures import Posterior
-from poolbn.networkfile import Content, read_network, write_network
+from poolbn.networkfile import Content, network_text, read_network
 from poolbn.search import Move
 from poolbn.suffstats import GroupStats
+from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,13 @@ class Network:
         adapted: data sets that came by `adapt`, whose coefficients are not taken for certain.
         trace: the moves that led to it, in order.
         stats: the statistics it was learned from; not saved.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> net.levels, net.n, net.dag
+        (('NY', 'MN', 'KY', 'MS'), array([116, 237, 205, 192]), Dag('[age][bmi|age]'))
     """
 
     dag: Dag
@@ -487,6 +495,13 @@ class Network:
         """A directed igraph.Graph with the attributes of `to_networkx`; None where there is none.
 
         The names of the nodes are the vertex attribute "name".
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> round(float(net.to_igraph().es[0]["effect"]), 2)
+            0.2
         """
         return exporting.to_igraph(self.dag, self.fits)
 
@@ -495,6 +510,13 @@ class Network:
 
         The effect is also the label of an arc. Data sets are called "NY (data set)", because
         Graphviz would take a name such as "color" for a command.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.to_dot().splitlines()[0]
+            'digraph {'
         """
         return exporting.to_dot(self.dag, self.fits)
 
@@ -503,6 +525,13 @@ class Network:
 
         Raises:
             GraphError: a name has a character that XML cannot hold.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.to_graphml().splitlines()[0]
+            '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         """
         return exporting.to_graphml(self.dag, self.fits)
 
@@ -511,6 +540,13 @@ class Network:
 
         It is a conditional Gaussian network, with the group column as a discrete parent of all
         nodes. Random effects stay behind: each data set has the coefficients that it has here.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> "library(bnlearn)" in net.to_bnlearn()
+            True
         """
         return exporting.to_bnlearn(self.dag, self.fits, self.group, self.joint.prior)
 
@@ -519,6 +555,31 @@ class Network:
 
         Raises:
             FileError: the file cannot be written, or a data set's name cannot be.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.learn(trial, group="clinic").save(f"{folder}/network.json")
+            ...     pb.load(f"{folder}/network.json").levels
+            ('NY', 'MN', 'KY', 'MS')
+        """
+        write_whole(path, self.to_json().encode())
+
+    def to_json(self) -> str:
+        """The text of the file that `save` writes.
+
+        Raises:
+            FileError: a data set's name cannot be written.
+
+        Examples:
+            >>> import json
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> json.loads(net.to_json())["rows"]
+            [116, 237, 205, 192]
         """
         content = Content(
             dag=self.dag,
@@ -529,7 +590,7 @@ class Network:
             adapted=self.adapted,
             trace=self.trace,
         )
-        write_network(path, content)
+        return network_text(content)
 
     def __repr__(self) -> str:
         poolings = sorted({fit.pooling for fit in self.fits.values()})
@@ -566,5 +627,15 @@ def load(path: str | os.PathLike[str]) -> Network:
 
     Raises:
         FileError: the file is not there, damaged, of another kind, or too new.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pb.learn(trial, group="clinic").save(f"{folder}/network.json")
+        ...     net = pb.load(f"{folder}/network.json")
+        >>> net.dag.nodes
+        ('age', 'bmi')
     """
     return Network(**read_network(path))

@@ -16,7 +16,7 @@ from poolbn.errors import FileError, GraphError
 from poolbn.graph import Dag
 from poolbn.localfit import LocalFit, Status
 from poolbn.search import Move
-from poolbn.writing import check_levels, write_whole
+from poolbn.writing import check_levels
 
 _FORMAT = "poolbn-network"
 _VERSION = 1
@@ -34,11 +34,11 @@ class Content(TypedDict):
     trace: tuple[Move, ...]
 
 
-def write_network(path: str | os.PathLike[str], content: Content) -> None:
-    """Write a network as JSON, whole or not at all.
+def network_text(content: Content) -> str:
+    """A network as JSON.
 
     Raises:
-        FileError: the file cannot be written, or a data set's name cannot be.
+        FileError: a data set's name cannot be written.
     """
     fits = content["fits"]
     levels = next(iter(fits.values())).levels
@@ -56,11 +56,11 @@ def write_network(path: str | os.PathLike[str], content: Content) -> None:
         "fits": {node: _encode(fit) for node, fit in fits.items()},
         "trace": [move._asdict() for move in content["trace"]],
     }
-    write_whole(path, json.dumps(encoded, indent=1).encode())
+    return json.dumps(encoded, indent=1)
 
 
 def read_network(path: str | os.PathLike[str]) -> Content:
-    """The fields of the network that `write_network` wrote.
+    """The fields of the network of a file with the text of `network_text`.
 
     Raises:
         FileError: the file is not there, damaged, of another kind, or too new.

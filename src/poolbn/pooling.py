@@ -17,7 +17,7 @@ from poolbn.suffstats import GroupStats
 
 Variance = Literal["ml", "unbiased"]
 Random = Literal["full", "intercept"]
-Residuals = Literal["shared", "pooled"]
+Residuals = Literal["shared", "separate", "pooled"]
 Method = Literal["ml", "reml"]
 
 
@@ -44,6 +44,16 @@ class Complete:
 
     Attributes:
         variance: "ml" divides the residual squares by n, "unbiased" by n - q, as bnlearn does.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> pb.fit_node(stats, "bmi", ["age"], pooling=pb.Complete()).coef.round(2)
+        array([[23.33,  0.17],
+               [23.33,  0.17],
+               [23.33,  0.17],
+               [23.33,  0.17]])
     """
 
     variance: Variance = "ml"
@@ -52,7 +62,12 @@ class Complete:
         check_option("variance", self.variance, get_args(Variance))
 
     def n_params(self, parents: int, data_sets: int) -> int:
-        """The coefficients and one variance."""
+        """The coefficients and one variance.
+
+        Examples:
+            >>> Complete().n_params(parents=2, data_sets=4)
+            4
+        """
         return parents + 2
 
     def scores(
@@ -100,6 +115,16 @@ class Separate:
 
     Attributes:
         variance: "ml" divides the residual squares by n_j, "unbiased" by n_j - q, as bnlearn does.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> pb.fit_node(stats, "bmi", ["age"], pooling=pb.Separate()).coef.round(2)
+        array([[22.47,  0.19],
+               [22.68,  0.15],
+               [23.57,  0.1 ],
+               [21.59,  0.36]])
     """
 
     variance: Variance = "ml"
@@ -108,7 +133,12 @@ class Separate:
         check_option("variance", self.variance, get_args(Variance))
 
     def n_params(self, parents: int, data_sets: int) -> int:
-        """The coefficients and a variance, for each data set."""
+        """The coefficients and a variance, for each data set.
+
+        Examples:
+            >>> Separate().n_params(parents=2, data_sets=4)
+            16
+        """
         return (parents + 2) * data_sets
 
     def scores(
@@ -155,11 +185,22 @@ class Partial:
     Attributes:
         random: which coefficients vary between data sets: "full" is all of them, with all their
             covariances, "intercept" is the intercept alone.
-        residuals: "shared" is one residual variance for all data sets, as in the paper. "pooled"
-            is one for each data set, drawn from a common inverse gamma distribution whose spread is
-            estimated: one parameter more.
+        residuals: "shared" is one residual variance for all data sets, as in the paper. "separate"
+            is one for each, estimated alone; each data set then needs more rows than coefficients.
+            "pooled" is one for each, drawn from a common inverse gamma distribution whose spread is
+            estimated: one parameter more than "shared".
         method: "ml", or "reml" to estimate parameters and to reproduce published numbers:
             restricted likelihoods of different parent sets are not comparable.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> pb.fit_node(stats, "bmi", ["age"], pooling=pb.Partial(residuals="pooled")).coef.round(2)
+        array([[22.73,  0.18],
+               [22.95,  0.15],
+               [23.12,  0.12],
+               [21.79,  0.34]])
     """
 
     random: Random = "full"
@@ -170,17 +211,24 @@ class Partial:
         check_option("random", self.random, get_args(Random))
         check_option("residuals", self.residuals, get_args(Residuals))
         check_option("method", self.method, get_args(Method))
-        if self.residuals == "pooled" and self.method == "reml":
-            raise OptionError("method='reml' is for residuals='shared'; pooled ones need 'ml'")
+        if self.residuals != "shared" and self.method == "reml":
+            raise OptionError(
+                f"method='reml' is for residuals='shared'; {self.residuals} ones need 'ml'"
+            )
 
     def n_params(self, parents: int, data_sets: int) -> int:
         """Fixed effects, (co)variances of the random effects, and a variance (eq. nparams).
 
-        Pooled residual variances have a spread too.
+        Pooled residual variances have a spread too; separate ones are as many as data sets.
+
+        Examples:
+            >>> Partial().n_params(parents=2, data_sets=4)
+            10
         """
         q = parents + 1
         random = q * (q + 1) // 2 if self.random == "full" else 1
-        return q + random + 1 + (self.residuals == "pooled")
+        variances = {"shared": 1, "separate": data_sets, "pooled": 2}[self.residuals]
+        return q + random + variances
 
     def scores(
         self, data: Standard, families: Sequence[Family], price: float
@@ -194,13 +242,13 @@ class Partial:
     ) -> NDArray[np.float64]:
         """From least squares by data set, see `_regress.least_deviances`.
 
-        A density with sigma_j^2 integrated out is at most the largest one with it given: no
-        pooling with a variance for each data set.
+        A density with random effects, and sigma_j^2, integrated out is at most the largest one with
+        them given: no pooling with a variance for each data set.
         """
-        if self.residuals == "pooled":
-            loglik = linear.largest_separate(data, families)
-        else:
+        if self.residuals == "shared":
             loglik = linear.largest_marginal(data, families, reml=self.method == "reml")
+        else:
+            loglik = linear.largest_separate(data, families)
         return _penalised(loglik, self.n_params, data, families, price)
 
     def fit(
@@ -236,12 +284,14 @@ class Partial:
             "full": self.random == "full",
             "reml": self.method == "reml",
             "pooled": self.residuals == "pooled",
+            "separate": self.residuals == "separate",
         }
 
     def _words(self) -> str:
         random = "" if self.random == "full" else " of the intercept"
-        residuals = " and residuals" if self.residuals == "pooled" else ""
-        return f"partial pooling{random}{residuals}" + (" (REML)" if self.method == "reml" else "")
+        residuals = {"shared": "", "separate": ", separate residuals", "pooled": " and residuals"}
+        reml = " (REML)" if self.method == "reml" else ""
+        return f"partial pooling{random}{residuals[self.residuals]}{reml}"
 
     def _without_likelihood(
         self, stats: GroupStats, child: str, parents: Sequence[str], dependent: int | None
@@ -252,6 +302,10 @@ class Partial:
             status = f.status
         elif dependent is not None:
             status = statuses.dependent(parents[dependent], "all data sets together")
+        elif self.residuals == "separate":
+            data, place, pa = _places(stats, child, parents)
+            alone = linear.fit(data, place, pa, separate=True, unbiased=False)
+            status = statuses.exact_fit(alone, child, parents, stats.levels, stats.n.tolist())
         elif (stats.n <= len(parents) + 1).all():
             status = Status(
                 "too few rows",

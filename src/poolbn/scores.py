@@ -37,6 +37,13 @@ class BGe:
         iss_mu: imaginary sample size of the prior on the means.
         iss_w: that of the prior on the precision matrix; N + 2 by default.
         nu: prior means by column; the pooled means by default.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> round(pb.score(stats, [("age", "bmi")], pooling="complete", score=pb.BGe(iss_mu=2)), 2)
+        -4909.24
     """
 
     iss_mu: float = 1.0

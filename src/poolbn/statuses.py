@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -47,6 +47,31 @@ def linear_status(
     return _CLOSED_FORM
 
 
+def exact_fit(
+    f: linear.LinearFit,
+    child: str,
+    parents: Sequence[str],
+    levels: Sequence[Hashable],
+    rows: Sequence[int],
+) -> Status:
+    """Of a mixed-effects model with separate residuals: the first data set that leaves none."""
+    j = int(np.argmax(f.determined))
+    q = len(parents) + 1
+    remedy = "the likelihood has no maximum; use Partial(residuals='pooled'), or 'shared'"
+    if f.few[j]:
+        return Status(
+            "too few rows",
+            f"data set {levels[j]!r} has {rows[j]} row{'s' * (rows[j] != 1)}, which {q} "
+            f"coefficient{'s' * (q != 1)} can fit exactly with a residual variance of its own near "
+            f"zero, so {remedy}",
+        )
+    return Status(
+        "no residual variance",
+        f"in data set {levels[j]!r}, {child!r} is constant or an exact combination of its "
+        f"parents, so {remedy}",
+    )
+
+
 def mixed_status(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Status:
     """Of a mixed-effects model: which variances are zero."""
     names = [INTERCEPT, *parents] if full else [INTERCEPT]
@@ -59,9 +84,9 @@ def mixed_status(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Statu
     if f.rank == len(names):
         return Status("converged", "all variances of the random effects are positive")
     if f.rank == 0:
-        return Status(
-            "boundary", "all variances of the random effects are zero: the same as complete pooling"
-        )
+        same = (f.sigma2 == f.sigma2[0]).all()
+        what = "the same as complete pooling" if same else "coefficients do not differ"
+        return Status("boundary", f"all variances of the random effects are zero: {what}")
     zero = [
         name
         for name, variance, total in zip(

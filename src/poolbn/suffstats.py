@@ -38,6 +38,19 @@ class GroupStats:
         scatter: centred sums of squares and products in each data set, (F, N, N).
         dropped: rows of each data set left out because a cell is missing, (F,).
         group: the column that says which data set a row came from.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> north = pb.stats(trial[trial["clinic"].isin(["NY", "MN"])], group="clinic")
+        >>> south = pb.stats(trial[trial["clinic"].isin(["KY", "MS"])], group="clinic")
+        >>> north + south
+        GroupStats: 750 rows, 4 data sets, 2 columns
+        columns: age, bmi
+          NY  116 rows
+          MN  237 rows
+          KY  205 rows
+          MS  192 rows
     """
 
     names: tuple[str, ...]
@@ -91,6 +104,12 @@ class GroupStats:
 
         Raises:
             DataError: a column is unknown, named twice, or there is none.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").select(["bmi"]).scatter.shape
+            (4, 1, 1)
         """
         if isinstance(columns, str):
             raise DataError(f"columns={columns!r} is one name; give a list, [{columns!r}]")
@@ -113,6 +132,12 @@ class GroupStats:
 
         Raises:
             DataError: a name is unknown or occurs twice.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").family("bmi", ["age"]).scatter.shape
+            (4, 2, 2)
         """
         if child in parents:
             raise DataError(f"{child!r} is its own parent; take it out of the parents")
@@ -135,6 +160,15 @@ class GroupStats:
 
         Raises:
             FileError: a data set's name is not a text, a number or a bool.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
+            ...     pb.GroupStats.load(f"{folder}/trial.stats").levels
+            ('NY', 'MN', 'KY', 'MS')
         """
         arrays = (self.n, self.mean, self.scatter, self.dropped)
         write_file(path, self.names, self.levels, self.group, arrays)
@@ -145,6 +179,16 @@ class GroupStats:
 
         Raises:
             FileError: the file is not there, not of this kind, damaged, or too new.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
+            ...     stats = pb.GroupStats.load(f"{folder}/trial.stats")
+            >>> stats.names
+            ('age', 'bmi')
         """
         return GroupStats(*read_file(path))
 
