@@ -65,12 +65,12 @@ def test_reaches_the_best_known_maximum(case: dict) -> None:
 
 
 def interior(case: dict) -> bool:
-    """All runs that came to an end agree, and the random effects vary in all directions."""
+    """Most runs agree on the best, and the random effects vary in all directions."""
     values = [value for value in case["logLik_all"].values() if value != "NA"]
     Sigma = np.array(case["Sigma_standardised"])
     sd = np.sqrt(np.diagonal(Sigma))
     least = np.linalg.eigvalsh(Sigma / np.outer(sd, sd))[0]
-    return np.ptp(values) < 1e-6 and least > 1e-3
+    return np.mean(np.max(values) - values < 1e-6) > 0.5 and least > 1e-3
 
 
 INTERIOR = [case for case in CASES if interior(case)]
@@ -96,7 +96,7 @@ def test_parameters_at_interior_optima(case: dict) -> None:
 
 
 def test_enough_interior_cases() -> None:
-    assert len(INTERIOR) >= 4
+    assert len(INTERIOR) >= 5
 
 
 # Dense formulas
@@ -262,8 +262,19 @@ def test_a_data_set_that_can_be_fitted_exactly_has_no_likelihood() -> None:
             assert [part for part in said if part not in fit.status.detail] == []
             assert fit.loglik == -np.inf
             assert pooling.scores(data, [family], 0.0)[0] == -np.inf
-        # With fewer parents the small data set leaves a residual.
-        assert pb.fit_node(stats, "y", [], pooling=SEPARATE).status.ok == (name == "too few rows")
+        assert pb.fit_node(stats, "y", [], pooling=SEPARATE).status.ok  # leaves a residual
+
+        # The dense likelihood, at coefficients that fit one data set exactly, knows no end.
+        j = int(said[0][-2])
+        rows = table[table["F"] == f"set {j}"]
+        Z = np.column_stack([np.ones(len(rows)), rows[["x1", "x2"]]])
+        beta = np.linalg.lstsq(Z, rows["y"])[0]
+        values = [
+            dense(table, beta, np.zeros((3, 3)), np.where(np.arange(4) == j, small_one, 1.0))
+            for small_one in (1e-2, 1e-4, 1e-6)
+        ]
+        steps = len(rows) / 2 * np.log(100)
+        np.testing.assert_allclose(np.diff(values), steps, rtol=1e-3)
 
 
 def test_dependent_columns_are_named() -> None:
@@ -329,7 +340,7 @@ def test_derivatives_are_those_of_finite_differences(seed: int, k: int, random: 
         H[:size, :size] = np.tril(w.H[:size, :size]) + np.tril(w.H[:size, :size], -1).T
         H[size:, :size] = p.Y[0, :size].T
         H[:size, size:] = p.Y[0, :size]
-        with_beta = np.concatenate([p.V[:size], p.Y[0, size:].T])
+        with_beta = np.concatenate([p.V[:size], p.Y[0, size : size + q].T])
         H -= with_beta @ with_beta.T / 2
         return np.concatenate([w.g[:size], p.data[0, _separate._SLOPE]]), H
 
@@ -373,9 +384,9 @@ SCRIPT = """
 import sys; sys.path.insert(0, "tests")
 import poolbn as pb
 from test_separate_residuals import SEPARATE, uneven
-for seed in range(3):
-    stats = pb.stats(uneven(seed, data_sets=3, rows=6, between=seed / 2), group="F")
-    fit = pb.fit_node(stats, "y", ["x1", "x2"], pooling=SEPARATE)
+for seed in range(2):
+    stats = pb.stats(uneven(seed, data_sets=3, rows=6, parents=1, between=seed), group="F")
+    fit = pb.fit_node(stats, "y", ["x1"], pooling=SEPARATE)
     print(fit.loglik, *fit.coef.ravel(), *fit.sigma2)
 """
 

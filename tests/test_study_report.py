@@ -210,7 +210,8 @@ def test_another_model_can_stand_in() -> None:
 
 
 def test_all_numbers_of_the_paper_are_there() -> None:
-    shares = sorted(c.paper for c in CLAIMS if c.paper is not None and c.statistic.is_share)
+    once = [c for c in CLAIMS if not c.what.endswith(", balanced and unbalanced")]
+    shares = sorted(c.paper for c in once if c.paper is not None and c.statistic.is_share)
     assert shares == sorted(
         [0.94, 0.96, 0.65, 0.93, 0.52, 0.60, 0.75, 0.78, 0.35, 0.16, 0.47, 0.75, 0.78, 0.75, 0.60]
     )

@@ -98,7 +98,7 @@ class _Watch:
             self._start = now, progress.share
         began, before = self._start
         made = progress.share - before
-        left = (now - began) * (1 - progress.share) / made if made > 0 else None
+        left = (now - began) * max(1 - progress.share, 0.0) / made if made > 0 else None
         words = f"{progress.done} of {progress.chunks} networks"
         if sys.stderr.isatty():
             self._draw(words, progress.share, left)

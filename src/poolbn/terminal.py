@@ -93,16 +93,15 @@ class Terminal:
 
     Attributes:
         json: results are for programs: one JSON value on standard output and nothing else there.
-        quiet: no notes, and no results for people.
+        quiet: no results for people.
     """
 
     json: bool = False
     quiet: bool = False
 
     def note(self, words: str) -> None:
-        """Say something on standard error."""
-        if not self.quiet:
-            typer.echo(words, err=True)
+        """Say something on standard error, which `clear_errors` closes to a quiet command."""
+        typer.echo(words, err=True)
 
     def text(self, words: str = "") -> None:
         """Print a paragraph for people."""
