@@ -20,6 +20,7 @@ import pandas as pd
 import poolbn as pb
 
 POOLINGS = {
+    "partial, pooled residuals": pb.Partial(residuals="pooled"),
     "partial": pb.Partial(),
     "none": pb.Separate(),
     "none (unbiased)": pb.Separate("unbiased"),

@@ -21,6 +21,7 @@ POOLINGS = ["complete", "none", "partial", "auto"]
 EACH = 25  # problems for each pooling and number of nodes
 
 REML = pb.Partial(method="reml")
+SEPARATE = pb.Partial(residuals="separate")
 each_pooling = pytest.mark.parametrize("pooling", POOLINGS)
 each_size = pytest.mark.parametrize("nodes", [4, 5])
 
@@ -70,7 +71,7 @@ def problem(seed: int, nodes: int, pooling: str) -> Problem:
 
 
 def problems(nodes: int, pooling: str, count: int = EACH) -> Iterator[Problem]:
-    first = 1000 * [*POOLINGS, REML].index(pooling)
+    first = 1000 * [*POOLINGS, REML, SEPARATE].index(pooling)
     return (problem(seed, nodes, pooling) for seed in range(first, first + count))
 
 
@@ -221,7 +222,7 @@ def test_better_searches_are_not_worse(nodes: int, pooling: str) -> None:
         assert search(task, pb.Exact()).score >= max(tabu.score, again.score) - 1e-7
 
 
-@pytest.mark.parametrize("pooling", [*POOLINGS, REML], ids=str)
+@pytest.mark.parametrize("pooling", [*POOLINGS, REML, SEPARATE], ids=str)
 def test_bounds_change_no_move(pooling: str | pb.Partial) -> None:
     for task in problems(5, pooling):
         for strategy in (pb.HillClimb(restarts=1), pb.Tabu(patience=5)):

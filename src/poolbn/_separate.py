@@ -110,7 +110,8 @@ def evaluate_separate(w: Work, p: Apart, n: Floats, L: Floats, k: int) -> float:
                 w.R[i, a, j] = p.R[i, a, j] * data[0, _WEIGHT, j]
     determinants: float
     squares: float
-    determinants, squares = evaluate(w, rho, 1.0, L, k, False)
+    # k < 0 is never so: REML. A literal would make another version of the kernels.
+    determinants, squares = evaluate(w, rho, 1.0, L, k, k < 0)
     if not determinants < np.inf:
         return np.inf
     for i in range(q):
@@ -128,8 +129,8 @@ def derivatives_separate(w: Work, p: Apart, n: Floats, k: int) -> int:
     q = w.r.shape[1]
     random = w.L.shape[0]
     Y, PL, K, m, e = p.Y, w.PL, w.K, w.m, w.e
-    gradient(w, 1.0, 1.0, False)
-    size: int = hessian(w, k, _FIXED, _FIXED, False)
+    gradient(w, 1.0, 1.0, k < 0)
+    size: int = hessian(w, k, _FIXED, _FIXED, k < 0)
     for b in range(k):
         put(p.rest, 0, b, 1.0, m, 0, b)
         for d in range(k):
@@ -266,7 +267,7 @@ def _start_separate(w: Work, p: Apart, n: Floats, start: float) -> int:
         w.L[a, a] = math.sqrt(start)
     for _ in range(2):
         evaluate_separate(w, p, n, w.L, random)
-        gradient(w, 1.0, 1.0, False)
+        gradient(w, 1.0, 1.0, random < 0)
         if em_step(w) < FAR * start:
             break
     return random
@@ -391,7 +392,7 @@ def minimise_separate(
             return f, k, True
         if stale:
             evaluate_separate(w, p, n, w.L, k)
-        gradient(w, 1.0, 1.0, False)
+        gradient(w, 1.0, 1.0, k < 0)
         fnew = _add_column_separate(w, p, n, k, f, tolerance)
         if fnew == np.inf:
             return f, k, True
@@ -477,7 +478,7 @@ def fit_separate(
         child = children[family]
         q = pa.shape[0] + 1
         random = max(q - without, 1)
-        w = carve(buffer, perm, F, q, random, False)
+        w = carve(buffer, perm, F, q, random, q < 0)
         p = _carve_apart(more, F, q, random)
         deviance[family] = np.inf
         rank[family] = 0

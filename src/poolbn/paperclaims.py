@@ -41,7 +41,7 @@ def _ratio(
 
 
 def _complete() -> list[Claim]:
-    """The text does not say whether unbalanced data sets count here, so there is a line for each."""
+    """The text does not say whether unbalanced data sets count here: there are lines for both."""
     part = "Against complete pooling"
     shd, kl = (Statistic(*_pair(measure, other="GBN")) for measure in ("shd", "kl"))
     found = []
