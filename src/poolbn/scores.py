@@ -23,7 +23,7 @@ from poolbn.suffstats import GroupStats
 Kind = Literal["bic", "aic", "loglik", "bge"]
 _CHUNK = 64  # families for one thread at a time, at most
 _STEPS = 50  # what a mixed-effects fit costs more than a regression
-_WORTH_THREADS = 2e5  # multiplications, below which threads cost more than they bring
+_WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
 
 # A child and its sorted parents.
 Family = tuple[int, tuple[int, ...]]
