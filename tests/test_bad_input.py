@@ -319,6 +319,8 @@ TABLE = [
         ("random='slope'", "full, intercept")),
     Bad("unknown method", lambda f: pb.Partial(method="rml"), OptionError,
         ("did you mean 'reml'",)),
+    Bad("reml of separate residuals", lambda f: pb.Partial(residuals="separate", method="reml"),
+        OptionError, ("method='reml'", "residuals='shared'", "separate ones need 'ml'")),
     Bad("unknown variance", lambda f: pb.Separate(variance="mle"), OptionError,
         ("did you mean 'ml'",)),
     Bad("unknown score", of_stats(lambda s: pb.score(s, [], score="bicc")), OptionError,

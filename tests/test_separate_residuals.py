@@ -294,8 +294,6 @@ def test_words() -> None:
     fit = fit_of(frame, pb.Partial(random="intercept", residuals="separate"))
     assert fit.pooling == "partial pooling of the intercept, separate residuals"
     assert fit.n_params == 3 + 1 + 5
-    with pytest.raises(pb.OptionError, match="separate ones need 'ml'"):
-        pb.Partial(residuals="separate", method="reml")
 
 
 # Derivatives, in the kernels' own coordinates: the source of the kernels is run

@@ -64,7 +64,7 @@ _MAX_STEPS = 200
 _SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
 _ROUNDING = 1e-10
 _FIXED = 1e200  # n and rss for `hessian`: their ratio is 1, and rss does not change
-_ROWS_MORE = 8.0
+_ROWS_MORE = 8.0  # with variance s, that a start adds to those of a data set
 _FARTHEST = 2.0  # that l_j goes in one step
 _LEAST = 0.05  # of the expected curvature in l_j, where the observed one is less
 _HOPELESS = 1e12  # a damping that leaves no step
@@ -148,6 +148,7 @@ def derivatives_separate(w: Work, p: Apart, n: Floats, k: int) -> int:
         slope = n[j] - trace - x_j + mm
         p.data[0, _SLOPE, j] = slope
         p.data[0, _CURVE, j] = trace - square + x_j - mm - 2.0 * m_rest
+        # Alone, l_j goes at most 1 in a step: where it is too large, f is nearly linear in it.
         p.data[0, _LOWEST, j] = max(_LEAST * (n[j] - 2.0 * trace + square), abs(slope))
     for a in range(q):
         put(Y, 0, size + a, 2.0, e, 0, a)
@@ -253,7 +254,7 @@ def _step_of_variances(w: Work, p: Apart, size: int, part: float) -> None:
 def _start_separate(w: Work, p: Apart, n: Floats, start: float) -> int:
     """As `_optimise._start`: w.L after one or two EM steps from D = start I.
 
-    l starts at the data set's own variance, as if s had been seen in some rows more.
+    l starts at the data set's own variance, drawn towards s.
     """
     random: int = w.L.shape[0]
     q = w.r.shape[1]

@@ -157,7 +157,7 @@ def fit(
         # What of a data set's rows its own random effects take: tr(Z_j V_j Z_j') / sigma_j^2.
         taken = random - np.trace(np.linalg.inv(M), axis1=1, axis2=2)
         own = expected_variance(shape, variance, data.n, result.squares) * (1 + taken / data.n)
-    random_unit = own  # that of the random effects
+    random_unit = own  # what covariances of random effects are multiples of
     if separate:
         own = result.squares
     return MixedFit(
