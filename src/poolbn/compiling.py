@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import subprocess
 import sys
 import threading
 from types import ModuleType
@@ -13,15 +12,6 @@ from typing import Literal
 NOTICE = "poolbn: compiling its kernels, once for this machine; some 20 seconds in all ..."
 _lock = threading.Lock()
 _told = threading.Event()
-_ahead: dict[str, subprocess.Popen[bytes]] = {}
-# Kernels are compiled where `entry` decorates them; those of other modules need not be for this one.
-_ALONE = """
-from poolbn import _linalg
-entry, _linalg.entry = _linalg.entry, lambda *_: lambda function: function
-from poolbn import _optimise
-_linalg.entry = entry
-from poolbn import {name}
-"""
 
 
 def kernels(
@@ -35,18 +25,7 @@ def kernels(
     """
     with _lock:
         full = f"poolbn.{name}"
-        if full in _ahead:
-            _ahead.pop(full).wait()
         return sys.modules.get(full) or _load(full)
-
-
-def compile_ahead(name: Literal["_pooled", "_separate"]) -> None:
-    """Have another process compile a large module, so that this one finds it in numba's cache.
-
-    Meanwhile this one can compile and use others; `kernels` waits for it when it is needed.
-    """
-    command = [sys.executable, "-c", _ALONE.format(name=name)]
-    _ahead[f"poolbn.{name}"] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
 
 def _load(name: str) -> ModuleType:

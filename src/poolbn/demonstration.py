@@ -9,7 +9,6 @@ import typer
 
 from poolbn import commandinputs as given
 from poolbn import datasets
-from poolbn.compiling import compile_ahead
 from poolbn.learncommand import learn
 from poolbn.terminal import Terminal, check_free, clear_errors, make_folder, write_csv
 from poolbn.writing import write_whole
@@ -29,7 +28,6 @@ def demo(
         table, tiers, page = out / "trial.csv", out / "tiers.toml", out / "report.html"
         check_free([table, tiers, page], force=force)
         make_folder(out)
-        compile_ahead("_pooled")  # which a comparison and a report need, in the end
         trial = datasets.opt()
         baseline = [name for name in map(str, trial) if name.endswith("_0")]
         order = [["age", "bmi"], baseline, ["gestation_days", "birthweight_g"]]
