@@ -22,7 +22,7 @@ def demo(
     ),
     force: given.Force = False,
 ) -> None:
-    """Learn, bootstrap, compare and report on a trial in four clinics; under a minute."""
+    """Learn, bootstrap, compare and report on a trial in four clinics."""
     with clear_errors():
         terminal = Terminal()
         table, tiers, page = out / "trial.csv", out / "tiers.toml", out / "report.html"
