@@ -146,6 +146,7 @@ MODELS: dict[str, Callable[[GroupStats], Network]] = {
     "LME-ML-own": lambda data: _published(data, method="ml"),
     "LME-ML": lambda data: learn(data, pooling=Partial()),
     "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled")),
+    "LME-separate": lambda data: learn(data, pooling=Partial(residuals="separate")),
     "Auto": lambda data: learn(data, pooling=Auto()),
 }
 PUBLISHED = ("GBN", "CGBN", "LME")
@@ -156,6 +157,7 @@ VARIANTS = {
     "LME-ML-own": ("LME", "scores by maximum likelihood, not REML"),
     "LME-ML": ("LME", "maximum likelihood and one residual SD"),
     "LME-pooled": ("LME", "residual variances pooled too, by maximum likelihood"),
+    "LME-separate": ("LME", "a residual variance for each data set, by maximum likelihood"),
     "Auto": ("LME", "the best pooling for each node, by maximum likelihood"),
 }
 
