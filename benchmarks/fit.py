@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
-from poolbn.pooling import Partial
-from poolbn.scores import LocalScores
-from poolbn.standard import standardise
+from poolbn.models.pooling import Partial
+from poolbn.searching.scores import LocalScores
+from poolbn.statistics.standard import standardise
 
 R_SCRIPT = """
 suppressMessages(library(lme4))

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
-from poolbn.scores import LocalScores
-from poolbn.search import Climb
+from poolbn.searching.scores import LocalScores
+from poolbn.searching.search import Climb
 
 BNLEARN_LME4_S = 24.8  # recorded: hc with lme4 as score, N = 10, |F| = 10, n_j = 50
 BNLEARN_S = {"complete": 0.903, "none": 0.211}  # recorded: hc, N = 50, |F| = 10, n_j = 50

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from poolbn.study import PRESETS, Preset
-from poolbn.studyrun import run_study
+from poolbn.studies.run import run_study
+from poolbn.studies.study import PRESETS, Preset
 
 KILLS = 10
 TINY = Preset((4,), (1,), (2, 3), (3,), rows=(10, 20), networks=4, replicates=1)

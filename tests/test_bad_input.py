@@ -23,9 +23,9 @@ from matplotlib.figure import Figure
 
 import poolbn as pb
 from poolbn.errors import DataError, FileError, GraphError, OptionError, PoolbnError
-from poolbn.studyreport import write_report
-from poolbn.studyrun import run_study
-from poolbn.suffstats import GroupStats, stats
+from poolbn.statistics.suffstats import GroupStats, stats
+from poolbn.studies.reporting import write_report
+from poolbn.studies.run import run_study
 
 
 @dataclass(frozen=True)

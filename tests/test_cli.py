@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import poolbn as pb
-from poolbn import commandinputs, demonstration, learncommand, showing
-from poolbn.cli import app
-from poolbn.terminal import Terminal, for_shell, number, plain
+from poolbn.commands import demonstration, inputs, learning, showing
+from poolbn.commands.cli import app
+from poolbn.commands.terminal import Terminal, for_shell, number, plain
 
 COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
 TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
@@ -163,7 +163,7 @@ def test_nothing_is_overwritten_without_force(
     (tmp_path / "arcs.csv").write_text("mine")
     command = ["learn", folder / "trial.csv", "-g", "clinic", "-o", tmp_path]
     with monkeypatch.context() as patch:
-        patch.setattr(commandinputs, "stats", None)  # nothing is even read
+        patch.setattr(inputs, "stats", None)  # nothing is even read
         done = run(*command)
     assert done.exit_code == 2
     assert "--force" in done.stderr
@@ -200,10 +200,10 @@ def test_constraints(folder: Path, trial: pd.DataFrame) -> None:
 
 
 def test_searches_and_poolings() -> None:
-    assert commandinputs.search_of("tabu", None, 0) == pb.Tabu()
-    assert commandinputs.search_of("hc", None, 3) == pb.HillClimb(seed=3)
-    assert commandinputs.pooling_of("auto", "shared") == "auto"
-    pooled = commandinputs.pooling_of("partial", "pooled")
+    assert inputs.search_of("tabu", None, 0) == pb.Tabu()
+    assert inputs.search_of("hc", None, 3) == pb.HillClimb(seed=3)
+    assert inputs.pooling_of("auto", "shared") == "auto"
+    pooled = inputs.pooling_of("partial", "pooled")
     assert pooled == pb.Partial(residuals="pooled")
 
 
@@ -396,7 +396,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stdout.rstrip().endswith("poolbn-demo/report.html")
     out = tmp_path / "poolbn-demo"
     trial = pb.datasets.opt()
-    tiers = commandinputs.read_tiers(out / "tiers.toml")
+    tiers = inputs.read_tiers(out / "tiers.toml")
     columns = [name for tier in tiers for name in tier]
     same = pb.learn(
         pb.stats(trial, group="clinic", columns=columns, missing="drop"),
@@ -505,7 +505,7 @@ def test_what_is_unexpected_exits_with_1(folder: Path, monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the cat is on the mat")
 
-    monkeypatch.setattr(learncommand, "learn_network", broken)
+    monkeypatch.setattr(learning, "learn_network", broken)
     done = run("learn", folder / "trial.csv", "-g", "clinic")
     assert done.exit_code == 1
     assert "unexpected, RuntimeError: the cat is on the mat" in done.stderr
@@ -529,7 +529,7 @@ def test_an_interrupted_search_keeps_the_best_network(
     def stopped(*_: object, **__: object) -> None:
         raise pb.SearchInterrupted(net)
 
-    monkeypatch.setattr(learncommand, "learn_network", stopped)
+    monkeypatch.setattr(learning, "learn_network", stopped)
     command = ["learn", folder / "trial.csv", "-g", "clinic"]
     done = run(*command, "-o", tmp_path)
     assert done.exit_code == 130
@@ -547,7 +547,7 @@ def test_an_interruption_after_the_search_keeps_the_network(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(learncommand, "compare_poolings", stopped)
+    monkeypatch.setattr(learning, "compare_poolings", stopped)
     done = run("learn", folder / "trial.csv", "-g", "clinic", "--compare", "-o", tmp_path)
     assert done.exit_code == 130
     assert "interrupted, so there is no report; the network is in" in done.stderr
@@ -561,7 +561,7 @@ def test_a_bootstrap_that_is_interrupted_counts_what_is_there(
         counts = np.array([[0.0, 1.0], [1.0, 0.0]])
         raise pb.BootstrapInterrupted(pb.Bootstrap(("a", "b"), counts, 2, "row"))
 
-    monkeypatch.setattr("poolbn.commands.resample", stopped)
+    monkeypatch.setattr("poolbn.commands.networks.resample", stopped)
     done = run("bootstrap", folder / "trial.csv", "-g", "clinic")
     assert done.exit_code == 130
     assert "2 networks are finished" in done.stderr

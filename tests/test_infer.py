@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import poolbn as pb
-from poolbn import conditioning, infer, mixtures
+from poolbn.inference import conditioning, infer, mixtures
 
 SEEDS = st.integers(0, 10**6)
 FRAME = simulate(7, data_sets=4, rows=15, parents=3)

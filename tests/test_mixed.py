@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 import poolbn as pb
-from poolbn import _kernels, _work
-from poolbn.scores import LocalScores
-from poolbn.standard import standardise
+from poolbn.kernels import deviance as _kernels
+from poolbn.kernels import work as _work
+from poolbn.searching.scores import LocalScores
+from poolbn.statistics.standard import standardise
 
 
 def names(frame: pd.DataFrame) -> list[str]:

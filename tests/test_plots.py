@@ -21,10 +21,10 @@ from matplotlib.transforms import Bbox
 from scipy.stats import norm, t
 
 import poolbn as pb
-from poolbn import drawing
-from poolbn.arceffects import arc_effects
-from poolbn.diagnostics import node_residuals
-from poolbn.marks import arc_marks
+from poolbn.drawing import style
+from poolbn.drawing.arceffects import arc_effects
+from poolbn.drawing.diagnostics import node_residuals
+from poolbn.drawing.marks import arc_marks
 
 TRIAL = pb.datasets.opt()
 SIX = ["age", "bmi", "gingival_0", "bleeding_0", "gestation_days", "birthweight_g"]
@@ -163,8 +163,8 @@ def test_width_is_the_standardised_effect_and_paleness_the_spread() -> None:
     widths = np.array([drawn[arc].get_linewidth() for arc in net.dag.arcs])
     per_unit = np.diff(widths) / np.diff([y.effect, -z.effect])
     assert per_unit > 0
-    assert to_hex(drawn["x", "z"].get_edgecolor()).upper() == drawing.NEGATIVE
-    assert sum(to_rgb(drawn["x", "y"].get_edgecolor())) > sum(to_rgb(drawing.POSITIVE))
+    assert to_hex(drawn["x", "z"].get_edgecolor()).upper() == style.NEGATIVE
+    assert sum(to_rgb(drawn["x", "y"].get_edgecolor())) > sum(to_rgb(style.POSITIVE))
 
 
 def test_the_spread_without_pooling_leaves_out_errors() -> None:
@@ -220,8 +220,8 @@ def test_a_fit_without_likelihood_is_marked() -> None:
     assert not net.fits["y"].status.ok
     ax = pb.plots.network(net)
     faces = {patch.get_gid(): to_hex(patch.get_facecolor()) for patch in ax.patches}
-    assert faces["node: y"].upper() == drawing.TROUBLE
-    assert faces["node: x"].upper() == drawing.NODE
+    assert faces["node: y"].upper() == style.TROUBLE
+    assert faces["node: x"].upper() == style.NODE
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert "fit without likelihood" in legend
     for plot in (pb.plots.forest(net, "x", "y"), pb.plots.heterogeneity(net)):
@@ -540,7 +540,7 @@ def test_a_comparison_is_shown_relative_to_the_best(compared: pb.Comparison) -> 
     assert names(panels[0]) == ["complete", "none", "partial"]
 
     def means(ax: Axes) -> list[tuple[float, float]]:
-        blue = [line for line in ax.lines if line.get_color() == drawing.POSITIVE]
+        blue = [line for line in ax.lines if line.get_color() == style.POSITIVE]
         return [tuple(np.round(point, 9)) for line in blue for point in line.get_xydata()]
 
     def said(ax: Axes) -> list[tuple[str, float]]:

@@ -15,9 +15,11 @@ from scipy.special import psi as digamma
 from scipy.stats import invgamma, multivariate_normal, multivariate_t
 
 import poolbn as pb
-from poolbn import _kernels, _pooled, _work
-from poolbn.scores import LocalScores
-from poolbn.standard import standardise
+from poolbn.kernels import deviance as _kernels
+from poolbn.kernels import pooled as _pooled
+from poolbn.kernels import work as _work
+from poolbn.searching.scores import LocalScores
+from poolbn.statistics.standard import standardise
 
 POOLED = pb.Partial(residuals="pooled")
 

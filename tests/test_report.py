@@ -17,9 +17,9 @@ import pytest
 from chromium import NAMES, Chromium, browser
 
 import poolbn as pb
-from poolbn.arceffects import arc_effects
-from poolbn.reportgraph import picture, text_width
-from poolbn.reportwords import number
+from poolbn.drawing.arceffects import arc_effects
+from poolbn.pages.graph import picture, text_width
+from poolbn.pages.words import number
 
 ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]
 NODES = ["age", "bmi", "gestation_days", "birthweight_g"]

@@ -13,8 +13,8 @@ from helpers import simulate
 
 import poolbn as pb
 from poolbn.progress import Progress
-from poolbn.scores import LocalScores
-from poolbn.search import TIE, Climb, Found
+from poolbn.searching.scores import LocalScores
+from poolbn.searching.search import TIE, Climb, Found
 
 NAMES = "dbeac"  # neither the order of the arcs nor that of the alphabet
 POOLINGS = ["complete", "none", "partial", "auto"]

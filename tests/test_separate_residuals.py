@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 import poolbn as pb
-from poolbn import _kernels, _separate, _work
-from poolbn.scores import LocalScores
-from poolbn.standard import standardise
+from poolbn.kernels import deviance as _kernels
+from poolbn.kernels import separate as _separate
+from poolbn.kernels import work as _work
+from poolbn.searching.scores import LocalScores
+from poolbn.statistics.standard import standardise
 
 CASES = reference("het/cases.json")
 SEPARATE = pb.Partial(residuals="separate")

@@ -15,11 +15,13 @@ from helpers import REFERENCE, reference
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn import study, studycommands, studyrun
-from poolbn.cli import app
-from poolbn.leaveout import leave_out
-from poolbn.study import MODELS, ORIGINAL, PRESETS, WORDED, Chunk, Preset, run_chunk, truth
-from poolbn.studyrun import run_study, study_results
+from poolbn.assessing.leaveout import leave_out
+from poolbn.commands import studies
+from poolbn.commands.cli import app
+from poolbn.studies import run as studyrun
+from poolbn.studies import study
+from poolbn.studies.run import run_study, study_results
+from poolbn.studies.study import MODELS, ORIGINAL, PRESETS, WORDED, Chunk, Preset, run_chunk, truth
 
 CHUNK = Chunk("balanced", N=4, mean_parents=1, F=3, network=0)
 TINY = Preset((4,), (1,), (2, 3), (3,), rows=(10, 20), networks=1, replicates=2)
@@ -264,7 +266,7 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(studycommands, "run_study", interrupted)
+    monkeypatch.setattr(studies, "run_study", interrupted)
     done = CliRunner().invoke(app, ["study", "run", "--out", str(tmp_path)])
     assert done.exit_code == 130
     assert done.output == "stopped; the same command goes on where this one ended\n"
@@ -272,8 +274,8 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     clock = iter([0.0, 40.0, 41.0, 3000.0])
-    monkeypatch.setattr(studycommands.time, "monotonic", lambda: next(clock))
-    watch = studycommands._Watch()
+    monkeypatch.setattr(studies.time, "monotonic", lambda: next(clock))
+    watch = studies._Watch()
     for done, share in ((0, 0.2), (1, 0.3), (2, 0.31), (3, 0.5)):
         watch(studyrun.Progress(done, 9, share))
     assert capsys.readouterr().err.splitlines() == [

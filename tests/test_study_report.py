@@ -15,10 +15,8 @@ import pytest
 from hypothesis import given
 from typer.testing import CliRunner
 
-from poolbn.cli import app
-from poolbn.paperclaims import CLAIMS
-from poolbn.study import MODELS, PRESETS, VARIANTS, Measures, Preset
-from poolbn.studyclaims import (
+from poolbn.commands.cli import app
+from poolbn.studies.claims import (
     FALLS,
     RATIO,
     RISES,
@@ -33,11 +31,13 @@ from poolbn.studyclaims import (
     weighted_quantile,
     within,
 )
-from poolbn.studyfigures import FIGURES
-from poolbn.studyreport import write_report
-from poolbn.studyrun import run_study
-from poolbn.studysides import side_runs
-from poolbn.studytable import read_study
+from poolbn.studies.figures import FIGURES
+from poolbn.studies.paper import CLAIMS
+from poolbn.studies.reporting import write_report
+from poolbn.studies.run import run_study
+from poolbn.studies.sides import side_runs
+from poolbn.studies.study import MODELS, PRESETS, VARIANTS, Measures, Preset
+from poolbn.studies.table import read_study
 
 INF, NAN = float("inf"), float("nan")
 

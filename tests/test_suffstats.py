@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from poolbn import data, datasets, files
-from poolbn.moments import Sums
-from poolbn.suffstats import GroupStats, accumulate, stats
+from poolbn import datasets
+from poolbn.rows import data, files
+from poolbn.statistics.moments import Sums
+from poolbn.statistics.suffstats import GroupStats, accumulate, stats
 
 seeds = st.integers(0, 2**32 - 1)
 

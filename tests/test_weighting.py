@@ -12,7 +12,7 @@ from helpers import given
 from scipy.stats import binom, kstest, multivariate_normal, norm
 
 import poolbn as pb
-from poolbn import weighting
+from poolbn.inference import weighting
 
 DAG = pb.Dag(["a", "b c", "d", "e"], [("a", "b c"), ("a", "d"), ("b c", "d"), ("d", "e")])
 COEF = {

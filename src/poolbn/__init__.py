@@ -1,10 +1,9 @@
 """Bayesian networks from several related data sets, by partial pooling."""
 
 from poolbn import datasets, metrics, plots
-from poolbn.choosing import Auto, fit_node
-from poolbn.comparing import compare
-from poolbn.comparison import Comparison
-from poolbn.constraints import Constraints
+from poolbn.assessing.comparing import compare
+from poolbn.assessing.comparison import Comparison
+from poolbn.assessing.resample import Bootstrap, BootstrapInterrupted, bootstrap
 from poolbn.errors import (
     DataError,
     FileError,
@@ -13,20 +12,21 @@ from poolbn.errors import (
     OptionError,
     PoolbnError,
 )
-from poolbn.events import Probability
-from poolbn.exact import Exact
-from poolbn.graph import Cpdag, Dag
+from poolbn.graphs.constraints import Constraints
+from poolbn.graphs.graph import Cpdag, Dag
+from poolbn.inference.events import Probability
+from poolbn.inference.mixtures import Posterior
 from poolbn.learning import SearchInterrupted, learn
-from poolbn.localfit import LocalFit, Status
-from poolbn.mixtures import Posterior
-from poolbn.network import Network, load
-from poolbn.pooling import Complete, Partial, Separate
-from poolbn.reporting import report
-from poolbn.resample import Bootstrap, BootstrapInterrupted, bootstrap
-from poolbn.scores import BGe, score
-from poolbn.search import HillClimb, Tabu
+from poolbn.models.choosing import Auto, fit_node
+from poolbn.models.localfit import LocalFit, Status
+from poolbn.models.pooling import Complete, Partial, Separate
+from poolbn.networks.network import Network, load
+from poolbn.pages.reporting import report
+from poolbn.searching.exact import Exact
+from poolbn.searching.scores import BGe, score
+from poolbn.searching.search import HillClimb, Tabu
 from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
-from poolbn.suffstats import GroupStats, stats
+from poolbn.statistics.suffstats import GroupStats, stats
 
 __version__ = "0.1.0.dev0"
 

@@ -15,16 +15,16 @@ _told = threading.Event()
 
 
 def kernels(
-    name: Literal["_moments", "_regress", "_optimise", "_pooled", "_separate", "_work", "_moves"],
+    name: Literal["moments", "regress", "optimise", "pooled", "separate", "work", "moves"],
 ) -> ModuleType:
     """A module of kernels; a word on standard error when it is not in numba's cache yet.
 
     Examples:
-        >>> kernels("_regress").least_squares.__name__
+        >>> kernels("regress").least_squares.__name__
         'least_squares'
     """
     with _lock:
-        full = f"poolbn.{name}"
+        full = f"poolbn.kernels.{name}"
         return sys.modules.get(full) or _load(full)
 
 

@@ -9,17 +9,17 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.choosing import as_pooling
-from poolbn.constraints import Allowed, Constraints
 from poolbn.errors import DataError, GraphError, OptionError, PoolbnError, nearest
-from poolbn.graph import Dag, as_dag
-from poolbn.network import Network
-from poolbn.pairs import Pair
-from poolbn.pooling import Pooling
+from poolbn.graphs.constraints import Allowed, Constraints
+from poolbn.graphs.graph import Dag, as_dag
+from poolbn.graphs.pairs import Pair
+from poolbn.models.choosing import as_pooling
+from poolbn.models.pooling import Pooling
+from poolbn.networks.network import Network
 from poolbn.progress import Progress
-from poolbn.scores import BGe, Kind, LocalScores, final_fits
-from poolbn.search import Climb, Found, HillClimb, Strategy
-from poolbn.suffstats import GroupStats, stats
+from poolbn.searching.scores import BGe, Kind, LocalScores, final_fits
+from poolbn.searching.search import Climb, Found, HillClimb, Strategy
+from poolbn.statistics.suffstats import GroupStats, stats
 
 
 class SearchOptions(TypedDict, total=False):

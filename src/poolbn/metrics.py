@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poolbn.divergence import divergences
 from poolbn.errors import DataError, GraphError, OptionError, nearest
-from poolbn.graph import Cpdag, Dag
-from poolbn.network import Network
-from poolbn.pooling import check_option
+from poolbn.graphs.graph import Cpdag, Dag
+from poolbn.inference.divergence import divergences
+from poolbn.models.pooling import check_option
+from poolbn.networks.network import Network
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.arceffects import arc_effects
-from poolbn.assessplots import draw_comparison, draw_strengths
-from poolbn.comparison import Comparison
-from poolbn.diagnostics import node_residuals
-from poolbn.effectplots import draw_forest, draw_heterogeneity
+from poolbn.assessing.comparison import Comparison
+from poolbn.assessing.resample import Bootstrap
+from poolbn.drawing.arceffects import arc_effects
+from poolbn.drawing.assessplots import draw_comparison, draw_strengths
+from poolbn.drawing.diagnostics import node_residuals
+from poolbn.drawing.effectplots import draw_forest, draw_heterogeneity
+from poolbn.drawing.marks import arc_strengths
+from poolbn.drawing.netplot import draw_network
+from poolbn.drawing.residualplots import draw_residuals
 from poolbn.errors import check_count, check_kind
-from poolbn.marks import arc_strengths
-from poolbn.netplot import draw_network
-from poolbn.network import Network
-from poolbn.resample import Bootstrap
-from poolbn.residualplots import draw_residuals
-from poolbn.suffstats import GroupStats
+from poolbn.networks.network import Network
+from poolbn.statistics.suffstats import GroupStats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, OptionError, check_whole
-from poolbn.graph import Dag
-from poolbn.localfit import LocalFit, Status
-from poolbn.network import Network
-from poolbn.pairs import grouped, reached
-from poolbn.pooling import check_option
-from poolbn.weighting import draw
+from poolbn.graphs.graph import Dag
+from poolbn.graphs.pairs import grouped, reached
+from poolbn.inference.weighting import draw
+from poolbn.models.localfit import LocalFit, Status
+from poolbn.models.pooling import check_option
+from poolbn.networks.network import Network
 
 if TYPE_CHECKING:
     import pandas as pd

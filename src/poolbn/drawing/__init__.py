@@ -1,0 +1,1 @@
+"""Layouts and drawings; matplotlib is imported inside functions."""

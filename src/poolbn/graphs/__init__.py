@@ -1,0 +1,1 @@
+"""Graphs: `Dag`, `Cpdag`, their formats, constraints on them."""

@@ -1,0 +1,1 @@
+"""What the nodes say together: joint distributions, evidence, samples, distances."""

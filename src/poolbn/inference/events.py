@@ -1,0 +1,107 @@
+"""Events: conditions on the columns of a table, and their probabilities from weighted rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import OptionError, nearest
+from poolbn.rows.sources import first_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Event = str | Callable[["pd.DataFrame"], Any]
+
+
+@dataclass(frozen=True)
+class Probability:
+    """A probability found by sampling; `float()` gives its value.
+
+    Attributes:
+        value: the estimate.
+        se: its standard error, from the number of draws.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> found = net.query("bmi > 30", {"age": 20})
+        >>> round(float(found), 2), round(found.se, 3)
+        (0.32, 0.005)
+    """
+
+    value: float
+    se: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"{self.value:.4g} (standard error {self.se:.2g})"
+
+
+def probability(happened: NDArray[np.bool_], weights: NDArray[np.float64]) -> Probability:
+    """The weighted share of rows in which an event happened.
+
+    Args:
+        happened: (K,).
+        weights: of the rows, with sum 1, (K,).
+
+    Examples:
+        >>> probability(np.array([True, False]), np.array([0.5, 0.5]))
+        0.5 (standard error 0.35)
+    """
+    value = min(1.0, float(weights[happened].sum()))
+    return Probability(value, math.sqrt(float((weights**2 * (happened - value) ** 2).sum())))
+
+
+def happens(event: Event, rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """In which rows an event happens.
+
+    Args:
+        event: a condition for `DataFrame.eval`, or a function of the table.
+        rows: (K, N).
+
+    Raises:
+        OptionError: the condition is not one, or the answer is not one truth value for each row.
+
+    Examples:
+        >>> import pandas as pd
+        >>> happens("bmi > 25 and age < 30", pd.DataFrame({"age": [20, 40], "bmi": [26, 27]}))
+        array([ True, False])
+    """
+    from pandas.errors import UndefinedVariableError
+
+    if callable(event):
+        answer = event(rows)
+    elif isinstance(event, str):
+        try:
+            answer = rows.eval(event, engine="python")
+        except UndefinedVariableError as error:
+            name = str(error).split("'")[1]
+            raise OptionError(
+                f"event {event!r} names {name!r}, which is not a column{nearest(name, rows)}; put "
+                "names that are not Python's in backticks"
+            ) from error
+        except Exception as error:  # Python's parser and pandas have many
+            raise OptionError(
+                f"event {event!r} is not a condition that DataFrame.eval understands "
+                f"({first_line(error)}); write it like 'bmi > 25 and age < 30'"
+            ) from error
+    else:
+        raise OptionError(
+            f"event={event!r} is neither a text like 'bmi > 25' nor a function of a table"
+        )
+    happened = np.asarray(answer)
+    if happened.shape != (len(rows),) or happened.dtype != bool:
+        raise OptionError(
+            f"event {event!r} gives {happened.dtype} of shape {happened.shape}, not True or False "
+            "for each row; compare with something, like 'bmi > 25'"
+        )
+    return happened

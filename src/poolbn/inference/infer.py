@@ -1,0 +1,271 @@
+"""Exact inference: what the cells of a row say about its other cells and about its data set.
+
+In each data set the nodes have a multivariate normal distribution, so with the data set known all
+answers are normal distributions; with it unknown they are mixtures over the data sets, weighted by
+P(F) times the density of the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError
+from poolbn.graphs.graph import Dag
+from poolbn.inference.conditioning import Chunk, Floats, Given, chunks, condition
+from poolbn.inference.joint import Joint
+from poolbn.inference.mixtures import Posterior, moments, quantiles
+from poolbn.inference.uncertain import Uncertain, condition_uncertain, uncertain_data_set
+from poolbn.models.localfit import LocalFit
+from poolbn.parallel import available_cores, map_threads
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One node: its place, those of its parents, and its fit."""
+
+    place: int
+    parents: tuple[int, ...]
+    fit: LocalFit
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All that inference needs of a network.
+
+    Attributes:
+        nodes: the N nodes, parents first.
+        joint: their distribution in each data set.
+        uncertain: by its place, what an adapted data set adds.
+    """
+
+    nodes: tuple[Node, ...]
+    joint: Joint
+    uncertain: Mapping[int, Uncertain]
+
+
+def inference_model(
+    dag: Dag, fits: Mapping[str, LocalFit], joint: Joint, adapted: tuple[Hashable, ...]
+) -> Model:
+    """The form of a network that inference works on."""
+    place = {name: i for i, name in enumerate(dag.nodes)}
+    nodes = tuple(
+        Node(place[node], tuple(place[p] for p in fits[node].parents), fits[node])
+        for node in dag.topological_order()
+    )
+    places = [joint.levels.index(level) for level in adapted]
+    return Model(nodes, joint, {j: uncertain_data_set(dag, fits, j) for j in places})
+
+
+def log_densities(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floats:
+    """The log density of each row, in its data set or where that is not known over all, (n,).
+
+    Args:
+        model: the network.
+        values: the rows, NaN where a cell is missing, (n, N).
+        codes: the known data set of each row, or -1, (n,).
+    """
+    out = np.empty(len(values))
+
+    def work(chunk: Chunk) -> None:
+        loglik = _given(model, values, chunk, np.arange(0)).loglik
+        if chunk.sets.shape[1] > 1:
+            loglik = loglik + _log_prior(model)[:, None]
+            top = loglik.max(axis=1, keepdims=True)
+            top = np.where(np.isfinite(top), top, 0.0)
+            with np.errstate(divide="ignore"):
+                loglik = top + np.log(np.exp(loglik - top).sum(axis=1, keepdims=True))
+        out[chunk.rows] = loglik[:, 0]
+
+    _for_all(model, values, codes, work)
+    return out
+
+
+def data_set_probabilities(model: Model, values: Floats) -> Floats:
+    """P(data set | row), (n, F).
+
+    Args:
+        model: the network.
+        values: the rows, NaN where a cell is missing, (n, N).
+
+    Raises:
+        DataError: a row cannot come from any data set.
+    """
+    out = np.ones((len(values), len(model.joint.levels)))
+
+    def work(chunk: Chunk) -> None:
+        given = _given(model, values, chunk, np.arange(0))
+        out[chunk.rows] = np.moveaxis(_weights(model, values, chunk, given), 1, 2)
+
+    _for_all(model, values, np.full(len(values), -1), work)
+    return out
+
+
+def predictions(
+    model: Model,
+    values: Floats,
+    codes: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    interval: float,
+) -> Floats:
+    """Mean, standard deviation, and bounds of an interval with equal tails, (4, n, T).
+
+    Args:
+        model: the network.
+        values: the rows, NaN where a cell is missing or not to be used, (n, N).
+        codes: the known data set of each row, or -1, (n,).
+        targets: places of the T nodes to predict; what a row says of them itself is evidence.
+        interval: the probability of the interval.
+
+    Raises:
+        DataError: a row cannot come from any data set.
+    """
+    out = np.empty((4, len(values), len(targets)))
+    tail = (1 - interval) / 2
+    z = NormalDist().inv_cdf(1 - tail)
+
+    def work(chunk: Chunk) -> None:
+        given = _given(model, values, chunk, targets)
+        variance = np.maximum(np.diagonal(given.cov, axis1=-2, axis2=-1), 0.0)
+        variance = np.broadcast_to(variance, given.mean.shape)  # (P, C, r, T)
+        if chunk.sets.shape[1] == 1:
+            mean, sd = given.mean[:, 0], np.sqrt(variance[:, 0])
+            for k, of in enumerate((mean, sd, mean - z * sd, mean + z * sd)):
+                out[k, chunk.rows] = of
+            return
+        w = _flat(_weights(model, values, chunk, given))
+        for t in range(len(targets)):
+            m, v = _flat(given.mean[..., t]), _flat(variance[..., t])
+            bounds = (quantiles(p, w, m, np.sqrt(v)) for p in (tail, 1 - tail))
+            for k, of in enumerate((*moments(w, m, v), *bounds)):
+                out[k, chunk.rows, t] = of.reshape(chunk.rows.shape)
+
+    _for_all(model, values, codes, work)
+    return out
+
+
+def expectations(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floats:
+    """All nodes given what is there of the row, (n, N).
+
+    Args:
+        model: the network.
+        values: the rows, NaN where a cell is missing, (n, N).
+        codes: the known data set of each row, or -1, (n,).
+
+    Raises:
+        DataError: a row cannot come from any data set.
+    """
+    out = np.empty_like(values)
+
+    def work(chunk: Chunk) -> None:
+        given = _given(model, values, chunk, np.arange(values.shape[1]))
+        if chunk.sets.shape[1] == 1:
+            out[chunk.rows] = given.mean[:, 0]
+        else:
+            w = _weights(model, values, chunk, given)
+            out[chunk.rows] = np.einsum("pcr,pcrt->prt", w, given.mean)
+
+    _for_all(model, values, codes, work)
+    return out
+
+
+def posterior(model: Model, evidence: Floats, code: int, targets: NDArray[np.int64]) -> Posterior:
+    """The distribution of some nodes given one row.
+
+    Args:
+        model: the network.
+        evidence: the row, NaN where there is no evidence, (N,).
+        code: the known data set, or -1.
+        targets: places of the T nodes.
+
+    Raises:
+        DataError: the evidence cannot come from any data set.
+    """
+    joint = model.joint
+    every = np.arange(len(joint.levels))
+    chunk = Chunk(np.zeros((1, 1), dtype=np.int64), ~np.isnan(evidence)[None], every[None])
+    given = _given(model, evidence[None], chunk, targets)
+    weights = (every == code).astype(np.float64)
+    if code < 0:
+        weights = _weights(model, evidence[None], chunk, given)[0, :, 0]
+    covs = given.cov[0, :, 0]
+    k = np.arange(len(targets))
+    covs[:, k, k] = np.maximum(covs[:, k, k], 0.0)
+    names = tuple(joint.names[t] for t in targets)
+    return Posterior(names, joint.levels, weights, given.mean[0, :, 0], covs)
+
+
+def _for_all(
+    model: Model, values: Floats, codes: NDArray[np.int64], work: Callable[[Chunk], None]
+) -> None:
+    """Do the work on all rows; each chunk has rows of its own, so threads do not meet."""
+    pieces = list(chunks(~np.isnan(values), codes, len(model.joint.levels)))
+    map_threads(work, pieces, available_cores())
+
+
+def _given(model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64]) -> Given:
+    """Log densities (P, C, r), means (P, C, r, T), covariances (P, C, 1 or r, T, T)."""
+    joint = model.joint
+    x = values[chunk.rows]  # (P, r, N)
+    mean, cov = joint.mean[chunk.sets], joint.cov[chunk.sets]
+    given = condition(mean, cov, x[:, None], chunk.observed[:, None], targets)
+    loglik, means, covs = given.loglik, given.mean, given.cov[:, :, None]
+    for j, extra in model.uncertain.items():
+        p, c = np.nonzero(chunk.sets == j)
+        if not len(p):
+            continue
+        m, r, T = len(p), x.shape[1], len(targets)
+        rows, seen = x[p].reshape(-1, x.shape[2]), np.repeat(chunk.observed[p], r, axis=0)
+        own = condition_uncertain(extra, joint.mean[j], rows, seen, targets)
+        covs = np.broadcast_to(covs, (*loglik.shape, T, T)).copy()
+        loglik[p, c] = own.loglik.reshape(m, r)
+        means[p, c] = own.mean.reshape(m, r, T)
+        covs[p, c] = own.cov.reshape(m, r, T, T)
+    return Given(loglik, means, covs)
+
+
+def _flat(of: Floats) -> Floats:
+    """(P, C, r) -> (P r, C)."""
+    return np.moveaxis(of, 1, 2).reshape(-1, of.shape[1])
+
+
+def _log_prior(model: Model) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(model.joint.prior)
+
+
+def _weights(model: Model, values: Floats, chunk: Chunk, given: Given) -> Floats:
+    """P(data set | evidence), (P, F, r)."""
+    log = given.loglik + _log_prior(model)[:, None]
+    top = log.max(axis=1, keepdims=True)
+    if not np.isfinite(top).all():
+        row = int(chunk.rows[~np.isfinite(top[:, 0])].min())
+        raise impossible(model.joint, values[row], row)
+    weights: Floats = np.exp(log - top)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def impossible(joint: Joint, row: Floats, place: int) -> DataError:
+    """The error for a row that no data set can have produced.
+
+    Args:
+        joint: the distribution.
+        row: its cells, (N,).
+        place: where it is, from 0.
+    """
+    variance = np.diagonal(joint.cov, axis1=1, axis2=2)
+    fixed = [
+        f"{name!r} is {x:.6g} there and {mean[0]:.6g} in the network"
+        for name, x, mean, spread in zip(joint.names, row, joint.mean.T, variance.T, strict=True)
+        if not spread.any() and not np.isnan(x) and not np.isclose(mean, x).any()
+    ]
+    why = "; ".join(fixed[:3]) or "in each of them some cells are certain given the others"
+    return DataError(
+        f"row {place + 1} cannot come from any data set of the network: {why}. Make such cells "
+        "missing, or leave the row out"
+    )

@@ -1,0 +1,216 @@
+"""Mixtures of normal distributions: moments, distribution functions, quantiles; `Posterior`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.errors import OptionError
+from poolbn.inference.conditioning import Floats, condition
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+_STEPS = 200  # halving brackets takes fewer, unless the quantile is 0
+_TINY = 1e-300
+_SHOWN = 6  # data sets that a printed posterior lists
+
+
+def moments(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Means and standard deviations of mixtures, (n,) each.
+
+    Args:
+        weights: of the components, (n, C).
+        means: (n, C).
+        variances: (n, C).
+    """
+    mean = (weights * means).sum(axis=1)
+    variance = (weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
+    return mean, np.sqrt(variance)
+
+
+def distribution(x: Floats, weights: Floats, means: Floats, sds: Floats) -> tuple[Floats, Floats]:
+    """Distribution functions and densities of n mixtures, each at its own x, (n,) each.
+
+    A component without variance is a step: half of it lies below its mean.
+    """
+    from scipy.special import ndtr
+
+    sds = np.maximum(sds, _TINY)
+    with np.errstate(over="ignore"):
+        z = (x[:, None] - means) / sds
+        below = np.einsum("nc,nc->n", weights, ndtr(z))
+        heights = np.exp(-0.5 * z * z) / (sds * math.sqrt(2 * math.pi))
+    return below, np.einsum("nc,nc->n", weights, heights)
+
+
+def quantiles(p: float, weights: Floats, means: Floats, sds: Floats) -> Floats:
+    """Quantiles of n mixtures of C normal distributions, (n,).
+
+    Newton's method on the distribution function; where a step leaves the bracket, the bracket is
+    halved instead. The first bracket is the range of the components' own quantiles.
+
+    Args:
+        p: the probability, between 0 and 1.
+        weights: of the components, each row with sum 1, (n, C).
+        means: (n, C).
+        sds: (n, C).
+
+    Examples:
+        >>> half = np.full((1, 2), 0.5)
+        >>> float(quantiles(0.5, half, np.array([[-1.0, 3.0]]), np.ones((1, 2)))[0])
+        1.0
+    """
+    own = means + NormalDist().inv_cdf(p) * sds
+    # What has less weight than the distribution function has digits says nothing.
+    counts = weights > 1e-17 * min(p, 1 - p)
+    low = np.where(counts, own, np.inf).min(axis=1)
+    high = np.where(counts, own, -np.inf).max(axis=1)
+    x: Floats = np.clip(np.einsum("nc,nc->n", weights, own), low, high)
+    busy = np.flatnonzero(low < high)
+    w, m, s = weights[busy], means[busy], sds[busy]
+    # Newton's error is at most the square of its step over the smallest standard deviation.
+    fine = 1e-7 * np.where(counts[busy], s, np.inf).min(axis=1)
+    a, b, at = low[busy], high[busy], x[busy]
+    for _ in range(_STEPS):
+        if not len(busy):
+            break
+        below, density = distribution(at, w, m, s)
+        excess = below - p
+        a, b = np.where(excess <= 0, at, a), np.where(excess >= 0, at, b)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = excess / density
+            newton = (at - step > a) & (at - step < b)
+        at = np.where(newton, at - step, a + (b - a) / 2)
+        x[busy] = at
+        narrow = b - a <= 4e-16 * np.maximum(np.abs(a), np.abs(b))
+        go = ~(narrow | (newton & (np.abs(step) <= fine)))
+        busy, w, m, s, fine = busy[go], w[go], m[go], s[go], fine[go]
+        a, b, at = a[go], b[go], at[go]
+    return x
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """The distribution of some nodes given evidence: a normal one in each data set.
+
+    Attributes:
+        targets: the T nodes.
+        levels: the F data sets.
+        weights: P(data set | evidence), (F,).
+        means: of the targets in each data set, (F, T).
+        covs: of the targets in each data set, (F, T, T).
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> found = net.posterior({"age": 20}, "bmi")
+        >>> found.mean.round(1), found.sd.round(1), found.weights.round(2)
+        (array([26.6]), array([6.9]), array([0.14, 0.24, 0.33, 0.29]))
+    """
+
+    targets: tuple[str, ...]
+    levels: tuple[Hashable, ...]
+    weights: Floats
+    means: Floats
+    covs: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """Of the targets over all data sets, (T,)."""
+        return self.weights @ self.means
+
+    @property
+    def cov(self) -> Floats:
+        """Of the targets over all data sets, within and between them, (T, T)."""
+        apart = self.means - self.mean
+        between = np.einsum("j,ja,jb->ab", self.weights, apart, apart)
+        return np.einsum("j,jab->ab", self.weights, self.covs) + between  # type: ignore[no-any-return]
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviations of the targets over all data sets, (T,)."""
+        return np.sqrt(np.diagonal(self.cov))
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The density of the targets at points.
+
+        Args:
+            x: a number or an array for one target; for T targets the last axis has T numbers.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.posterior({"age": 20}, "bmi").pdf([20, 30]).round(3)
+            array([0.036, 0.051])
+        """
+        points = np.asarray(x, dtype=np.float64)
+        T = len(self.targets)
+        if T > 1 and (points.ndim == 0 or points.shape[-1] != T):
+            raise OptionError(
+                f"a point of {T} targets has {T} numbers; the shape is {points.shape}"
+            )
+        rows = points.reshape(-1, T)[None]
+        every = np.ones((len(self.levels), T), dtype=bool)
+        given = condition(self.means, self.covs, rows, every, np.arange(0))
+        density: Floats = self.weights @ np.exp(given.loglik)
+        return density.reshape(points.shape if T == 1 else points.shape[:-1])
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """P(target <= x), for one target.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
+            array([0.17 , 0.687])
+        """
+        points = np.asarray(x, dtype=np.float64)
+        w, m, s = self._components(points.size)
+        return distribution(points.ravel(), w, m, s)[0].reshape(points.shape)
+
+    def quantile(self, p: ArrayLike) -> Floats:
+        """The x with P(target <= x) = p, for one target.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.posterior({"age": 20}, "bmi").quantile([0.25, 0.75]).round(1)
+            array([21.9, 31.3])
+        """
+        wanted = np.asarray(p, dtype=np.float64)
+        if not ((wanted > 0) & (wanted < 1)).all():
+            raise OptionError(f"p={p!r} is not between 0 and 1")
+        components = self._components(1)
+        found = [quantiles(one, *components)[0] for one in wanted.ravel().tolist()]
+        return np.array(found).reshape(wanted.shape)
+
+    def _components(self, n: int) -> tuple[Floats, Floats, Floats]:
+        """Weights, means and standard deviations of one target, n times, (n, F) each."""
+        if len(self.targets) > 1:
+            raise OptionError(
+                f"there are {len(self.targets)} targets; a distribution function and quantiles "
+                "need one: ask for the posterior of that one"
+            )
+        sds = np.sqrt(self.covs[:, 0, 0])
+        return tuple(np.tile(of, (n, 1)) for of in (self.weights, self.means[:, 0], sds))  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        lines = [f"Posterior of {', '.join(self.targets)}"]
+        lines += [
+            f"  {name}  mean {mean:.6g}, SD {sd:.4g}"
+            for name, mean, sd in zip(self.targets, self.mean, self.sd, strict=True)
+        ]
+        first = np.argsort(-self.weights, kind="stable")[:_SHOWN]
+        shares = [f"{self.levels[j]} {self.weights[j]:.3g}" for j in first if self.weights[j] > 0]
+        more = ", ..." if (self.weights > 0).sum() > _SHOWN else ""
+        return "\n".join([*lines, f"  data set  {', '.join(shares)}{more}"])

@@ -1,0 +1,251 @@
+"""Sampling: rows from a network, and likelihood weighting, the paper's approximate inference.
+
+A particle is a row drawn parents first, its data set from P(F) where that is not known. Evidence is
+not drawn: a particle is weighted by the density of the evidence given what was drawn above it.
+
+In an adapted data set each particle has coefficients of its own. They are used once, so they need
+not be drawn: the node is normal around its expectation with variance sigma^2 + z'Vz.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.inference.conditioning import CERTAIN, Floats
+from poolbn.inference.infer import Model, Node, impossible, posterior
+from poolbn.parallel import available_cores, map_threads
+
+_PARTICLES = 2**17  # that are worked on together
+
+
+@dataclass(frozen=True, eq=False)
+class Particles:
+    """K particles for each of n rows.
+
+    Attributes:
+        sets: the data sets, (n, K).
+        values: the nodes, (N, n, K).
+        log_weights: (n, K).
+    """
+
+    sets: NDArray[np.int64]
+    values: Floats
+    log_weights: Floats
+
+
+def draw(
+    model: Model,
+    values: Floats,
+    codes: NDArray[np.int64],
+    particles: int,
+    rng: np.random.Generator,
+) -> Particles:
+    """Draw particles.
+
+    Args:
+        model: the network.
+        values: the rows, NaN where there is no evidence, (n, N).
+        codes: the known data set of each row, or -1, (n,).
+        particles: K, for each row.
+        rng: where chance comes from.
+    """
+    n, N = values.shape
+    F = len(model.joint.levels)
+    sets = np.repeat(codes[:, None], particles, axis=1)
+    sets[codes < 0] = rng.choice(F, size=(int((codes < 0).sum()), particles), p=model.joint.prior)
+    uncertain = np.isin(sets, list(model.uncertain))
+    drawn, log_weights = np.empty((N, n, particles)), np.zeros((n, particles))
+    for node in model.nodes:
+        mean, sd = _distribution(node, sets, uncertain, drawn)
+        x = values[:, node.place, None]
+        seen, hidden = ~np.isnan(x[:, 0]), np.isnan(x[:, 0])
+        drawn[node.place] = x
+        noise = rng.standard_normal((int(hidden.sum()), particles))
+        drawn[node.place, hidden] = mean[hidden] + sd[hidden] * noise
+        log_weights[seen] += _log_density(x[seen], mean[seen], sd[seen])
+    return Particles(sets, drawn, log_weights)
+
+
+def _distribution(
+    node: Node, sets: NDArray[np.int64], uncertain: NDArray[np.bool_], drawn: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of a node for each particle, (n, K) each."""
+    fit = node.fit
+    mean: Floats = fit.coef[sets, 0]
+    for k, parent in enumerate(node.parents, start=1):
+        mean = mean + fit.coef[sets, k] * drawn[parent]
+    variance: Floats = fit.sigma2[sets]
+    if uncertain.any():
+        z = np.stack([np.ones(int(uncertain.sum())), *(drawn[p][uncertain] for p in node.parents)])
+        V = fit.coef_cov[sets[uncertain]]
+        added = np.einsum("am,mab,bm->m", z, V, z, optimize=True)
+        variance[uncertain] += np.maximum(added, 0.0)
+    return mean, np.sqrt(variance)
+
+
+def _log_density(x: Floats, mean: Floats, sd: Floats) -> Floats:
+    """Of a normal distribution; without variance 0 where x agrees and -inf where it does not."""
+    positive = np.where(sd > 0, sd, 1.0)
+    density = -0.5 * ((x - mean) / positive) ** 2 - np.log(positive * math.sqrt(2 * math.pi))
+    if (sd > 0).all():
+        return density
+    agrees = np.abs(x - mean) <= CERTAIN * np.where(mean == 0, 1.0, np.abs(mean))
+    return np.where(sd > 0, density, np.where(agrees, 0.0, -np.inf))
+
+
+def weighted_predictions(
+    model: Model,
+    values: Floats,
+    codes: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    interval: float,
+    *,
+    particles: int,
+    seed: int,
+) -> Floats:
+    """Mean, standard deviation, and bounds of an interval with equal tails, (4, n, T).
+
+    Args:
+        model: the network.
+        values: the rows, NaN where there is no evidence, (n, N).
+        codes: the known data set of each row, or -1, (n,).
+        targets: places of the T nodes to predict.
+        interval: the probability of the interval.
+        particles: for each row.
+        seed: of chance; the same one gives the same numbers, whatever the number of threads.
+
+    Raises:
+        DataError: all particles of a row have weight 0.
+    """
+    out = np.empty((4, len(values), len(targets)))
+    tails = [(1 - interval) / 2, (1 + interval) / 2]
+
+    def work(rows: slice, cloud: Particles, weights: Floats) -> None:
+        for t, target in enumerate(targets):
+            x = cloud.values[target]
+            mean = (weights * x).sum(axis=1)
+            sd = np.sqrt((weights * (x - mean[:, None]) ** 2).sum(axis=1))
+            order = np.argsort(x, axis=1)
+            below = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+            at = [np.minimum((below < p).sum(axis=1), particles - 1) for p in tails]
+            bounds = (x[np.arange(len(x)), order[np.arange(len(x)), place]] for place in at)
+            for k, of in enumerate((mean, sd, *bounds)):
+                out[k, rows, t] = of
+
+    _for_all(model, values, codes, particles, seed, work)
+    return out
+
+
+def weighted_probabilities(model: Model, values: Floats, *, particles: int, seed: int) -> Floats:
+    """P(data set | row) from particles, (n, F); arguments as for `weighted_predictions`."""
+    F = len(model.joint.levels)
+    out = np.empty((len(values), F))
+
+    def work(rows: slice, cloud: Particles, weights: Floats) -> None:
+        n = len(weights)
+        place = np.arange(n)[:, None] * F + cloud.sets
+        out[rows] = np.bincount(place.ravel(), weights.ravel(), minlength=n * F).reshape(n, F)
+
+    _for_all(model, values, np.full(len(values), -1), particles, seed, work)
+    return out
+
+
+def _for_all(
+    model: Model,
+    values: Floats,
+    codes: NDArray[np.int64],
+    particles: int,
+    seed: int,
+    work: Callable[[slice, Particles, Floats], None],
+) -> None:
+    """Do the work on all rows, a slice of them at a time, each with a stream of chance of its own.
+
+    The work gets the rows, their particles, and the particles' weights with sum 1, (n, K).
+    """
+    step = max(1, _PARTICLES // particles)
+
+    def one(start: int) -> None:
+        rows = slice(start, start + step)
+        rng = np.random.default_rng([seed, start])
+        cloud = draw(model, values[rows], codes[rows], particles, rng)
+        work(rows, cloud, _weights(model, cloud, values[rows], start))
+
+    map_threads(one, range(0, len(values), step), available_cores())
+
+
+def _weights(model: Model, cloud: Particles, values: Floats, start: int) -> Floats:
+    """With sum 1 in each row, (n, K)."""
+    top = cloud.log_weights.max(axis=1, keepdims=True)
+    if not np.isfinite(top).all():
+        row = int(np.argmin(np.isfinite(top)))
+        raise impossible(model.joint, values[row], start + row)
+    weights: Floats = np.exp(cloud.log_weights - top)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def weighted_rows(
+    model: Model, evidence: Floats, code: int, particles: int, seed: int
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Rows given evidence by likelihood weighting: data sets (K,), values (K, N), weights (K,).
+
+    Args:
+        model: the network.
+        evidence: NaN where there is none, (N,).
+        code: the known data set, or -1.
+        particles: K.
+        seed: of chance.
+
+    Raises:
+        DataError: all particles have weight 0.
+    """
+    rng = np.random.default_rng(seed)
+    cloud = draw(model, evidence[None], np.array([code]), particles, rng)
+    weights = _weights(model, cloud, evidence[None], 0)
+    return cloud.sets[0], cloud.values[:, 0].T, weights[0]
+
+
+def exact_rows(
+    model: Model, evidence: Floats, code: int, particles: int, seed: int
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Rows drawn from the exact distribution given evidence; as `weighted_rows`."""
+    rng = np.random.default_rng(seed)
+    N = len(evidence)
+    given = posterior(model, evidence, code, np.arange(N))
+    sets = rng.choice(len(given.levels), size=particles, p=given.weights)
+    values = np.empty((particles, N))
+    for j in np.unique(sets):
+        rows = sets == j
+        noise = rng.standard_normal((int(rows.sum()), N))
+        values[rows] = given.means[j] + noise @ _root(given.covs[j])
+    seen = ~np.isnan(evidence)
+    values[:, seen] = evidence[seen]
+    return sets, values, np.full(particles, 1 / particles)
+
+
+def _root(cov: Floats) -> Floats:
+    """R with R'R = cov, which may be singular; on correlations, so that units do not matter."""
+    sd = np.sqrt(np.diagonal(cov))
+    scale = np.where(sd > 0, sd, 1.0)
+    values, vectors = np.linalg.eigh(cov / np.outer(scale, scale))
+    root: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))).T * scale
+    return root
+
+
+def sample_rows(model: Model, n: int, code: int, seed: int) -> tuple[NDArray[np.int64], Floats]:
+    """Rows of the network: data sets (n,) and values (n, N).
+
+    Args:
+        model: the network.
+        n: how many.
+        code: the data set of all of them, or -1 for data sets by P(F).
+        seed: of chance.
+    """
+    nothing = np.full((n, len(model.nodes)), np.nan)
+    drawn = draw(model, nothing, np.full(n, code), 1, np.random.default_rng(seed))
+    return drawn.sets[:, 0], drawn.values[:, :, 0].T

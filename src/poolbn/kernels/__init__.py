@@ -1,0 +1,1 @@
+"""The numba kernels. Nothing here allocates or holds a Python object; entry points are cached."""

@@ -1,0 +1,334 @@
+"""The mixed-effects deviance of one family and its derivatives, from statistics alone.
+
+Compiled; nothing here allocates.
+
+Letters are those of the paper and of lme4: a family has q coefficients, the intercept first, of
+which the first r are random (r = q: all; r = 1: the intercept). Data set j enters as q pseudo rows
+R_j (upper triangular), r_j with R_j'R_j = Z_j'Z_j and R_j'r_j = Z_j'y_j; what is left of y_j'y_j,
+summed over data sets, is rho. Random effects have covariance sigma^2 D, D = LL'. With
+W_j = I + R_j D R_j', P_j = R_j'W_j^-1 R_j, S = sum P_j, e_j = R_j'W_j^-1 (r_j - R_j beta):
+
+    deviance   f = sum log|W_j| + n log(rss / n),     REML: + log|S| and n - q for n
+    gradient   G = df/dD = sum P_j - (n / rss) sum e_j e_j',     REML: - sum P_j S^-1 P_j
+
+No step subtracts large numbers from each other: rows keep what A_j - A_j L M_j^-1 L'A_j would lose
+when D is large. The columns of Z are first combined (with their pooled Cholesky factor) so that
+sum Z_j'Z_j = |F| I. The likelihood with a full D does not notice; the numerics do, and D is then
+measured against the sampling variance of a data set's own coefficients: D = 1 shrinks by half.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from poolbn.constants import CONVERGED, DEPENDENT, RANK_TOLERANCE
+from poolbn.kernels.linalg import (
+    Floats,
+    Integers,
+    add,
+    add_product,
+    cholesky,
+    dot,
+    dot3,
+    dot_apart,
+    fill,
+    gram_rows,
+    jit,
+    multiply,
+    put,
+    solve,
+    sum_of,
+)
+from poolbn.kernels.work import Work, internal, once
+
+
+@internal
+def compress(
+    w: Work, n: Floats, mean: Floats, scatter: Floats, child: int, parents: Integers
+) -> tuple[float, int]:
+    """Pseudo rows w.R, w.r in the combined columns Z B^-1, from standardised statistics.
+
+    Returns:
+        rho, and a code: CONVERGED, or DEPENDENT + a for column a.
+    """
+    R, B = w.R, w.B
+    _, q, F = w.r.shape
+    rho = 0.0
+    for j in range(F):
+        root = math.sqrt(n[j])
+        R[0, 0, j] = root
+        w.r[0, 0, j] = root * mean[j, child]
+        for k in range(1, q):
+            R[0, k, j] = root * mean[j, parents[k - 1]]
+            R[k, 0, j] = 0.0
+        rss, _, _ = gram_rows(scatter[j], child, parents, n[j] - 1.0, R[1:, 1:, j], w.r[0, 1:, j])
+        w.rho[0, 0, j] = rss
+        rho += rss
+    for a in range(q):
+        for b in range(a, q):
+            v = 0.0
+            for i in range(a + 1):
+                v += dot(R, i, a, R, i, b)
+            B[b, a] = 0.0
+            B[a, b] = v / F
+    for a in range(q):
+        v = B[a, a]
+        for i in range(a):
+            v -= B[i, a] * B[i, a]
+        if not v > RANK_TOLERANCE * B[a, a]:
+            return rho, DEPENDENT + a
+        B[a, a] = math.sqrt(v)
+        for b in range(a + 1, q):
+            v = B[a, b]
+            for i in range(a):
+                v -= B[i, a] * B[i, b]
+            B[a, b] = v / B[a, a]
+    for i in range(q):
+        for b in range(i, q):
+            for k in range(i, b):
+                add(R, i, b, -B[k, b], R, i, k)
+            put(R, i, b, 1.0 / B[b, b], R, i, b)
+    return rho, CONVERGED
+
+
+@once
+def whiten(w: Work, L: Floats, k: int) -> float:
+    """Sum of log|W_j| at the k columns of L (r, r). Fills w.Rt, w.rt and w.P."""
+    q = w.r.shape[1]
+    random = L.shape[0]
+    T, W, Rt, rt, P = w.T, w.W, w.Rt, w.rt, w.P
+    for i in range(q):
+        for b in range(k):
+            put(T, i, b, L[i, b] if i < random else 0.0, w.R, i, i)
+            for a in range(i + 1, random):
+                add(T, i, b, L[a, b], w.R, i, a)
+    f = 0.0
+    for i in range(q):  # W becomes the Cholesky factor of I + TT'
+        for h in range(i + 1):
+            fill(W, i, h, 1.0 if i == h else 0.0)
+            for b in range(k):
+                add_product(W, i, h, 1.0, T, i, b, T, h, b)
+            for m in range(h):
+                add_product(W, i, h, -1.0, W, i, m, W, h, m)
+            if h < i:
+                multiply(W, i, h, W, h, h)
+        f += _invert_pivots(W, i)
+    for i in range(q):
+        put(rt, 0, i, 1.0, w.r, 0, i)
+        for a in range(q):
+            put(Rt, i, a, 1.0 if a >= i else 0.0, w.R, i, a)
+        for m in range(i):
+            add_product(rt, 0, i, -1.0, W, i, m, rt, 0, m)
+            for a in range(q):
+                add_product(Rt, i, a, -1.0, W, i, m, Rt, m, a)
+        multiply(rt, 0, i, W, i, i)
+        for a in range(q):
+            multiply(Rt, i, a, W, i, i)
+    for a in range(q):
+        for b in range(a + 1):
+            fill(P, a, b, 0.0)
+            for i in range(q):
+                add_product(P, a, b, 1.0, Rt, i, a, Rt, i, b)
+            put(P, b, a, 1.0, P, a, b)
+    return f
+
+
+@internal
+def evaluate(w: Work, rho: float, df: float, L: Floats, k: int, reml: bool) -> tuple[float, float]:
+    """Deviance f, and rss, at the k columns of L (r, r). Fills w.P, w.e, w.beta, w.S and w.C."""
+    q = w.r.shape[1]
+    Rt, rt = w.Rt, w.rt
+    f = whiten(w, L, k)
+    for a in range(q):
+        w.beta[a] = 0.0
+        for i in range(q):
+            w.beta[a] += dot(Rt, i, a, rt, 0, i)
+        for b in range(a + 1):
+            w.S[a, b] = sum_of(w.P, a, b)
+    if not cholesky(w.S, w.C, q, 0.0):
+        return np.inf, 0.0
+    solve(w.C, q, w.beta)
+    rss = rho
+    for a in range(q):
+        fill(w.e, 0, a, 0.0)
+    for i in range(q):
+        for a in range(q):
+            add(rt, 0, i, -w.beta[a], Rt, i, a)
+        rss += dot(rt, 0, i, rt, 0, i)
+        for a in range(q):
+            add_product(w.e, 0, a, 1.0, Rt, i, a, rt, 0, i)
+    if reml:
+        for a in range(q):
+            f += 2.0 * math.log(w.C[a, a])
+    return f + df * math.log(rss / df), rss
+
+
+@jit
+def _invert_pivots(W: Floats, i: int) -> float:
+    """Pivots v = W[i, i] become v^-1/2; returns sum log v, with few logarithms, which are dear."""
+    total = 0.0
+    product = 1.0
+    for j in range(W.shape[2]):
+        product *= W[i, i, j]
+        if product > 1e100:
+            total += math.log(product)
+            product = 1.0
+    for j in range(W.shape[2]):
+        W[i, i, j] = 1.0 / math.sqrt(W[i, i, j])
+    return total + math.log(product)
+
+
+@internal
+def gradient(w: Work, rss: float, df: float, reml: bool) -> None:
+    """w.G = df/dD, (r, r); for REML also w.X and w.Q."""
+    q = w.S.shape[0]
+    random = w.G.shape[0]
+    if reml:
+        for a in range(q):
+            for i in range(q):
+                put(w.X, i, a, 1.0, w.P, i, a)
+                for m in range(i):
+                    add(w.X, i, a, -w.C[i, m], w.X, m, a)
+                put(w.X, i, a, 1.0 / w.C[i, i], w.X, i, a)
+    for a in range(random):
+        for c in range(a + 1):
+            w.G[a, c] = w.S[a, c] - df / rss * dot(w.e, 0, a, w.e, 0, c)
+            if reml:
+                fill(w.Q, a, c, 0.0)
+                for i in range(q):
+                    add_product(w.Q, a, c, 1.0, w.X, i, a, w.X, i, c)
+                put(w.Q, c, a, 1.0, w.Q, a, c)
+                w.G[a, c] -= sum_of(w.Q, a, c)
+            w.G[c, a] = w.G[a, c]
+
+
+@internal
+def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
+    """Gradient w.g and Hessian w.H (lower triangle) of f in the free entries of w.L.
+
+    With dD = dL L' + L dL':
+        d2f = 2 <G, dL dL'> - sum tr(P dD P dD) - (df / rss^2) (sum e'dD e)^2
+              + 2 (df / rss) (sum e'dD P dD e - v'S^-1 v),     v = sum P dD e,
+    and for REML + 2 sum tr(Q dD P dD) - tr(S^-1 dS S^-1 dS), Q = P S^-1 P, dS = -sum P dD P.
+    For entries (a,b) and (c,d) of L, with PL = P L, K = L'PL, m = L'e, QL = Q L, KQ = L'QL:
+        tr(P dD P dD)  = 2 (PL_ad PL_cb + K_bd P_ac)
+        e'dD P dD e    = m_b m_d P_ac + m_b e_c PL_ad + e_a m_d PL_cb + e_a e_c K_bd
+        tr(Q dD P dD)  = QL_ad PL_cb + KQ_bd P_ac + Q_ac K_bd + QL_cb PL_ad.
+    """
+    _, q, F = w.e.shape
+    L, perm, H, V, P, PL, K, m, e = w.L, w.perm, w.H, w.V, w.P, w.PL, w.K, w.m, w.e
+    random = L.shape[0]
+    ratio = df / rss
+    times(P, L, k, PL)
+    between(PL, L, k, K)
+    if reml:
+        times(w.Q, L, k, w.QL)
+        between(w.QL, L, k, w.KQ)
+    for b in range(k):
+        fill(m, 0, b, 0.0)
+        for a in range(random):
+            add(m, 0, b, L[a, b], e, 0, a)
+    u = w.u  # what P, e and PL are multiplied with
+    first = 0
+    for b in range(k):
+        before = 0
+        for d in range(b + 1):
+            for j in range(F):
+                u[0, 0, j] = 2.0 * (ratio * m[0, b, j] * m[0, d, j] - K[b, d, j])
+            for ia in range(b, random):
+                a = perm[ia]
+                for j in range(F):
+                    u[0, 1, j] = 2.0 * ratio * (e[0, a, j] * K[b, d, j] + PL[a, d, j] * m[0, b, j])
+                    u[0, 2, j] = 2.0 * (ratio * e[0, a, j] * m[0, d, j] - PL[a, d, j])
+                x = first + ia - b
+                for ic in range(d, random if d < b else ia + 1):
+                    c = perm[ic]
+                    v = dot3(u, P, a, c, e, PL, b)
+                    if reml:
+                        v += 2.0 * (
+                            dot_apart(w.QL, a, d, PL, c, b)
+                            + dot_apart(w.KQ, b, d, P, a, c)
+                            + dot_apart(w.Q, a, c, K, b, d)
+                            + dot_apart(w.QL, c, b, PL, a, d)
+                        )
+                    H[x, before + ic - d] = v
+            before += random - d
+        for ia in range(b, random):
+            a = perm[ia]
+            x = first + ia - b
+            w.g[x] = 2.0 * dot(e, 0, a, m, 0, b)
+            for i in range(q):
+                V[x, i] = dot(P, i, a, m, 0, b) + dot(PL, i, b, e, 0, a)
+                if reml:
+                    for h in range(q):
+                        w.Y[x, i, h] = dot_apart(P, i, a, PL, h, b)
+                        w.Y[x, i, h] += dot_apart(PL, i, b, P, h, a)
+        first += random - b
+    for x in range(first):
+        for i in range(q):
+            v = V[x, i]
+            for h in range(i):
+                v -= w.C[i, h] * V[x, h]
+            V[x, i] = v / w.C[i, i]
+        if reml:
+            _whiten(w.C, w.Y[x], w.square)
+        for y in range(x + 1):
+            v = 0.0
+            for i in range(q):
+                v += V[x, i] * V[y, i]
+            H[x, y] -= 2.0 * ratio * v + ratio / rss * w.g[x] * w.g[y]
+            if reml:
+                for i in range(q):
+                    H[x, y] -= dot_apart(w.Y, x, i, w.Y, y, i)
+    x = 0
+    for b in range(k):
+        for ia in range(b, random):
+            a = perm[ia]
+            v = 0.0
+            for c in range(random):
+                v += w.G[a, c] * L[c, b]
+            w.g[x] = 2.0 * v
+            for ic in range(b, ia + 1):
+                H[x, x - ia + ic] += 2.0 * w.G[a, perm[ic]]
+            x += 1
+    return first
+
+
+@jit
+def times(P: Floats, L: Floats, k: int, out: Floats) -> None:
+    """P L for each data set."""
+    for i in range(out.shape[0]):
+        for b in range(k):
+            fill(out, i, b, 0.0)
+            for a in range(L.shape[0]):
+                if L[a, b] != 0.0:
+                    add(out, i, b, L[a, b], P, i, a)
+
+
+@jit
+def between(PL: Floats, L: Floats, k: int, out: Floats) -> None:
+    """L'PL for each data set, its lower triangle."""
+    for b in range(k):
+        for d in range(b + 1):
+            fill(out, b, d, 0.0)
+            for a in range(L.shape[0]):
+                if L[a, b] != 0.0:
+                    add(out, b, d, L[a, b], PL, a, d)
+
+
+@jit
+def _whiten(C: Floats, M: Floats, X: Floats) -> None:
+    """M becomes C^-1 M C^-T, M symmetric. X (q, q) is work space."""
+    q = C.shape[0]
+    for _ in range(2):
+        for a in range(q):
+            for i in range(q):
+                v = M[i, a]
+                for h in range(i):
+                    v -= C[i, h] * X[h, a]
+                X[i, a] = v / C[i, i]
+        for i in range(q):
+            for h in range(q):
+                M[h, i] = X[i, h]

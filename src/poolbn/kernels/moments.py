@@ -1,0 +1,133 @@
+"""Rows into means and centred scatter matrices. Compiled; nothing here allocates.
+
+Rows come as columns of any memory layout. They are put in order of data set, column by column, so
+that the cells of one column and data set lie side by side and all sums run along memory.
+"""
+
+from __future__ import annotations
+
+import numba
+
+from poolbn.kernels.linalg import Floats, Integers, cube, entry, integers, jit, matrix, sums, vector
+
+_column = numba.types.Array(numba.float64, 1, "A", readonly=True, aligned=False)
+
+
+@jit
+def shift(x: Floats, c: float) -> None:
+    """Subtract c."""
+    for r in range(x.shape[0]):
+        x[r] -= c
+
+
+@sums
+def total(x: Floats) -> float:
+    """The sum of x."""
+    s = 0.0
+    for r in range(x.shape[0]):
+        s += x[r]
+    return s
+
+
+@sums
+def products(
+    a: Floats, b: Floats, c: Floats, d: Floats, x: Floats, y: Floats
+) -> tuple[float, float, float, float, float, float, float, float]:
+    """The products of four columns with two: eight sums fit in registers and load little."""
+    ax = ay = bx = by = cx = cy = dx = dy = 0.0
+    for r in range(x.shape[0]):
+        ax += a[r] * x[r]
+        ay += a[r] * y[r]
+        bx += b[r] * x[r]
+        by += b[r] * y[r]
+        cx += c[r] * x[r]
+        cy += c[r] * y[r]
+        dx += d[r] * x[r]
+        dy += d[r] * y[r]
+    return ax, ay, bx, by, cx, cy, dx, dy
+
+
+@entry(integers, integers, integers)
+def sort(codes: Integers, places: Integers, ends: Integers) -> None:
+    """Counting sort: the place (B,) of each row, and where each data set's rows end (F,)."""
+    ends[:] = 0
+    for code in codes:
+        ends[code] += 1
+    begin = 0
+    for j in range(ends.shape[0]):
+        begin, ends[j] = begin + ends[j], begin
+    for r in range(codes.shape[0]):
+        places[r] = ends[codes[r]]
+        ends[codes[r]] += 1
+
+
+@entry(_column, integers, vector)
+def put(column: Floats, places: Integers, line: Floats) -> None:
+    """Put the cells of a column in their places."""
+    for r in range(column.shape[0]):
+        line[places[r]] = column[r]
+
+
+@entry(matrix, integers, integers, matrix, cube, matrix)
+def add(
+    lines: Floats, ends: Integers, n: Integers, mean: Floats, scatter: Floats, work: Floats
+) -> None:
+    """Add sorted rows to n (F,), mean (F, N) and scatter (F, N, N).
+
+    For each data set let there be n rows before, with mean u and scatter S, and m new ones, X.
+    About any centre c the sums of both are s = n (u - c) + D'1 and P = S + n (u - c)(u - c)' + D'D
+    with D = X - c, so the mean of both is c + s / (n + m) and their scatter P - ss' / (n + m).
+
+    The subtraction cancels, so c must be near. With m <= n it is u, otherwise the mean of X.
+    Then of all that is subtracted P has at least twice as much, however far u and X are apart, and
+    no more than a bit is lost. If a column is constant, c is equal to it and its scatter exactly 0.
+
+    Args:
+        lines: the sorted columns; N rounded up to a multiple of 4, of which only N matter. Spoilt.
+        ends: where the rows of each data set end in them, (F,).
+        n: rows so far.
+        mean: means so far.
+        scatter: scatter so far.
+        work: (2, N).
+    """
+    N = mean.shape[1]
+    delta, s = work
+    begin = 0
+    for j in range(ends.shape[0]):
+        end = ends[j]
+        m = end - begin
+        if m == 0:
+            continue
+        u, S = mean[j], scatter[j]
+        for i in range(N):
+            x = lines[i, begin:end]
+            delta[i] = 0.0
+            if m > n[j]:
+                # The first cell plus the mean difference from it.
+                c = x[0]
+                shift(x, c)
+                correction = total(x) / m
+                shift(x, correction)
+                c += correction
+                if n[j] > 0:
+                    delta[i] = u[i] - c
+                u[i] = c
+            else:
+                shift(x, u[i])
+            s[i] = n[j] * delta[i] + total(x)
+        both = n[j] + m
+        for a in range(0, N, 4):
+            for b in range(0, min(a + 4, N), 2):
+                block = products(
+                    lines[a, begin:end], lines[a + 1, begin:end], lines[a + 2, begin:end],
+                    lines[a + 3, begin:end], lines[b, begin:end], lines[b + 1, begin:end],
+                )  # fmt: skip
+                for k in range(8):
+                    p, q = a + k // 2, b + k % 2
+                    if q <= p < N:
+                        P = S[p, q] + n[j] * delta[p] * delta[q] + block[k]
+                        S[p, q] = S[q, p] = P - s[p] * s[q] / both
+        for i in range(N):
+            u[i] += s[i] / both
+        n[j] = both
+        begin = end

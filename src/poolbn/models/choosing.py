@@ -1,0 +1,128 @@
+"""Which pooling: by name, by object, or the best one for each node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError, OptionError
+from poolbn.models.localfit import LocalFit
+from poolbn.models.pooling import Complete, Partial, Pooling, Separate, check_option
+from poolbn.statistics.standard import Family, Standard
+from poolbn.statistics.suffstats import GroupStats
+
+
+@dataclass(frozen=True)
+class Auto:
+    """For each node and its parents, the pooling with the best score.
+
+    Attributes:
+        among: the candidates; of equally good ones the first is taken.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", pooling=pb.Auto())
+        >>> {node: fit.pooling for node, fit in net.fits.items()}
+        {'gestation_days': 'partial pooling and residuals', 'birthweight_g': 'complete pooling'}
+    """
+
+    among: tuple[Pooling, ...] = (
+        Complete(),
+        Partial(random="intercept"),
+        Partial(),
+        Partial(residuals="pooled"),
+        Separate(),
+    )
+
+    def scores(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64]:
+        """The best score of each family."""
+        values = [how.scores(data, families, price) for how in self.among]
+        return np.asarray(np.max(values, axis=0))
+
+    def bounds(
+        self, data: Standard, families: Sequence[Family], price: float
+    ) -> NDArray[np.float64]:
+        """The best bound of each family."""
+        values = []
+        for how in self.among:
+            bound = how.bounds(data, families, price)
+            values.append(how.scores(data, families, price) if bound is None else bound)
+        return np.asarray(np.max(values, axis=0))
+
+    def fit(self, stats: GroupStats, child: str, parents: Sequence[str], price: float) -> LocalFit:
+        """The best final fit."""
+        fits = [how.fit(stats, child, parents, price) for how in self.among]
+        return max(fits, key=lambda fit: fit.loglik - price * fit.n_params)
+
+
+def as_pooling(value: str | Pooling) -> Pooling:
+    """A pooling from its name, or itself.
+
+    Examples:
+        >>> as_pooling("partial")
+        Partial(random='full', residuals='shared', method='ml')
+    """
+    if isinstance(value, str):
+        check_option("pooling", value, tuple(_BY_NAME))
+        return _BY_NAME[value]
+    if isinstance(value, type) or not hasattr(value, "scores"):
+        raise OptionError(
+            f"pooling={value!r} is not a pooling; use 'complete', 'none', 'partial', 'auto', or an "
+            "object such as pb.Partial(random='intercept')"
+        )
+    return value
+
+
+def fit_node(
+    stats: GroupStats,
+    child: str,
+    parents: Sequence[str] = (),
+    *,
+    pooling: str | Pooling = "partial",
+) -> LocalFit:
+    """Fit one node given its parents.
+
+    Args:
+        stats: the statistics, from `pb.stats`.
+        child: the node.
+        parents: its parents; none by default.
+        pooling: "complete", "none", "partial", "auto" (the best of several by BIC), or an object
+            such as `pb.Partial(method="reml")`.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age", "bmi"]], group="clinic",
+        ...                  missing="drop")
+        >>> fit = pb.fit_node(stats, "bmi", ["age"], pooling="complete")
+        >>> print(fit.status)
+        converged: least squares, in closed form
+    """
+    check_stats(stats)
+    parents = [parents] if isinstance(parents, str) else list(parents)
+    stats.family(child, parents)
+    price = math.log(stats.n_rows) / 2
+    return as_pooling(pooling).fit(stats, child, parents, price)
+
+
+def check_stats(stats: object) -> None:
+    """Complain about anything that is not `GroupStats`."""
+    if not isinstance(stats, GroupStats):
+        raise DataError(
+            f"expected statistics, got {type(stats).__name__}; make them with "
+            "pb.stats(data, group=...)"
+        )
+
+
+_BY_NAME: dict[str, Pooling] = {
+    "complete": Complete(),
+    "none": Separate(),
+    "partial": Partial(),
+    "auto": Auto(),
+}

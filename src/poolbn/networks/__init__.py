@@ -1,0 +1,1 @@
+"""`Network`: files, other formats, new data sets, interventions, effects."""

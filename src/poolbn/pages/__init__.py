@@ -1,0 +1,1 @@
+"""The page of a network: its rows, words, drawing, numbers and tables."""

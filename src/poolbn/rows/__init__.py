@@ -1,0 +1,1 @@
+"""Any table or file becomes validated batches of rows."""

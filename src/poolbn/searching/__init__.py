@@ -1,0 +1,1 @@
+"""Scores and searches over graphs."""

@@ -1,0 +1,1 @@
+"""The paper's simulation study: grid, runs, claims beside results, report."""

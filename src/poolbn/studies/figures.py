@@ -1,0 +1,330 @@
+"""The figures of the paper's simulation study: the same panels, the same sides, its colours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.studies.claims import Statistic
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+# The paper's colours, told apart by how light they are as well.
+BLUE, GREEN, IVORY, PINK = "#3d6fb4", "#a5d6a0", "#fffbe6", "#ee8fa8"
+_LINE, _FAINT = "#222222", "#9a9a9a"
+_REACH = 2.0  # typical boxes that an axis shows on each side of zero before it cuts
+_ORDERS = 1e3  # times the typical median that a logarithmic axis shows before it cuts
+_MOST_RATIO = 3.0  # of SHD that is shown
+_HUGE = 1e30
+
+
+@dataclass(frozen=True)
+class StudyFigure:
+    """One figure of the report.
+
+    Attributes:
+        name: of its files.
+        caption: what it shows, in one paragraph.
+        scenario: of the data sets that it shows.
+        draw: puts it onto an empty figure, from these rows of `by_data_set`.
+        size: in inches.
+    """
+
+    name: str
+    caption: str
+    scenario: str
+    draw: Callable[[Figure, pd.DataFrame], None]
+    size: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Series:
+    """The boxes of one colour."""
+
+    label: str
+    colour: str
+    statistic: Statistic
+
+
+def render(figure: StudyFigure, cells: pd.DataFrame) -> dict[str, bytes]:
+    """The content of its files by ending: "svg" and "png", the same bytes for the same results.
+
+    Args:
+        figure: one of `FIGURES`.
+        cells: from `by_data_set`; some of them must be of the figure's scenario.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = {
+        "svg.hashsalt": figure.name,
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "axes.spines.top": False,
+    }
+    with mpl.rc_context(style):
+        canvas = Figure(figsize=figure.size, layout="constrained")
+        figure.draw(canvas, cells[cells["scenario"] == figure.scenario])
+        files = {}
+        for ending, about in (("svg", {"Date": None}), ("png", {"Software": None})):
+            content = BytesIO()
+            canvas.savefig(content, format=ending, dpi=110, metadata=about)
+            files[ending] = content.getvalue()
+    return files
+
+
+def _groups(cells: pd.DataFrame, by: str) -> list[tuple[str, pd.DataFrame]]:
+    return [(str(level), group) for level, group in cells.groupby(by, observed=True)]
+
+
+def _boxes(
+    axes: Axes,
+    groups: Sequence[tuple[str, pd.DataFrame]],
+    series: _Series,
+    side: tuple[int, int],
+) -> list[dict[str, float]]:
+    """A box for each group; `side` is which of how many boxes stand there side by side."""
+    which, many = side
+    width = 0.72 / many
+    shown = [_box(series.statistic.values(group)) for _, group in groups]
+    places = [i + (which - (many - 1) / 2) * width for i in range(len(groups))]
+    axes.bxp(
+        [{**box, "fliers": []} for box in shown],
+        positions=places,
+        widths=width * 0.86,
+        patch_artist=True,
+        showfliers=False,
+        manage_ticks=False,
+        boxprops={"facecolor": series.colour, "edgecolor": _LINE, "linewidth": 0.8},
+        medianprops={"color": _LINE, "linewidth": 1.6},
+        whiskerprops={"color": _LINE, "linewidth": 0.8},
+        capprops={"color": _LINE, "linewidth": 0.8},
+    )
+    axes.set_xticks(range(len(groups)), [name for name, _ in groups])
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    return shown
+
+
+def _box(values: Array) -> dict[str, float]:
+    """Quartiles, and whiskers to the last value within one and a half of their range."""
+    known = np.clip(values[~np.isnan(values)], -_HUGE, _HUGE)
+    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
+    reach = 1.5 * (high - low)
+    return {
+        "q1": low,
+        "med": middle,
+        "q3": high,
+        "whislo": min(low, known[known >= low - reach].min()),
+        "whishi": max(high, known[known <= high + reach].max()),
+    }
+
+
+def _limits(boxes: list[dict[str, float]]) -> tuple[float, float]:
+    """An axis around zero that keeps typical boxes readable and cuts the largest ones."""
+    spans = [box["whishi"] - box["whislo"] for box in boxes]
+    typical = float(np.quantile(spans, 0.5, method="lower"))
+    reach = _REACH * (typical or 1.0)
+    low = max(min(box["whislo"] for box in boxes), -reach)
+    high = min(max(box["whishi"] for box in boxes), reach)
+    margin = 0.05 * (max(high, 0) - min(low, 0) or 1)
+    return min(low, 0) - margin, max(high, 0) + margin
+
+
+def _logarithmic(axes: Axes, boxes: list[dict[str, float]]) -> None:
+    """An axis of some orders of magnitude around the medians that cuts what is beyond."""
+    middle = float(np.median([box["med"] for box in boxes]))
+    low = max(min(box["whislo"] for box in boxes), middle / _ORDERS)
+    high = min(max(box["whishi"] for box in boxes), middle * _ORDERS)
+    axes.set_yscale("log")
+    axes.set_ylim(low / 1.5, high * 1.5)
+
+
+def _same_zero(left: Axes, right: Axes) -> None:
+    """Stretch two axes of a panel so that zero is at the same height."""
+    below, above = [], []
+    for axes in (left, right):
+        low, high = axes.get_ylim()
+        below.append(-low / (high - low))
+        above.append(high / (high - low))
+    zero = max(below) / (max(below) + max(above))
+    for axes in (left, right):
+        low, high = axes.get_ylim()
+        span = max(-low / zero, high / (1 - zero))
+        axes.set_ylim(-zero * span, (1 - zero) * span)
+
+
+def _legend(figure: Figure, series: Sequence[_Series]) -> None:
+    from matplotlib.patches import Patch
+
+    patches = [
+        Patch(facecolor=one.colour, edgecolor=_LINE, linewidth=0.8, label=one.label)
+        for one in series
+    ]
+    figure.legend(handles=patches, loc="outside upper center", ncols=len(patches), frameon=False)
+
+
+def _line_at(axes: Axes, value: float) -> None:
+    axes.axhline(value, color=_FAINT, linewidth=0.8, zorder=0)
+
+
+def _side_by_side(
+    axes: Axes, cells: pd.DataFrame, by: str, series: Sequence[_Series]
+) -> list[dict[str, float]]:
+    groups = _groups(cells, by)
+    shown = []
+    for which, one in enumerate(series):
+        shown += _boxes(axes, groups, one, (which, len(series)))
+    axes.spines["right"].set_visible(False)
+    return shown
+
+
+def _panels(figure: Figure, rows: int, columns: int) -> Iterator[Any]:
+    yield from np.ravel(figure.subplots(rows, columns))
+
+
+# The five figures
+
+
+def _balanced(figure: Figure, cells: pd.DataFrame) -> None:
+    shd = _Series("SHD", BLUE, Statistic("shd LME", "shd CGBN", "difference"))
+    kl = _Series("KL", GREEN, Statistic("kl LME", "kl CGBN", "difference"))
+    panels = _panels(figure, 2, 2)
+    for by, words in _AXES.items():
+        left = next(panels)
+        right = left.twinx()
+        groups = _groups(cells, by)
+        for axes, one, which in ((left, shd, 0), (right, kl, 1)):
+            axes.set_ylim(*_limits(_boxes(axes, groups, one, (which, 2))))
+            axes.set_ylabel(f"{one.label}(LME) - {one.label}(CGBN)")
+        _same_zero(left, right)
+        _line_at(left, 0)
+        left.set_xlabel(words)
+    _legend(figure, (shd, kl))
+
+
+_AXES = {"N": "nodes N", "mean_parents": "mean parents", "F": "data sets |F|", "rows": "rows n_j"}
+
+
+def _models(measure: str) -> tuple[_Series, _Series]:
+    return (
+        _Series("LME", IVORY, Statistic(f"{measure} LME", f"{measure} LME", "a")),
+        _Series("CGBN", PINK, Statistic(f"{measure} CGBN", f"{measure} CGBN", "a")),
+    )
+
+
+def _efficiency(figure: Figure, cells: pd.DataFrame) -> None:
+    for axes, measure, words in zip(
+        _panels(figure, 1, 2), ("shd", "kl"), ("SHD", "KL"), strict=True
+    ):
+        shown = _side_by_side(axes, cells, "n/p", _models(measure))
+        axes.set_xlabel("n/p")
+        axes.set_ylabel(words)
+        if measure == "kl":
+            _logarithmic(axes, shown)
+    _legend(figure, _models("shd"))
+
+
+def _predictive(figure: Figure, cells: pd.DataFrame) -> None:
+    known = _Series("F known", BLUE, Statistic("rmad_known LME", "rmad_known CGBN", "difference"))
+    unknown = _Series(
+        "F unknown", GREEN, Statistic("rmad_unknown LME", "rmad_unknown CGBN", "difference")
+    )
+    panels = _panels(figure, 2, 2)
+    for by, words in (("F", "data sets |F|"), ("n/p", "n/p")):
+        axes = next(panels)
+        shown = _side_by_side(axes, cells, by, _models("f1"))
+        least = min(box["whislo"] for box in shown)
+        axes.set_ylim(least - 0.05 * (1 - least) - 1e-3, 1 + 0.05 * (1 - least) + 1e-3)
+        axes.set_ylabel("F1")
+        axes.set_xlabel(words)
+    for by, words in (("F", "data sets |F|"), ("n/p", "n/p")):
+        axes = next(panels)
+        axes.set_ylim(*_limits(_side_by_side(axes, cells, by, (known, unknown))))
+        _line_at(axes, 0)
+        axes.set_ylabel("RMAD(LME) - RMAD(CGBN)")
+        axes.set_xlabel(words)
+    _legend(figure, (*_models("f1"), known, unknown))
+
+
+def _homogeneous(figure: Figure, cells: pd.DataFrame) -> None:
+    for axes, measure, words in zip(
+        _panels(figure, 1, 2), ("shd", "kl"), ("SHD", "KL"), strict=True
+    ):
+        series = tuple(
+            _Series(
+                f"{model} / GBN", colour, Statistic(f"{measure} {model}", f"{measure} GBN", "ratio")
+            )
+            for model, colour in (("LME", IVORY), ("CGBN", PINK))
+        )
+        shown = _side_by_side(axes, cells, "n/p", series)
+        if measure == "kl":
+            _logarithmic(axes, shown)
+        else:
+            axes.set_ylim(0, 1.05 * min(_MOST_RATIO, max(box["whishi"] for box in shown)))
+        _line_at(axes, 1)
+        axes.set_xlabel("n/p")
+        axes.set_ylabel(f"{words} over {words} of GBN")
+    _legend(figure, series)
+
+
+_PREDICTIVE = (
+    "F1 of predicted data sets against |F| (top left) and n/p (top right), LME ivory and CGBN "
+    "pink; difference in RMAD between LME and CGBN against |F| (bottom left) and n/p (bottom "
+    "right), F known blue and unknown green. Negative differences favour LME. {} data sets; the "
+    "largest boxes are cut off."
+)
+
+FIGURES = (
+    StudyFigure(
+        "balanced",
+        "SHD(LME) - SHD(CGBN), blue, left axes, and KL(LME) - KL(CGBN), green, right axes, by N "
+        "(top left), mean parents (top right), |F| (bottom left) and n_j (bottom right), balanced "
+        "data sets. Negative values favour LME. KL is weighted by P(F). The largest boxes are cut "
+        "off, so that the others can be seen.",
+        "balanced",
+        _balanced,
+        (9, 7),
+    ),
+    StudyFigure(
+        "efficiency",
+        "SHD (left) and KL (right, on a logarithmic axis) of LME, ivory, and CGBN, pink, against "
+        "rows per parameter of the true network, n/p, balanced data sets; the largest boxes are "
+        "cut off.",
+        "balanced",
+        _efficiency,
+        (9, 3.8),
+    ),
+    StudyFigure(
+        "predictive-balanced",
+        _PREDICTIVE.format("Balanced"),
+        "balanced",
+        _predictive,
+        (9, 7),
+    ),
+    StudyFigure(
+        "predictive-unbalanced",
+        _PREDICTIVE.format("Unbalanced"),
+        "unbalanced",
+        _predictive,
+        (9, 7),
+    ),
+    StudyFigure(
+        "homogeneous",
+        "SHD (left) and KL (right) of LME, ivory, and CGBN, pink, over those of GBN, against n/p, "
+        "homogeneous data sets. Values above 1 favour GBN. KL is on a logarithmic axis; the "
+        "largest boxes are cut off.",
+        "homogeneous",
+        _homogeneous,
+        (9, 3.8),
+    ),
+)
