@@ -53,14 +53,15 @@ def _contains(tabu: NDArray[np.uint64], key: np.uint64) -> bool:
 
 
 @entry(
-    matrix, _flags, _flags, _flags, _flags, _flags, numba.boolean[::1], numba.uint64[:, ::1],
-    numba.uint64[::1], numba.uint64, numba.float64, numba.float64, numba.int64[:, ::1], vector,
-    integers, vector,
+    matrix, _flags, _flags, numba.boolean[::1], _flags, _flags, _flags, numba.boolean[::1],
+    numba.uint64[:, ::1], numba.uint64[::1], numba.uint64, numba.float64, numba.float64,
+    numba.int64[:, ::1], vector, integers, vector,
 )  # fmt: skip
 def best_move(
     gain: Floats,
     exact: Flags,
     arcs: Flags,
+    parent: Flags,
     ancestor: Flags,
     allowed: Flags,
     required: Flags,
@@ -84,6 +85,7 @@ def best_move(
         gain: see above, (N, N).
         exact: (N, N).
         arcs: the graph, (N, N).
+        parent: nodes that have children, (N,).
         ancestor: whether the first is an ancestor of the second, (N, N).
         allowed: arcs that may be added, (N, N).
         required: arcs that may not be removed, (N, N).
@@ -107,12 +109,17 @@ def best_move(
     for turn in range(3):
         if turn == 2 and count > 0:
             break
+        least = top if turn == 0 else max(top - tie, floor)
         for what in range(3):
             for p in range(N):
+                if what > 0 and not parent[p]:
+                    continue
                 for c in range(N):
+                    g = gain[p, c]
+                    if what == 0 and not g >= least:  # nearly all cells of a large table
+                        continue
                     if p == c or arcs[p, c] != (what > 0):
                         continue
-                    g = gain[p, c]
                     sure = exact[p, c]
                     if what == 2:
                         g += gain[c, p]

@@ -67,7 +67,7 @@ def _coordinates(
     V: Floats,
     coef: Floats,
 ) -> float:
-    """Fill coef (q,) with C' times a data set's own coefficients; bounds the eigenvalues of C'A^-1 C.
+    """Fill coef (q,) with C' times a data set's own coefficients; bound C'A^-1 C's eigenvalues.
 
     A = Z'Z of that data set, C (q, q) lower triangular; V (q, q) is work space.
 

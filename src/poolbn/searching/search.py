@@ -19,6 +19,7 @@ from poolbn.searching.scores import Family, LocalScores
 TIE = float(np.sqrt(np.finfo(float).eps))
 _KINDS = ("add", "remove", "reverse")
 _MANY = 2**62
+_BLOCK = 2**16  # families at once: for N nodes there are N^2 at the start
 _HUGE = 1e300  # what having a likelihood at all is worth
 
 
@@ -134,9 +135,10 @@ class Climb:
         move, gain = np.empty(4, dtype=np.int64), np.empty(1)
         before = self.scores.made - self._fresh
         room = self.arcs.sum(axis=0) < self.allowed.max_parents
+        parent = self.arcs.any(axis=1)
         while True:
             kernels("moves").best_move(
-                self._gain, self._exact, self.arcs, self._ancestor, self.allowed.arcs,
+                self._gain, self._exact, self.arcs, parent, self._ancestor, self.allowed.arcs,
                 self.allowed.required, room, self._keys, tabu, self.key, floor, TIE, cells,
                 bounds, move, gain,
             )  # fmt: skip
@@ -216,11 +218,9 @@ class Climb:
         if kind == 2:
             self.arcs[c, p] = True
         if kind == 0:
-            above = self._ancestor[:, p].copy()
-            above[p] = True
-            below = self._ancestor[c].copy()
-            below[c] = True
-            self._ancestor |= np.outer(above, below)
+            above = np.append(np.flatnonzero(self._ancestor[:, p]), p)
+            below = np.append(np.flatnonzero(self._ancestor[c]), c)
+            self._ancestor[above[:, None], below] = True
         else:
             self._ancestor = _closure(self.arcs)
         self._score(changed)
@@ -233,8 +233,9 @@ class Climb:
         self._family[list(nodes)] = self.scores([(c, self._parents[c]) for c in nodes])
         # (child, parent) pairs, so that a column's cells lie side by side
         cells = np.argwhere((self.allowed.arcs | self.arcs).T[list(nodes)])
-        if len(cells):
-            to, p = np.asarray(list(nodes))[cells[:, 0]], cells[:, 1]
+        for start in range(0, len(cells), _BLOCK):
+            block = cells[start : start + _BLOCK]
+            to, p = np.asarray(list(nodes))[block[:, 0]], block[:, 1]
             families = [
                 _toggled(child, self._parents[child], parent)
                 for child, parent in zip(to.tolist(), p.tolist(), strict=True)
@@ -278,14 +279,21 @@ def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDA
 
 
 def _closure(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether the first node is an ancestor of the second, by repeated squaring; (N, N)."""
-    reach = arcs.copy()
-    while True:
-        step = reach.astype(np.float32)
-        more = reach | (step @ step > 0)
-        if (more == reach).all():
-            return np.ascontiguousarray(more)
-        reach = more
+    """Whether the first node is an ancestor of the second, (N, N).
+
+    Where there is a cycle, only that: some nodes are then ancestors of themselves.
+    """
+    above = np.zeros_like(arcs)
+    left = arcs.sum(axis=0)
+    free = np.flatnonzero(left == 0).tolist()
+    for node in free:  # it grows on the way
+        children = np.flatnonzero(arcs[node])
+        above[children] |= above[node]
+        above[children, node] = True
+        left[children] -= 1
+        free += children[left[children] == 0].tolist()
+    above[left > 0, left > 0] = True
+    return np.ascontiguousarray(above.T)
 
 
 @dataclass(frozen=True)
