@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import poolbn as pb
+from poolbn.searching.scores import LocalScores
 
 
 def learned(true: pb.Network, rows: int, seed: int) -> pb.Network:
@@ -45,3 +47,34 @@ def test_effects_of_opposite_sign_are_never_pooled_completely(data_sets: int) ->
                 opposite += 1
                 assert fit.pooling != "complete pooling", (seed, child)
     assert opposite >= 2
+
+
+def test_without_pooling_each_data_set_needs_rows() -> None:
+    """At four rows for each coefficient no pooling may be taken, with one row less it may not."""
+    rng = np.random.default_rng(1)
+    x = np.tile(np.linspace(-1, 1, 8), (6, 1))
+    y = rng.normal(0, 5, (6, 1)) + rng.normal(0, 5, (6, 1)) * x + 1e-3 * rng.normal(size=x.shape)
+    for rows, considered in ((8, True), (7, False)):
+        table = pd.DataFrame(
+            {
+                "F": np.repeat(list("abcdef"), rows),
+                "x": x[:, :rows].ravel(),
+                "y": y[:, :rows].ravel(),
+            }
+        )
+        stats = pb.stats(table, group="F")
+        among = (pb.Complete("unbiased"), pb.Separate("unbiased"))
+        fit = pb.fit_node(stats, "y", ["x"], pooling=pb.Auto(among))
+        assert fit.pooling == ("no pooling" if considered else "complete pooling")
+        scores = LocalScores(stats, pooling=pb.Auto(among))([(1, (0,))])
+        own = LocalScores(stats, pooling=among[0 if not considered else 1])([(1, (0,))])
+        assert scores == own
+
+
+def test_the_score_is_that_of_the_best_candidate() -> None:
+    true = pb.random_network(pb.random_dag(5, 2, seed=3), 5, seed=3)
+    stats = pb.stats(pb.random_table(true, 30, seed=3), group="F")
+    families = [(c, pa) for c in range(5) for pa in ((), (0,), (0, 1)) if c not in pa]
+    each = [LocalScores(stats, pooling=how)(families) for how in pb.Auto().among]
+    assert (LocalScores(stats, pooling="auto")(families) == np.max(each, axis=0)).all()
+    assert (np.argmax(each, axis=0) > 0).any()

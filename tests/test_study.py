@@ -21,7 +21,17 @@ from poolbn.commands.cli import app
 from poolbn.studies import run as studyrun
 from poolbn.studies import study
 from poolbn.studies.run import run_study, study_results
-from poolbn.studies.study import MODELS, ORIGINAL, PRESETS, WORDED, Chunk, Preset, run_chunk, truth
+from poolbn.studies.study import (
+    EQUAL,
+    MODELS,
+    ORIGINAL,
+    PRESETS,
+    WORDED,
+    Chunk,
+    Preset,
+    run_chunk,
+    truth,
+)
 
 CHUNK = Chunk("balanced", N=4, mean_parents=1, F=3, network=0)
 TINY = Preset((4,), (1,), (2, 3), (3,), rows=(10, 20), networks=1, replicates=2)
@@ -73,15 +83,18 @@ def test_seeds_differ_between_cells() -> None:
 
 
 def test_the_truth_of_each_scenario() -> None:
-    balanced, unbalanced, homogeneous, worded = (
+    balanced, unbalanced, homogeneous, worded, equal = (
         truth(CHUNK._replace(scenario=s))
-        for s in ("balanced", "unbalanced", "homogeneous", "balanced" + WORDED)
+        for s in (*study.SCENARIOS, "balanced" + WORDED, "balanced" + EQUAL)
     )
     for node, fit in balanced.fits.items():
         assert (unbalanced.fits[node].coef == fit.coef).all()
         assert (homogeneous.fits[node].coef == fit.coef[0]).all()
         assert (homogeneous.fits[node].sigma2 == homogeneous.fits[node].sigma2[0]).all()
         assert not np.isclose(worded.fits[node].coef, fit.coef).any()
+        assert (equal.fits[node].coef == fit.coef).all()
+        assert np.ptp(equal.fits[node].sigma2) == 0
+    assert any(np.ptp(fit.sigma2) > 0 for fit in balanced.fits.values())
     assert worded.dag == balanced.dag
     assert (unbalanced.joint.prior == [0.3, 0.3, 0.4]).all()
 

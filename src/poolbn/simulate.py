@@ -86,6 +86,7 @@ def random_network(
     *,
     seed: int = 0,
     heterogeneous: bool = True,
+    equal_residuals: bool = False,
     wording: Wording = "code",
 ) -> Network:
     """A network with random parameters that differ between data sets, by the paper's generator.
@@ -104,6 +105,8 @@ def random_network(
         data_sets: how many.
         seed: the same seed gives the same network.
         heterogeneous: False gives all data sets the parameters of the first.
+        equal_residuals: True gives a node the same residual variance in all data sets: the parents
+            then explain 85% of the variance inside data sets on average.
         wording: how coefficients are drawn, the intercept like the others. "code", as in the code
             that the authors published: for each coefficient a mean ~ N(2, 1) and a variance
             ~ chi^2_1, and in each data set N(mean, variance). "paper", as the text has it: in data
@@ -144,6 +147,8 @@ def random_network(
             inherited += coef[:, 1 + k, None] * loading[:, place[parent]]
         if parents:
             sigma2 = (1 - EXPLAINED) / EXPLAINED * (inherited**2).sum(axis=1)
+            if equal_residuals:
+                sigma2[:] = sigma2.mean()
         else:
             sigma2 = np.full(data_sets, rng.chisquare(1))
         loading[:, i] = inherited

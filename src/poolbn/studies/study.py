@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NEW_ROWS = 1000  # to predict
 SCENARIOS = ("balanced", "unbalanced", "homogeneous")
-WORDED, ORIGINAL = "-worded", "-original"
+WORDED, EQUAL, ORIGINAL = "-worded", "-equal", "-original"
 _CHECKED_ROWS = 100  # of them that likelihood weighting predicts too, where it does
 
 
@@ -39,8 +39,9 @@ class Chunk(NamedTuple):
     Attributes:
         scenario: "balanced", "unbalanced" or "homogeneous". For side runs there are these with
             "-worded" behind them, whose coefficients are drawn as the paper's text has it, not as
-            the authors' code does, and "homogeneous-original", where the same homogeneous data
-            sets are measured against the heterogeneous network that they were made from.
+            the authors' code does, with "-equal", whose residual variances do not differ between
+            data sets, and "homogeneous-original", where the same homogeneous data sets are measured
+            against the heterogeneous network that they were made from.
         N: nodes.
         mean_parents: the paper's average number of parents.
         F: related data sets.
@@ -112,6 +113,9 @@ PRESETS = {
         ),
     ),
     "original": replace(PAPER, scenarios=("homogeneous" + ORIGINAL,)),
+    "equal": replace(
+        PAPER, networks=3, replicates=1, scenarios=("balanced" + EQUAL, "unbalanced" + EQUAL)
+    ),
 }
 
 
@@ -223,6 +227,7 @@ def truth(chunk: Chunk) -> Network:
         chunk.F,
         seed=seed_of("network", *kind),
         heterogeneous=not chunk.scenario.startswith("homogeneous"),
+        equal_residuals=chunk.scenario.endswith(EQUAL),
         wording="paper" if chunk.scenario.endswith(WORDED) else "code",
     )
     if chunk.scenario.startswith("unbalanced"):
