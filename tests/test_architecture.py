@@ -16,6 +16,7 @@ ORDER = {
     "constants": [],
     "compiling": [],
     "writing": [],
+    "cluster": [],
     "parallel": [],
     "progress": [],
     "datasets": [],
@@ -23,8 +24,12 @@ ORDER = {
         "linalg", "moments", "regress", "work", "deviance", "optimise", "pooled", "separate",
         "moves",
     ],
-    "rows": ["sources", "files", "columns", "data", "cells"],
-    "statistics": ["moments", "statsfile", "suffstats", "standard"],
+    "rows": [
+        "sources", "places", "files", "partitions", "columns", "gaps", "data", "cells",
+    ],
+    "statistics": [
+        "moments", "statsfile", "checkpoint", "summaries", "daskstats", "suffstats", "standard",
+    ],
     "graphs": ["pairs", "equivalence", "interchange", "graph", "constraints"],
     "models": [
         "linear", "mixed", "localfit", "statuses", "pooling", "choosing", "heterogeneity",
@@ -44,15 +49,17 @@ ORDER = {
         "leaveout", "replicates", "strengths", "resample", "folds", "comparison", "comparing",
     ],
     "drawing": [
-        "layers", "places", "layout", "marks", "arceffects", "diagnostics", "style", "netplot",
-        "effectplots", "residualplots", "assessplots",
+        "layers", "places", "layout", "marks", "arceffects", "residualsds", "diagnostics", "style",
+        "netplot", "effectplots", "residualplots", "assessplots",
     ],
     "plots": [],
     "pages": ["rows", "words", "graph", "numbers", "tables", "reporting"],
-    "studies": ["study", "run", "table", "claims", "paper", "sides", "figures", "reporting"],
+    "studies": [
+        "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
+    ],
     "commands": [
-        "terminal", "studies", "inputs", "showing", "learning", "networks", "statistics",
-        "demonstration", "cli",
+        "terminal", "gathering", "inputs", "studies", "showing", "learning", "networks",
+        "statistics", "demonstration", "cli",
     ],
     "__init__": [],
     "__main__": [],
@@ -64,7 +71,7 @@ MODULES = [
 ]
 HEAVY = [
     "numba", "pandas", "polars", "pyarrow", "duckdb", "scipy", "networkx", "igraph", "matplotlib",
-    "typer",
+    "typer", "dask", "distributed",
 ]  # fmt: skip
 
 

@@ -63,12 +63,16 @@ def test_without_pooling_each_data_set_needs_rows() -> None:
             }
         )
         stats = pb.stats(table, group="F")
-        among = (pb.Complete("unbiased"), pb.Separate("unbiased"))
+        among = (pb.Complete(), pb.Separate())
         fit = pb.fit_node(stats, "y", ["x"], pooling=pb.Auto(among))
         assert fit.pooling == ("no pooling" if considered else "complete pooling")
         scores = LocalScores(stats, pooling=pb.Auto(among))([(1, (0,))])
-        own = LocalScores(stats, pooling=among[0 if not considered else 1])([(1, (0,))])
+        own = LocalScores(stats, pooling=among[considered])([(1, (0,))])
         assert scores == own
+        plain = pb.fit_node(stats, "y", ["x"], pooling=among[considered])
+        n, q = (rows, 2) if considered else (6 * rows, 2)
+        np.testing.assert_allclose(fit.sigma2, plain.sigma2 * n / (n - q))
+        assert fit.loglik == plain.loglik
 
 
 def test_the_score_is_that_of_the_best_candidate() -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -23,6 +26,7 @@ from matplotlib.figure import Figure
 
 import poolbn as pb
 from poolbn.errors import DataError, FileError, GraphError, OptionError, PoolbnError
+from poolbn.statistics.statsfile import write_file
 from poolbn.statistics.suffstats import GroupStats, stats
 from poolbn.studies.reporting import write_report
 from poolbn.studies.run import run_study
@@ -43,6 +47,10 @@ def frame(**changes: Any) -> pd.DataFrame:
 
 def of(table: Any, **options: Any) -> Callable[[Path], Any]:
     return lambda folder: stats(table, **({"group": "site"} | options))
+
+
+def dasked(table: pd.DataFrame, **options: Any) -> Callable[[Path], Any]:
+    return of(dd.from_pandas(table, npartitions=2), **options)
 
 
 def file(name: str, content: str | bytes, **options: Any) -> Callable[[Path], Any]:
@@ -73,9 +81,48 @@ def truncated_parquet(folder: Path) -> Any:
 
 def saved(change: Callable[[bytes], bytes]) -> Callable[[Path], Any]:
     def call(folder: Path) -> Any:
-        stats(frame(), group="site").save(folder / "s.stats")
+        stats(frame(), group="site").save(folder / "s.stats", allow_small=True)
         (folder / "s.stats").write_bytes(change((folder / "s.stats").read_bytes()))
         return GroupStats.load(folder / "s.stats")
+
+    return call
+
+
+def forged(**changes: Any) -> Callable[[Path], Any]:
+    """Statistics with other fields, and a checksum that is right."""
+
+    def call(folder: Path) -> Any:
+        own = stats(frame(), group="site")
+        keys = ("names", "levels", "n", "mean", "scatter", "dropped")
+        names, levels, *arrays = ({key: getattr(own, key) for key in keys} | changes).values()
+        write_file(folder / "s.stats", names, levels, "site", tuple(arrays))
+        return GroupStats.load(folder / "s.stats")
+
+    return call
+
+
+def scatter(*cells: float) -> Any:
+    return np.tile(np.reshape(np.array(cells, dtype=float), (2, 2)), (2, 1, 1))
+
+
+def signed(body: bytes) -> bytes:
+    checksum = hashlib.sha256(body).hexdigest()
+    return f"poolbn-statistics 2 {len(body)} {checksum}\n".encode() + body
+
+
+def rows_inside(whole: bytes) -> bytes:
+    _, _, body = whole.partition(b"\n")
+    return signed(body.replace(b"{", b'{"rows": [1.5, 2.5], ', 1))
+
+
+def folder(contents: dict[str, str], **options: Any) -> Callable[[Path], Any]:
+    """Statistics of a folder with these files."""
+
+    def call(where: Path) -> Any:
+        for name, content in contents.items():
+            (where / name).parent.mkdir(exist_ok=True, parents=True)
+            (where / name).write_text(content)
+        return stats(where, **options)
 
     return call
 
@@ -172,6 +219,7 @@ TWICE = pd.DataFrame([["a", 1.0, 2.0], ["b", 2.0, 3.0]], columns=["site", "x", "
 VANISHES = frame(x=[1.0, 2.0, NAN, NAN])
 DATES = pd.date_range("2020-01-01", periods=4)
 ONE, OTHER = frame(), frame().rename(columns={"y": "z"})
+PARQUET = frame().to_parquet()
 XY = pb.Dag(["x", "y"], [("x", "y")])
 TRUTH = pb.random_network(XY, 2)
 
@@ -275,7 +323,7 @@ TABLE = [
     Bad("header only", file("t.csv", CSV), DataError, ("t.csv", "no rows")),
     Bad("missing file", lambda f: stats(f / "trial.csv"), DataError, ("trial.csv", "no file")),
     Bad("no match", lambda f: stats(f / "*.csv"), DataError, ("*.csv", "no file matches")),
-    Bad("folder", stats, DataError, ("folder", "*.csv")),
+    Bad("empty folder", stats, DataError, ("no CSV or Parquet file", "folder")),
     Bad("truncated parquet", truncated_parquet, DataError, ("t.parquet", "cut short")),
     Bad("not parquet", file("t.parquet", "site,x\na,1\n"), DataError,
         ("t.parquet", "another kind")),
@@ -296,9 +344,11 @@ TABLE = [
     Bad("own parent", of_stats(lambda s: s.family("x", ["x"])), DataError, ("'x'", "own parent")),
     Bad("parent twice", of_stats(lambda s: s.family("x", ["y", "y"])), DataError,
         ("'y'", "2 times")),
-    Bad("save dates", lambda f: stats(frame(site=DATES), group="site").save(f / "s"), FileError,
+    Bad("save dates",
+        lambda f: stats(frame(site=DATES), group="site").save(f / "s", allow_small=True), FileError,
         ("Timestamp", "text")),
-    Bad("save nowhere", of_stats(lambda s: s.save("no/such/folder/s")), FileError, ("folder/s",)),
+    Bad("save nowhere", of_stats(lambda s: s.save("no/such/folder/s", allow_small=True)), FileError,
+        ("folder/s",)),
     Bad("load nothing", lambda f: GroupStats.load(f / "none"), FileError, ("none", "No such file")),
     Bad("damaged", saved(flip_last), FileError, ("s.stats", "damaged", "checksum")),
     Bad("truncated", saved(lambda whole: whole[:-9]), FileError, ("cut short", "bytes")),
@@ -335,7 +385,7 @@ TABLE = [
         ("x -> z", "'z'", "known are: x, y")),
     Bad("graph with a cycle", of_stats(lambda s: pb.score(s, [("x", "y"), ("y", "x")])),
         GraphError, ("x -> y -> x",)),
-    Bad("newer", saved(lambda whole: whole.replace(b" 1 ", b" 2 ", 1)), FileError,
+    Bad("newer", saved(lambda whole: whole.replace(b" 2 ", b" 3 ", 1)), FileError,
         ("version 2", "update poolbn")),
     # Constraints
     Bad("required cycle", under(required=[("x", "y"), ("y", "x")]), GraphError,
@@ -690,6 +740,8 @@ TABLE = [
         ("'xx'", "did you mean 'x'")),
     Bad("forest of an unknown child", net(lambda n: pb.plots.forest(n, "x", "yy")), GraphError,
         ("'yy'", "did you mean 'y'")),
+    Bad("forest of an unknown node", net(lambda n: pb.plots.forest(n, None, "yy")), GraphError,
+        ("'yy'", "did you mean 'y'")),
     Bad("forest in percent", net(lambda n: pb.plots.forest(n, "x", "y", interval=95)), OptionError,
         ("interval=95", "0.95")),
     Bad("forest from rows", net(lambda n: pb.plots.forest(n, "x", "y", stats=ONE)), DataError,
@@ -739,6 +791,91 @@ TABLE = [
         ("'c'", "net.adapt")),
     Bad("report into no folder", net(lambda n: pb.report(n, "no/such/folder/r.html")), FileError,
         ("'no/such/folder/r.html'", "No such file")),
+    # Folders, URLs, checkpoints
+    Bad("folder of two kinds", folder({"a.csv": "x", "s/b.csv": "x", "c.parquet": "x"}), DataError,
+        ("2 CSV and 1 Parquet", "pattern")),
+    Bad("folder of other things", folder({"a.stats": "x", "b.txt": "x", "_c.csv": "x"}), DataError,
+        ("no CSV or Parquet file", "2 others", "'a.stats'")),
+    Bad("group in no folder", folder({"s=a/p.csv": "x\n1\n", "p.csv": "x\n1\n"}, group="s"),
+        DataError, ("no column 's' of p.csv",)),
+    Bad("text in a folder's name", folder({"s=a/p.csv": "x\n1\n"}, columns=["x", "s"]), DataError,
+        ("'s' of s=a/p.csv", "not numeric")),
+    Bad("names of folders alone",
+        folder({"s=1/t=2/p.csv": "x\n1\n"}, group="s", columns=["t"]), DataError,
+        ("'t' of s=1/t=2/p.csv", "columns of the files too")),
+    Bad("files of one name in folders", folder({"s=1/p.csv": "x\n1\n", "s=2/p.csv": "x\n1\n"}),
+        DataError, ("2 files have the name 'p'", "group=...")),
+    Bad("URL of no kind", lambda f: stats("https://poolbn.invalid/a.parquet"), DataError,
+        ("https://poolbn.invalid", "through Arrow", "copy the files here")),
+    Bad("URL of no file", lambda f: stats(f"file://{f}/a.parquet"), DataError,
+        ("there is no file 'file://",)),
+    Bad("pattern in a URL", lambda f: stats(f"file://{f}/*.parquet"), DataError,
+        ("URLs take no patterns", "folder")),
+    Bad("checkpoint of a frame", lambda f: stats(ONE, group="site", checkpoint=f), OptionError,
+        ("checkpoint=", "for files")),
+    Bad("checkpoint in a file",
+        lambda f: (f / "c").write_text("") or file("t.csv", CSV + "a,1,2\n", checkpoint=f / "c")(f),
+        FileError, ("cannot keep a checkpoint", "File exists")),
+    # Files of statistics
+    Bad("few rows", of_stats(lambda s: s.save("s.stats")), DataError,
+        ("fewer than 10 rows", "'a' has 2, 'b' has 2", "reveal", "allow_small=True")),
+    Bad("older", saved(lambda whole: whole.replace(b" 2 ", b" 1 ", 1)), FileError,
+        ("version 1", "make it anew")),
+    Bad("no version", saved(lambda whole: whole.replace(b" 2 ", b" two ", 1)), FileError,
+        ("version two", "update poolbn")),
+    Bad("no length", saved(lambda whole: re.sub(rb" 2 \d+", b" 2 x", whole)), FileError,
+        ("cut short",)),
+    Bad("something after the end", saved(lambda whole: whole + b"row"), FileError, ("damaged",)),
+    Bad("a name changed", saved(lambda whole: whole.replace(b'"x"', b'"z"')), FileError,
+        ("damaged", "checksum")),
+    Bad("empty statistics", saved(lambda whole: b""), FileError, ("s.stats", "is empty")),
+    Bad("picture as statistics", saved(lambda whole: b"\x89PNG\r\n\x1a\n" + bytes(99)), FileError,
+        ("not a file of poolbn",)),
+    Bad("Parquet as statistics", saved(lambda whole: PARQUET), FileError,
+        ("not a file of poolbn",)),
+    Bad("JSON as statistics", saved(lambda whole: b'{"names": ["x"]}'), FileError,
+        ("not a file of poolbn",)),
+    Bad("one line as statistics", saved(lambda whole: b"poolbn-statistics"), FileError,
+        ("not a file of poolbn",)),
+    Bad("statistics and more", saved(rows_inside), FileError, ("header has", "rows")),
+    Bad("statistics without a header", saved(lambda whole: signed(b"[1, 2]\n")), FileError,
+        ("as it should",)),
+    Bad("statistics of no JSON", saved(lambda whole: signed(b"names\n")), FileError,
+        ("as it should",)),
+    Bad("too few numbers", forged(mean=np.zeros((2, 1))), FileError, ("need", "bytes")),
+    Bad("column twice", forged(names=("x", "x")), FileError, ("'x' occurs 2 times",)),
+    Bad("data set twice", forged(levels=("a", "a")), FileError, ("'a' occurs 2 times",)),
+    Bad("column a number", forged(names=("x", 1)), FileError, ("not texts",)),
+    Bad("data set NaN", forged(levels=("a", NAN)), FileError, ("NaN",)),
+    Bad("no rows", forged(n=np.array([2, 0])), FileError, ("'b' has 0 rows",)),
+    Bad("fewer rows than none", forged(n=np.array([-2, 2])), FileError, ("'a' has -2 rows",)),
+    Bad("fewer dropped than none", forged(dropped=np.array([-1, 0])), FileError, ("'a' has -1",)),
+    Bad("mean NaN", forged(mean=np.full((2, 2), NAN)), FileError, ("'a'", "not finite")),
+    Bad("scatter infinite", forged(scatter=np.full((2, 2, 2), np.inf)), FileError, ("not finite",)),
+    Bad("scatter not symmetric", forged(scatter=scatter(1, 2, 3, 4)), FileError,
+        ("'a'", "not symmetric")),
+    Bad("square negative", forged(scatter=scatter(-1, 0, 0, 1)), FileError, ("below zero",)),
+    Bad("constant with products", forged(scatter=scatter(0, 1, 1, 1)), FileError, ("constant",)),
+    Bad("correlation above one", forged(scatter=scatter(1, 2, 2, 1)), FileError,
+        ("'a'", "semidefinite")),
+    Bad("one row that varies", forged(n=np.array([1, 1])), FileError, ("one row",)),
+    # Dask
+    Bad("gaps in partitions", dasked(frame(x=[1, 2, np.nan, 5], y=[1, 2, 3, np.nan])), DataError,
+        ("2 rows", "row 1 of partitions[1] (data set 'b') in column 'x'", "x 1, y 1", '"drop"')),
+    Bad("all gaps in a partition", dasked(frame(x=[1, 2, np.nan, np.nan]), missing="drop"),
+        DataError, ("data set 'b'", "no rows left", "x 2")),
+    Bad("infinite in a partition", dasked(frame(x=[1, 2, 3, np.inf])), DataError,
+        ("inf", "row 2 of partitions[1]", "'b'", "'x'")),
+    Bad("partitions without a group", dasked(ONE, group=None), DataError,
+        ("group=...", "could be 'site'")),
+    Bad("partitions without a column", dasked(ONE, columns=["x", "yy"]), DataError,
+        ("'yy'", "did you mean 'y'")),
+    Bad("partitions with a checkpoint", lambda f: dasked(ONE, checkpoint=f)(f), OptionError,
+        ("checkpoint=...", "leave it out")),
+    Bad("no cluster", lambda f: pb.on_cluster(2).__enter__(), OptionError,
+        ("int is no cluster", "distributed.Client", "'local'")),
+    Bad("no address", lambda f: pb.on_cluster("10.0.0.1:8786").__enter__(), OptionError,
+        ("'10.0.0.1:8786'", "'tcp://10.0.0.1:8786'")),
 ]  # fmt: skip
 
 

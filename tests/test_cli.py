@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import poolbn as pb
-from poolbn.commands import demonstration, inputs, learning, showing
+from poolbn.commands import demonstration, gathering, inputs, learning, showing
 from poolbn.commands.cli import app
-from poolbn.commands.terminal import Terminal, for_shell, number, plain
+from poolbn.commands.terminal import Terminal, for_shell, plain
 
 COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
 TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
@@ -163,7 +163,7 @@ def test_nothing_is_overwritten_without_force(
     (tmp_path / "arcs.csv").write_text("mine")
     command = ["learn", folder / "trial.csv", "-g", "clinic", "-o", tmp_path]
     with monkeypatch.context() as patch:
-        patch.setattr(inputs, "stats", None)  # nothing is even read
+        patch.setattr(gathering, "of_reading", None)  # nothing is even read
         done = run(*command)
     assert done.exit_code == 2
     assert "--force" in done.stderr
@@ -364,7 +364,10 @@ def test_stats_make_add_and_show(folder: Path, trial: pd.DataFrame, tmp_path: Pa
         np.testing.assert_allclose(row["mean"], whole.mean[j])
         np.testing.assert_allclose(row["scatter"], whole.scatter[j], rtol=1e-9)
     shown = fine("stats", "show", both).stdout
-    for words in (*COLUMNS, "KY", f"{whole.n[0]} rows", number(whole.scatter[0, 3, 3], 6)):
+    numbers = [row[key] for row in found["data_sets"] for key in ("mean", "scatter")]
+    digits = {repr(value) for value in np.concatenate([np.ravel(v) for v in numbers]).tolist()}
+    assert digits <= set(shown.split())
+    for words in (*COLUMNS, "KY", f"{whole.n[0]} rows", found["sha256"], found["poolbn"]):
         assert words in shown
 
 
@@ -418,7 +421,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("bootstrap trial.csv", "name it with --group"),
         ("learn trial.csv -g clinik", "did you mean 'clinic'?"),
         ("learn gaps.csv -g clinic", "Leave such rows out with --missing drop"),
-        ("learn sites -g clinic", "is a folder"),
+        ("learn sites -g clinic", "no column 'clinic' of KY.csv"),
         ("learn empty.csv -g clinic", "is empty"),
         ("learn network.json -g clinic", "cannot tell what kind of file"),
         ("learn trial.csv -g clinic --columns age,bim", "did you mean 'bmi'?"),

@@ -18,6 +18,7 @@ from chromium import NAMES, Chromium, browser
 
 import poolbn as pb
 from poolbn.drawing.arceffects import arc_effects
+from poolbn.drawing.residualsds import residual_sds
 from poolbn.pages.graph import picture, text_width
 from poolbn.pages.words import number
 
@@ -483,18 +484,20 @@ def test_a_clicked_node_shows_its_distribution(page: Chromium, net: pb.Network) 
     fit = net.fits["birthweight_g"]
     (words,) = shown(page, "#detail .equation")
     assert words.startswith(f"birthweight_g = {number(fit.fixed[0])} ")
-    assert shown(page, "#detail thead th") == [
-        "",
-        "(Intercept)",
-        "bmi",
-        "gestation_days",
-        "residual SD",
-    ]
-    rows = [shown(page, f"#detail tbody tr:nth-child({k}) > *") for k in (1, 2, 3, 4)]
+    first, second = ["", "(Intercept)", "bmi", "gestation_days", "residual SD"], [
+        "data set", "rows", "SD", "interval", "alone", "interval alone"]  # fmt: skip
+    assert shown(page, "#detail thead th") == first + second
+    table = "#detail [aria-label='Coefficients in each data set']"
+    rows = [shown(page, f"{table} tbody tr:nth-child({k}) > *") for k in (1, 2, 3, 4)]
     assert rows[0] == ["population", *map(number, fit.fixed), ""]
     assert rows[1] == ["standard error", *map(number, fit.fixed_se), ""]
     assert rows[3] == ["NY", *map(number, fit.coef[0]), number(np.sqrt(fit.sigma2[0]))]
+    found = residual_sds(net, "birthweight_g")
+    assert list(forest(page, "pooled").values()) == pytest.approx(found.effect, rel=1e-5)
+    assert forest(page, "population") == {None: pytest.approx(found.population, rel=1e-5)}
+    assert forest(page, "alone")["2"] == pytest.approx(found.alone[2], rel=1e-5)
     told = " ".join(shown(page, "#detail p"))
+    assert "All data sets share one, whatever they say alone." in told
     assert "Pooling: partial pooling." in told
     assert f"Fit: {fit.status}." in told
     for name in ("fitted", "quantiles", "boxes"):

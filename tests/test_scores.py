@@ -83,11 +83,12 @@ def test_bounds_are_above_the_best_fit_of_any_table(data_sets: int, spread: floa
 def test_auto_takes_the_best() -> None:
     poolings = [pb.Complete(), pb.Partial(random="intercept"), pb.Partial(), pb.Separate()]
     for child, parents in (("y", ["x1", "x2", "x3"]), ("x1", []), ("x2", ["x3"])):
-        fits = [pb.fit_node(STATS, child, parents, pooling=how) for how in poolings]
+        able = poolings if STATS.n.min() >= 4 * (len(parents) + 1) else poolings[:-1]
+        fits = [pb.fit_node(STATS, child, parents, pooling=how) for how in able]
         auto = pb.fit_node(STATS, child, parents, pooling="auto")
         assert auto.bic == max(fit.bic for fit in fits)
     arcs = [("x1", "y"), ("x2", "y")]
-    best = max(pb.score(STATS, arcs, pooling=how) for how in poolings)
+    best = max(pb.score(STATS, arcs, pooling=how) for how in poolings[:-1])
     assert pb.score(STATS, arcs, pooling="auto") >= best
 
 

@@ -156,6 +156,22 @@ def test_published_networks_are_those_of_bnlearn_with_lme4(case: dict) -> None:
     assert case["score"] - 1e-6 < same < case["score"] + 5  # what lme4 leaves on the table
 
 
+def test_scaled_scores_do_not_know_units() -> None:
+    chunk = Chunk("balanced", N=6, mean_parents=2, F=3, network=1)
+    data = study.table_of(chunk, truth(chunk), 30, 0)
+    unit = np.array([1.0, 100.0, 0.01, 10.0, 0.1, 3.0])
+    other = replace(data, mean=data.mean * unit, scatter=data.scatter * np.outer(unit, unit))
+    assert MODELS["LME"](data).dag != MODELS["LME"](other).dag  # REML scores do
+    net, same = MODELS["LME-scaled"](data), MODELS["LME-scaled"](other)
+    assert net.dag == same.dag
+    # The parameters are those of the published model in the units of the data.
+    for node, fit in net.fits.items():
+        expected = pb.Partial(method="reml").fit(data, node, fit.parents)
+        np.testing.assert_array_equal(fit.coef, expected.coef)
+        at = data.names.index(node)
+        np.testing.assert_allclose(same.fits[node].sigma2, unit[at] ** 2 * fit.sigma2, rtol=1e-5)
+
+
 def test_lme4_would_fit_what_is_published() -> None:
     true = truth(Chunk("homogeneous", N=8, mean_parents=4, F=2, network=0))
     data = pb.stats(pb.random_table(true, 4, seed=1), group="F")

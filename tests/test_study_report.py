@@ -16,6 +16,7 @@ from hypothesis import given
 from typer.testing import CliRunner
 
 from poolbn.commands.cli import app
+from poolbn.errors import FileError
 from poolbn.studies.claims import (
     FALLS,
     RATIO,
@@ -31,34 +32,37 @@ from poolbn.studies.claims import (
     weighted_quantile,
     within,
 )
-from poolbn.studies.figures import FIGURES
+from poolbn.studies.figures import figures_of
 from poolbn.studies.paper import CLAIMS
 from poolbn.studies.reporting import write_report
+from poolbn.studies.residuals import beyond, models_beyond
 from poolbn.studies.run import run_study
 from poolbn.studies.sides import side_runs
 from poolbn.studies.study import MODELS, PRESETS, VARIANTS, Measures, Preset
-from poolbn.studies.table import read_study
+from poolbn.studies.table import by_data_set, read_study
 
 INF, NAN = float("inf"), float("nan")
 
 
-def results(**columns: list[float]) -> pd.DataFrame:
-    """Results of LME and CGBN on as many data sets, four of each network; 1 where nothing is said.
+def results(
+    models: tuple[str, ...] = ("LME", "CGBN"), **columns: list[float | str]
+) -> pd.DataFrame:
+    """Results of models on as many data sets, four of each network; 1 where nothing is said.
 
     Columns are like shd_LME; `n_over_p`, `N` and `scenario` belong to the data sets.
     """
     n = len(next(iter(columns.values())))
     rows = []
     for i in range(n):
-        for model in ("LME", "CGBN"):
+        for model in models:
             row = dict.fromkeys(Measures._fields, 1.0)
             row |= {"scenario": "balanced", "N": 10, "mean_parents": 2, "F": 5, "model": model}
             row |= {"network": i // 4, "rows": 10, "replicate": i % 4}
             for name, values in columns.items():
                 if name in row:
                     row[name] = values[i]
-                elif name.endswith(f"_{model}"):
-                    row[name.removesuffix(f"_{model}")] = values[i]
+                elif name.endswith(f"_{model.replace('-', '_')}"):
+                    row[name.removesuffix(f"_{model.replace('-', '_')}")] = values[i]
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -245,9 +249,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_report_is_whole(folder: Path) -> None:
     report = folder / "report"
     files = {str(file.relative_to(report)) for file in report.rglob("*") if file.is_file()}
-    figures = {f"figures/{figure.name}.{e}" for figure in FIGURES for e in ("png", "svg")}
+    figures = {f"figures/{figure.name}.{e}" for figure in figures_of() for e in ("png", "svg")}
     assert files == figures | {"report.md", "report.html", "cells.csv", "results.parquet"}
-    for figure in FIGURES:
+    for figure in figures_of():
         assert (report / f"figures/{figure.name}.png").read_bytes().startswith(b"\x89PNG")
         assert ET.parse(report / f"figures/{figure.name}.svg").getroot().tag.endswith("svg")
     text = (report / "report.md").read_text()
@@ -290,7 +294,7 @@ def test_the_page_is_self_contained(folder: Path) -> None:
     page = Page()
     page.feed((folder / "report" / "report.html").read_text())
     assert not page.open
-    assert len(page.sources) == len(FIGURES)
+    assert len(page.sources) == len(figures_of())
     assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
     assert page.seen.count("h3") == len({claim.part for claim in CLAIMS})
 
@@ -358,6 +362,102 @@ def test_side_runs_change_one_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "## One thing changed at a time" in text
     assert "| what | paper | published | LME-ML | worded | original | exchanged |" in text
     assert [file.stem for file in (tmp_path / "r" / "figures").glob("*.svg")] == ["homogeneous"]
+
+
+# Beyond the paper
+
+
+def beyond_results(**columns: list[float | str]) -> pd.DataFrame:
+    return results(("GBN", "CGBN", "LME", "LME-pooled"), **columns)
+
+
+def test_targets_are_met_or_missed() -> None:
+    table = beyond_results(
+        kl_LME_pooled=[2.0] * 9 + [4.0] * 3, kl_CGBN=[3.0] * 12, kl_LME=[2.5] * 8 + [1.0] * 4,
+        F=[5] * 8 + [20] * 4,
+    )  # fmt: skip
+    (found,) = beyond(table)
+    assert found.model == "LME-pooled"
+    lines = {line.claim.what: line for line in found.lines}
+    ahead = lines["KL lower than that of CGBN, balanced, |F| ≥ 5"]
+    assert (ahead.values[0], ahead.verdict) == (9 / 12, "disagrees")
+    by = lines["KL lower than that of LME, balanced, by |F|"]
+    assert (by.levels, by.values.tolist()) == (("5", "20"), [1.0, 0.0])
+    many = beyond_results(kl_LME_pooled=[2.0] * 17 + [4.0] * 3, kl_CGBN=[3.0] * 20)
+    first = beyond(many)[0].lines[0]
+    assert (first.values[0], first.verdict) == (0.85, "agrees")
+    # What was not run has no line.
+    assert not [what for what in lines if "homogeneous" in what or "LME-scaled" in what]
+
+
+def test_kinds_of_networks_with_worse_graphs() -> None:
+    table = beyond_results(
+        shd_LME_pooled=[3.0] * 4 + [9.0] * 4 + [5.0] * 4, shd_LME=[2.0] * 4 + [4.0] * 4 + [6.0] * 4,
+        N=[10] * 4 + [20] * 8, F=[2] * 8 + [5] * 4,
+    )  # fmt: skip
+    (found,) = beyond(table)
+    assert len(found.cells) == 3
+    worse = [(line.claim.what, line.values[0]) for line in found.worse]
+    assert worse == [
+        ("N = 20, mean parents 2, |F| = 2", 5.0),
+        ("N = 10, mean parents 2, |F| = 2", 1.0),
+    ]
+    assert not found.scaled
+
+
+def test_only_auto_has_the_target_of_complete_pooling() -> None:
+    table = results(
+        ("GBN", "CGBN", "LME", "LME-separate", "Auto"), kl_Auto=[1.0, 1.02, 1.0, 1.0],
+        kl_LME_separate=[3.0] * 4, kl_GBN=[1.0] * 4, scenario=["homogeneous"] * 4,
+    )  # fmt: skip
+    separate, auto = (
+        next(line for line in found.lines if line.claim.what.startswith("median KL"))
+        for found in beyond(table)
+    )
+    assert (separate.values[0], separate.claim.paper) == (3.0, None)
+    assert (auto.values[0], auto.claim.paper, auto.verdict) == (1.0, 1.01, "agrees")
+    assert not models_beyond(table[table["model"] != "GBN"])
+
+
+def test_further_models_come_from_further_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = Preset((4,), (1, 2), (2, 3), (3,), (10, 20), networks=1, replicates=1)
+    monkeypatch.setitem(PRESETS, "few", few)
+    parts = (("GBN", "CGBN", "LME"), ("LME-pooled", "LME-separate"), ("LME-scaled",))
+    for k, models in enumerate(parts):
+        run_study(tmp_path / f"{k}", preset="few", models=models, workers=1)
+    first, second = tmp_path / "first", tmp_path / "second"
+    write_report(tmp_path / "0", first)
+    sources = [first / "results.parquet", tmp_path / "1", tmp_path / "2"]
+    done = CliRunner().invoke(app, ["study", "report", *map(str, sources), "--out", str(second)])
+    assert done.exit_code == 0, done.output
+    whole = read_study(second / "results.parquet")
+    assert whole.models == tuple(model for models in parts for model in models)
+    assert whole.presets == ("few",)
+    assert set(whole.seconds) == set(whole.models)
+    assert len(by_data_set(whole.table)) == whole.data_sets == 20
+    apart = pd.concat([read_study(tmp_path / f"{k}").table for k in range(3)])
+    keys = [*apart.columns[:8]]
+    pd.testing.assert_frame_equal(
+        whole.table.sort_values(keys, ignore_index=True),
+        apart.sort_values(keys, ignore_index=True),
+    )
+    text = (second / "report.md").read_text()
+    for model in ("LME-pooled", "LME-separate"):
+        assert f"[start:{model}]" in text
+        assert f"[end:{model}]" in text
+        for figure in figures_of(model):
+            assert f"![{figure.name}](figures/{figure.name}.svg)" in text
+            assert (second / f"figures/{figure.name}.png").stat().st_size > 5000
+    assert (second / "figures/overview-homogeneous.svg").exists()
+    page = Page()
+    page.feed((second / "report.html").read_text())
+    assert not page.open
+    assert len(page.sources) == 3 * len(figures_of()) + 2
+    assert "Beyond the paper" not in (first / "report.md").read_text()
+    with pytest.raises(FileError, match="twice"):
+        read_study([first / "results.parquet", second / "results.parquet"])
 
 
 def test_a_report_on_nothing_is_one_paragraph(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from poolbn import datasets, metrics, plots
 from poolbn.assessing.comparing import compare
 from poolbn.assessing.comparison import Comparison
 from poolbn.assessing.resample import Bootstrap, BootstrapInterrupted, bootstrap
+from poolbn.cluster import on_cluster
 from poolbn.errors import (
+    ClusterError,
     DataError,
     FileError,
     GraphError,
@@ -35,6 +37,7 @@ __all__ = [
     "BGe",
     "Bootstrap",
     "BootstrapInterrupted",
+    "ClusterError",
     "Comparison",
     "Complete",
     "Constraints",
@@ -65,6 +68,7 @@ __all__ = [
     "learn",
     "load",
     "metrics",
+    "on_cluster",
     "plots",
     "random_dag",
     "random_network",

@@ -69,6 +69,16 @@ class OptionError(PoolbnError, ValueError):
     """
 
 
+class ClusterError(PoolbnError, RuntimeError):
+    """A Dask cluster cannot be reached, cannot run poolbn, or lost the work.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> issubclass(pb.ClusterError, RuntimeError)
+        True
+    """
+
+
 class MissingPackageError(PoolbnError, ImportError):
     """An optional package is needed for this and is not installed.
 

@@ -1,4 +1,4 @@
-"""Maps over threads and over processes, with the same results whatever runs them."""
+"""Maps over threads, processes and clusters, with the same results whatever runs them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import TypeVar
+
+from poolbn import cluster
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Set in worker processes, which share the machine with each other.
+# In the environment of processes that share the machine with others of their kind.
 _WORKER = "POOLBN_WORKER"
+# Set while a worker does a piece of work. A worker can be a thread of the user's own process.
+_at_work: ContextVar[bool] = ContextVar("poolbn_at_work", default=False)
 # Seconds that processes must save to be worth starting, which itself takes two or three.
 _WORTH_PROCESSES = 5.0
+# Seconds of work here that are worth sending away: each piece takes milliseconds to send.
+_WORTH_SENDING = 1.0
 
 
 def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
@@ -44,8 +51,37 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=f"poolbn-{process}")
 
 
+def map_fits(function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
+    """As `map_threads`; but inside `pb.on_cluster` a batch that takes long goes to the cluster.
+
+    The first item is done here, to see what items take.
+
+    Args:
+        function: what to do; it must change nothing, and it and the items must pickle.
+        items: pieces of work of about the same size.
+        threads: how many at once, if they are done here.
+
+    Examples:
+        >>> map_fits(abs, [-1, 2, -3], threads=2)
+        [1, 2, 3]
+    """
+    there = cluster.current()
+    if there is None or len(items) < 2:
+        return map_threads(function, items, threads)
+    began = time.thread_time()
+    first = function(items[0])
+    left = (time.thread_time() - began) * (len(items) - 1) / max(threads, 1)
+    if left < _WORTH_SENDING:
+        return [first, *map_threads(function, items[1:], threads)]
+    found = dict(there.map(partial(_alone, function), items[1:]))
+    return [first, *(found[place] for place in range(len(items) - 1))]
+
+
 def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int) -> Iterator[R]:
     """Apply a function to each item in processes of one thread each; results as they come.
+
+    Large arrays travel to processes through shared memory, each once. Inside `pb.on_cluster` the
+    cluster's workers do it, however many they are.
 
     Args:
         function: what to do; it and the items must pickle.
@@ -56,6 +92,9 @@ def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int
         >>> sorted(map_processes(abs, [-1, 2, -3], processes=1))
         [1, 2, 3]
     """
+    if (there := cluster.current()) is not None:
+        yield from (result for _, result in there.map(partial(_alone, function), items))
+        return
     if min(processes, len(items)) <= 1:
         yield from map(function, items)
         return
@@ -66,14 +105,19 @@ def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int
 
 
 def _alone(function: Callable[[T], R], item: T) -> R:
-    os.environ[_WORKER] = "1"
-    return function(item)
+    token = _at_work.set(True)
+    try:
+        return function(item)
+    finally:
+        _at_work.reset(token)
 
 
 def map_measured(
     function: Callable[[T], R], items: Sequence[T], cores: int
 ) -> Iterator[tuple[int, R]]:
     """Apply a function to each item, here or, if there is enough left to do, in processes.
+
+    Inside `pb.on_cluster` the cluster does it all.
 
     What an item takes is measured on the way, in processor time: a machine that is slow because it
     is busy has no cores to spare. The first item is left out of that, because it may have to load
@@ -91,6 +135,9 @@ def map_measured(
         >>> sorted(map_measured(abs, [-1, 2, -3], cores=2))
         [(0, 1), (1, 2), (2, 3)]
     """
+    if (there := cluster.current()) is not None:
+        yield from there.map(partial(_alone, function), items)
+        return
     numbered = list(enumerate(items))
     spent = 0.0
     for place, item in numbered:
@@ -113,7 +160,7 @@ def _placed(function: Callable[[T], R], numbered: tuple[int, T]) -> tuple[int, R
 
 def available_cores() -> int:
     """Cores that this process may use, which can be fewer than the machine has."""
-    if _WORKER in os.environ:
+    if _at_work.get() or _WORKER in os.environ:
         return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -16,6 +16,7 @@ from poolbn.drawing.effectplots import draw_forest, draw_heterogeneity
 from poolbn.drawing.marks import arc_strengths
 from poolbn.drawing.netplot import draw_network
 from poolbn.drawing.residualplots import draw_residuals
+from poolbn.drawing.residualsds import residual_sds
 from poolbn.errors import check_count, check_kind
 from poolbn.networks.network import Network
 from poolbn.statistics.suffstats import GroupStats
@@ -66,25 +67,27 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
 
 def forest(
     net: Network,
-    parent: str,
+    parent: str | None,
     child: str,
     *,
     stats: GroupStats | None = None,
     interval: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Show an arc's effect in each data set, the population's below.
+    """Show an arc's effect in each data set, or a node's residual SD, the population's below.
 
     Filled dots are the network's estimates; open ones are what each data set says on its own, so
     that with partial pooling it can be seen how far estimates are drawn to the population. The
     thick line at the bottom is the interval of the population's effect, the thin line where the
     effect in another data set is to be expected. Intervals that end in an arrow go on.
 
-    Intervals take the variances as known. Those of data sets alone are Student's.
+    Intervals of effects take the variances as known; those of data sets alone are Student's. Those
+    of SDs are from the posterior distribution where residual variances are pooled, else chi-square,
+    which with random effects is an approximation.
 
     Args:
         net: the network.
-        parent: the parent.
+        parent: the parent; None for the residual standard deviation of the child.
         child: the child.
         stats: the statistics, for the estimates of each data set alone; by default those that the
             network was learned from, which a loaded network does not have.
@@ -92,7 +95,7 @@ def forest(
         ax: where to draw; by default on a new figure.
 
     Raises:
-        GraphError: there is no such arc.
+        GraphError: there is no such arc or node.
         OptionError: `interval` is not between 0 and 1.
         DataError: `stats` lack a column.
 
@@ -103,8 +106,13 @@ def forest(
         >>> ax = pb.plots.forest(net, "birthweight_g", "gestation_days")
         >>> ax.get_xlabel()
         'change of gestation_days per unit of birthweight_g'
+        >>> ax = pb.plots.forest(net, None, "gestation_days")
+        >>> ax.get_xlabel()
+        'residual SD of gestation_days'
     """
     _check_network(net)
+    if parent is None:
+        return draw_forest(residual_sds(net, child, stats=stats, interval=interval), ax)
     return draw_forest(arc_effects(net, parent, child, stats=stats, interval=interval), ax)
 
 

@@ -73,7 +73,7 @@ def compare(
         complete     2 -15.184   0.016  0.014
         none         2 -15.194   0.026  0.023
         partial      2 -15.168   0.000  0.000
-        auto         3 -15.176   0.008  0.010
+        auto         3 -15.177   0.008  0.010
         >>> found.verdict
         'The data lean to partial pooling, but auto, complete pooling and no pooling may be just ...
     """

@@ -5,36 +5,35 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import typer
 
+from poolbn.cluster import on_cluster
+from poolbn.commands.gathering import parted
 from poolbn.errors import DataError, OptionError
 from poolbn.graphs.constraints import Constraints
 from poolbn.graphs.pairs import Pair
 from poolbn.models.pooling import Partial, Pooling
-from poolbn.rows import data, files
+from poolbn.rows import data
 from poolbn.rows.columns import check_group
 from poolbn.searching.exact import Exact
 from poolbn.searching.search import HillClimb, Strategy, Tabu
-from poolbn.statistics.suffstats import GroupStats, stats
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STATS = ".stats"
 _NAMES = "Names with a comma go in double quotes."
 
 Files = Annotated[
     list[str],
     typer.Argument(
-        help="CSV or Parquet files, patterns such as 'sites/*.csv', or .stats files.",
+        help="CSV or Parquet files, folders of them, patterns such as 'sites/*.csv', URLs such as "
+        "s3://bucket/rows.parquet, or .stats files.",
         metavar="FILE...",
         show_default=False,
     ),
@@ -42,7 +41,9 @@ Files = Annotated[
 Rows = Annotated[
     list[str],
     typer.Argument(
-        help="CSV or Parquet files, or patterns.", metavar="FILE...", show_default=False
+        help="CSV or Parquet files, folders of them, patterns, or URLs.",
+        metavar="FILE...",
+        show_default=False,
     ),
 ]
 Group = Annotated[
@@ -58,6 +59,7 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(metavar="A,B,...", help=f"The columns to use; all by default. {_NAMES}"),
 ]
+Common = Annotated[bool, typer.Option("--common", help="Use the columns that all files have.")]
 Missing = Annotated[
     Literal["error", "drop"], typer.Option(help="What to do with rows that have a missing cell.")
 ]
@@ -101,6 +103,24 @@ Json = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on a Dask cluster: tcp://HOST:PORT of its scheduler, or local for processes "
+        "here.",
+    ),
+]
+
+
+def cluster(address: str | None) -> AbstractContextManager[None]:
+    """Where long work runs: on a cluster, or here.
+
+    Examples:
+        >>> with cluster(None):
+        ...     pass
+    """
+    return nullcontext() if address is None else on_cluster(address)
 
 
 def names(texts: Iterable[str] | None) -> list[str] | None:
@@ -216,30 +236,6 @@ def pooling_of(name: str, residuals: Literal["shared", "pooled"]) -> str | Pooli
     return Partial(residuals=residuals)
 
 
-def read_stats(
-    entries: Sequence[str],
-    *,
-    group: str | None,
-    columns: list[str] | None,
-    missing: Literal["error", "drop"],
-) -> GroupStats:
-    """The statistics of rows and of .stats files, added up.
-
-    Raises:
-        DataError: rows cannot be used, columns differ, or `group` is given without rows.
-        FileError: a .stats file cannot be used.
-    """
-    found = [path for entry in entries for path in files.paths(entry)]
-    saved = [path for path in found if path.endswith(STATS)]
-    rows = [path for path in found if not path.endswith(STATS)]
-    if group is not None and not rows:
-        raise DataError("statistics know their data sets; leave --group out")
-    parts = [stats(GroupStats.load(path), columns=columns) for path in saved]
-    if rows:
-        parts.append(stats(rows, group=group, columns=columns, missing=missing))
-    return reduce(add, parts)
-
-
 def read_frame(
     entries: Sequence[str],
     *,
@@ -268,13 +264,14 @@ def read_frame(
 
 def group_of(entries: Sequence[str], group: str) -> str | None:
     """The group column of a network, or None where files are its data sets."""
-    first = files.paths(entries[0])[0]
-    return None if group == data.DATA_SET and group not in files.file(first).types else group
+    first = data.as_parts(entries[0])[0]
+    return None if group == data.DATA_SET and group not in first.types else group
 
 
 def has_rows(entries: Sequence[str]) -> bool:
     """Whether these are files of rows; a .stats file among them has none."""
-    return not any(path.endswith(STATS) for entry in entries for path in files.paths(entry))
+    saved, _ = parted(entries)
+    return not saved
 
 
 def check_group_known(entries: Sequence[str], group: str | None) -> None:
@@ -283,9 +280,9 @@ def check_group_known(entries: Sequence[str], group: str | None) -> None:
     Raises:
         DataError: so it is; it names columns that could be meant.
     """
-    found = [path for entry in entries for path in files.paths(entry)]
-    if group is None and len(found) == 1 and has_rows(found):
-        check_group([replace(files.file(found[0]), name=None)], None)
+    saved, rows = parted(entries)
+    if group is None and not saved and len(rows) == 1:
+        check_group([replace(part, name=None) for part in data.as_parts(rows)], None)
 
 
 def check_rows(entries: Sequence[str], what: str) -> None:

@@ -13,6 +13,7 @@ from poolbn.assessing.comparing import compare as compare_poolings
 from poolbn.assessing.resample import bootstrap as resample
 from poolbn.commands import inputs as given
 from poolbn.commands import showing
+from poolbn.commands.gathering import common_columns, read_stats
 from poolbn.commands.terminal import (
     INTERRUPTED,
     Terminal,
@@ -25,7 +26,7 @@ from poolbn.graphs.constraints import Constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.models.pooling import Pooling
-from poolbn.networks.network import Network
+from poolbn.networks.network import Network, load
 from poolbn.pages.reporting import report
 from poolbn.statistics.suffstats import GroupStats
 
@@ -41,6 +42,7 @@ def learn(
     files: given.Files,
     group: given.Group = None,
     columns: given.Columns = None,
+    common: given.Common = False,
     missing: given.Missing = "error",
     pooling: given.PoolingName = "partial",
     residuals: given.ResidualsName = "shared",
@@ -51,6 +53,10 @@ def learn(
     forbid: given.Forbid = None,
     tiers: given.Tiers = None,
     max_parents: given.MaxParents = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(metavar="NETWORK", help="Start from the arcs of a network that was saved."),
+    ] = None,
     bootstrap: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Also find arc strengths, from N samples."),
@@ -59,6 +65,7 @@ def learn(
         bool, typer.Option("--compare", help="Also compare poolings on rows that are held out.")
     ] = False,
     seed: given.Seed = 0,
+    dask: given.Dask = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="A folder for network.json, arcs.csv, report.html."),
@@ -71,12 +78,16 @@ def learn(
 
     On Ctrl-C the best network so far is printed and written.
     """
-    with clear_errors(quiet=quiet):
+    with clear_errors(quiet=quiet), given.cluster(dask):
         terminal = Terminal(json, quiet)
+        first = None if start is None else load(start)
+        chosen = given.names(columns)
+        if common:
+            chosen = common_columns(files, group, chosen, terminal.note)
         job = _Job(
             terminal,
             files,
-            {"group": group, "columns": given.names(columns), "missing": missing},
+            {"group": group, "columns": chosen, "missing": missing},
             {
                 "score": score,
                 "search": given.search_of(search, restarts, seed),
@@ -84,6 +95,7 @@ def learn(
             },
             seed,
             out,
+            first,
         )
         names = ["network.json", "arcs.csv", "report.html"]
         if bootstrap is not None:
@@ -107,6 +119,7 @@ class _Job:
         learning: score, search and constraints.
         seed: of the bootstrap and of folds.
         out: the folder to write to.
+        start: the network to start from.
     """
 
     terminal: Terminal
@@ -115,11 +128,12 @@ class _Job:
     learning: SearchOptions
     seed: int
     out: Path | None
+    start: Network | None = None
 
     def run(self, pooling: str | Pooling, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
-        data = given.read_stats(self.files, **self.reading)
+        data = read_stats(self.files, tell=terminal.note, **self.reading)
         left = int(data.dropped.sum())
         terminal.note(
             f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
@@ -127,7 +141,7 @@ class _Job:
         )
         stopped = False
         try:
-            net = learn_network(data, pooling=pooling, **self.learning)
+            net = self._learned(data, pooling)
         except SearchInterrupted as interrupted:
             net, stopped = interrupted.network, True
         showing.show_network(terminal, net)
@@ -178,7 +192,7 @@ class _Job:
             record["comparison"] = showing.comparison_record(found)
             terminal.text()
             showing.show_comparison(terminal, found)
-        elif self.learning["score"] in _COMPARABLE:
+        elif self.learning["score"] in _COMPARABLE and len(data.levels) > 1:
             nets = self._other_poolings(net, data, pooling)
             record["scores"] = {name: other.score for name, other in nets.items()}
             terminal.text()
@@ -195,6 +209,9 @@ class _Job:
             settings=self._settings(pooling),
         )  # fmt: skip
         written.append(page)
+
+    def _learned(self, data: GroupStats, pooling: str | Pooling) -> Network:
+        return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
     def _rows(self, data: GroupStats) -> pd.DataFrame | None:
         """The rows, for residuals; none of statistics, and none that would fill the memory."""
@@ -228,10 +245,7 @@ class _Job:
     ) -> dict[str, Network]:
         """Networks learned with each pooling; the one that is there is not learned again."""
         own = pooling if isinstance(pooling, str) else repr(pooling)
-        nets = {
-            name: net if name == own else learn_network(data, pooling=name, **self.learning)
-            for name in _POOLINGS
-        }
+        nets = {name: net if name == own else self._learned(data, name) for name in _POOLINGS}
         return nets if own in nets else nets | {own: net}
 
 

@@ -12,6 +12,7 @@ from poolbn.assessing.resample import Bootstrap, BootstrapInterrupted
 from poolbn.assessing.resample import bootstrap as resample
 from poolbn.commands import inputs as given
 from poolbn.commands import showing
+from poolbn.commands.gathering import read_stats
 from poolbn.commands.terminal import (
     INTERRUPTED,
     Terminal,
@@ -48,13 +49,14 @@ def compare(
     tiers: given.Tiers = None,
     max_parents: given.MaxParents = None,
     seed: given.Seed = 0,
+    dask: given.Dask = None,
     out: Csv = None,
     force: given.Force = False,
     json: given.Json = False,
     quiet: given.Quiet = False,
 ) -> None:
     """Say which pooling predicts rows and data sets best that were not learned from."""
-    with clear_errors(quiet=quiet):
+    with clear_errors(quiet=quiet), given.cluster(dask):
         terminal = Terminal(json, quiet)
         check_free([out] if out else [], force=force)
         given.check_rows(files, "compare")
@@ -101,6 +103,7 @@ def bootstrap(
     tiers: given.Tiers = None,
     max_parents: given.MaxParents = None,
     seed: given.Seed = 0,
+    dask: given.Dask = None,
     out: Csv = None,
     force: given.Force = False,
     json: given.Json = False,
@@ -110,7 +113,7 @@ def bootstrap(
 
     On Ctrl-C the networks that are finished count.
     """
-    with clear_errors(quiet=quiet):
+    with clear_errors(quiet=quiet), given.cluster(dask):
         terminal = Terminal(json, quiet)
         check_free([out] if out else [], force=force)
         learning: LearnOptions = {
@@ -123,7 +126,9 @@ def bootstrap(
         chosen = given.names(columns)
         rows: Any = list(files)
         if not given.has_rows(files):
-            rows = given.read_stats(files, group=group, columns=chosen, missing=missing)
+            rows = read_stats(
+                files, group=group, columns=chosen, missing=missing, tell=terminal.note
+            )
             group = chosen = None
         stopped = False
         try:

@@ -8,9 +8,12 @@ from poolbn.assessing.comparison import Comparison
 from poolbn.assessing.resample import Bootstrap
 from poolbn.commands.terminal import Terminal, number
 from poolbn.networks.network import Network
+from poolbn.pages.words import counted
+from poolbn.statistics.statsfile import About
 from poolbn.statistics.suffstats import GroupStats
 
 _EITHER = 0.5  # the direction of an arc that goes as often one way as the other
+_ACROSS = 4  # columns of sums beside each other
 _WEAKER = 5  # arcs that are shown below those that count
 
 
@@ -147,28 +150,32 @@ def bootstrap_record(boot: Bootstrap, threshold: float | None = None) -> dict[st
     }
 
 
-def show_stats(terminal: Terminal, stats: GroupStats) -> None:
-    """Print all that statistics hold."""
+def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -> None:
+    """Print all that a file of statistics holds, with all digits, some columns at a time."""
     terminal.text(
-        f"{stats.n_rows:,} rows, {len(stats.levels)} data sets (column {stats.group!r}), "
-        f"{len(stats.names)} columns. Below are, for each data set, the means and the centred sums "
-        "of squares and products."
+        f"{path}: statistics of {stats.n_rows:,} rows in {counted(len(stats.levels), 'data set')} "
+        f"(column {stats.group!r}), {counted(len(stats.names), 'column')}. Written by poolbn "
+        f"{about.poolbn}, format {about.version}, {about.size:,} bytes, with the checksum (SHA-256)"
+        f"\n{about.sha256}\n"
+        "Below are, for each data set, the number of rows and of rows left out because a cell is "
+        "missing, the means, and the centred sums of squares and products, each once. All digits "
+        "are shown, and nothing else is in the file."
     )
     for j, level in enumerate(stats.levels):
-        left = f", {stats.dropped[j]:,} left out" if stats.dropped[j] else ""
-        terminal.text(f"\n{level}: {stats.n[j]:,} rows{left}")
-        rows = [
-            [
-                name,
-                number(float(stats.mean[j, i]), 6),
-                *(
-                    number(float(value), 6) if k <= i else ""
-                    for k, value in enumerate(stats.scatter[j, i])
-                ),
-            ]
-            for i, name in enumerate(stats.names)
-        ]
-        terminal.table(["column", "mean", *stats.names], rows)
+        terminal.text(f"\n{level}: {stats.n[j]:,} rows, {stats.dropped[j]:,} left out")
+        mean, scatter = stats.mean[j].tolist(), stats.scatter[j].tolist()
+        rows = [[name, repr(value)] for name, value in zip(stats.names, mean, strict=True)]
+        terminal.table(["column", "mean"], rows)
+        for start in range(0, len(stats.names), _ACROSS):
+            columns = range(start, min(start + _ACROSS, len(stats.names)))
+            terminal.text()
+            terminal.table(
+                ["sums with", *(stats.names[k] for k in columns)],
+                [
+                    [stats.names[i], *(repr(scatter[i][k]) if k <= i else "" for k in columns)]
+                    for i in range(start, len(stats.names))
+                ],
+            )
 
 
 def stats_record(stats: GroupStats) -> dict[str, Any]:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import reduce
-from operator import add as plus
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from poolbn.commands import inputs as given
 from poolbn.commands import showing
+from poolbn.commands.gathering import STATS, common_columns, parted, read_stats
 from poolbn.commands.terminal import Terminal, check_free, clear_errors, make_folder
 from poolbn.errors import OptionError
-from poolbn.rows import files as paths
-from poolbn.statistics.suffstats import GroupStats
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from poolbn.pages.words import listed
+from poolbn.rows.places import paths
+from poolbn.statistics.checkpoint import Checkpoint
+from poolbn.statistics.statsfile import read_about
+from poolbn.statistics.suffstats import SMALLEST, GroupStats
 
 StatsFiles = Annotated[list[str], typer.Argument(help=".stats files.", metavar="FILE...")]
+AllowSmall = Annotated[
+    bool,
+    typer.Option("--allow-small", help=f"Also write data sets of fewer than {SMALLEST} rows."),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The .stats file to write.")]
 
 
@@ -50,7 +52,16 @@ def make(
         str | None, typer.Option(metavar="NAME", help="All rows are one data set of this name.")
     ] = None,
     columns: given.Columns = None,
+    common: given.Common = False,
     missing: given.Missing = "error",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the statistics of each file here; started again, only the rest is read.",
+        ),
+    ] = None,
+    allow_small: AllowSmall = False,
     force: given.Force = False,
     json: given.Json = False,
     quiet: given.Quiet = False,
@@ -60,16 +71,29 @@ def make(
         if group is not None and group_name is not None:
             raise OptionError("--group and --group-name exclude each other; give one of them")
         check_free([_checked(out)], force=force)
-        made = given.read_stats(files, group=group, columns=given.names(columns), missing=missing)
-        if group_name is not None:
-            made = _as_one(made, group_name)
-        _keep(Terminal(json, quiet), made, out)
+        terminal = Terminal(json, quiet)
+        chosen = given.names(columns)
+        if common:
+            chosen = common_columns(files, group, chosen, terminal.note)
+        kept = None if checkpoint is None else Checkpoint(checkpoint)
+        made = read_stats(
+            files, group=group, columns=chosen, missing=missing, tell=terminal.note,
+            name=group_name, checkpoint=kept,
+        )  # fmt: skip
+        if kept is not None:
+            terminal.note(
+                f"checkpoint: {kept.taken} of {kept.taken + kept.made} files were taken from "
+                f"{checkpoint}, {kept.made} were read"
+            )
+        _keep(terminal, made, out, allow_small=allow_small)
 
 
 @app.command()
 def add(
     files: StatsFiles,
     out: Out,
+    common: given.Common = False,
+    allow_small: AllowSmall = False,
     force: given.Force = False,
     json: given.Json = False,
     quiet: given.Quiet = False,
@@ -77,51 +101,50 @@ def add(
     """Add statistics up: data sets of the same name become one."""
     with clear_errors(quiet=quiet):
         check_free([_checked(out)], force=force)
-        _keep(Terminal(json, quiet), reduce(plus, _loaded(files)), out)
+        terminal = Terminal(json, quiet)
+        columns = common_columns(files, None, None, terminal.note) if common else None
+        _, rows = parted(files)
+        if rows:
+            raise OptionError(
+                f"'{rows[0]}' is no {STATS} file; poolbn stats make makes one of rows, and adds "
+                "others that it is given"
+            )
+        both = read_stats(files, group=None, columns=columns, missing="error", tell=terminal.note)
+        _keep(terminal, both, out, allow_small=allow_small)
 
 
 @app.command()
 def show(files: StatsFiles, json: given.Json = False) -> None:
-    """Print all that a file of statistics holds."""
+    """Print all that a file of statistics holds, with all digits."""
     with clear_errors():
         terminal = Terminal(json)
-        found = _loaded(files)
-        for stats in found:
-            showing.show_stats(terminal, stats)
-        records = [showing.stats_record(stats) for stats in found]
+        records = []
+        for path in (path for entry in files for path in paths(entry)):
+            stats, about = GroupStats.load(path), read_about(path)
+            showing.show_stats(terminal, stats, about, path)
+            own = {"file": path, "format": about.version, "poolbn": about.poolbn}
+            own |= {"bytes": about.size, "sha256": about.sha256}
+            records.append(own | showing.stats_record(stats))
         terminal.result(records[0] if len(records) == 1 else records)
-
-
-def _loaded(files: Sequence[str]) -> list[GroupStats]:
-    return [GroupStats.load(path) for entry in files for path in paths.paths(entry)]
 
 
 def _checked(out: Path) -> Path:
     """A name that commands will know for what it is."""
-    if out.suffix != given.STATS:
-        raise OptionError(f"-o '{out}' should end in {given.STATS}, as in -o {out.stem}.stats")
+    if out.suffix != STATS:
+        raise OptionError(f"-o '{out}' should end in {STATS}, as in -o {out.stem}.stats")
     return out
 
 
-def _as_one(stats: GroupStats, name: str) -> GroupStats:
-    """All data sets as one of this name."""
-    each = [
-        replace(
-            stats,
-            levels=(name,),
-            n=stats.n[[j]],
-            mean=stats.mean[[j]],
-            scatter=stats.scatter[[j]],
-            dropped=stats.dropped[[j]],
-        )
-        for j in range(len(stats.levels))
-    ]
-    return reduce(plus, each)
-
-
-def _keep(terminal: Terminal, stats: GroupStats, out: Path) -> None:
+def _keep(terminal: Terminal, stats: GroupStats, out: Path, *, allow_small: bool) -> None:
     make_folder(out.parent)
-    stats.save(out)
+    stats.save(out, allow_small=allow_small)
     terminal.text(str(stats))
+    width = len(stats.names)
+    few = [repr(v) for v, n in zip(stats.levels, stats.n.tolist(), strict=True) if n <= width]
+    if few:
+        terminal.note(
+            f"note: {listed(few)}: no more rows than columns ({width}); such "
+            "statistics say much about single rows, so think before you hand them on"
+        )
     terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
     terminal.result(showing.stats_record(stats))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from poolbn.commands import inputs as given
 from poolbn.commands.terminal import INTERRUPTED, clear_errors
 from poolbn.errors import OptionError
 from poolbn.studies.reporting import write_report
@@ -36,12 +37,13 @@ def run(
     slice_: Annotated[
         str, typer.Option("--slice", help="k/K runs the k-th of K parts, for several machines.")
     ] = "1/1",
+    dask: given.Dask = None,
 ) -> None:
     """Run a study, or what is left of it.
 
     A study that was stopped in any way goes on with the same command.
     """
-    with clear_errors():
+    with clear_errors(), given.cluster(dask):
         watch = _Watch()
         try:
             run_study(
@@ -64,7 +66,7 @@ def run(
 @app.command()
 def report(
     sources: Annotated[
-        list[Path], typer.Argument(help="Folders of one study, or a results.parquet.")
+        list[Path], typer.Argument(help="Folders of a study, and results.parquet files.")
     ],
     out: Annotated[Path, typer.Option(help="The folder for the report.")],
 ) -> None:

@@ -33,6 +33,7 @@ _SHELL = (
     (r"; or give a dict \{[^}]*\}", ""),
     (r"\bgroup=\.\.\.", "--group COLUMN"),
     (r"\bcolumns=\[\.\.\.\]", "--columns A,B,..."),
+    (r"\ballow_small=True", "--allow-small"),
     (r"\bcolumns=\[([^\]]*)\]", lambda found: "--columns " + re.sub(r"[\"' ]", "", found[1])),
     (
         r"\b(group|missing|columns|pooling|poolings|score|search|restarts|max_parents|unit|folds"

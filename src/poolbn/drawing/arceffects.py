@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -27,30 +27,24 @@ _BEYOND = 0.75  # of the range of the estimates, that long intervals may add on 
 _NEAR = 0.5  # of that range, where zero is shown although no interval reaches it
 
 
-@dataclass(frozen=True, eq=False)
-class ArcEffects:
-    """The effect of a parent on its child. Intervals are (lower, upper).
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Estimates:
+    """Estimates of one thing in all data sets. Intervals are (lower, upper).
 
     Attributes:
-        parent: the parent.
-        child: the child.
         pooling: how the child's fit shares strength.
         levels: the F data sets.
         n: their rows, (F,).
         adapted: which of them were not learned from, (F,).
         effect: in each data set, as the network has it, (F,).
-        interval: of these, (F, 2). With partial pooling both the random effects and the
-            population's are uncertain; variances are taken as known.
+        interval: of these, (F, 2).
         alone: the estimate from the data set's own rows, NaN where there is none, (F,).
         alone_interval: of these, (F, 2).
-        population: the effect in the population of data sets; without pooling the mean.
+        population: in the population of data sets; without pooling the mean.
         population_interval: of that.
-        new_interval: where the effect in another data set is to be expected; NaN unless pooling is
-            partial.
+        new_interval: where another data set is to be expected; NaN unless pooling is partial.
     """
 
-    parent: str
-    child: str
     pooling: str
     levels: tuple[Hashable, ...]
     n: NDArray[np.int64]
@@ -62,6 +56,43 @@ class ArcEffects:
     population: float
     population_interval: tuple[float, float]
     new_interval: tuple[float, float]
+
+    def axis(self, shown: Callable[[str], str] = str) -> str:
+        """What the estimates are, with names as they are to be shown."""
+        raise NotImplementedError
+
+    @property
+    def common(self) -> str:
+        """What the population's estimate is the estimate in."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ArcEffects(Estimates):
+    """The effect of a parent on its child, with the attributes of `Estimates`.
+
+    With partial pooling both the random effects and the population's are uncertain, which is in the
+    intervals; variances are taken as known.
+
+    Attributes:
+        parent: the parent.
+        child: the child.
+    """
+
+    parent: str
+    child: str
+
+    def axis(self, shown: Callable[[str], str] = str) -> str:
+        """What the estimates are, with names as they are to be shown."""
+        return f"change of {shown(self.child)} per unit of {shown(self.parent)}"
+
+    @property
+    def common(self) -> str:
+        """What the population's effect is the effect in."""
+        if self.pooling == "complete pooling":
+            return "all data sets together"
+        mean = self.pooling == "no pooling"
+        return "mean of the data sets" if mean else "population of data sets"
 
 
 def arc_effects(
@@ -114,11 +145,8 @@ def arc_effects(
     alone, alone_interval = np.full(len(fit.levels), math.nan), np.full((len(effect), 2), math.nan)
     if stats is not None and fit.fixed is not None:
         value, reach = _alone(stats, k, interval)
-        place = {level: j for j, level in enumerate(stats.levels)}
-        known = [j for j, level in enumerate(fit.levels) if level in place]
-        at = [place[fit.levels[j]] for j in known]
-        alone[known] = value[at]
-        alone_interval[known] = value[at, None] + reach[at, None] * [-1, 1]
+        alone = by_level(fit, stats, value)
+        alone_interval = by_level(fit, stats, value[:, None] + reach[:, None] * [-1, 1])
     return ArcEffects(
         parent=parent,
         child=child,
@@ -136,21 +164,19 @@ def arc_effects(
     )
 
 
-def population_name(pooling: str) -> str:
-    """What the population's effect is the effect in.
-
-    Examples:
-        >>> population_name("no pooling")
-        'mean of the data sets'
-    """
-    if pooling == "complete pooling":
-        return "all data sets together"
-    return "mean of the data sets" if pooling == "no pooling" else "population of data sets"
+def by_level(fit: LocalFit, stats: GroupStats, values: Floats) -> Floats:
+    """Values of the data sets of statistics, (F', ...), as (F, ...) of a fit; NaN for others."""
+    place = {level: j for j, level in enumerate(stats.levels)}
+    known = [j for j, level in enumerate(fit.levels) if level in place]
+    found = np.full((len(fit.levels), *values.shape[1:]), math.nan)
+    found[known] = values[[place[fit.levels[j]] for j in known]]
+    return found
 
 
-def forest_limits(found: ArcEffects) -> tuple[float, float]:
+def forest_limits(found: Estimates) -> tuple[float, float]:
     """Limits that show the estimates, unless far out, and intervals, unless very long."""
-    core = np.append(found.interval, found.population_interval)
+    core = np.array([*found.effect, *found.interval.ravel(), *found.population_interval])
+    core = np.append(core[np.isfinite(core)], found.population)
     low, high = core.min(), core.max()
     alone = found.alone[np.isfinite(found.alone)]
     if len(alone):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolbn.drawing import style
-from poolbn.drawing.arceffects import ArcEffects, Floats, forest_limits, population_name
+from poolbn.drawing.arceffects import Estimates, Floats, forest_limits
 from poolbn.drawing.marks import Mark, arc_marks, unit_ratios
 from poolbn.graphs.pairs import Pair
 from poolbn.networks.network import Network
@@ -23,8 +23,8 @@ _ASIDE = 0.17  # from the middle of a row to each of two estimates, in rows
 # One arc
 
 
-def draw_forest(found: ArcEffects, ax: Axes | None) -> Axes:
-    """A row for each data set, sorted by effect, and the population's at the bottom."""
+def draw_forest(found: Estimates, ax: Axes | None) -> Axes:
+    """A row for each data set, sorted by estimate, and the population's at the bottom."""
     order = np.lexsort((found.alone, found.effect))
     F = len(order)
     last = F + 0.5  # the population's row
@@ -33,7 +33,10 @@ def draw_forest(found: ArcEffects, ax: Axes | None) -> Axes:
     size = min(style.MARK, 0.4 * style.points(ax)[1] / (F + 3))
     limits = forest_limits(found)
     both = bool(np.isfinite(found.alone).any())
-    ax.axvspan(*found.population_interval, color=style.paler(style.INK, 0.92), zorder=-1)
+    sure = np.array([found.population_interval])
+    if np.isfinite(sure).all():
+        ax.axvspan(*found.population_interval, color=style.paler(style.INK, 0.92), zorder=-1)
+        _intervals(ax, np.array([last]), sure, limits, style.INK, 3)
     ax.axvline(found.population, color=style.SOFT, linewidth=0.8, dashes=(3, 2), zorder=0)
     ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
     if both:
@@ -51,24 +54,22 @@ def draw_forest(found: ArcEffects, ax: Axes | None) -> Axes:
     if np.isfinite(new).all():
         _intervals(ax, np.array([last]), new, limits, style.INK)
         ax.plot([], [], color=style.INK, linewidth=1, label="where another data set is expected")
-    _intervals(ax, np.array([last]), np.array([found.population_interval]), limits, style.INK, 3)
     ax.plot(found.population, last, "D", color=style.INK, markersize=1.3 * size,
-            label=population_name(found.pooling))  # fmt: skip
+            label=found.common)  # fmt: skip
     ax.set_xlim(*limits)
     style.bare(ax)
     names = [str(found.levels[j]) + " (adapted)" * bool(found.adapted[j]) for j in order]
     style.name_rows(
         ax,
         [-1, *range(F), last],
-        ["", *names, population_name(found.pooling)],
+        ["", *names, found.common],
         [
             "rows",
             *(f"{n:,}" for n in found.n[order].tolist()),
             f"{found.n[~found.adapted].sum():,}",
         ],
     )
-    parent, child = style.shortened(found.parent), style.shortened(found.child)
-    ax.set_xlabel(f"change of {child} per unit of {parent}", fontsize=style.FONT, parse_math=False)
+    ax.set_xlabel(found.axis(style.shortened), fontsize=style.FONT, parse_math=False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, **style.LEGEND)
     return ax
 

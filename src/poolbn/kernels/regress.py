@@ -105,8 +105,8 @@ def _coordinates(
             for k in range(a, q):
                 v += V[a, k] * V[b, k]
             squares += v * v if a == b else 2.0 * v * v
-    variance = max(squares / q - (trace / q) ** 2, 0.0)
-    return trace / q + math.sqrt((q - 1.0) * variance)
+    largest: float = trace / q + math.sqrt((q - 1.0) * max(squares / q - (trace / q) ** 2, 0.0))
+    return largest
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ from poolbn.statistics.suffstats import GroupStats
 # With fewer the likelihood of no pooling rises by fitting noise, by far more than BIC takes off: in
 # the paper's simulations with n_j = 10 it would be taken where it predicts worst.
 _ROOM = 4
+_UNBIASED: dict[Pooling, Pooling] = {
+    Complete(): Complete(variance="unbiased"),
+    Separate(): Separate(variance="unbiased"),
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Auto:
     """For each node and its parents, the pooling with the best score.
 
     No pooling is considered only where each data set has at least four rows for each coefficient.
+    The residual variances of complete and no pooling are those without bias, which predict better;
+    the scores, which are compared with others, are of maximum likelihood.
 
     Attributes:
         among: the candidates; of equally good ones the first is taken.
@@ -40,11 +46,11 @@ class Auto:
     """
 
     among: tuple[Pooling, ...] = (
-        Complete(variance="unbiased"),
+        Complete(),
         Partial(random="intercept"),
         Partial(),
         Partial(residuals="pooled"),
-        Separate(variance="unbiased"),
+        Separate(),
     )
 
     def scores(
@@ -77,9 +83,14 @@ class Auto:
     def fit(self, stats: GroupStats, child: str, parents: Sequence[str], price: float) -> LocalFit:
         """The best final fit."""
         family = [(0, range(len(parents)))]
-        able = [how for how in self.among if _has_room(how, stats.n, family)[0]]
-        fits = [how.fit(stats, child, parents, price) for how in able or self.among]
-        return max(fits, key=lambda fit: fit.loglik - price * fit.n_params)
+        able = [how for how in self.among if _has_room(how, stats.n, family)[0]] or self.among
+        fits = [how.fit(stats, child, parents, price) for how in able]
+        scores = [fit.loglik - price * fit.n_params for fit in fits]
+        best = scores.index(max(scores))
+        if able[best] not in _UNBIASED:
+            return fits[best]
+        unbiased = _UNBIASED[able[best]].fit(stats, child, parents, price)
+        return replace(fits[best], sigma2=unbiased.sigma2)
 
 
 def _has_room(how: Pooling, n: NDArray[Any], families: Sequence[Family]) -> NDArray[np.bool_]:

@@ -10,9 +10,11 @@ import numpy as np
 
 from poolbn.assessing.comparison import Comparison
 from poolbn.assessing.resample import Bootstrap
-from poolbn.drawing.arceffects import arc_effects, forest_limits, population_name
+from poolbn.drawing.arceffects import Estimates, arc_effects, forest_limits
 from poolbn.drawing.diagnostics import Residuals, neighbour_means, normal_quantiles, spread
 from poolbn.drawing.marks import arc_marks, between_sd, unit_ratios
+from poolbn.drawing.residualsds import residual_sds
+from poolbn.drawing.style import shortened
 from poolbn.graphs.pairs import Pair
 from poolbn.models.heterogeneity import RESIDUAL
 from poolbn.models.localfit import INTERCEPT, LocalFit
@@ -22,6 +24,7 @@ from poolbn.pages.words import (
     about_arc,
     about_equation,
     about_pooling,
+    about_sds,
     about_strength,
     arrow,
     equation,
@@ -35,6 +38,7 @@ _DOTS = 300  # rows of a node that are shown as dots, at most
 _CURVE = 40  # points of a curve
 _COLOURS = 8  # data sets that can be told apart by colour
 _BARS = 40  # pairs of nodes with a bar, at most
+_SHORT = 24  # letters of a name at an axis
 
 
 def rounded(value: Any) -> Any:
@@ -84,7 +88,7 @@ def page_numbers(
         "learned": int(net.n[[level not in net.adapted for level in net.levels]].sum()),
         "arcs": _arcs(net, stats, p_values, boot),
         "nodes": [
-            _node(net, node, p_values.get((RESIDUAL, node)), residuals.get(node, ""))
+            _node(net, node, stats, p_values.get((RESIDUAL, node)), residuals.get(node, ""))
             for node in net.dag.nodes
         ],
         "comparison": None if found is None else _comparison(found),
@@ -117,27 +121,41 @@ def _arcs(
             {
                 "parent": place[mark.parent],
                 "child": place[mark.child],
-                "pooling": found.pooling,
-                "population": population_name(found.pooling),
                 "words": words,
                 "standard": rounded(mark.effect),
                 "spread": rounded(mark.between_sd),
                 "ratio": rounded(ratio),
                 "p": rounded(p),
-                "effect": rounded(found.population),
-                "interval": rounded(found.population_interval),
-                "new": rounded(found.new_interval),
-                "own": rounded(found.effect),
-                "ownIntervals": rounded(found.interval),
-                "alone": rounded(found.alone) if np.isfinite(found.alone).any() else None,
-                "aloneIntervals": rounded(found.alone_interval),
-                "limits": rounded(forest_limits(found)),
+                **_forest(found),
             }
         )
     return arcs
 
 
-def _node(net: Network, node: str, p: float | None, residuals: Residuals | str) -> dict[str, Any]:
+def _forest(found: Estimates) -> dict[str, Any]:
+    """Estimates in all data sets, for a chart and a table."""
+    return {
+        "pooling": found.pooling,
+        "population": found.common,
+        "axis": found.axis(lambda name: shortened(name, _SHORT)),
+        "effect": rounded(found.population),
+        "interval": rounded(found.population_interval),
+        "new": rounded(found.new_interval),
+        "own": rounded(found.effect),
+        "ownIntervals": rounded(found.interval),
+        "alone": rounded(found.alone) if np.isfinite(found.alone).any() else None,
+        "aloneIntervals": rounded(found.alone_interval),
+        "limits": rounded(forest_limits(found)),
+    }
+
+
+def _node(
+    net: Network,
+    node: str,
+    stats: GroupStats | None,
+    p: float | None,
+    residuals: Residuals | str,
+) -> dict[str, Any]:
     fit = net.fits[node]
     shown = isinstance(residuals, Residuals)
     return {
@@ -154,7 +172,8 @@ def _node(net: Network, node: str, p: float | None, residuals: Residuals | str) 
         "se": rounded(fit.fixed_se),
         "between": rounded(fit.random_sd),
         "coef": rounded(fit.coef),
-        "sd": rounded(np.sqrt(fit.sigma2)),
+        "sds": _forest(residual_sds(net, node, stats=stats)),
+        "sdWords": about_sds(fit),
         "loglik": rounded(fit.loglik),
         "parameters": fit.n_params,
         "bic": rounded(fit.bic),

@@ -116,6 +116,27 @@ def about_pooling(pooling: str) -> str:
     return f"{said}. Data sets with few rows are drawn towards the population."
 
 
+def about_sds(fit: LocalFit) -> str:
+    """Where the residual SDs of the data sets come from.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age"]], group="clinic", missing="drop")
+        >>> about_sds(pb.fit_node(stats, "age", []))
+        'All data sets share one, whatever they say alone.'
+    """
+    if fit.residual_shape is not None and math.isinf(fit.residual_shape):
+        return "They are pooled, and came out the same: nothing says that they differ."
+    if fit.residual_shape is not None:
+        return (
+            "They are pooled: what a data set says alone is drawn to the population's, the more "
+            "the fewer its rows are."
+        )
+    if fit.fixed is None or "separate residuals" in fit.pooling:
+        return "Each data set has its own."
+    return "All data sets share one, whatever they say alone."
+
+
 def equation(fit: LocalFit) -> str:
     """The distribution of a node, with the population's coefficients.
 

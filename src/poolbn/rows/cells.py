@@ -12,7 +12,8 @@ import numpy as np
 
 from poolbn.errors import DataError, nearest
 from poolbn.rows.columns import check_types
-from poolbn.rows.data import as_parts, check_finite, encode
+from poolbn.rows.data import as_parts, encode
+from poolbn.rows.gaps import check_finite
 
 if TYPE_CHECKING:
     import pandas as pd

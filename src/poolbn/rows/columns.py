@@ -38,19 +38,22 @@ def check_group(parts: list[Part], group: str | None) -> None:
 
 def _looks_like_group(part: Part, column: str) -> bool:
     cells = [str(cell) for cell in islice(part.cells(column), 10_000)]
+    if not cells:
+        return bool(part.types[column])
     few = len(set(cells)) <= max(2, min(50, len(cells) // 2))
     return few and not any("." in cell for cell in cells) if not part.types[column] else few
 
 
 def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) -> tuple[str, ...]:
-    """The names of the columns to keep, which every part has."""
+    """The names of the columns to keep, which every part has.
+
+    What names of folders say is a column only for those who ask for it.
+    """
     if isinstance(columns, str):
         raise DataError(f"columns={columns!r} is one name; give a list, columns=[{columns!r}]")
     first = parts[0]
-    names = tuple(first.types if columns is None else columns)
-    if columns is None:
-        names = tuple(c for c in names if c != group)
-    elif group in names:
+    names = tuple(own_columns(first, group) if columns is None else columns)
+    if group in names:
         raise DataError(f"column {group!r} is both group and in columns; take it out of columns")
     if not names:
         raise DataError("no columns are chosen" if columns is not None else "no columns to use")
@@ -61,7 +64,7 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
         absent = [c for c in names if c not in part.types]
         if absent and (len(parts) == 1 or columns is not None):
             raise DataError(f"no column {absent[0]!r}{part.place}{nearest(absent[0], part.types)}")
-        extra = [c for c in part.types if c not in names and c != group]
+        extra = [c for c in own_columns(part, group) if c not in names]
         if columns is None and (absent or extra):
             raise DataError(
                 f"the columns{part.place} differ from those{first.place}: "
@@ -73,6 +76,12 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
                 + "; choose common ones with columns=[...]"
             )
     return names
+
+
+def own_columns(part: Part, group: str | None) -> list[str]:
+    """The columns of a part without `group` and without what names of its folders say."""
+    said = dict(part.keys)
+    return [column for column in part.types if column != group and column not in said]
 
 
 def check_types(part: Part, names: Iterable[str], group: str | None, *, remedy: str | None) -> None:

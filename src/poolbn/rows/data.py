@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -16,6 +16,9 @@ import numpy as np
 from poolbn.errors import DataError, OptionError
 from poolbn.rows import files, sources
 from poolbn.rows.columns import check_group, check_types, choose
+from poolbn.rows.gaps import Tally, check_finite, check_left, check_missing
+from poolbn.rows.partitions import constant, with_keys
+from poolbn.rows.places import paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,12 +65,50 @@ class Rows:
         group: the column that says which data set a row came from, or what to call it.
         levels: the data sets met so far, in order of first appearance.
         batches: the rows; errors in cells come up while it runs.
+        tally: what was missing so far.
     """
 
     names: tuple[str, ...]
     group: str
     levels: list[Hashable]
     batches: Generator[Batch]
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is to be read, checked as far as that needs no rows.
+
+    Attributes:
+        parts: the frames or files.
+        names: the N chosen columns.
+        group: the column that says which data set a row came from; None: each part is one.
+        drop: whether rows with a missing cell are left out; otherwise they are an error.
+    """
+
+    parts: tuple[Part, ...]
+    names: tuple[str, ...]
+    group: str | None
+    drop: bool
+
+    def each(self) -> list[Reading]:
+        """One reading for each part."""
+        return [replace(self, parts=(part,)) for part in self.parts]
+
+    def rows(self, batch_rows: int | None = None, *, lenient: bool = False) -> Rows:
+        """Stream the rows.
+
+        Args:
+            batch_rows: rows in a batch; None picks what is fast.
+            lenient: whether there may be no rows, or none of a data set, since others follow.
+        """
+        levels: list[Hashable] = []
+        rows = batch_rows or max(1024, _CELLS // len(self.names))
+        tally = Tally(np.zeros(len(self.names), dtype=np.int64))
+        batches = _batches(self, rows, levels, tally, lenient=lenient)
+        if batch_rows is None:
+            batches = _joined(batches, min(rows, _ROWS))
+        return Rows(self.names, self.group or DATA_SET, levels, batches, tally)
 
 
 def read(
@@ -81,7 +122,7 @@ def read(
     """Open a table or files, check the columns, and stream the rows.
 
     Args:
-        source: a frame, a dict of frames, a path, a pattern, or a list of paths.
+        source: a frame, a dict of frames, a path, a pattern, a folder, a URL, or a list of these.
         group: the column that says which data set a row came from; None when each frame of a dict
             or each file is a data set.
         columns: the columns to keep; None for all but `group`, which then must be numeric.
@@ -92,22 +133,44 @@ def read(
         DataError: the source, a column or a cell cannot be used.
         OptionError: `missing` is neither of its values.
     """
+    return prepare(source, group=group, columns=columns, missing=missing).rows(batch_rows)
+
+
+def prepare(
+    source: object,
+    *,
+    group: str | None,
+    columns: Iterable[str] | None,
+    missing: Literal["error", "drop"],
+    name: str | None = None,
+) -> Reading:
+    """Open a table or files and check the columns; as `read`, which goes on to the rows.
+
+    Args:
+        source: as for `read`.
+        group: as for `read`.
+        columns: as for `read`.
+        missing: as for `read`.
+        name: all rows are of one data set that is called so.
+
+    Raises:
+        DataError: the source or a column cannot be used.
+        OptionError: `missing` is neither of its values.
+    """
     if missing not in ("error", "drop"):
         raise OptionError(
             f'missing={missing!r} is not known; use missing="error" or missing="drop"'
         )
     parts = as_parts(source)
+    if name is not None:
+        parts = [constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
+        group = DATA_SET
     check_group(parts, group)
     names = choose(parts, group, columns)
     remedy = None if columns is None else "leave it out of columns"
     for part in parts:
         check_types(part, names, group, remedy=remedy)
-    levels: list[Hashable] = []
-    rows = batch_rows or max(1024, _CELLS // len(names))
-    batches = _batches(parts, _Plan(names, group, missing == "drop", rows), levels)
-    if batch_rows is None:
-        batches = _joined(batches, min(rows, _ROWS))
-    return Rows(names, group or DATA_SET, levels, batches)
+    return Reading(tuple(parts), names, group, missing == "drop")
 
 
 def as_parts(source: object) -> list[Part]:
@@ -117,7 +180,10 @@ def as_parts(source: object) -> list[Part]:
     if isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source):
         if not source:
             raise DataError("the list of files is empty")
-        return [files.file(path) for entry in source for path in files.paths(os.fspath(entry))]
+        found = [path for entry in source for path in paths(os.fspath(entry))]
+        return with_keys([files.file(path) for path in found], found)
+    if isinstance(source, sources.Part):
+        return [source]
     if isinstance(source, Mapping):
         if not source:
             raise DataError("the dict of frames is empty; give {name of data set: frame}")
@@ -125,66 +191,24 @@ def as_parts(source: object) -> list[Part]:
     return [sources.frame(source, None)]
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is asked for."""
-
-    names: tuple[str, ...]
-    group: str | None
-    drop: bool
-    rows: int
-
-
-@dataclass
-class _Tally:
-    """What was missing so far."""
-
-    cells: NDArray[np.int64]  # missing cells of each column, (N,)
-    keys: int = 0  # rows that do not say their data set
-    rows: int = 0  # rows with either
-    first: str = ""  # the first of them, in words
-
-    def add(
-        self, nan: NDArray[np.bool_], codes: NDArray[np.int64], where: Callable[[int, int], str]
-    ) -> NDArray[np.bool_]:
-        """Count the missing cells of a batch; which of its rows have one."""
-        unknown = codes < 0
-        bad: NDArray[np.bool_] = nan.any(axis=1) | unknown
-        if not self.first and bad.any():
-            row = int(bad.argmax())
-            self.first = where(row, -1 if unknown[row] else int(nan[row].argmax()))
-        self.cells += nan.sum(axis=0)
-        self.keys += int(unknown.sum())
-        self.rows += int(bad.sum())
-        return bad
-
-    def counts(self, plan: _Plan) -> str:
-        """Missing cells per column, most first."""
-        found = [(k, c) for k, c in zip(self.cells.tolist(), plan.names, strict=True) if k]
-        if self.keys:
-            found.append((self.keys, str(plan.group)))
-        found.sort(key=lambda pair: -pair[0])
-        more = f", ... ({len(found)} columns in all)" if len(found) > 8 else ""
-        return ", ".join(f"{name} {count}" for count, name in found[:8]) + more
-
-
-def _pieces(parts: list[Part], plan: _Plan) -> Generator[tuple[Part, int, Piece]]:
+def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
     """The pieces of all parts, each with the number of its first row in its part."""
-    for part in parts:
+    for part in plan.parts:
         start = 1
-        for piece in part.pieces(plan.names, plan.group, plan.rows):
+        for piece in part.pieces(plan.names, plan.group, rows):
             yield part, start, piece
             start += len(piece.keys)
         if start == 1 and plan.group is None:
             raise DataError(f"data set {part.name!r} has no rows; leave it out")
 
 
-def _batches(parts: list[Part], plan: _Plan, levels: list[Hashable]) -> Generator[Batch]:
-    tally = _Tally(np.zeros(len(plan.names), dtype=np.int64))
+def _batches(
+    plan: Reading, rows: int, levels: list[Hashable], tally: Tally, *, lenient: bool
+) -> Generator[Batch]:
     index: dict[Hashable, int] = {}
     kept = np.zeros(0, dtype=np.int64)
-    pieces = _pieces(parts, plan)
-    for part, start, piece in _ahead(pieces) if parts[0].from_file else pieces:
+    pieces = _pieces(plan, rows)
+    for part, start, piece in _ahead(pieces) if plan.parts[0].path is not None else pieces:
         codes = encode(piece, index, plan.group, part.place)
         levels.extend(islice(index, len(levels), None))
         columns = piece.columns
@@ -202,30 +226,10 @@ def _batches(parts: list[Part], plan: _Plan, levels: list[Hashable]) -> Generato
         # With missing="error" the rest is read to count all that is missing, for the message.
         if tally.rows == 0 or plan.drop:
             yield Batch(codes, columns, dropped)
-    if tally.rows and not plan.drop:
-        raise DataError(
-            f"{tally.rows} rows have a missing cell, the first is {tally.first}; missing are "
-            f'{tally.counts(plan)}. Leave such rows out with missing="drop", or choose '
-            "columns without missing cells"
-        )
-    _check_left(kept, levels, tally.rows, tally.counts(plan))
-
-
-def _check_left(kept: NDArray[np.int64], levels: list[Hashable], dropped: int, counts: str) -> None:
-    if kept.sum() == 0 and not dropped:
-        raise DataError("there are no rows")
-    if kept.sum() == 0:
-        raise DataError(
-            f"no rows are left: all {dropped} have a missing cell ({counts}); choose columns that "
-            "are less often missing"
-        )
-    gone = [level for level, count in zip(levels, kept, strict=True) if count == 0]
-    if gone:
-        others = f" (so it is with {len(gone)} data sets in all)" if len(gone) > 1 else ""
-        raise DataError(
-            f"data set {gone[0]!r} has no rows left, each has a missing cell{others}; missing are "
-            f"{counts}. Choose columns that are less often missing, or leave that data set out"
-        )
+    if not plan.drop:
+        check_missing(tally, plan.names, plan.group)
+    if not lenient:
+        check_left(kept, levels, tally.rows, f" ({tally.counts(plan.names, plan.group)})")
 
 
 def encode(
@@ -258,7 +262,7 @@ def _surely_finite(column: NDArray[np.float64]) -> bool:
 
 
 def _where(
-    plan: _Plan, place: str, start: int, codes: NDArray[np.int64], levels: list[Hashable]
+    plan: Reading, place: str, start: int, codes: NDArray[np.int64], levels: list[Hashable]
 ) -> Callable[[int, int], str]:
     """Puts a cell of a batch that begins with row `start` in words; column -1 is `group`."""
 
@@ -268,20 +272,6 @@ def _where(
         return f"row {start + row}{place}{known} in column {name!r}"
 
     return words
-
-
-def check_finite(
-    values: NDArray[np.float64], where: Callable[[int, int], str], remedy: str
-) -> None:
-    """Raise when a cell is infinite; `where` puts a row and a column in words."""
-    infinite = np.isinf(values)
-    if infinite.any():
-        row, column = np.unravel_index(int(infinite.argmax()), infinite.shape)
-        raise DataError(
-            f"a cell is {'infinite' if values[row, column] > 0 else 'minus infinite'} "
-            f"({values[row, column]}): {where(int(row), int(column))}; replace it by a number, or "
-            f"{remedy}"
-        )
 
 
 def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:

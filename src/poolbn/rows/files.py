@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
-import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, Any
 
-from poolbn.errors import DataError, nearest
+from poolbn.errors import DataError
+from poolbn.rows.places import KINDS, SUFFIXES, at_arrow, folders, is_url
 from poolbn.rows.sources import (
     Part,
     Piece,
@@ -22,30 +22,7 @@ from poolbn.rows.sources import (
     in_words,
 )
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
 MISSING_TEXT = ("", "NA")
-
-
-def paths(entry: str) -> list[str]:
-    """The files that a path or a pattern stands for, in alphabetical order."""
-    entry = os.path.expanduser(entry)
-    if os.path.isdir(entry):
-        pattern = os.path.join(entry, "*.csv")
-        raise DataError(
-            f"{entry!r} is a folder; name its files with a pattern, such as {pattern!r}"
-        )
-    if os.path.exists(entry):
-        return [entry]
-    if glob.has_magic(entry):
-        found = sorted(glob.glob(entry, recursive=True))
-        if not found:
-            raise DataError(f"no file matches the pattern {entry!r}")
-        return found
-    folder = os.path.dirname(entry) or "."
-    there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    usable = [name for name in there if name.lower().endswith(SUFFIXES)]
-    hint = nearest(os.path.basename(entry), usable) if usable else ""
-    raise DataError(f"there is no file {entry!r}{hint}")
 
 
 def stem(path: str) -> str:
@@ -55,21 +32,43 @@ def stem(path: str) -> str:
         >>> stem("trial/siteA.csv.gz")
         'siteA'
     """
-    name = os.path.basename(path)
+    name = folders(path)[-1]
     ending = max((s for s in SUFFIXES if name.lower().endswith(s)), key=len, default="")
     return name[: len(name) - len(ending)]
 
 
 def file(path: str) -> Part:
-    """The part that a file is, by the ending of its name."""
-    lower = path.lower()
-    if lower.endswith(".parquet"):
+    """The part that a file is, by the ending of its name.
+
+    Raises:
+        DataError: it is of no known kind, or of one that is not read from there.
+    """
+    lower = folders(path)[-1].lower()
+    if lower.endswith(KINDS["Parquet"]):
         return _parquet(path)
-    if lower.endswith((".csv", ".csv.gz")):
-        return _csv(path)
+    if lower.endswith(KINDS["CSV"]):
+        return _csv(_local(path) if is_url(path) else path)
     raise DataError(
         f"cannot tell what kind of file {path!r} is; its name should end in {', '.join(SUFFIXES)}"
     )
+
+
+def _local(url: str) -> str:
+    from pyarrow.fs import LocalFileSystem
+
+    system, path = at_arrow(url)
+    if not isinstance(system, LocalFileSystem):
+        raise DataError(
+            f"{url!r} cannot be read: from there only Parquet is; turn it into Parquet, or copy it "
+            "here"
+        )
+    return path
+
+
+def _place(path: str) -> str:
+    """How a message says "in this file": where folders say what it holds, with them."""
+    *above, name = folders(path)
+    return f" of {'/'.join([*(folder for folder in above if '=' in folder), name])}"
 
 
 def _parquet(path: str) -> Part:
@@ -77,12 +76,18 @@ def _parquet(path: str) -> Part:
     import pyarrow.parquet as pq
     import pyarrow.types as pt
 
-    place = f" of {os.path.basename(path)}"
+    place = _place(path)
+
+    def source() -> Any:
+        if not is_url(path):
+            return nullcontext(path)
+        system, inner = at_arrow(path)
+        return system.open_input_file(inner)
 
     @contextmanager
     def opened(**options: Any) -> Iterator[Any]:
         try:
-            with pq.ParquetFile(path, **options) as opened_file:
+            with source() as found, pq.ParquetFile(found, **options) as opened_file:
                 yield opened_file
         except (pa.ArrowException, OSError) as error:
             raise DataError(
@@ -111,24 +116,24 @@ def _parquet(path: str) -> Part:
         for batch in batches([column], 65536):
             yield from batch.column(0).to_pylist()
 
-    return Part(stem(path), place, arrow_types(schema), pieces, cells, from_file=True)
+    return Part(stem(path), place, arrow_types(schema), pieces, cells, path)
 
 
 def _csv(path: str) -> Part:
     import duckdb
     import pyarrow as pa
 
-    place = f" of {os.path.basename(path)}"
+    place = _place(path)
     header, delimiter = _header(path)
     check_unique(header, place)
 
     nulls = ", ".join(_literal(text) for text in MISSING_TEXT)
     scan = (
         f"read_csv({_literal(glob.escape(path))}, delim={_literal(delimiter)}, header=true, "
-        f"quote='\"', escape='\"', nullstr=[{nulls}]"
+        f"quote='\"', escape='\"', nullstr=[{nulls}], hive_partitioning=false"
     )
     try:
-        with duckdb.connect() as connection:
+        with _duckdb() as connection:
             described = connection.sql(f"describe from {scan})").fetchall()
     except duckdb.Error as error:
         raise _csv_error(path, (), error) from error
@@ -149,7 +154,7 @@ def _csv(path: str) -> Part:
         typed = f"{scan}, types={{{forced}}})" if doubles else f"{scan})"
         chosen = ", ".join('"' + inner[c].replace('"', '""') + '"' for c in keep)
         try:
-            with duckdb.connect() as connection:
+            with _duckdb() as connection:
                 for batch in connection.sql(f"select {chosen} from {typed}").to_arrow_reader(rows):
                     named = batch.rename_columns(keep)
                     yield arrow_piece(named, columns, group, stem(path), place)
@@ -161,7 +166,17 @@ def _csv(path: str) -> Part:
         for row in _rows(path):
             yield None if row[place_of] in MISSING_TEXT else row[place_of]
 
-    return Part(stem(path), place, types, pieces, cells, from_file=True)
+    return Part(stem(path), place, types, pieces, cells, path)
+
+
+@contextmanager
+def _duckdb() -> Iterator[Any]:
+    """A connection that keeps standard output free, which may be JSON for a program."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("set enable_progress_bar = false")
+        yield connection
 
 
 def _literal(text: str) -> str:

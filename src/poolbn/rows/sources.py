@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -39,7 +40,8 @@ class Part:
         types: for each column "" if it is numeric, else its type in words.
         pieces: (columns, group, rows per piece) -> the rows, in order. May work only once.
         cells: column -> its cells, for an error message; nothing when that needs a second pass.
-        from_file: whether reading ahead in another thread is safe and pays.
+        path: of the file, which can be read ahead in another thread; None for a frame.
+        keys: what the names of its folders say, which are columns of it.
     """
 
     name: Hashable | None
@@ -47,7 +49,8 @@ class Part:
     types: dict[str, str]
     pieces: Callable[[tuple[str, ...], str | None, int], Iterator[Piece]]
     cells: Callable[[str], Iterable[Any]]
-    from_file: bool = False
+    path: str | None = None
+    keys: tuple[tuple[str, Any], ...] = ()
 
 
 def frame(source: Any, name: Hashable | None) -> Part:
@@ -65,7 +68,9 @@ def frame(source: Any, name: Hashable | None) -> Part:
 
     place = "" if name is None else f" of data set {name!r}"
     if isinstance(source, pd.DataFrame):
-        return _pandas(source, name, place)
+        return pandas_part(source, name, place)
+    if is_dask(source):
+        return _dask(source, name, place)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
@@ -93,7 +98,47 @@ def frame(source: Any, name: Hashable | None) -> Part:
     return _arrow(schema, lambda keep: collected(native.select(keep)), name, place)
 
 
-def _pandas(table: Any, name: Hashable | None, place: str) -> Part:
+def is_dask(source: object) -> bool:
+    """Whether it is a frame of Dask, which then is imported."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(source, module.DataFrame)
+
+
+def _dask(table: Any, name: Hashable | None, place: str) -> Part:
+    """A frame of Dask, of which one partition after the other is fetched."""
+
+    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+        chosen = table[[*columns] if group is None else [*columns, group]]
+        for k in range(table.npartitions):
+            part = pandas_part(chosen.partitions[k].compute(), name, partition_place(k) + place)
+            for column in columns:
+                if part.types[column]:
+                    raise DataError(
+                        f"column {column!r}{part.place} is not numeric: it holds "
+                        f"{part.types[column]}; leave it out of columns"
+                    )
+            yield from part.pieces(columns, group, rows)
+
+    types = pandas_part(table._meta, name, place).types
+    return Part(name, place, types, pieces, lambda column: ())
+
+
+def partition_place(k: int) -> str:
+    """How a message says "in this partition", as Dask writes it."""
+    return f" of partitions[{k}]"
+
+
+def pandas_part(table: Any, name: Hashable | None, place: str) -> Part:
+    """The part that a frame of pandas is.
+
+    Args:
+        table: the frame.
+        name: the data set that it is when no column says so.
+        place: how a message says "in this part".
+
+    Raises:
+        DataError: its columns have no proper names.
+    """
     import pandas as pd
 
     odd = [c for c in table.columns if not isinstance(c, str)]

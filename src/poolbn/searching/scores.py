@@ -178,8 +178,9 @@ class LocalScores:
             return [float(v) for v in self._pooling.scores(self._data, places, price)]
         step = min(_CHUNK, -(-len(places) // (4 * self._threads)))  # keeps all threads busy
         parts = [places[i : i + step] for i in range(0, len(places), step)]
-        values = parallel.map_threads(
-            lambda part: self._pooling.scores(self._data, part, price), parts, self._threads
+        pooling, data = self._pooling, self._data  # and not what is remembered
+        values = parallel.map_fits(
+            lambda part: pooling.scores(data, part, price), parts, self._threads
         )
         return [float(value) for part in values for value in part]
 
@@ -221,7 +222,7 @@ def final_fits(
     fits = dict(
         zip(
             dag.nodes,
-            parallel.map_threads(
+            parallel.map_fits(
                 lambda node: pooling.fit(stats, node, dag.parents(node), price),
                 dag.nodes,
                 parallel.available_cores(),

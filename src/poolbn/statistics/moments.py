@@ -80,8 +80,9 @@ class Sums:
         delta = np.where(known, mean - self.mean[at], 0.0)
         weight = n / (old + n)
         self.mean[at] = np.where(known, self.mean[at] + weight[:, None] * delta, mean)
-        between = delta[:, :, None] * delta[:, None, :]
-        self.scatter[at] += scatter + (old * weight)[:, None, None] * between
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told of later
+            between = delta[:, :, None] * delta[:, None, :]
+            self.scatter[at] += scatter + (old * weight)[:, None, None] * between
         self.n[at] = old + n
 
     def cut(self, size: int) -> Sums:

@@ -1,4 +1,8 @@
-"""The file of a `GroupStats`: a line of identity, a line of JSON, and the arrays as they are."""
+"""The file of a `GroupStats`: a line of identity, a line of JSON, and the arrays as they are.
+
+It holds nothing else, and what is read is checked to be statistics: there is no place in it where
+rows could hide.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ import hashlib
 import json
 import os
 from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -15,8 +22,10 @@ from poolbn.errors import FileError
 from poolbn.writing import check_levels, write_whole
 
 _FORMAT = "poolbn-statistics"
-_VERSION = 1
+_VERSION = 2
+_HEADER = ("poolbn", "group", "names", "levels")
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
+_ROUNDING = 1e-4  # of the smallest eigenvalue of correlations
 Arrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 Fields = tuple[
     tuple[str, ...],
@@ -27,6 +36,29 @@ Fields = tuple[
     NDArray[np.int64],
     str,
 ]
+
+
+@dataclass(frozen=True)
+class About:
+    """What a file of statistics says of itself.
+
+    Attributes:
+        version: of the format.
+        poolbn: the version of the software that wrote it.
+        sha256: the checksum of all after the first line.
+        size: bytes in all.
+    """
+
+    version: int
+    poolbn: str
+    sha256: str
+    size: int
+
+
+@lru_cache(maxsize=1)
+def own_version() -> str:
+    """The version of this software."""
+    return metadata.version("poolbn")
 
 
 def write_file(
@@ -42,51 +74,97 @@ def write_file(
         FileError: a data set's name is not a text, a number or a bool.
     """
     check_levels(levels)
-    header = json.dumps({"names": names, "levels": levels, "group": group}).encode()
+    values = (own_version(), group, names, levels)
+    header = json.dumps(dict(zip(_HEADER, values, strict=True))).encode()
     payload = b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
     body = header + b"\n" + payload
     identity = f"{_FORMAT} {_VERSION} {len(body)} {hashlib.sha256(body).hexdigest()}\n"
     write_whole(path, identity.encode() + body)
 
 
-def read_file(
-    path: str | os.PathLike[str],
-) -> Fields:
+def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
     """The fields of a `GroupStats` that `write_file` wrote.
 
+    Args:
+        path: the file.
+        least: the smallest number of rows that a data set may have.
+
     Raises:
-        FileError: the file is not there, not of this kind, damaged, cut short, or too new.
+        FileError: the file is not there, not of this kind, of another version, damaged, cut short,
+            or does not hold statistics.
     """
-    shown = repr(os.fspath(path))
+    _, header, payload = _opened(path)
     try:
-        with open(path, "rb") as file:
-            identity = file.readline(200).split()
-            body = file.read()
-    except OSError as error:
-        raise FileError(f"cannot read {shown}: {error.strerror}") from error
-    if len(identity) != 4 or identity[0] != _FORMAT.encode():
-        raise FileError(f"{shown} is not a file of poolbn statistics; GroupStats.save writes them")
-    if identity[1] != str(_VERSION).encode():
-        raise FileError(
-            f"{shown} has version {identity[1].decode('ascii', 'replace')} of the format, this "
-            f"poolbn reads version {_VERSION}; update poolbn"
-        )
-    if not identity[2].isdigit() or len(body) < int(identity[2]):
-        raise FileError(
-            f"{shown} is cut short: {len(body)} bytes of {identity[2].decode('ascii', 'replace')} "
-            "are there; copy or save it anew"
-        )
-    if hashlib.sha256(body).hexdigest().encode() != identity[3]:
-        raise FileError(f"{shown} is damaged: its checksum does not match; copy or save it anew")
-    header, _, payload = body.partition(b"\n")
-    try:
-        return _fields(json.loads(header), payload)
+        return _fields(header, payload, least)
     except (ValueError, KeyError, TypeError) as error:
+        shown = repr(os.fspath(path))
         raise FileError(f"{shown} does not hold statistics as it should: {error}") from error
 
 
-def _fields(header: dict[str, Any], payload: bytes) -> Fields:
+def read_about(path: str | os.PathLike[str]) -> About:
+    """What a file of statistics says of itself.
+
+    Raises:
+        FileError: the file is not there, not of this kind, of another version, damaged or cut
+            short.
+    """
+    about, _, _ = _opened(path)
+    return about
+
+
+def _opened(path: str | os.PathLike[str]) -> tuple[About, dict[str, Any], bytes]:
+    shown = repr(os.fspath(path))
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(200)
+            body = file.read()
+    except OSError as error:
+        raise FileError(f"cannot read {shown}: {error.strerror}") from error
+    if not first:
+        raise FileError(f"{shown} is empty; copy or save it anew")
+    identity = first.split()
+    if len(identity) != 4 or identity[0] != _FORMAT.encode():
+        raise FileError(
+            f"{shown} is not a file of poolbn statistics; poolbn stats, or GroupStats.save, "
+            "writes them"
+        )
+    _, version, length, checksum = (word.decode("ascii", "replace") for word in identity)
+    if version != str(_VERSION):
+        older = version.isdigit() and int(version) < _VERSION
+        raise FileError(
+            f"{shown} has version {version} of the format, this poolbn reads version {_VERSION}; "
+            f"{'make it anew with this poolbn' if older else 'update poolbn'}"
+        )
+    if not length.isdigit() or len(body) < int(length):
+        raise FileError(
+            f"{shown} is cut short: {len(body)} bytes of {length} are there; copy or save it anew"
+        )
+    if hashlib.sha256(body).hexdigest() != checksum:
+        raise FileError(f"{shown} is damaged: its checksum does not match; copy or save it anew")
+    line, _, payload = body.partition(b"\n")
+    try:
+        header = json.loads(line, parse_constant=_refused)
+        if sorted(header) != sorted(_HEADER):
+            raise ValueError(f"its header has {', '.join(header)}, not {', '.join(_HEADER)}")
+        about = About(_VERSION, str(header["poolbn"]), checksum, len(first) + len(body))
+    except (ValueError, TypeError) as error:
+        raise FileError(f"{shown} does not hold statistics as it should: {error}") from error
+    return about, header, payload
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"its header has {constant}")
+
+
+def _fields(header: dict[str, Any], payload: bytes, least: int) -> Fields:
     names, levels = tuple(header["names"]), tuple(header["levels"])
+    if not names or not all(isinstance(name, str) for name in (*names, header["group"])):
+        raise ValueError("names of columns are not texts")
+    check_levels(levels)
+    for what, each in (("column", names), ("data set", levels)):
+        if len(set(each)) < len(each):
+            twice = next(name for name in each if each.count(name) > 1)
+            raise ValueError(f"{what} {twice!r} occurs {each.count(twice)} times")
     groups, width = len(levels), len(names)
     shapes = ((groups,), (groups, width), (groups, width, width), (groups,))
     sizes = [int(np.prod(shape)) * 8 for shape in shapes]
@@ -101,4 +179,46 @@ def _fields(header: dict[str, Any], payload: bytes) -> Fields:
         arrays.append(part.astype(np.dtype(dtype).newbyteorder("=")).reshape(shape))
         start += size
     n, mean, scatter, dropped = arrays
-    return names, levels, n, mean, scatter, dropped, str(header["group"])
+    for j, level in enumerate(levels):
+        wrong = _wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
+        if wrong:
+            raise ValueError(f"data set {level!r} {wrong}")
+    return names, levels, n, mean, scatter, dropped, header["group"]
+
+
+def _wrong(
+    n: int,
+    mean: NDArray[np.float64],
+    scatter: NDArray[np.float64],
+    dropped: int,
+    least: int,
+) -> str:
+    """Why no rows have such statistics, or nothing; `mean` (N,), `scatter` (N, N)."""
+    square = scatter.diagonal()
+    finite = np.isfinite(mean).all() and np.isfinite(scatter).all()
+    checks = (
+        (n < least, f"has {n} rows"),
+        (dropped < 0, f"has {dropped} rows left out"),
+        (not finite, "has means or sums that are not finite"),
+        (not np.array_equal(scatter, scatter.T), "has sums of products that are not symmetric"),
+        (n <= 1 and scatter.any(), "has one row and sums of squares that are not zero"),
+        ((square < 0).any(), "has a sum of squares below zero"),
+        (scatter[square == 0].any(), "has products with a constant column that are not zero"),
+    )
+    told = next((words for wrong, words in checks if wrong), "")
+    if not told and not _semidefinite(scatter):
+        return "has sums of products that no rows have: they are not positive semidefinite"
+    return told
+
+
+def _semidefinite(scatter: NDArray[np.float64]) -> bool:
+    """Whether a matrix (N, N), as correlations, has no eigenvalue below zero but for rounding."""
+    square = scatter.diagonal()
+    size = np.sqrt(np.where(square > 0, square, 1.0))
+    scaled = scatter / size / size[:, None]
+    np.fill_diagonal(scaled, 1.0 + _ROUNDING)
+    try:
+        np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return False
+    return True

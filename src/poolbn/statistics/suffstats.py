@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from poolbn.errors import DataError, nearest
+from poolbn.errors import DataError, OptionError, nearest
 from poolbn.rows import data
 from poolbn.rows.data import DATA_SET
+from poolbn.rows.gaps import check_left
+from poolbn.rows.sources import is_dask
+from poolbn.statistics.checkpoint import Checkpoint
+from poolbn.statistics.daskstats import of_partitions
 from poolbn.statistics.moments import Sums
-from poolbn.statistics.statsfile import read_file, write_file
+from poolbn.statistics.statsfile import Fields, read_file, write_file
+from poolbn.statistics.summaries import SHOWN, in_html, in_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Data sets, and columns, that a printed summary lists.
-_SHOWN = 10
+# Rows that a data set must have to be written to a file that is handed on.
+SMALLEST = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,14 +92,7 @@ class GroupStats:
             raise DataError(
                 f"cannot add statistics of different columns: {told}; select() common columns first"
             )
-        right = other.select(self.names)
-        levels = (*self.levels, *(v for v in right.levels if v not in self.levels))
-        total = Sums.zeros(len(levels), len(self.names))
-        for part in (self, right):
-            at = np.array([levels.index(v) for v in part.levels])
-            total.add(at, part.n, part.mean, part.scatter)
-            total.dropped[at] += part.dropped
-        return _stats(self.names, levels, total, self.group)
+        return total((self, other))
 
     def __radd__(self, other: object) -> GroupStats:
         """Let `sum(parts)` work, which begins with 0."""
@@ -155,10 +154,18 @@ class GroupStats:
                 raise DataError(f"column {column!r} is named {columns.count(column)} times")
         return np.array([place[c] for c in columns], dtype=np.intp)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
         """Write to one file, whole or not at all.
 
+        Such files are made to be handed on, and statistics of few rows reveal them: with one row
+        the mean is that row. So data sets of fewer than 10 rows are refused.
+
+        Args:
+            path: the file.
+            allow_small: whether data sets of any number of rows may be written.
+
         Raises:
+            DataError: a data set has fewer than 10 rows.
             FileError: a data set's name is not a text, a number or a bool.
 
         Examples:
@@ -170,6 +177,8 @@ class GroupStats:
             ...     pb.GroupStats.load(f"{folder}/trial.stats").levels
             ('NY', 'MN', 'KY', 'MS')
         """
+        if not allow_small:
+            _check_size(self)
         arrays = (self.n, self.mean, self.scatter, self.dropped)
         write_file(path, self.names, self.levels, self.group, arrays)
 
@@ -178,7 +187,8 @@ class GroupStats:
         """Read what `save` wrote.
 
         Raises:
-            FileError: the file is not there, not of this kind, damaged, or too new.
+            FileError: the file is not there, not of this kind, of another version, damaged, or
+                holds what no rows have.
 
         Examples:
             >>> import poolbn as pb
@@ -193,35 +203,10 @@ class GroupStats:
         return GroupStats(*read_file(path))
 
     def __repr__(self) -> str:
-        lines = [f"GroupStats: {self._summary()}", f"columns: {_listed(self.names)}"]
-        cells = [(str(level), f"{n:,}", d) for level, n, d in self._shown()]
-        wide = max(len(level) for level, _, _ in cells)
-        long = max(len(n) for _, n, _ in cells)
-        for level, n, d in cells:
-            lines.append(f"  {level:<{wide}}  {n:>{long}} rows{f', {d:,} dropped' if d else ''}")
-        if len(self.levels) > _SHOWN:
-            lines.append(f"  ... and {len(self.levels) - _SHOWN:,} more")
-        return "\n".join(lines)
+        return in_text(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(str(level))}</td><td>{n:,}</td><td>{d:,}</td></tr>"
-            for level, n, d in self._shown()
-        )
-        if len(self.levels) > _SHOWN:
-            rows += f'<tr><td colspan="3">and {len(self.levels) - _SHOWN:,} more</td></tr>'
-        return (
-            f"<p><b>GroupStats</b>: {self._summary()}<br>columns: "
-            f"{html.escape(_listed(self.names))}</p><table><thead><tr><th>data set</th>"
-            f"<th>rows</th><th>dropped</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
-
-    def _summary(self) -> str:
-        parts = [(self.n_rows, "row"), (len(self.levels), "data set"), (len(self.names), "column")]
-        return ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for count, what in parts)
-
-    def _shown(self) -> list[tuple[Hashable, int, int]]:
-        return list(zip(self.levels, self.n.tolist(), self.dropped.tolist(), strict=True))[:_SHOWN]
+        return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,19 +234,24 @@ def stats(
     group: str | None = None,
     columns: Iterable[str] | None = None,
     missing: Literal["error", "drop"] = "error",
+    checkpoint: str | PathLike[str] | None = None,
 ) -> GroupStats:
     """Read rows once and keep the statistics of each data set.
 
     Args:
         source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, or CSV
-            (also .csv.gz) and Parquet files: a path, a pattern such as "sites/*.csv", a list of
-            paths. Files are streamed: memory does not grow with their rows. Statistics are returned
-            as they are.
-        group: the column that says which data set a row came from. With None each frame of a dict,
-            or each file, is a data set; a file is named by its name without the ending.
+            (also .csv.gz) and Parquet files: a path, a folder, a pattern such as "sites/*.csv", a
+            URL such as "s3://bucket/trial", or a list of these. Files are streamed: memory does not
+            grow with their rows. The rows of a Dask frame stay with its workers, and only their
+            statistics travel. Statistics are returned as they are.
+        group: the column that says which data set a row came from; it may be one that names of
+            folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
+            file, is a data set; a file is named by its name without the ending.
         columns: the columns to keep; None for all but `group`, which then must be numeric.
         missing: "error" refuses missing cells; "drop" leaves out the rows that have one in the
             chosen columns or in `group`, and `dropped` counts them for each data set.
+        checkpoint: a folder that keeps the statistics of each file, so that reading many files can
+            be stopped and started again.
 
     Raises:
         DataError: the source, a column or a cell cannot be used; the message says which.
@@ -279,7 +269,51 @@ def stats(
     """
     if isinstance(source, GroupStats):
         return source if columns is None else source.select(columns)
-    return accumulate(data.read(source, group=group, columns=columns, missing=missing))
+    if is_dask(source) and checkpoint is None:
+        return of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
+    reading = data.prepare(source, group=group, columns=columns, missing=missing)
+    return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+
+
+def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
+    """The statistics of what is to be read; with a checkpoint file by file.
+
+    Raises:
+        DataError: rows cannot be used.
+        OptionError: a checkpoint of frames.
+    """
+    if checkpoint is None:
+        return accumulate(reading.rows())
+    if any(part.path is None for part in reading.parts):
+        raise OptionError("checkpoint=... is for files, and these rows are in memory; leave it out")
+
+    def fields(each: data.Reading) -> Fields:
+        made = accumulate(each.rows(lenient=True))
+        return made.names, made.levels, made.n, made.mean, made.scatter, made.dropped, made.group
+
+    parts = (checkpoint.fields(each, partial(fields, each)) for each in reading.each())
+    whole = total(GroupStats(*part) for part in parts)
+    check_left(whole.n, whole.levels, int(whole.dropped.sum()))
+    return whole
+
+
+def total(parts: Iterable[GroupStats]) -> GroupStats:
+    """Statistics of the rows of all parts, which have the same columns; one part at a time.
+
+    Data sets of the same name become one. There is at least one part.
+    """
+    coming = iter(parts)
+    first = next(coming)
+    sums = Sums.zeros(0, len(first.names))
+    index: dict[Hashable, int] = {}
+    for part in chain((first,), coming):
+        same = part if part.names == first.names else part.select(first.names)
+        at = np.array([index.setdefault(v, len(index)) for v in same.levels], dtype=np.intp)
+        sums = sums.grown(len(index))
+        sums.dropped[at] += same.dropped
+        some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
+        sums.add(at[some], same.n[some], same.mean[some], same.scatter[some])
+    return _stats(first.names, tuple(index), sums.cut(len(index)), first.group)
 
 
 def accumulate(rows: data.Rows) -> GroupStats:
@@ -290,22 +324,31 @@ def accumulate(rows: data.Rows) -> GroupStats:
             sums = sums.grown(len(rows.levels))
             sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
             sums.add_rows(batch.codes, batch.columns)
-    sums = sums.cut(len(rows.levels))
-    too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
-    if too_large.any():
-        name = rows.names[int(too_large.argmax())]
-        raise DataError(
-            f"squares of column {name!r} are too large for floating point; give it a smaller unit"
-        )
-    return _stats(rows.names, tuple(rows.levels), sums, rows.group)
+    return _stats(rows.names, tuple(rows.levels), sums.cut(len(rows.levels)), rows.group)
 
 
 def _stats(
     names: tuple[str, ...], levels: tuple[Hashable, ...], sums: Sums, group: str
 ) -> GroupStats:
+    too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
+    if too_large.any():
+        raise DataError(
+            f"squares of column {names[int(too_large.argmax())]!r} are too large for floating "
+            "point; give it a smaller unit"
+        )
     return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _check_size(stats: GroupStats) -> None:
+    few = [
+        f"{level!r} has {n}"
+        for level, n in zip(stats.levels, stats.n.tolist(), strict=True)
+        if n < SMALLEST
+    ]
+    if few:
+        more = f", and so {len(few)} data sets in all" if len(few) > SHOWN else ""
+        raise DataError(
+            f"data sets have fewer than {SMALLEST} rows: {', '.join(few[:SHOWN])}{more}; "
+            "statistics of few rows reveal them, with one row the mean is that row; put data sets "
+            "together, leave small ones out, or write them all the same with allow_small=True"
+        )

@@ -1,9 +1,13 @@
-"""The figures of the paper's simulation study: the same panels, the same sides, its colours."""
+"""The figures of the paper's simulation study: the same panels, the same sides, its colours.
+
+Each can be drawn with another model in the place of LME.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +25,7 @@ Array = NDArray[np.float64]
 
 # The paper's colours, told apart by how light they are as well.
 BLUE, GREEN, IVORY, PINK = "#3d6fb4", "#a5d6a0", "#fffbe6", "#ee8fa8"
-_LINE, _FAINT = "#222222", "#9a9a9a"
+LINE, _FAINT = "#222222", "#9a9a9a"
 _REACH = 2.0  # typical boxes that an axis shows on each side of zero before it cuts
 _ORDERS = 1e3  # times the typical median that a logarithmic axis shows before it cuts
 _MOST_RATIO = 3.0  # of SHD that is shown
@@ -60,7 +64,7 @@ def render(figure: StudyFigure, cells: pd.DataFrame) -> dict[str, bytes]:
     """The content of its files by ending: "svg" and "png", the same bytes for the same results.
 
     Args:
-        figure: one of `FIGURES`.
+        figure: from `figures_of`, or another one.
         cells: from `by_data_set`; some of them must be of the figure's scenario.
     """
     import matplotlib as mpl
@@ -105,10 +109,10 @@ def _boxes(
         patch_artist=True,
         showfliers=False,
         manage_ticks=False,
-        boxprops={"facecolor": series.colour, "edgecolor": _LINE, "linewidth": 0.8},
-        medianprops={"color": _LINE, "linewidth": 1.6},
-        whiskerprops={"color": _LINE, "linewidth": 0.8},
-        capprops={"color": _LINE, "linewidth": 0.8},
+        boxprops={"facecolor": series.colour, "edgecolor": LINE, "linewidth": 0.8},
+        medianprops={"color": LINE, "linewidth": 1.6},
+        whiskerprops={"color": LINE, "linewidth": 0.8},
+        capprops={"color": LINE, "linewidth": 0.8},
     )
     axes.set_xticks(range(len(groups)), [name for name, _ in groups])
     axes.set_xlim(-0.6, len(groups) - 0.4)
@@ -167,7 +171,7 @@ def _legend(figure: Figure, series: Sequence[_Series]) -> None:
     from matplotlib.patches import Patch
 
     patches = [
-        Patch(facecolor=one.colour, edgecolor=_LINE, linewidth=0.8, label=one.label)
+        Patch(facecolor=one.colour, edgecolor=LINE, linewidth=0.8, label=one.label)
         for one in series
     ]
     figure.legend(handles=patches, loc="outside upper center", ncols=len(patches), frameon=False)
@@ -195,9 +199,9 @@ def _panels(figure: Figure, rows: int, columns: int) -> Iterator[Any]:
 # The five figures
 
 
-def _balanced(figure: Figure, cells: pd.DataFrame) -> None:
-    shd = _Series("SHD", BLUE, Statistic("shd LME", "shd CGBN", "difference"))
-    kl = _Series("KL", GREEN, Statistic("kl LME", "kl CGBN", "difference"))
+def _balanced(figure: Figure, cells: pd.DataFrame, model: str) -> None:
+    shd = _Series("SHD", BLUE, Statistic(f"shd {model}", "shd CGBN", "difference"))
+    kl = _Series("KL", GREEN, Statistic(f"kl {model}", "kl CGBN", "difference"))
     panels = _panels(figure, 2, 2)
     for by, words in _AXES.items():
         left = next(panels)
@@ -205,7 +209,7 @@ def _balanced(figure: Figure, cells: pd.DataFrame) -> None:
         groups = _groups(cells, by)
         for axes, one, which in ((left, shd, 0), (right, kl, 1)):
             axes.set_ylim(*_limits(_boxes(axes, groups, one, (which, 2))))
-            axes.set_ylabel(f"{one.label}(LME) - {one.label}(CGBN)")
+            axes.set_ylabel(f"{one.label}({model}) - {one.label}(CGBN)")
         _same_zero(left, right)
         _line_at(left, 0)
         left.set_xlabel(words)
@@ -215,34 +219,34 @@ def _balanced(figure: Figure, cells: pd.DataFrame) -> None:
 _AXES = {"N": "nodes N", "mean_parents": "mean parents", "F": "data sets |F|", "rows": "rows n_j"}
 
 
-def _models(measure: str) -> tuple[_Series, _Series]:
-    return (
-        _Series("LME", IVORY, Statistic(f"{measure} LME", f"{measure} LME", "a")),
-        _Series("CGBN", PINK, Statistic(f"{measure} CGBN", f"{measure} CGBN", "a")),
+def _models(measure: str, model: str) -> tuple[_Series, ...]:
+    return tuple(
+        _Series(name, colour, Statistic(f"{measure} {name}", f"{measure} {name}", "a"))
+        for name, colour in ((model, IVORY), ("CGBN", PINK))
     )
 
 
-def _efficiency(figure: Figure, cells: pd.DataFrame) -> None:
+def _efficiency(figure: Figure, cells: pd.DataFrame, model: str) -> None:
     for axes, measure, words in zip(
         _panels(figure, 1, 2), ("shd", "kl"), ("SHD", "KL"), strict=True
     ):
-        shown = _side_by_side(axes, cells, "n/p", _models(measure))
+        shown = _side_by_side(axes, cells, "n/p", _models(measure, model))
         axes.set_xlabel("n/p")
         axes.set_ylabel(words)
         if measure == "kl":
             _logarithmic(axes, shown)
-    _legend(figure, _models("shd"))
+    _legend(figure, _models("shd", model))
 
 
-def _predictive(figure: Figure, cells: pd.DataFrame) -> None:
-    known = _Series("F known", BLUE, Statistic("rmad_known LME", "rmad_known CGBN", "difference"))
-    unknown = _Series(
-        "F unknown", GREEN, Statistic("rmad_unknown LME", "rmad_unknown CGBN", "difference")
+def _predictive(figure: Figure, cells: pd.DataFrame, model: str) -> None:
+    known, unknown = (
+        _Series(f"F {f}", colour, Statistic(f"rmad_{f} {model}", f"rmad_{f} CGBN", "difference"))
+        for f, colour in (("known", BLUE), ("unknown", GREEN))
     )
     panels = _panels(figure, 2, 2)
     for by, words in (("F", "data sets |F|"), ("n/p", "n/p")):
         axes = next(panels)
-        shown = _side_by_side(axes, cells, by, _models("f1"))
+        shown = _side_by_side(axes, cells, by, _models("f1", model))
         least = min(box["whislo"] for box in shown)
         axes.set_ylim(least - 0.05 * (1 - least) - 1e-3, 1 + 0.05 * (1 - least) + 1e-3)
         axes.set_ylabel("F1")
@@ -251,20 +255,20 @@ def _predictive(figure: Figure, cells: pd.DataFrame) -> None:
         axes = next(panels)
         axes.set_ylim(*_limits(_side_by_side(axes, cells, by, (known, unknown))))
         _line_at(axes, 0)
-        axes.set_ylabel("RMAD(LME) - RMAD(CGBN)")
+        axes.set_ylabel(f"RMAD({model}) - RMAD(CGBN)")
         axes.set_xlabel(words)
-    _legend(figure, (*_models("f1"), known, unknown))
+    _legend(figure, (*_models("f1", model), known, unknown))
 
 
-def _homogeneous(figure: Figure, cells: pd.DataFrame) -> None:
+def _homogeneous(figure: Figure, cells: pd.DataFrame, model: str) -> None:
     for axes, measure, words in zip(
         _panels(figure, 1, 2), ("shd", "kl"), ("SHD", "KL"), strict=True
     ):
         series = tuple(
             _Series(
-                f"{model} / GBN", colour, Statistic(f"{measure} {model}", f"{measure} GBN", "ratio")
+                f"{name} / GBN", colour, Statistic(f"{measure} {name}", f"{measure} GBN", "ratio")
             )
-            for model, colour in (("LME", IVORY), ("CGBN", PINK))
+            for name, colour in ((model, IVORY), ("CGBN", PINK))
         )
         shown = _side_by_side(axes, cells, "n/p", series)
         if measure == "kl":
@@ -278,53 +282,63 @@ def _homogeneous(figure: Figure, cells: pd.DataFrame) -> None:
 
 
 _PREDICTIVE = (
-    "F1 of predicted data sets against |F| (top left) and n/p (top right), LME ivory and CGBN "
-    "pink; difference in RMAD between LME and CGBN against |F| (bottom left) and n/p (bottom "
-    "right), F known blue and unknown green. Negative differences favour LME. {} data sets; the "
+    "F1 of predicted data sets against |F| (top left) and n/p (top right), {0} ivory and CGBN "
+    "pink; difference in RMAD between {0} and CGBN against |F| (bottom left) and n/p (bottom "
+    "right), F known blue and unknown green. Negative differences favour {0}. {1} data sets; the "
     "largest boxes are cut off."
 )
 
-FIGURES = (
-    StudyFigure(
-        "balanced",
-        "SHD(LME) - SHD(CGBN), blue, left axes, and KL(LME) - KL(CGBN), green, right axes, by N "
-        "(top left), mean parents (top right), |F| (bottom left) and n_j (bottom right), balanced "
-        "data sets. Negative values favour LME. KL is weighted by P(F). The largest boxes are cut "
-        "off, so that the others can be seen.",
-        "balanced",
-        _balanced,
-        (9, 7),
-    ),
-    StudyFigure(
-        "efficiency",
-        "SHD (left) and KL (right, on a logarithmic axis) of LME, ivory, and CGBN, pink, against "
-        "rows per parameter of the true network, n/p, balanced data sets; the largest boxes are "
-        "cut off.",
-        "balanced",
-        _efficiency,
-        (9, 3.8),
-    ),
-    StudyFigure(
-        "predictive-balanced",
-        _PREDICTIVE.format("Balanced"),
-        "balanced",
-        _predictive,
-        (9, 7),
-    ),
-    StudyFigure(
-        "predictive-unbalanced",
-        _PREDICTIVE.format("Unbalanced"),
-        "unbalanced",
-        _predictive,
-        (9, 7),
-    ),
-    StudyFigure(
-        "homogeneous",
-        "SHD (left) and KL (right) of LME, ivory, and CGBN, pink, over those of GBN, against n/p, "
-        "homogeneous data sets. Values above 1 favour GBN. KL is on a logarithmic axis; the "
-        "largest boxes are cut off.",
-        "homogeneous",
-        _homogeneous,
-        (9, 3.8),
-    ),
-)
+
+def figures_of(model: str = "LME") -> tuple[StudyFigure, ...]:
+    """The paper's figures, with a model in the place of LME; then it is in their names too.
+
+    Examples:
+        >>> [figure.name for figure in figures_of("LME-pooled")][:2]
+        ['balanced-LME-pooled', 'efficiency-LME-pooled']
+    """
+    whole, half = (9.0, 7.0), (9.0, 3.8)
+    made: list[tuple[str, str, str, Callable[..., None], tuple[float, float]]] = [
+        (
+            "balanced",
+            f"SHD({model}) - SHD(CGBN), blue, left axes, and KL({model}) - KL(CGBN), green, right "
+            "axes, by N (top left), mean parents (top right), |F| (bottom left) and n_j (bottom "
+            f"right), balanced data sets. Negative values favour {model}. KL is weighted by P(F). "
+            "The largest boxes are cut off, so that the others can be seen.",
+            "balanced",
+            _balanced,
+            whole,
+        ),
+        (
+            "efficiency",
+            f"SHD (left) and KL (right, on a logarithmic axis) of {model}, ivory, and CGBN, pink, "
+            "against rows per parameter of the true network, n/p, balanced data sets; the largest "
+            "boxes are cut off.",
+            "balanced",
+            _efficiency,
+            half,
+        ),
+        *(
+            (
+                f"predictive-{scenario}",
+                _PREDICTIVE.format(model, scenario.capitalize()),
+                scenario,
+                _predictive,
+                whole,
+            )
+            for scenario in ("balanced", "unbalanced")
+        ),
+        (
+            "homogeneous",
+            f"SHD (left) and KL (right) of {model}, ivory, and CGBN, pink, over those of GBN, "
+            "against n/p, homogeneous data sets. Values above 1 favour GBN. KL is on a logarithmic "
+            "axis; the largest boxes are cut off.",
+            "homogeneous",
+            _homogeneous,
+            half,
+        ),
+    ]
+    ending = "" if model == "LME" else f"-{model}"
+    return tuple(
+        StudyFigure(name + ending, caption, scenario, partial(draw, model=model), size)
+        for name, caption, scenario, draw, size in made
+    )

@@ -20,8 +20,8 @@ _TIE = -0.005  # of F1, which is 1 for both models in many data sets
 _TURNED = " (the text's LME / CGBN turned round)"
 
 _HETEROGENEOUS = "scenario != 'homogeneous'"
-_BALANCED = "scenario == 'balanced'"
-_UNBALANCED = "scenario == 'unbalanced'"
+BALANCED = "scenario == 'balanced'"
+UNBALANCED = "scenario == 'unbalanced'"
 HOMOGENEOUS = "scenario == 'homogeneous'"
 
 
@@ -46,7 +46,7 @@ def _complete() -> list[Claim]:
     shd, kl = (Statistic(*_pair(measure, other="GBN")) for measure in ("shd", "kl"))
     found = []
     for words, where in (
-        ("balanced", _BALANCED),
+        ("balanced", BALANCED),
         ("balanced and unbalanced", _HETEROGENEOUS),
     ):
         adverse = f"{where} and N == 10 and mean_parents == 4"
@@ -67,15 +67,15 @@ def _balanced() -> list[Claim]:
     reach = Statistic(*_pair("kl"), "difference", 0.25)
     arcs = Statistic(*_pair("shd"), "difference", 0.5)
     found = [
-        Claim(part, "LME has lower KL than CGBN at |F| = 20", f"{_BALANCED} and F == 20",
+        Claim(part, "LME has lower KL than CGBN at |F| = 20", f"{BALANCED} and F == 20",
               lower, 0.52, SHARE),
-        Claim(part, "LME has lower KL than CGBN for n/p < 0.2", f"{_BALANCED} and n_over_p < 0.2",
+        Claim(part, "LME has lower KL than CGBN for n/p < 0.2", f"{BALANCED} and n_over_p < 0.2",
               lower, 0.75, SHARE),
     ]  # fmt: skip
     for words, column, where in (
-        ("N", "N", _BALANCED),
-        ("mean parents", "mean_parents", _BALANCED),
-        ("|F| from 5 to 50", "F", f"{_BALANCED} and F >= 5"),
+        ("N", "N", BALANCED),
+        ("mean parents", "mean_parents", BALANCED),
+        ("|F| from 5 to 50", "F", f"{BALANCED} and F >= 5"),
     ):
         ahead = f"LME is increasingly ahead of CGBN in KL with {words}"
         found += [
@@ -84,22 +84,22 @@ def _balanced() -> list[Claim]:
                   column),
             Claim(part, f"{ahead}: share lower", where, lower, None, RISES, column),
         ]  # fmt: skip
-    few, more = f"{_BALANCED} and rows == 10", f"{_BALANCED} and rows > 10"
-    small, large = f"{_BALANCED} and n_over_p < 0.2", f"{_BALANCED} and n_over_p > 0.5"
+    few, more = f"{BALANCED} and rows == 10", f"{BALANCED} and rows > 10"
+    small, large = f"{BALANCED} and n_over_p < 0.2", f"{BALANCED} and n_over_p > 0.5"
     ratio = Statistic(*_pair("kl"), "ratio", 0.5)
     even = within(0.9, 1.1)
     return [
         *found,
         Claim(part, "LME is markedly ahead in KL at |F| = 2: lower quartile of the difference",
-              f"{_BALANCED} and F == 2", reach, None, below(-1)),
+              f"{BALANCED} and F == 2", reach, None, below(-1)),
         Claim(part, "LME is markedly ahead in KL at |F| = 2: share lower",
-              f"{_BALANCED} and F == 2", lower, None, above(0.5)),
+              f"{BALANCED} and F == 2", lower, None, above(0.5)),
         Claim(part, "SHD tied above n_j = 10: median difference", more, arcs, None,
               within(-1, 1), "rows"),
         Claim(part, "LME ahead in SHD at n_j = 10: median difference", few, arcs, None, below(0)),
-        Claim(part, "similar false negative arcs: median difference", _BALANCED,
+        Claim(part, "similar false negative arcs: median difference", BALANCED,
               Statistic(*_pair("missing"), "difference", 0.5), None, within(-1, 1), "rows"),
-        Claim(part, "similar false positive arcs: median difference", _BALANCED,
+        Claim(part, "similar false positive arcs: median difference", BALANCED,
               Statistic(*_pair("extra"), "difference", 0.5), None, within(-1, 1), "rows"),
         Claim(part, "LME has lower SHD up to n/p = 0.2: median difference", small, arcs, None,
               below(0), "n/p"),
@@ -121,14 +121,14 @@ def _balanced() -> list[Claim]:
 def _predictions() -> list[Claim]:
     part = "Prediction and classification"
     f1 = Statistic(*_pair("f1"), "difference")
-    small = f"{_BALANCED} and n_over_p < 0.2"
+    small = f"{BALANCED} and n_over_p < 0.2"
     found = [
-        Claim(part, "F1 of LME is always above that of CGBN: mean difference", _BALANCED, f1, None,
+        Claim(part, "F1 of LME is always above that of CGBN: mean difference", BALANCED, f1, None,
               above(_TIE), "F"),
-        Claim(part, "also for all n/p: mean difference", _BALANCED, f1, None, above(_TIE), "n/p"),
-        Claim(part, "F1 of LME is near 1 up to |F| = 20: median", f"{_BALANCED} and F <= 20",
+        Claim(part, "also for all n/p: mean difference", BALANCED, f1, None, above(_TIE), "n/p"),
+        Claim(part, "F1 of LME is near 1 up to |F| = 20: median", f"{BALANCED} and F <= 20",
               Statistic("f1 LME", "f1 LME", "a", 0.5), None, above(0.95), "F"),
-        Claim(part, "CGBN approaches LME in F1 as n approaches p: mean difference", _BALANCED, f1,
+        Claim(part, "CGBN approaches LME in F1 as n approaches p: mean difference", BALANCED, f1,
               None, FALLS, "n/p"),
     ]  # fmt: skip
     for words, measure in (("known", "rmad_known"), ("unknown", "rmad_unknown")):
@@ -136,7 +136,7 @@ def _predictions() -> list[Claim]:
             Claim(part, f"RMAD, F {words}, is in favour of LME up to n/p = 0.2: share lower",
                   small, Statistic(*_pair(measure)), None, above(0.5), "n/p"),
             Claim(part, f"RMAD, F {words}, is not markedly different for any |F|: median "
-                  "LME / CGBN", _BALANCED, Statistic(*_pair(measure), "ratio", 0.5), None,
+                  "LME / CGBN", BALANCED, Statistic(*_pair(measure), "ratio", 0.5), None,
                   within(0.9, 1.1), "F"),
         ]  # fmt: skip
     return found
@@ -149,30 +149,30 @@ def _unbalanced() -> list[Claim]:
     known, unknown = (Statistic(*_pair(f"rmad_{f}"), "ratio", 0.5) for f in ("known", "unknown"))
     both = f"{_HETEROGENEOUS} and F in (5, 10, 20)"
     return [
-        Claim(part, "LME has lower KL than CGBN at |F| = 20", f"{_UNBALANCED} and F == 20",
+        Claim(part, "LME has lower KL than CGBN at |F| = 20", f"{UNBALANCED} and F == 20",
               lower, 0.60, SHARE),
         Claim(part, "LME has lower KL than CGBN for n/p < 0.2",
-              f"{_UNBALANCED} and n_over_p < 0.2", lower, 0.78, SHARE),
+              f"{UNBALANCED} and n_over_p < 0.2", lower, 0.78, SHARE),
         Claim(part, "more in favour of LME than balanced ones: share with lower KL", both, lower,
               None, RISES, "scenario"),
-        Claim(part, "increasingly so with |F|: share with lower KL", _UNBALANCED, lower, None,
+        Claim(part, "increasingly so with |F|: share with lower KL", UNBALANCED, lower, None,
               RISES, "F"),
-        Claim(part, "increasingly so as n/p falls: share with lower KL", _UNBALANCED, lower, None,
+        Claim(part, "increasingly so as n/p falls: share with lower KL", UNBALANCED, lower, None,
               FALLS, "n/p"),
         Claim(part, "more in favour of LME in classification: mean F1 difference", both, f1, None,
               RISES, "scenario"),
-        Claim(part, "F1 increasingly in favour of LME with |F|: mean difference", _UNBALANCED,
+        Claim(part, "F1 increasingly in favour of LME with |F|: mean difference", UNBALANCED,
               f1, None, RISES, "F"),
-        Claim(part, "F1 increasingly in favour of LME as n/p falls: mean difference", _UNBALANCED,
+        Claim(part, "F1 increasingly in favour of LME as n/p falls: mean difference", UNBALANCED,
               f1, None, FALLS, "n/p"),
         Claim(part, "more in favour of LME in prediction: median RMAD LME / CGBN", both, known,
               None, FALLS, "scenario"),
-        Claim(part, "RMAD is similar for all |F|: median LME / CGBN", _UNBALANCED, known, None,
+        Claim(part, "RMAD is similar for all |F|: median LME / CGBN", UNBALANCED, known, None,
               within(0.9, 1.1), "F"),
         Claim(part, "RMAD, F known, increasingly in favour of LME as n/p falls: median LME / CGBN",
-              _UNBALANCED, known, None, RISES, "n/p"),
+              UNBALANCED, known, None, RISES, "n/p"),
         Claim(part, "RMAD, F unknown, increasingly in favour of LME as n/p falls: median "
-              "LME / CGBN", _UNBALANCED, unknown, None, RISES, "n/p"),
+              "LME / CGBN", UNBALANCED, unknown, None, RISES, "n/p"),
     ]  # fmt: skip
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from poolbn.errors import FileError
 from poolbn.studies.claims import Line, Statistic, Verdict, check_claims
-from poolbn.studies.figures import FIGURES, render
+from poolbn.studies.figures import StudyFigure, figures_of, render
 from poolbn.studies.paper import CLAIMS
+from poolbn.studies.residuals import Beyond, beyond, beyond_figures, models_beyond
 from poolbn.studies.sides import SideRun, side_runs, usual
 from poolbn.studies.study import PUBLISHED
 from poolbn.studies.table import StudyResults, by_data_set, read_study, save_study
@@ -44,7 +45,8 @@ def write_report(
     file is written whole or not at all, the report last.
 
     Args:
-        sources: the folder of a study, folders of its parts or presets, or a results.parquet.
+        sources: the folder of a study, folders of its parts or presets, and files that reports
+            left, results.parquet.
         out: the folder to write into; made if it is not there.
 
     Raises:
@@ -56,25 +58,32 @@ def write_report(
         (folder / "figures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
-    figures = []
-    for name, caption, files in _figures(results):
+    figures: dict[str, list[dict[str, str]]] = {"figures": [], "beyond_figures": []}
+    for kind, figure, cells in _figures(results):
+        files = render(figure, cells)
         for ending, content in files.items():
-            write_whole(folder / "figures" / f"{name}.{ending}", content)
+            write_whole(folder / "figures" / f"{figure.name}.{ending}", content)
         picture = base64.b64encode(files["svg"]).decode()
-        figures.append({"name": name, "caption": caption, "svg": picture})
+        figures[kind].append({"name": figure.name, "caption": figure.caption, "svg": picture})
     means = _means(results.table, _CELL)
     write_whole(folder / "cells.csv", means.to_csv(index=False, float_format="%.6g").encode())
     save_study(results, folder / "results.parquet")
-    for name, page in _pages(_contents(results, means) | {"figures": figures}).items():
+    for name, page in _pages(_contents(results, means) | figures).items():
         write_whole(folder / name, page.encode())
 
 
-def _figures(results: StudyResults) -> Iterator[tuple[str, str, dict[str, bytes]]]:
-    """Those that there are results for."""
-    cells = by_data_set(usual(results.table))
-    for figure in FIGURES:
-        if set(PUBLISHED) <= set(results.models) and (cells["scenario"] == figure.scenario).any():
-            yield figure.name, figure.caption, render(figure, cells)
+def _figures(results: StudyResults) -> Iterator[tuple[str, StudyFigure, pd.DataFrame]]:
+    """Those that there are results for, which part they are in, and what they are drawn from."""
+    table = usual(results.table)
+    if not set(PUBLISHED) <= set(table["model"]):
+        return
+    cells = by_data_set(table)
+    published = ((figure, cells.dropna(subset=["kl LME"])) for figure in figures_of())
+    further = beyond_figures(cells, models_beyond(table))
+    for kind, pairs in (("figures", published), ("beyond_figures", further)):
+        for figure, own in pairs:
+            if (own["scenario"] == figure.scenario).any():
+                yield kind, figure, own
 
 
 def _pages(contents: dict[str, Any]) -> dict[str, str]:
@@ -113,6 +122,7 @@ def _contents(results: StudyResults, means: pd.DataFrame) -> dict[str, Any]:
         "time": _time(results),
         "weighting": _weighting(results.table),
         "sides": _sides(side_runs(results.table, CLAIMS)),
+        "beyond": [_beyond(found) for found in beyond(usual(results.table))],
     }
 
 
@@ -166,6 +176,30 @@ def _sides(runs: list[SideRun]) -> dict[str, Any] | None:
     if not rows:
         return None
     return {"names": [run.name for run in runs], "words": [run.words for run in runs], "rows": rows}
+
+
+def _beyond(found: Beyond) -> dict[str, Any]:
+    """A model's targets, and the kinds of networks in which its SHD is worse than LME's."""
+    met = {"agrees": "met", "disagrees": "missed"}
+    return {
+        "model": found.model,
+        "words": found.words,
+        "rows": [
+            {
+                **_row(line),
+                "target": line.claim.rule.words,
+                "verdict": met.get(line.verdict, "") if line.claim.paper is not None else "",
+            }
+            for line in found.lines
+        ],
+        "cells": len(found.cells),
+        "worse": [
+            {**_row(line), "scaled": _ours(scaled) if scaled else ""}
+            for line in found.worse
+            for scaled in [found.scaled.get(line.claim.what)]
+        ],
+        "scaled": bool(found.scaled),
+    }
 
 
 # Means

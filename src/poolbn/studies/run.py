@@ -65,9 +65,9 @@ def run_study(
     Args:
         out: the folder; made if it is not there.
         preset: a name in `poolbn.studies.study.PRESETS`: "paper", "small", "smoke", or for side
-            runs "side" and "original".
+            runs "side", "original" and "equal".
         models: names in `poolbn.studies.study.MODELS`.
-        workers: processes; all cores by default.
+        workers: processes; all cores by default. Inside `pb.on_cluster` its workers do it.
         part: (k, K) runs only the k-th of K parts, for several machines; see `study_results`.
         watch: is told of the progress.
 
@@ -94,10 +94,12 @@ def run_study(
     share = max(whole - sum(map(_cost, left)), 0.0)
     done = len(mine) - len(left)
     watch(Progress(done, len(mine), share / whole))
-    work = partial(_work, folder=folder, preset=grid, models=tuple(models))
-    for chunk in map_processes(work, left, available_cores() if workers is None else workers):
+    work = partial(_work, preset=grid, models=tuple(models))
+    for made in map_processes(work, left, available_cores() if workers is None else workers):
+        write_whole(_file(folder, made.chunk, "seconds", "json"), made.seconds)
+        write_whole(_file(folder, made.chunk), made.table)
         done += 1
-        share += _cost(chunk)
+        share += _cost(made.chunk)
         watch(Progress(done, len(mine), share / whole))
 
 
@@ -117,9 +119,17 @@ def study_results(
     files = [file for folder in many for file in sorted(Path(folder).glob("parts/*.parquet"))]
     if not files:
         raise FileError(f"no results in {', '.join(repr(str(f)) for f in many)}; run the study")
-    found = pd.concat(map(_read_part, files), ignore_index=True)
+    return in_order(pd.concat(map(_read_part, files), ignore_index=True))
+
+
+def in_order(found: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order of the grid, and models in that in which they first come.
+
+    Raises:
+        FileError: a network is there twice.
+    """
     if found.duplicated(_KEYS).any():
-        raise FileError("the folders hold some results twice; give each part once")
+        raise FileError("some results are there twice; give each part once")
     order = {name: i for i, name in enumerate(found["model"].drop_duplicates())}
     return found.sort_values(
         _KEYS, key=lambda column: column.map(order) if column.name == "model" else column
@@ -221,8 +231,15 @@ def _models(chunk: Chunk, models: tuple[str, ...]) -> list[str]:
     return [model for model in models if usual or model in PUBLISHED]
 
 
-def _work(chunk: Chunk, folder: Path, preset: Preset, models: tuple[str, ...]) -> Chunk:
-    """Run a chunk and write what came out."""
+class _Made(NamedTuple):
+    """What came out of a chunk, as files hold it; a worker may not see the folder."""
+
+    chunk: Chunk
+    table: bytes
+    seconds: bytes
+
+
+def _work(chunk: Chunk, preset: Preset, models: tuple[str, ...]) -> _Made:
     import pandas as pd
 
     found: list[Measures] = []
@@ -233,6 +250,4 @@ def _work(chunk: Chunk, folder: Path, preset: Preset, models: tuple[str, ...]) -
         seconds[model] = time.perf_counter() - start
     content = BytesIO()
     pd.DataFrame(found).to_parquet(content, index=False)
-    write_whole(_file(folder, chunk, "seconds", "json"), json.dumps(seconds).encode())
-    write_whole(_file(folder, chunk), content.getvalue())
-    return chunk
+    return _Made(chunk, content.getvalue(), json.dumps(seconds).encode())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from poolbn.studies.claims import Claim, Line, check_claims, no_data
 from poolbn.studies.paper import HOMOGENEOUS
-from poolbn.studies.study import ORIGINAL, PUBLISHED, SCENARIOS, VARIANTS, WORDED
+from poolbn.studies.study import EQUAL, ORIGINAL, PUBLISHED, SCENARIOS, VARIANTS, WORDED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +74,10 @@ def _changes(table: pd.DataFrame) -> Iterator[_Change]:
     if len(worded):
         words = "coefficients drawn as the paper's text has it, not as the authors' code does"
         yield _Change("worded", words, _renamed(worded, WORDED))
+    equal = table[table["scenario"].str.endswith(EQUAL)]
+    if len(equal):
+        words = "residual variances that are the same in all data sets"
+        yield _Change("equal", words, _renamed(equal, EQUAL))
     original = table[table["scenario"].str.endswith(ORIGINAL)]
     if len(original):
         words = (

@@ -119,16 +119,32 @@ PRESETS = {
 }
 
 
-def _published(data: GroupStats, *, method: Method = "reml", own: bool = True) -> Network:
+def _published(
+    data: GroupStats, *, method: Method = "reml", own: bool = True, scaled: bool = False
+) -> Network:
     """REML scores; coefficients of each data set with its own SD of the conditional residuals.
 
-    lme4 refuses a model with as many random effects as there are rows.
+    lme4 refuses a model with as many random effects as there are rows. REML scores depend on the
+    units of the columns; `scaled` looks for the graph in units of their SDs.
     """
     most = math.ceil(data.n_rows / len(data.levels)) - 2
-    net = learn(data, pooling=Partial(method=method), constraints=Constraints(max_parents=most))
-    if not own:
-        return net
-    return replace(net, fits={node: _own_residuals(data, fit) for node, fit in net.fits.items()})
+    pooling = Partial(method=method)
+    searched = _in_sds(data) if scaled else data
+    net = learn(searched, pooling=pooling, constraints=Constraints(max_parents=most))
+    fits = net.fits
+    if scaled:
+        fits = {node: pooling.fit(data, node, fit.parents) for node, fit in fits.items()}
+    if own:
+        fits = {node: _own_residuals(data, fit) for node, fit in fits.items()}
+    return replace(net, fits=fits)
+
+
+def _in_sds(data: GroupStats) -> GroupStats:
+    """The statistics with each column in units of its SD inside data sets."""
+    squares = np.einsum("jii->i", data.scatter)
+    sd = np.sqrt(squares / data.n_rows)
+    unit = np.where(sd > 0, sd, 1.0)
+    return replace(data, mean=data.mean / unit, scatter=data.scatter / np.outer(unit, unit))
 
 
 def _own_residuals(data: GroupStats, fit: LocalFit) -> LocalFit:
@@ -147,6 +163,7 @@ MODELS: dict[str, Callable[[GroupStats], Network]] = {
     "LME": _published,
     "CGBN-ML": lambda data: learn(data, pooling=Separate()),
     "LME-REML": lambda data: _published(data, own=False),
+    "LME-scaled": lambda data: _published(data, scaled=True),
     "LME-ML-own": lambda data: _published(data, method="ml"),
     "LME-ML": lambda data: learn(data, pooling=Partial()),
     "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled")),
@@ -158,6 +175,7 @@ PUBLISHED = ("GBN", "CGBN", "LME")
 VARIANTS = {
     "CGBN-ML": ("CGBN", "variances by maximum likelihood, not unbiased ones"),
     "LME-REML": ("LME", "one residual SD for all data sets, not one for each"),
+    "LME-scaled": ("LME", "scores of columns in units of their SDs, on which REML depends"),
     "LME-ML-own": ("LME", "scores by maximum likelihood, not REML"),
     "LME-ML": ("LME", "maximum likelihood and one residual SD"),
     "LME-pooled": ("LME", "residual variances pooled too, by maximum likelihood"),

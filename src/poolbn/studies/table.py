@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolbn.errors import FileError
-from poolbn.studies.run import study_preset, study_results, study_seconds
+from poolbn.studies.run import in_order, study_preset, study_results, study_seconds
 from poolbn.studies.study import PRESETS
 from poolbn.writing import write_whole
 
@@ -65,23 +65,39 @@ class StudyResults:
 
 
 def read_study(sources: str | PathLike[str] | Iterable[str | PathLike[str]]) -> StudyResults:
-    """Read the folder of a study, those of its parts or presets, or the file that a report leaves.
+    """Read folders of a study, of its parts or presets, and files that reports leave, as one.
 
     Raises:
         FileError: there are no results, some are there twice, or a file is foreign.
     """
     many = [sources] if isinstance(sources, str | PathLike) else list(sources)
-    if len(many) == 1 and Path(many[0]).is_file():
-        return _load(Path(many[0]))
-    for source in many:
-        if not Path(source).is_dir():
+    files = [Path(source) for source in many if Path(source).is_file()]
+    folders = [source for source in many if not Path(source).is_file()]
+    for folder in folders:
+        if not Path(folder).is_dir():
             raise FileError(
-                f"{str(source)!r} is not a folder of results; give folders that `poolbn study run` "
-                "wrote, or one results.parquet"
+                f"{str(folder)!r} is not a folder of results; give folders that `poolbn study run` "
+                "wrote, or files named results.parquet that reports left"
             )
-    table = _compact(study_results(many))
-    presets = dict.fromkeys(map(study_preset, many))
-    return StudyResults(table, study_seconds(many), tuple(presets))
+    parts = [_load(file) for file in files]
+    if folders or not parts:
+        table = _compact(study_results(folders))
+        presets = tuple(dict.fromkeys(map(study_preset, folders)))
+        parts.append(StudyResults(table, study_seconds(folders), presets))
+    return parts[0] if len(parts) == 1 else _together(parts)
+
+
+def _together(parts: list[StudyResults]) -> StudyResults:
+    """Results as one, in the order of the grid, models in that of the parts."""
+    import pandas as pd
+
+    seconds: dict[str, float] = {}
+    for part in parts:
+        for model, time in part.seconds.items():
+            seconds[model] = seconds.get(model, 0.0) + time
+    table = in_order(pd.concat([part.table for part in parts], ignore_index=True))
+    presets = dict.fromkeys(name for part in parts for name in part.presets)
+    return StudyResults(table, seconds, tuple(presets))
 
 
 def save_study(results: StudyResults, path: str | PathLike[str]) -> None:

@@ -14,21 +14,29 @@ function interval(x, y, ends, limits, name) {
   return group;
 }
 
-function forest(arc, width) {
+// A number, and its interval if it has one.
+function told(value, ends) {
+  return ends[0] === null ? number(value) : `${number(value)}, ${range(ends)}`;
+}
+
+// Estimates of one thing in all data sets; `what` says whose, for those who cannot see it.
+function forest(arc, what, width) {
   const count = data.levels.length;
   const order = [...data.levels.keys()].sort((i, j) => arc.own[i] - arc.own[j] || (arc.alone ? arc.alone[i] - arc.alone[j] : 0));
   const names = [...order.map((j) => data.levels[j]), arc.population.split(" ")[0]];
   const notes = [...order.map((j) => data.rows[j].toLocaleString("en")), data.learned.toLocaleString("en")];
-  const [parent, child] = [data.nodes[arc.parent].name, data.nodes[arc.child].name];
-  const label = `Effect of ${parent} on ${child} in ${count} data sets, from ${range(around(arc.own, 0))}; ${arc.population} ${number(arc.effect)}, interval ${range(arc.interval)}.`;
+  const sure = arc.interval[0] !== null;
+  const label = `${what} in ${count} data sets, from ${range(around(arc.own, 0))}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
   const { limits } = arc;
   const high = count > 30 ? 17 : 23;
   const { svg, x, y, top, bottom } = rowsChart({
-    width, names, notes, limits, label, high, top: 20, name: "forest",
-    axis: `change of ${shortened(child, 24)} per unit of ${shortened(parent, 24)}`,
+    width, names, notes, limits, label, high, top: 20, name: "forest", axis: arc.axis,
   });
-  const ends = [Math.max(arc.interval[0], limits[0]), Math.min(arc.interval[1], limits[1])].map(x);
-  const under = [draw("rect", { x: ends[0], y: top, width: Math.max(0, ends[1] - ends[0]), height: bottom - top, class: "band" })];
+  const under = [];
+  if (sure) {
+    const ends = [Math.max(arc.interval[0], limits[0]), Math.min(arc.interval[1], limits[1])].map(x);
+    under.push(draw("rect", { x: ends[0], y: top, width: Math.max(0, ends[1] - ends[0]), height: bottom - top, class: "band" }));
+  }
   if (limits[0] <= 0 && limits[1] >= 0) under.push(line(x(0), top, x(0), bottom, "zero"));
   under.push(line(x(arc.effect), top, x(arc.effect), bottom, "mean"));
   svg.prepend(...under);
@@ -40,14 +48,14 @@ function forest(arc, width) {
       const at = middle - aside;
       const mark = draw("g", { class: "alone", "data-level": j, "data-value": arc.alone[j] }, interval(x, at, arc.aloneIntervals[j], limits, ""));
       if (arc.alone[j] >= limits[0] && arc.alone[j] <= limits[1]) mark.append(draw("circle", { cx: x(arc.alone[j]).toFixed(1), cy: at, r: 3.4 }));
-      mark.append(draw("title", {}, `${data.levels[j]} alone: ${number(arc.alone[j])}, ${range(arc.aloneIntervals[j])}`));
+      mark.append(draw("title", {}, `${data.levels[j]} alone: ${told(arc.alone[j], arc.aloneIntervals[j])}`));
       svg.append(mark);
     }
     const at = middle + aside;
     svg.append(draw("g", { class: "pooled", "data-level": j, "data-value": arc.own[j] },
       interval(x, at, arc.ownIntervals[j], limits, ""),
       draw("circle", { cx: x(arc.own[j]).toFixed(1), cy: at, r: 3.8 }),
-      draw("title", {}, `${data.levels[j]}: ${number(arc.own[j])}, ${range(arc.ownIntervals[j])}`)));
+      draw("title", {}, `${data.levels[j]}: ${told(arc.own[j], arc.ownIntervals[j])}`)));
   });
   const last = y(count);
   const at = x(arc.effect);
@@ -55,7 +63,7 @@ function forest(arc, width) {
     interval(x, last, arc.new, limits, ""),
     interval(x, last, arc.interval, limits, "thick"),
     draw("path", { d: `M${at - 6},${last}l6,-6l6,6l-6,6z` }),
-    draw("title", {}, `${arc.population}: ${number(arc.effect)}, ${range(arc.interval)}`)));
+    draw("title", {}, `${arc.population}: ${told(arc.effect, arc.interval)}`)));
   return svg;
 }
 

@@ -52,29 +52,38 @@ function sample(name, words) {
   return make("li", {}, draw("svg", { width: 30, height: 14, "aria-hidden": "true" }, draw("g", { class: kind }, ...mark)), ` ${words}`);
 }
 
-function arcDetail(place) {
-  const arc = data.arcs[place];
+// A chart of estimates in all data sets with its key, and the numbers.
+function forestDetail(found, what, column, name) {
   const key = make("ul", { class: "key" },
-    arc.alone ? sample("alone", "no pooling: its own rows alone") : null,
-    sample("pooled", arc.pooling),
-    sample("population", arc.population),
-    arc.new[0] === null ? null : sample("expected", "where another data set is expected"));
-  const head = ["data set", "rows", "effect", "interval"];
-  if (arc.alone) head.push("alone", "interval alone");
-  const whole = [arc.population.split(" ")[0], data.learned.toLocaleString("en"), arc.effect, range(arc.interval)];
-  if (arc.alone) whole.push("", "");
+    found.alone ? sample("alone", "no pooling: its own rows alone") : null,
+    sample("pooled", found.pooling),
+    sample("population", found.population),
+    found.new[0] === null ? null : sample("expected", "where another data set is expected"));
+  const ends = (pair) => (pair[0] === null ? "–" : range(pair));
+  const head = ["data set", "rows", column, "interval"];
+  if (found.alone) head.push("alone", "interval alone");
+  const whole = [found.population.split(" ")[0], data.learned.toLocaleString("en"), found.effect, ends(found.interval)];
+  if (found.alone) whole.push("", "");
   const rows = data.levels.map((level, j) => {
-    const cells = [level, data.rows[j].toLocaleString("en"), arc.own[j], range(arc.ownIntervals[j])];
-    if (arc.alone) cells.push(arc.alone[j], arc.alone[j] === null ? "–" : range(arc.aloneIntervals[j]));
+    const cells = [level, data.rows[j].toLocaleString("en"), found.own[j], ends(found.ownIntervals[j])];
+    if (found.alone) cells.push(found.alone[j], ends(found.aloneIntervals[j]));
     return { cells };
   });
   return [
-    make("h3", { tabindex: -1 }, `${data.nodes[arc.parent].name} → ${data.nodes[arc.child].name}`),
+    chart((width) => forest(found, what, Math.min(width, 760)), key),
+    make("details", { open: data.levels.length <= 12 ? "" : null }, make("summary", {}, "Numbers"), plainTable(head, [{ cells: whole, whole: true }, ...rows], name)),
+  ];
+}
+
+function arcDetail(place) {
+  const arc = data.arcs[place];
+  const [parent, child] = [data.nodes[arc.parent].name, data.nodes[arc.child].name];
+  return [
+    make("h3", { tabindex: -1 }, `${parent} → ${child}`),
     ...arc.words.map((words) => make("p", {}, words)),
     make("ul", { class: "links" }, make("li", {}, "Variables:"), make("li", {}, link("node", arc.parent)), make("li", {}, link("node", arc.child))),
     make("h4", {}, "Effect in each data set"),
-    chart((width) => forest(arc, Math.min(width, 760)), key),
-    make("details", { open: data.levels.length <= 12 ? "" : null }, make("summary", {}, "Numbers"), plainTable(head, [{ cells: whole, whole: true }, ...rows], "Effects in each data set")),
+    ...forestDetail(arc, `Effect of ${parent} on ${child}`, "effect", "Effects in each data set"),
   ];
 }
 
@@ -86,7 +95,7 @@ function nodeDetail(place) {
     rows.push({ cells: [name, ...node.fixed, ""], whole: true }, { cells: ["standard error", ...node.se, ""], whole: true });
   }
   if (node.between) rows.push({ cells: ["SD between", ...node.between, ""], whole: true });
-  data.levels.forEach((level, j) => rows.push({ cells: [level, ...node.coef[j], node.sd[j]] }));
+  data.levels.forEach((level, j) => rows.push({ cells: [level, ...node.coef[j], node.sds.own[j]] }));
   const facts = [
     `Log-likelihood ${number(node.loglik)}, ${node.parameters} parameters, BIC ${number(node.bic)}.`,
     node.terms.length > 1 && node.explained !== null ? `Its parents explain ${(100 * node.explained).toFixed(0)}% of its variance inside data sets.` : "",
@@ -103,6 +112,9 @@ function nodeDetail(place) {
     arcs.length ? make("ul", { class: "links" }, make("li", {}, "Arcs:"), ...arcs) : make("p", {}, "No arc leads to it or away from it."),
     make("h4", {}, "Coefficients in each data set"),
     plainTable(["", ...node.terms, "residual SD"], rows, "Coefficients in each data set"),
+    make("h4", {}, "Residual SD in each data set"),
+    make("p", { class: "soft" }, node.sdWords),
+    ...forestDetail(node.sds, `Residual SD of ${node.name}`, "SD", "Residual SDs in each data set"),
     make("h4", {}, "Residuals"),
     ...residualDetail(node),
   ];
