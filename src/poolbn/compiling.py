@@ -9,7 +9,10 @@ import threading
 from types import ModuleType
 from typing import Literal
 
-NOTICE = "poolbn: compiling its kernels, once for this machine; some 20 seconds in all ..."
+NOTICE = (
+    "poolbn: compiling its kernels, once for this machine; some 20 seconds, and as long again for "
+    "pooled residual variances ..."
+)
 _lock = threading.Lock()
 _told = threading.Event()
 

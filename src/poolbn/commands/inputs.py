@@ -68,8 +68,10 @@ PoolingName = Annotated[
     typer.Option(help="How data sets share strength; auto lets each node choose."),
 ]
 ResidualsName = Annotated[
-    Literal["shared", "pooled"],
-    typer.Option(help="Residual variances in partial pooling: one for all, or pooled too."),
+    Literal["shared", "separate", "pooled"],
+    typer.Option(
+        help="Residual variances in partial pooling: one for all, one each, or pooled too."
+    ),
 ]
 ScoreName = Annotated[
     Literal["bic", "aic", "loglik", "bge"],
@@ -219,7 +221,7 @@ def search_of(name: str, restarts: int | None, seed: int) -> Strategy:
     return Tabu() if name == "tabu" else Exact()
 
 
-def pooling_of(name: str, residuals: Literal["shared", "pooled"]) -> str | Pooling:
+def pooling_of(name: str, residuals: Literal["shared", "separate", "pooled"]) -> str | Pooling:
     """The pooling that options stand for.
 
     Raises:
