@@ -45,11 +45,11 @@ from poolbn.kernels.linalg import (
 )
 from poolbn.kernels.work import Work, carve, once
 
-_MAX_STEPS = 200
+MAX_STEPS = 200
 _INFINITE = 1e8
 FAR = 100.0  # times the start: a D that the first EM step only roughly knows
-_SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
-_ROUNDING = 1e-10  # what a deviance may rise by without being worse
+SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
+ROUNDING = 1e-10  # what a deviance may rise by without being worse
 
 
 @jit
@@ -156,15 +156,12 @@ def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
 
 
 @once
-def _add_column(
-    w: Work, rho: float, df: float, k: int, reml: bool, f: float, tolerance: float
-) -> tuple[float, float]:
-    """Leave a point that is stationary but not optimal: a column x for which x'Gx < 0.
-
-    Along D + t xx' the deviance is f + t x'Gx + t^2/2 sum (x'Px)^2, nearly; w.trial gets the step.
+def way_out(w: Work, tolerance: float) -> float:
+    """Leave a point that is stationary but not optimal: w.unit gets a column x with x'Gx < 0.
 
     Returns:
-        The new f and rss; f is inf where no column gains more than the tolerance.
+        How far. Along D + t xx' the deviance is f + t x'Gx + t^2/2 sum (x'Px)^2, nearly, and this
+        is the t where it is least; 0 where that gains no more than the tolerance.
     """
     random: int = w.L.shape[0]
     copy_columns(w.G, w.D, random)
@@ -173,25 +170,39 @@ def _add_column(
     for a in range(random):
         if w.D[a, a] < w.D[low, low]:
             low = a
-    slope = w.D[low, low]
-    if slope >= 0.0:
-        return np.inf, 0.0
+    slope: float = w.D[low, low]
     fill(w.u, 0, 0, 0.0)  # x'Px for each data set
     for a in range(random):
+        w.unit[a] = w.eigenvectors[a, low]
         for c in range(random):
             add(w.u, 0, 0, w.eigenvectors[a, low] * w.eigenvectors[c, low], w.P, a, c)
-    curvature = dot(w.u, 0, 0, w.u, 0, 0)
-    if not slope * slope > 2.0 * tolerance * curvature:
-        return np.inf, 0.0
-    t = -slope / curvature
-    for _ in range(20):
-        copy_columns(w.L, w.trial, k)
-        for a in range(random):
-            w.trial[a, k] = math.sqrt(t) * w.eigenvectors[a, low]
-        fnew, rnew = evaluate(w, rho, df, w.trial, k + 1, reml)
-        if fnew < f:
-            return fnew, rnew
-        t *= 0.25
+    curvature: float = dot(w.u, 0, 0, w.u, 0, 0)
+    if slope < 0.0 and slope * slope > 2.0 * tolerance * curvature:
+        return -slope / curvature
+    return 0.0
+
+
+@jit
+def widen(L: Floats, k: int, t: float, x: Floats, trial: Floats) -> None:
+    """Trial becomes the k columns of L and t^1/2 x."""
+    copy_columns(L, trial, k)
+    for a in range(L.shape[0]):
+        trial[a, k] = math.sqrt(t) * x[a]
+
+
+@once
+def _add_column(
+    w: Work, rho: float, df: float, k: int, reml: bool, f: float, tolerance: float
+) -> tuple[float, float]:
+    """The new f and rss with a column more in w.trial; f is inf where none gains."""
+    t = way_out(w, tolerance)
+    if t > 0.0:
+        for _ in range(20):
+            widen(w.L, k, t, w.unit, w.trial)
+            fnew, rnew = evaluate(w, rho, df, w.trial, k + 1, reml)
+            if fnew < f:
+                return fnew, rnew
+            t *= 0.25
     return np.inf, 0.0
 
 
@@ -238,7 +249,7 @@ def minimise(
     damping = 0.0
     smallest = np.inf
     tolerance = max(tolerance, 1e-15 * (abs(f) + df))  # what rounding leaves of f
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         gradient(w, rss, df, reml)
         size = hessian(w, k, rss, df, reml)
         if not rescale(w, k):
@@ -248,7 +259,7 @@ def minimise(
             norm = 0.0
             for a in range(random):
                 norm += w.L[a, k - 1] * w.L[a, k - 1]
-            if norm < min(_SMALL, 0.1 * smallest):
+            if norm < min(SMALL, 0.1 * smallest):
                 smallest = norm
                 fnew, rnew = evaluate(w, rho, df, w.L, k - 1, reml)
                 if fnew <= f:
@@ -278,7 +289,7 @@ def minimise(
                     x += 1
             fnew, rnew = evaluate(w, rho, df, w.trial, k, reml)
             if gain < tolerance:  # polish: the step is below what f can tell
-                if fnew < f + _ROUNDING:
+                if fnew < f + ROUNDING:
                     copy_columns(w.trial, w.L, random)
                     f, rss = min(f, fnew), rnew
                 stale = True
@@ -372,7 +383,7 @@ def fit_families(
         for i in range(starts.shape[0]):
             k = _start(w, rho, df, reml, starts[i])
             f, k, settled = minimise(w, rho, df, k, reml, tolerance, polish)
-            if i == 0 or f < deviance[family] - _ROUNDING:
+            if i == 0 or f < deviance[family] - ROUNDING:
                 deviance[family] = f
                 rank[family] = k
                 code[family] = CONVERGED if settled else UNSETTLED

@@ -37,7 +37,6 @@ from poolbn.kernels.linalg import (
     cube,
     dot,
     dot3,
-    eigen,
     entry,
     fill,
     integers,
@@ -49,12 +48,20 @@ from poolbn.kernels.linalg import (
     sum_of,
     vector,
 )
-from poolbn.kernels.optimise import FAR, copy_columns, em_step, regauge, rescale
+from poolbn.kernels.optimise import (
+    FAR,
+    MAX_STEPS,
+    ROUNDING,
+    SMALL,
+    copy_columns,
+    em_step,
+    regauge,
+    rescale,
+    way_out,
+    widen,
+)
 from poolbn.kernels.work import Work, carve, internal, once
 
-_MAX_STEPS = 200
-_SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
-_ROUNDING = 1e-10
 _NO_SPREAD = 1e-7  # a tau below this is 0
 _WEIGHT, _CURVE, _SQUARE, _X, _BY_SCALE, _BY_TAU, _ONE, _TWO = range(8)
 
@@ -437,38 +444,20 @@ def _start_pooled(w: Work, p: Pool, n: Floats, start: float) -> int:
 
 @once
 def _add_column_pooled(w: Work, p: Pool, n: Floats, k: int, f: float, tolerance: float) -> float:
-    """As `optimise._add_column`: f with a column x for which x'Gx < 0, or inf."""
-    random: int = w.L.shape[0]
+    """As `optimise._add_column`: f with a column more in w.trial, or inf."""
     total: int = p.y.shape[0]
-    copy_columns(w.G, w.D, random)
-    eigen(w.D, w.eigenvectors, random)
-    low = 0
-    for a in range(random):
-        if w.D[a, a] < w.D[low, low]:
-            low = a
-    slope = w.D[low, low]
-    if slope >= 0.0:
-        return np.inf
-    fill(w.u, 0, 0, 0.0)
-    for a in range(random):
-        for c in range(random):
-            add(w.u, 0, 0, w.eigenvectors[a, low] * w.eigenvectors[c, low], w.P, a, c)
-    curvature = dot(w.u, 0, 0, w.u, 0, 0)
-    if not slope * slope > 2.0 * tolerance * curvature:
-        return np.inf
-    t = -slope / curvature
-    for i in range(total):
-        p.trial[i] = p.y[i]
-    for _ in range(20):
-        copy_columns(w.L, w.trial, k)
-        for a in range(random):
-            w.trial[a, k] = math.sqrt(t) * w.eigenvectors[a, low]
-        fnew: float = evaluate_pooled(w, p, n, w.trial, k + 1, 1)
-        if fnew < f:
-            return fnew
+    t = way_out(w, tolerance)
+    if t > 0.0:
         for i in range(total):
-            p.y[i] = p.trial[i]
-        t *= 0.25
+            p.trial[i] = p.y[i]
+        for _ in range(20):
+            widen(w.L, k, t, w.unit, w.trial)
+            fnew: float = evaluate_pooled(w, p, n, w.trial, k + 1, 1)
+            if fnew < f:
+                return fnew
+            for i in range(total):
+                p.y[i] = p.trial[i]
+            t *= 0.25
     return np.inf
 
 
@@ -490,7 +479,7 @@ def minimise_pooled(
     damping = 0.0
     smallest = np.inf
     tolerance = max(tolerance, 1e-15 * (abs(f) + n.sum()))
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         if not f < np.inf:
             return f, k, False
         gradient_pooled(w, p)
@@ -519,7 +508,7 @@ def minimise_pooled(
             norm = 0.0
             for a in range(random):
                 norm += w.L[a, k - 1] * w.L[a, k - 1]
-            if norm < min(_SMALL, 0.1 * smallest):
+            if norm < min(SMALL, 0.1 * smallest):
                 smallest = norm
                 for i in range(total):
                     p.trial[i] = p.y[i]
@@ -554,7 +543,7 @@ def minimise_pooled(
             _step_of_y(w, p, size, part)
             fnew = evaluate_pooled(w, p, n, w.trial, k, 0)
             if gain < tolerance:
-                if fnew < f + _ROUNDING:
+                if fnew < f + ROUNDING:
                     copy_columns(w.trial, w.L, random)
                     f = min(f, fnew)
                 else:
@@ -668,7 +657,7 @@ def fit_pooled(
         for i in range(starts.shape[0]):
             k = _start_pooled(w, p, n, starts[i])
             f, k, settled = minimise_pooled(w, p, n, k, tolerance, polish)
-            if i == 0 or f < deviance[family] - _ROUNDING:
+            if i == 0 or f < deviance[family] - ROUNDING:
                 deviance[family] = f
                 rank[family] = k
                 code[family] = CONVERGED if settled else UNSETTLED

@@ -46,7 +46,6 @@ from poolbn.kernels.linalg import (
     cholesky,
     cube,
     dot,
-    eigen,
     entry,
     fill,
     integers,
@@ -57,12 +56,20 @@ from poolbn.kernels.linalg import (
     solve,
     vector,
 )
-from poolbn.kernels.optimise import FAR, copy_columns, em_step, regauge, rescale
+from poolbn.kernels.optimise import (
+    FAR,
+    MAX_STEPS,
+    ROUNDING,
+    SMALL,
+    copy_columns,
+    em_step,
+    regauge,
+    rescale,
+    way_out,
+    widen,
+)
 from poolbn.kernels.work import Work, carve, internal, once
 
-_MAX_STEPS = 200
-_SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
-_ROUNDING = 1e-10
 _FIXED = 1e200  # n and rss for `hessian`: their ratio is 1, and rss does not change
 _ROWS_MORE = 8.0  # with variance s, that a start adds to those of a data set
 _FARTHEST = 2.0  # that l_j goes in one step
@@ -276,33 +283,15 @@ def _start_separate(w: Work, p: Apart, n: Floats, start: float) -> int:
 
 @once
 def _add_column_separate(w: Work, p: Apart, n: Floats, k: int, f: float, tolerance: float) -> float:
-    """As `optimise._add_column`: f with a column x for which x'Gx < 0, or inf."""
-    random: int = w.L.shape[0]
-    copy_columns(w.G, w.D, random)
-    eigen(w.D, w.eigenvectors, random)
-    low = 0
-    for a in range(random):
-        if w.D[a, a] < w.D[low, low]:
-            low = a
-    slope = w.D[low, low]
-    if slope >= 0.0:
-        return np.inf
-    fill(w.u, 0, 0, 0.0)
-    for a in range(random):
-        for c in range(random):
-            add(w.u, 0, 0, w.eigenvectors[a, low] * w.eigenvectors[c, low], w.P, a, c)
-    curvature = dot(w.u, 0, 0, w.u, 0, 0)
-    if not slope * slope > 2.0 * tolerance * curvature:
-        return np.inf
-    t = -slope / curvature
-    for _ in range(20):
-        copy_columns(w.L, w.trial, k)
-        for a in range(random):
-            w.trial[a, k] = math.sqrt(t) * w.eigenvectors[a, low]
-        fnew: float = evaluate_separate(w, p, n, w.trial, k + 1)
-        if fnew < f:
-            return fnew
-        t *= 0.25
+    """As `optimise._add_column`: f with a column more in w.trial, or inf."""
+    t = way_out(w, tolerance)
+    if t > 0.0:
+        for _ in range(20):
+            widen(w.L, k, t, w.unit, w.trial)
+            fnew: float = evaluate_separate(w, p, n, w.trial, k + 1)
+            if fnew < f:
+                return fnew
+            t *= 0.25
     return np.inf
 
 
@@ -323,7 +312,7 @@ def minimise_separate(
     part = 1.0  # of its step that l makes
     smallest = np.inf
     tolerance = max(tolerance, 1e-15 * (abs(f) + n.sum()))
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         if not f < np.inf:
             return f, k, False
         size = derivatives_separate(w, p, n, k)
@@ -335,7 +324,7 @@ def minimise_separate(
             norm = 0.0
             for a in range(random):
                 norm += w.L[a, k - 1] * w.L[a, k - 1]
-            if norm < min(_SMALL, 0.1 * smallest):
+            if norm < min(SMALL, 0.1 * smallest):
                 smallest = norm
                 fnew = evaluate_separate(w, p, n, w.L, k - 1)
                 if fnew <= f:
@@ -366,7 +355,7 @@ def minimise_separate(
             _step_of_variances(w, p, size, part)
             fnew = evaluate_separate(w, p, n, w.trial, k)
             ratio = (f - fnew) / gain
-            if gain < tolerance and fnew < f + _ROUNDING:  # polish: below what f can tell
+            if gain < tolerance and fnew < f + ROUNDING:  # polish: below what f can tell
                 copy_columns(w.trial, w.L, random)
                 f = min(f, fnew)
                 break
@@ -502,7 +491,7 @@ def fit_separate(
         for i in range(starts.shape[0]):
             k = _start_separate(w, p, n, starts[i])
             f, k, settled = minimise_separate(w, p, n, k, tolerance, polish)
-            if i == 0 or f < deviance[family] - _ROUNDING:
+            if i == 0 or f < deviance[family] - ROUNDING:
                 deviance[family] = f
                 rank[family] = k
                 code[family] = CONVERGED if settled else UNSETTLED
