@@ -150,3 +150,38 @@ def best_move(
                                 bounds[count] = g
                                 count += 1
     move[3] = count
+
+
+@entry(_flags, _flags, integers, integers)
+def close(arcs: Flags, ancestor: Flags, left: Integers, order: Integers) -> None:
+    """The transitive closure of a graph, its nodes taken when all their parents were.
+
+    Args:
+        arcs: the graph, (N, N).
+        ancestor: gets whether the first is an ancestor of the second, (N, N); false before. Nodes
+            on a cycle, and below it, become ancestors of themselves.
+        left: the number of parents of each node, which falls on the way, (N,).
+        order: work space, (N,).
+    """
+    N = arcs.shape[0]
+    known = 0
+    for v in range(N):
+        if left[v] == 0:
+            order[known] = v
+            known += 1
+    taken = 0
+    while taken < known:
+        p = order[taken]
+        taken += 1
+        for c in range(N):
+            if arcs[p, c]:
+                for a in range(N):
+                    ancestor[a, c] |= ancestor[a, p]
+                ancestor[p, c] = True
+                left[c] -= 1
+                if left[c] == 0:
+                    order[known] = c
+                    known += 1
+    for v in range(N):
+        if left[v] > 0:
+            ancestor[v, v] = True

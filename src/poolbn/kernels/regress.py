@@ -24,8 +24,8 @@ from poolbn.kernels.linalg import (
     vector,
 )
 
-_SETS = 5  # of data sets that a bound is tried with
-_SHRINK = 0.75  # what the next set's limit is of the last one's
+_SETS = 3  # of data sets that a bound is tried with
+_SHRINK = 0.5  # what the next set's limit is of the last one's
 _HUGE = 1e300  # an eigenvalue that there is
 _MARGIN = 1e-9  # of a bound, for rounding
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.statistics.standard import Family, Standard, pack, to_units, units
+from poolbn.statistics.standard import Family, Standard, counts, pack, to_units, units
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ def largest_marginal(
     """
     F = len(data.n)
     children, offsets, parents = pack(families)
-    p = int(np.diff(offsets).max())
+    p = int(counts(offsets).max())
     deviance = np.empty(len(families))
     kernels("regress").least_deviances(
         data.n, data.mean, data.scatter, children, offsets, parents, reml,
         np.empty((F, p, p)), np.empty((F, p)), np.empty((F, p + 1)), np.empty(F),
         np.empty((3, p + 1, p + 1)), deviance,
     )  # fmt: skip
-    df = data.n.sum() - (np.diff(offsets) + 1 if reml else 0)
+    df = data.rows - (counts(offsets) + 1 if reml else 0)
     deviance += df * np.log(2 * np.pi) + units(data, children, offsets, parents, reml)
     return -0.5 * deviance
 
@@ -81,7 +81,7 @@ def largest_separate(data: Standard, families: Sequence[Family]) -> NDArray[np.f
     children = [child for child, _ in families]
     with np.errstate(divide="ignore"):
         density = -n / 2 * (1 + np.log(2 * np.pi * rss / n))
-    return np.asarray(density.sum(axis=1) - n.sum() * np.log(data.scale[children]))
+    return np.asarray(density.sum(axis=1) - data.rows * data.log_scale[children])
 
 
 def fit(
@@ -142,7 +142,7 @@ def _regress(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     scatter, n = _tables(data, separate)
     children, offsets, parents = pack(families)
-    p = int(np.diff(offsets).max())
+    p = int(counts(offsets).max())
     U, u = np.zeros((len(n), p, p)), np.zeros((len(n), p))
     rss = np.empty((len(families), len(n)))
     dependent = np.empty((len(families), len(n)), dtype=np.int64)
@@ -167,5 +167,5 @@ def _density(
     """Gaussian log density at the fitted coefficients, (M, J); anything where there is none."""
     df = np.maximum(n - q, 1.0) if unbiased else n
     variance = np.where(rss > 0, rss, 1.0) / df
-    units = np.log(data.scale[list(children)])[:, None]
+    units = data.log_scale[list(children)][:, None]
     return -0.5 * (n * np.log(2 * np.pi * variance) + df) - n * units

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
 from poolbn.constants import CONVERGED, DEPENDENT, DETERMINED
-from poolbn.statistics.standard import Family, Packed, Standard, pack, to_units, units
+from poolbn.statistics.standard import Family, Packed, Standard, counts, pack, to_units, units
 
 # Starts for D, in units of the sampling variance of a data set's own coefficients. For a score one
 # start has to do: of 3195 families of real and simulated tables it found the best known maximum in
@@ -217,7 +217,7 @@ class _Result(NamedTuple):
 def _room(data: Standard, packed: Packed, reml: bool) -> tuple[int, _Result]:
     """The most coefficients, and room for the results."""
     F, M = len(data.n), len(packed[0])
-    q = int(np.diff(packed[1]).max()) + 1
+    q = int(counts(packed[1]).max()) + 1
     size = kernels("work").buffer_size(F, q, reml)
     whole = np.empty((2, M), dtype=np.int64)
     return q, _Result(

@@ -353,8 +353,9 @@ def _penalised(
     price: float,
 ) -> NDArray[np.float64]:
     """Log-likelihood minus a price for each parameter."""
-    F = len(data.n)
-    return loglik - price * np.array([n_params(len(parents), F) for _, parents in families])
+    sizes = [len(parents) for _, parents in families]
+    known = {size: n_params(size, len(data.n)) for size in set(sizes)}
+    return loglik - price * np.array([known[size] for size in sizes])
 
 
 def check_two(stats: GroupStats) -> None:

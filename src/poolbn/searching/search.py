@@ -136,13 +136,14 @@ class Climb:
         before = self.scores.made - self._fresh
         room = self.arcs.sum(axis=0) < self.allowed.max_parents
         parent = self.arcs.any(axis=1)
+        key = self.key if len(tabu) else np.uint64(0)
         while True:
             kernels("moves").best_move(
                 self._gain, self._exact, self.arcs, parent, self._ancestor, self.allowed.arcs,
-                self.allowed.required, room, self._keys, tabu, self.key, floor, TIE, cells,
-                bounds, move, gain,
+                self.allowed.required, room, self._keys, tabu, key, floor, TIE, cells, bounds,
+                move, gain,
             )  # fmt: skip
-            kind, p, c, count = (int(v) for v in move)
+            kind, p, c, count = move.tolist()
             if count == 0:
                 break
             # The most promising first: what is known rules out others. Those are fitted at once
@@ -152,7 +153,7 @@ class Climb:
             return False
         self._apply(kind, p, c)
         names = self.scores.stats.names
-        spared = int((~self._exact).sum())
+        spared = self._exact.size - int(np.count_nonzero(self._exact))
         self.trace.append(
             Move(
                 _KINDS[kind],
@@ -283,17 +284,9 @@ def _closure(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
     Where there is a cycle, only that: some nodes are then ancestors of themselves.
     """
-    above = np.zeros_like(arcs)
-    left = arcs.sum(axis=0)
-    free = np.flatnonzero(left == 0).tolist()
-    for node in free:  # it grows on the way
-        children = np.flatnonzero(arcs[node])
-        above[children] |= above[node]
-        above[children, node] = True
-        left[children] -= 1
-        free += children[left[children] == 0].tolist()
-    above[left > 0, left > 0] = True
-    return np.ascontiguousarray(above.T)
+    ancestor = np.zeros_like(arcs)
+    kernels("moves").close(arcs, ancestor, arcs.sum(axis=0), np.empty(len(arcs), dtype=np.int64))
+    return ancestor
 
 
 @dataclass(frozen=True)

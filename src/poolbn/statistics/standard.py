@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from weakref import WeakKeyDictionary
 
@@ -37,6 +38,16 @@ class Standard:
     total: NDArray[np.float64]
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
+
+    @cached_property
+    def log_scale(self) -> NDArray[np.float64]:
+        """Logarithms of the scales, (N,)."""
+        return np.log(self.scale)
+
+    @cached_property
+    def rows(self) -> float:
+        """Rows of all data sets."""
+        return float(self.n.sum())
 
 
 _made: WeakKeyDictionary[GroupStats, Standard] = WeakKeyDictionary()
@@ -92,6 +103,11 @@ def pack(families: Sequence[Family]) -> Packed:
     )
 
 
+def counts(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Parents of each packed family, (M,)."""
+    return offsets[1:] - offsets[:-1]
+
+
 def units(
     data: Standard,
     children: NDArray[np.int64],
@@ -103,14 +119,13 @@ def units(
 
     The density of the child; and for REML the determinant of the parents' information.
     """
-    log_scale = np.log(data.scale)
-    n, sizes = data.n.sum(), np.diff(offsets)
     if not reml:
-        return np.asarray(2 * n * log_scale[children])
+        return np.asarray(2 * data.rows * data.log_scale[children])
+    sizes = counts(offsets)
     of_parents = np.bincount(
-        np.repeat(np.arange(len(children)), sizes), log_scale[parents], len(children)
+        np.repeat(np.arange(len(children)), sizes), data.log_scale[parents], len(children)
     )
-    return np.asarray(2 * (n - 1 - sizes) * log_scale[children] + 2 * of_parents)
+    return np.asarray(2 * (data.rows - 1 - sizes) * data.log_scale[children] + 2 * of_parents)
 
 
 def to_units(data: Standard, parents: Sequence[int]) -> NDArray[np.float64]:
