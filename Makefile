@@ -23,6 +23,11 @@ bench: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/read.py
+	$(BIN)/python benchmarks/stream.py
+	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/large_n.py --nodes 100 200 500
+	$(BIN)/python benchmarks/infer.py
+	$(BIN)/python benchmarks/intervals.py
 
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[docs]'
