@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -42,7 +43,31 @@ def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) ->
     threads = min(threads, len(items))
     if threads <= 1:
         return [function(item) for item in items]
-    return list(_pool(os.getpid(), threads).map(function, items))
+    results: dict[int, R] = {}
+    left = deque(range(len(items)))
+
+    def work() -> None:
+        """Take what is next until nothing is left."""
+        while True:
+            try:
+                place = left.popleft()
+            except IndexError:
+                return
+            try:
+                results[place] = function(items[place])
+            except BaseException:
+                left.clear()
+                raise
+
+    # This thread works too: it need not be woken, and what is small is done before others are.
+    others = [_pool(os.getpid(), threads).submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        failed = [other.exception() for other in others if not other.cancel()]
+    for error in filter(None, failed):
+        raise error
+    return [results[place] for place in range(len(items))]
 
 
 @cache

@@ -21,9 +21,9 @@ from poolbn.statistics.standard import standardise
 from poolbn.statistics.suffstats import GroupStats
 
 Kind = Literal["bic", "aic", "loglik", "bge"]
-_CHUNK = 64  # families for one thread at a time, at most
+_FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
 _STEPS = 50  # what a mixed-effects fit costs more than a regression
-_WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
+_WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
 
 # A child and its sorted parents.
 Family = tuple[int, tuple[int, ...]]
@@ -176,7 +176,7 @@ class LocalScores:
         places = self._places(families)
         if self._threads == 1 or self._work(places) < _WORTH_THREADS:
             return [float(v) for v in self._pooling.scores(self._data, places, price)]
-        step = min(_CHUNK, -(-len(places) // (4 * self._threads)))  # keeps all threads busy
+        step = min(_CHUNK, max(-(-len(places) // (4 * self._threads)), _FEWEST))
         parts = [places[i : i + step] for i in range(0, len(places), step)]
         pooling, data = self._pooling, self._data  # and not what is remembered
         values = parallel.map_fits(
