@@ -20,6 +20,7 @@ from poolbn.kernels import pooled as _pooled
 from poolbn.kernels import work as _work
 from poolbn.searching.scores import LocalScores
 from poolbn.statistics.standard import standardise
+from poolbn.studies import study
 
 POOLED = pb.Partial(residuals="pooled")
 
@@ -245,3 +246,17 @@ def test_saved_networks_load_equal(tmp_path) -> None:
         assert loaded.fits[node].residual_shape == fit.residual_shape
         assert loaded.fits[node].residual_scale == fit.residual_scale
         assert fit.pooling == "partial pooling and residuals"
+
+
+def test_a_large_spread_does_not_stop_a_search() -> None:
+    """Where a is below 1 the quadratic model in (log s, tau) is poor: its steps were too long."""
+    chunk = study.Chunk("balanced", N=50, mean_parents=1, F=50, network=2)
+    stats = study.table_of(chunk, study.truth(chunk), rows=20, replicate=3)
+    child, parents = "X29", ["X6", "X10"]
+    fit = pb.fit_node(stats, child, parents, pooling=POOLED)
+    assert fit.status.ok
+    places = sorted(stats.names.index(parent) for parent in parents)
+    scores = LocalScores(stats, pooling=POOLED, score="loglik")
+    (found,) = scores([(stats.names.index(child), tuple(places))])
+    assert found == pytest.approx(fit.loglik, abs=1e-6)
+    assert fit.residual_shape < 1

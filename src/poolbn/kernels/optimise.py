@@ -49,6 +49,7 @@ MAX_STEPS = 200
 _INFINITE = 1e8
 FAR = 100.0  # times the start: a D that the first EM step only roughly knows
 SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
+HOPELESS = 1e12  # a damping that leaves no step
 ROUNDING = 1e-10  # what a deviance may rise by without being worse
 
 
@@ -271,7 +272,7 @@ def minimise(
         moved = False
         stale = smallest < np.inf  # P and e may be another point's
         while size > 0:
-            while not cholesky(w.H, w.HC, size, damping):
+            while not cholesky(w.H, w.HC, size, damping) and damping < HOPELESS:
                 damping = max(4.0 * damping, 1e-3)
             for x in range(size):
                 w.step[x] = -w.g[x]
@@ -306,7 +307,7 @@ def minimise(
                 break
             stale = True
             damping = max(4.0 * damping, 1e-2)
-            if damping > 1e12:
+            if damping > HOPELESS:
                 break
         if moved:
             k = regauge(w.L, k, k, w.perm, w.D)

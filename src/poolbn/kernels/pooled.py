@@ -50,6 +50,7 @@ from poolbn.kernels.linalg import (
 )
 from poolbn.kernels.optimise import (
     FAR,
+    HOPELESS,
     MAX_STEPS,
     ROUNDING,
     SMALL,
@@ -477,6 +478,7 @@ def minimise_pooled(
     k = regauge(w.L, k, w.e.shape[2] - 1, w.perm, w.D)
     f = evaluate_pooled(w, p, n, w.L, k, 2)
     damping = 0.0
+    brake = 0.0  # the same for log s and tau, whose model can be far from f where tau is large
     smallest = np.inf
     tolerance = max(tolerance, 1e-15 * (abs(f) + n.sum()))
     for _ in range(MAX_STEPS):
@@ -500,6 +502,8 @@ def minimise_pooled(
                     continue
                 for i in range(total):
                     p.y[i] = p.trial[i]
+        for i in range(q, total):
+            p.Hy[i, i] *= 1.0 + brake
         gain_y = _eliminate(w, p, size)
         if not gain_y < np.inf or not rescale(w, k):
             return f, k, False
@@ -524,7 +528,7 @@ def minimise_pooled(
         moved = False
         part = 1.0
         while True:
-            while not cholesky(w.H, w.HC, size, damping):
+            while not cholesky(w.H, w.HC, size, damping) and damping < HOPELESS:
                 damping = max(4.0 * damping, 1e-3)
             for x in range(size):
                 w.step[x] = -w.g[x]
@@ -558,11 +562,15 @@ def minimise_pooled(
                     damping = damping / 5.0 if damping > 1e-6 else 0.0
                 elif ratio < 0.25:
                     damping = max(2.0 * damping, 1e-3)
+                if part < 0.5:
+                    brake = max(4.0 * brake, 1.0)
+                elif part == 1.0:
+                    brake = brake / 5.0 if brake > 1e-3 else 0.0
                 moved = True
                 break
             for i in range(total):
                 p.y[i] = p.trial[i]
-            damping = max(4.0 * damping, 1e-2)
+            damping = min(max(4.0 * damping, 1e-2), HOPELESS)
             part *= 0.5
             if part < 1e-8:
                 break
@@ -580,6 +588,7 @@ def minimise_pooled(
         copy_columns(w.trial, w.L, random)
         k = regauge(w.L, k + 1, k + 1, w.perm, w.D)
         damping = 0.0
+        brake = 0.0
         smallest = np.inf
     return f, k, False
 

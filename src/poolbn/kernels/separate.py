@@ -58,6 +58,7 @@ from poolbn.kernels.linalg import (
 )
 from poolbn.kernels.optimise import (
     FAR,
+    HOPELESS,
     MAX_STEPS,
     ROUNDING,
     SMALL,
@@ -74,7 +75,6 @@ _FIXED = 1e200  # n and rss for `hessian`: their ratio is 1, and rss does not ch
 _ROWS_MORE = 8.0  # with variance s, that a start adds to those of a data set
 _FARTHEST = 2.0  # that l_j goes in one step
 _LEAST = 0.05  # of the expected curvature in l_j, where the observed one is less
-_HOPELESS = 1e12  # a damping that leaves no step
 _OWN, _OLD, _BEST, _WEIGHT, _SQUARE, _SLOPE, _CURVE, _LOWEST = range(8)
 _STEP = _LOWEST  # once the curvature is known
 
@@ -335,8 +335,8 @@ def minimise_separate(
 
         moved = False
         stale = smallest < np.inf  # P and e may be another point's
-        while damping < _HOPELESS:
-            while not cholesky(w.H, w.HC, size, damping) and damping < _HOPELESS:
+        while damping < HOPELESS:
+            while not cholesky(w.H, w.HC, size, damping) and damping < HOPELESS:
                 damping = max(4.0 * damping, 1e-3)
             for x in range(size):
                 w.step[x] = -w.g[x]
