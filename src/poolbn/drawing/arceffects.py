@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -28,7 +29,7 @@ _NEAR = 0.5  # of that range, where zero is shown although no interval reaches i
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Estimates:
+class Estimates(ABC):
     """Estimates of one thing in all data sets. Intervals are (lower, upper).
 
     Attributes:
@@ -57,14 +58,14 @@ class Estimates:
     population_interval: tuple[float, float]
     new_interval: tuple[float, float]
 
+    @abstractmethod
     def axis(self, shown: Callable[[str], str] = str) -> str:
         """What the estimates are, with names as they are to be shown."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def common(self) -> str:
         """What the population's estimate is the estimate in."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
