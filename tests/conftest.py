@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib
+
 import pytest
 from hypothesis import settings
 
@@ -13,3 +15,13 @@ settings.load_profile("poolbn")
 def opt_stats() -> pb.GroupStats:
     opt = pb.datasets.opt()
     return pb.stats(opt[[c for c in opt if not c.endswith("_5")]], group="clinic", missing="drop")
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source of those kernels runs that only other kernels can call."""
+    for name in ("deviance", "pooled", "separate"):
+        module = importlib.import_module(f"poolbn.kernels.{name}")
+        for attribute, value in list(vars(module).items()):
+            if getattr(value, "targetoptions", {}).get("no_cpython_wrapper"):
+                monkeypatch.setattr(module, attribute, value.py_func)

@@ -21,8 +21,8 @@ ORDER = {
     "progress": [],
     "datasets": [],
     "kernels": [
-        "linalg", "moments", "regress", "work", "deviance", "optimise", "pooled", "separate",
-        "moves",
+        "lanes", "linalg", "moments", "regress", "work", "deviance", "optimise", "pooled",
+        "separate", "moves",
     ],
     "rows": [
         "sources", "places", "files", "partitions", "columns", "gaps", "data", "cells",

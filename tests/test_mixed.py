@@ -162,10 +162,12 @@ def prepared(seed: int, k: int, random: int, reml: bool):
     """Work space with everything filled in at a random L of k columns."""
     data = standardise(pb.stats(simulate(seed, data_sets=4, rows=6, parents=2), group="F"))
     F, q = 4, 3
-    buffer = np.full(_work.buffer_size(F, q, reml), np.nan)
-    w = _work.carve.py_func(buffer, np.arange(random), F, q, random, reml)
+    buffer = _work.room(F, q, reml)
+    buffer[:] = np.nan
+    s = _work.Space(buffer, np.arange(random), F, q, random, reml)
+    w = _work.carve(s)
     child, parents = data.index["y"], np.array([data.index["x1"], data.index["x2"]])
-    rho, code = _kernels.compress.py_func(w, data.n, data.mean, data.scatter, child, parents)
+    rho, code = _kernels.compress(s, data.n, data.mean, data.scatter, child, parents)
     assert code == 0
     rng = np.random.default_rng(seed)
     w.perm[:] = rng.permutation(random)
@@ -175,24 +177,25 @@ def prepared(seed: int, k: int, random: int, reml: bool):
     df = data.n.sum() - (q if reml else 0)
 
     def value(L: np.ndarray) -> tuple[float, float]:
-        return _kernels.evaluate.py_func(w, rho, df, L, k, reml)
+        return _kernels.evaluate(s, rho, df, L, k)
 
-    return w, df, value
+    return s, w, df, value
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("reml", [False, True], ids=["ml", "reml"])
 @pytest.mark.parametrize(("k", "random"), [(1, 1), (1, 3), (2, 3), (3, 3)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_derivatives_are_those_of_finite_differences(
     seed: int, k: int, random: int, reml: bool
 ) -> None:
-    w, df, value = prepared(seed, k, random, reml)
+    s, w, df, value = prepared(seed, k, random, reml)
 
     def derivatives(L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, rss = value(L)
-        _kernels.gradient.py_func(w, rss, df, reml)
+        _kernels.gradient(s, rss, df)
         w.L[:] = L
-        size = _kernels.hessian.py_func(w, k, rss, df, reml)
+        size = _kernels.hessian(s, k, rss, df)
         H = np.tril(w.H[:size, :size])
         return w.g[:size].copy(), H + np.tril(H, -1).T
 

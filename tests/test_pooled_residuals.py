@@ -116,18 +116,20 @@ def test_terms_of_the_spread(tau: float, n: float) -> None:
         assert two == pytest.approx(step, rel=1e-3, abs=1e-6 * x**3)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("k", "random"), [(0, 3), (1, 1), (1, 3), (2, 3), (3, 3)])
 @pytest.mark.parametrize("tau", [0.05, 0.8])
 def test_derivatives_are_those_of_finite_differences(k: int, random: int, tau: float) -> None:
     data = standardise(pb.stats(uneven(1, rows=6), group="F"))
     F, q = 5, 3
     n = data.n
-    w = _work.carve.py_func(
-        np.full(_work.buffer_size(F, q, False), np.nan), np.arange(random), F, q, random, False
-    )
-    p = _pooled._carve_pool.py_func(np.full(_pooled.pool_size(F, q), np.nan), F, q, random)
+    s = _work.Space(_work.room(F, q, False), np.arange(random), F, q, random, False)
+    more = _pooled.pool_room(F, q)
+    s.buffer[:], more[:] = np.nan, np.nan
+    w, p = _work.carve(s), _pooled.carve_pool(s, more)
+    p.data[:] = 0
     parents = np.array([data.index["x1"], data.index["x2"]])
-    _kernels.compress.py_func(w, n, data.mean, data.scatter, data.index["y"], parents)
+    _kernels.compress(s, n, data.mean, data.scatter, data.index["y"], parents)
     rng = np.random.default_rng(k)
     w.perm[:] = rng.permutation(random)
     L = np.zeros((random, random))
@@ -141,9 +143,9 @@ def test_derivatives_are_those_of_finite_differences(k: int, random: int, tau: f
         for entry, v in zip(entries, step, strict=False):
             w.L[entry] += v
         p.y[:] = y + step[len(entries) :]
-        f = _pooled.evaluate_pooled.py_func(w, p, n, w.L, k, 0)
-        _pooled.gradient_pooled.py_func(w, p)
-        size = _pooled.derivatives_pooled.py_func(w, p, n, k, q + 2)
+        f = _pooled.evaluate_pooled(s, more, n, w.L, k, 0)
+        _pooled.gradient_pooled(s, more)
+        size = _pooled.derivatives_pooled(s, more, n, k, q + 2)
         assert size == len(entries)
         H = np.zeros((size + q + 2, size + q + 2))
         H[:size, :size], H[size:, :size], H[size:, size:] = w.H[:size, :size], p.Y[:size].T, p.Hy

@@ -298,26 +298,22 @@ def test_words() -> None:
     assert fit.n_params == 3 + 1 + 5
 
 
-# Derivatives, in the kernels' own coordinates: the source of the kernels is run
+# Derivatives, in the kernels' own coordinates
 
 
-@pytest.fixture
-def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("evaluate", "gradient", "hessian"):
-        monkeypatch.setattr(_separate, name, getattr(_kernels, name).py_func)
-
-
-@pytest.mark.usefixtures("_interpreted")
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("k", "random"), [(0, 3), (1, 1), (1, 3), (2, 3), (3, 3)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_derivatives_are_those_of_finite_differences(seed: int, k: int, random: int) -> None:
     F, q = 4, 3
     data = standardise(pb.stats(uneven(seed, data_sets=F, rows=6, parents=2), group="F"))
-    perm = np.arange(random)
-    w = _work.carve.py_func(np.full(_work.buffer_size(F, q, False), np.nan), perm, F, q, random, 0)
-    p = _separate._carve_apart.py_func(np.full(_separate.apart_size(F, q), np.nan), F, q, random)
+    s = _work.Space(_work.room(F, q, False), np.arange(random), F, q, random, False)
+    more = _separate.apart_room(F, q)
+    s.buffer[:], more[:] = np.nan, np.nan
+    w, p = _work.carve(s), _separate.carve_apart(s, more)
+    p.data[:] = 0
     child, parents = data.index["y"], np.array([data.index["x1"], data.index["x2"]])
-    _kernels.compress.py_func(w, data.n, data.mean, data.scatter, child, parents)
+    _kernels.compress(s, data.n, data.mean, data.scatter, child, parents)
     p.R[:], p.r[:] = w.R, w.r
     rng = np.random.default_rng(seed)
     w.perm[:] = rng.permutation(random)
@@ -328,21 +324,21 @@ def test_derivatives_are_those_of_finite_differences(seed: int, k: int, random: 
         w.L[:] = 0
         for entry, value in zip(entries, x, strict=False):
             w.L[entry] = value
-        p.data[0, _separate._OWN] = x[len(entries) :]
-        return _separate.evaluate_separate.py_func(w, p, data.n, w.L, k)
+        p.data[0, _separate._OWN, :F] = x[len(entries) :]
+        return _separate.evaluate_separate(s, more, data.n, w.L, k)
 
     def derivatives(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """In L and l, with beta eliminated; observed curvatures everywhere."""
         put(x)
-        size = _separate.derivatives_separate.py_func(w, p, data.n, k)
+        size = _separate.derivatives_separate(s, more, data.n, k)
         assert size == len(entries)
-        H = np.diag(np.concatenate([np.zeros(size), p.data[0, _separate._CURVE]]))
+        H = np.diag(np.concatenate([np.zeros(size), p.data[0, _separate._CURVE, :F]]))
         H[:size, :size] = np.tril(w.H[:size, :size]) + np.tril(w.H[:size, :size], -1).T
-        H[size:, :size] = p.Y[0, :size].T
-        H[:size, size:] = p.Y[0, :size]
-        with_beta = np.concatenate([p.V[:size], p.Y[0, size : size + q].T])
+        H[size:, :size] = p.Y[0, :size, :F].T
+        H[:size, size:] = p.Y[0, :size, :F]
+        with_beta = np.concatenate([p.V[:size], p.Y[0, size : size + q, :F].T])
         H -= with_beta @ with_beta.T / 2
-        return np.concatenate([w.g[:size], p.data[0, _separate._SLOPE]]), H
+        return np.concatenate([w.g[:size], p.data[0, _separate._SLOPE, :F]]), H
 
     g, H = derivatives(x0)
     h = 1e-5

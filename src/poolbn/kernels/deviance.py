@@ -24,12 +24,14 @@ import math
 import numpy as np
 
 from poolbn.constants import CONVERGED, DEPENDENT, RANK_TOLERANCE
+from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
-    Floats,
     Integers,
     add,
     add_product,
+    add_products,
     cholesky,
+    combine,
     dot,
     dot3,
     dot_apart,
@@ -41,20 +43,26 @@ from poolbn.kernels.linalg import (
     solve,
     sum_of,
 )
-from poolbn.kernels.work import Work, internal, once
+from poolbn.kernels.work import Space, Work, carve, internal
 
 
 @internal
 def compress(
-    w: Work, n: Floats, mean: Floats, scatter: Floats, child: int, parents: Integers
+    s: Space, n: Floats, mean: Floats, scatter: Floats, child: int, parents: Integers
 ) -> tuple[float, int]:
-    """Pseudo rows w.R, w.r in the combined columns Z B^-1, from standardised statistics.
+    """Pseudo rows R, r in the combined columns Z B^-1, and rho, from standardised statistics.
 
     Returns:
         rho, and a code: CONVERGED, or DEPENDENT + a for column a.
     """
+    w: Work = carve(s)
     R, B = w.R, w.B
-    _, q, F = w.r.shape
+    F, q = s.F, s.q
+    fill(w.rho, 0, 0, 0.0)
+    for i in range(q):
+        fill(w.r, 0, i, 0.0)
+        for a in range(q):
+            fill(R, i, a, 0.0)
     rho = 0.0
     for j in range(F):
         root = math.sqrt(n[j])
@@ -62,7 +70,6 @@ def compress(
         w.r[0, 0, j] = root * mean[j, child]
         for k in range(1, q):
             R[0, k, j] = root * mean[j, parents[k - 1]]
-            R[k, 0, j] = 0.0
         rss, _, _ = gram_rows(scatter[j], child, parents, n[j] - 1.0, R[1:, 1:, j], w.r[0, 1:, j])
         w.rho[0, 0, j] = rss
         rho += rss
@@ -93,73 +100,66 @@ def compress(
     return rho, CONVERGED
 
 
-@once
-def whiten(w: Work, L: Floats, k: int) -> float:
-    """Sum of log|W_j| at the k columns of L (r, r). Fills w.Rt, w.rt and w.P."""
-    q = w.r.shape[1]
-    random = L.shape[0]
+@internal
+def whiten(s: Space, L: Floats, k: int) -> float:
+    """Sum of log|W_j| at the k columns of L (r, r). Fills Rt, rt and P."""
+    w: Work = carve(s)
+    q = s.q
+    random = s.r
     T, W, Rt, rt, P = w.T, w.W, w.Rt, w.rt, w.P
     for i in range(q):
         for b in range(k):
-            put(T, i, b, L[i, b] if i < random else 0.0, w.R, i, i)
-            for a in range(i + 1, random):
-                add(T, i, b, L[a, b], w.R, i, a)
+            combine(T, i, b, L, b, w.R, i, i, random)
     f = 0.0
     for i in range(q):  # W becomes the Cholesky factor of I + TT'
         for h in range(i + 1):
             fill(W, i, h, 1.0 if i == h else 0.0)
-            for b in range(k):
-                add_product(W, i, h, 1.0, T, i, b, T, h, b)
-            for m in range(h):
-                add_product(W, i, h, -1.0, W, i, m, W, h, m)
+            add_products(W, i, h, 1.0, T, i, T, h, k)
+            add_products(W, i, h, -1.0, W, i, W, h, h)
             if h < i:
                 multiply(W, i, h, W, h, h)
         f += _invert_pivots(W, i)
     for i in range(q):
         put(rt, 0, i, 1.0, w.r, 0, i)
-        for a in range(q):
-            put(Rt, i, a, 1.0 if a >= i else 0.0, w.R, i, a)
-        for m in range(i):
-            add_product(rt, 0, i, -1.0, W, i, m, rt, 0, m)
-            for a in range(q):
-                add_product(Rt, i, a, -1.0, W, i, m, Rt, m, a)
+        add_products(rt, 0, i, -1.0, W, i, rt, 0, i)
         multiply(rt, 0, i, W, i, i)
         for a in range(q):
-            multiply(Rt, i, a, W, i, i)
+            put(Rt, a, i, 1.0, w.R, i, a)
+            add_products(Rt, a, i, -1.0, W, i, Rt, a, i)
+            multiply(Rt, a, i, W, i, i)
     for a in range(q):
         for b in range(a + 1):
             fill(P, a, b, 0.0)
-            for i in range(q):
-                add_product(P, a, b, 1.0, Rt, i, a, Rt, i, b)
+            add_products(P, a, b, 1.0, Rt, a, Rt, b, q)
             put(P, b, a, 1.0, P, a, b)
     return f
 
 
 @internal
-def evaluate(w: Work, rho: float, df: float, L: Floats, k: int, reml: bool) -> tuple[float, float]:
-    """Deviance f, and rss, at the k columns of L (r, r). Fills w.P, w.e, w.beta, w.S and w.C."""
-    q = w.r.shape[1]
+def evaluate(s: Space, rho: float, df: float, L: Floats, k: int) -> tuple[float, float]:
+    """Deviance f, and rss, at the k columns of L (r, r). Fills P, e, beta, S and C."""
+    w: Work = carve(s)
+    q = s.q
     Rt, rt = w.Rt, w.rt
-    f = whiten(w, L, k)
+    f: float = whiten(s, L, k)
     for a in range(q):
         w.beta[a] = 0.0
         for i in range(q):
-            w.beta[a] += dot(Rt, i, a, rt, 0, i)
+            w.beta[a] += dot(Rt, a, i, rt, 0, i)
         for b in range(a + 1):
             w.S[a, b] = sum_of(w.P, a, b)
     if not cholesky(w.S, w.C, q, 0.0):
         return np.inf, 0.0
     solve(w.C, q, w.beta)
     rss = rho
-    for a in range(q):
-        fill(w.e, 0, a, 0.0)
     for i in range(q):
         for a in range(q):
-            add(rt, 0, i, -w.beta[a], Rt, i, a)
+            add(rt, 0, i, -w.beta[a], Rt, a, i)
         rss += dot(rt, 0, i, rt, 0, i)
-        for a in range(q):
-            add_product(w.e, 0, a, 1.0, Rt, i, a, rt, 0, i)
-    if reml:
+    for a in range(q):
+        fill(w.e, 0, a, 0.0)
+        add_products(w.e, 0, a, 1.0, Rt, a, rt, 0, q)
+    if s.reml:
         for a in range(q):
             f += 2.0 * math.log(w.C[a, a])
     return f + df * math.log(rss / df), rss
@@ -181,11 +181,12 @@ def _invert_pivots(W: Floats, i: int) -> float:
 
 
 @internal
-def gradient(w: Work, rss: float, df: float, reml: bool) -> None:
-    """w.G = df/dD, (r, r); for REML also w.X and w.Q."""
-    q = w.S.shape[0]
-    random = w.G.shape[0]
-    if reml:
+def gradient(s: Space, rss: float, df: float) -> None:
+    """Fill G = df/dD, (r, r); for REML also X and Q."""
+    w: Work = carve(s)
+    q = s.q
+    random = s.r
+    if s.reml:
         for a in range(q):
             for i in range(q):
                 put(w.X, i, a, 1.0, w.P, i, a)
@@ -195,7 +196,7 @@ def gradient(w: Work, rss: float, df: float, reml: bool) -> None:
     for a in range(random):
         for c in range(a + 1):
             w.G[a, c] = w.S[a, c] - df / rss * dot(w.e, 0, a, w.e, 0, c)
-            if reml:
+            if s.reml:
                 fill(w.Q, a, c, 0.0)
                 for i in range(q):
                     add_product(w.Q, a, c, 1.0, w.X, i, a, w.X, i, c)
@@ -205,8 +206,8 @@ def gradient(w: Work, rss: float, df: float, reml: bool) -> None:
 
 
 @internal
-def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
-    """Gradient w.g and Hessian w.H (lower triangle) of f in the free entries of w.L.
+def hessian(s: Space, k: int, rss: float, df: float) -> int:
+    """Gradient g and Hessian H (lower triangle) of f in the free entries of L; returns how many.
 
     With dD = dL L' + L dL':
         d2f = 2 <G, dL dL'> - sum tr(P dD P dD) - (df / rss^2) (sum e'dD e)^2
@@ -217,41 +218,41 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
         e'dD P dD e    = m_b m_d P_ac + m_b e_c PL_ad + e_a m_d PL_cb + e_a e_c K_bd
         tr(Q dD P dD)  = QL_ad PL_cb + KQ_bd P_ac + Q_ac K_bd + QL_cb PL_ad.
     """
-    _, q, F = w.e.shape
+    w: Work = carve(s)
+    q = s.q
     L, perm, H, V, P, PL, K, m, e = w.L, w.perm, w.H, w.V, w.P, w.PL, w.K, w.m, w.e
-    random = L.shape[0]
+    random = s.r
+    reml = s.reml
     ratio = df / rss
-    times(P, L, k, PL)
-    between(PL, L, k, K)
-    if reml:
-        times(w.Q, L, k, w.QL)
-        between(w.QL, L, k, w.KQ)
+    between(P, L, k, PL, K)
     for b in range(k):
-        fill(m, 0, b, 0.0)
-        for a in range(random):
-            add(m, 0, b, L[a, b], e, 0, a)
+        combine(m, 0, b, L, b, e, 0, 0, random)
+    if reml:
+        between(w.Q, L, k, w.QL, w.KQ)
     u = w.u  # what P, e and PL are multiplied with
     first = 0
     for b in range(k):
         before = 0
         for d in range(b + 1):
-            for j in range(F):
-                u[0, 0, j] = 2.0 * (ratio * m[0, b, j] * m[0, d, j] - K[b, d, j])
+            put(u, 0, 0, -2.0, K, b, d)
+            add_product(u, 0, 0, 2.0 * ratio, m, 0, b, m, 0, d)
             for ia in range(b, random):
                 a = perm[ia]
-                for j in range(F):
-                    u[0, 1, j] = 2.0 * ratio * (e[0, a, j] * K[b, d, j] + PL[a, d, j] * m[0, b, j])
-                    u[0, 2, j] = 2.0 * (ratio * e[0, a, j] * m[0, d, j] - PL[a, d, j])
+                fill(u, 0, 1, 0.0)
+                add_product(u, 0, 1, 2.0 * ratio, e, 0, a, K, b, d)
+                add_product(u, 0, 1, 2.0 * ratio, PL, d, a, m, 0, b)
+                put(u, 0, 2, -2.0, PL, d, a)
+                add_product(u, 0, 2, 2.0 * ratio, e, 0, a, m, 0, d)
                 x = first + ia - b
                 for ic in range(d, random if d < b else ia + 1):
                     c = perm[ic]
                     v = dot3(u, P, a, c, e, PL, b)
                     if reml:
                         v += 2.0 * (
-                            dot_apart(w.QL, a, d, PL, c, b)
+                            dot_apart(w.QL, d, a, PL, b, c)
                             + dot_apart(w.KQ, b, d, P, a, c)
                             + dot_apart(w.Q, a, c, K, b, d)
-                            + dot_apart(w.QL, c, b, PL, a, d)
+                            + dot_apart(w.QL, b, c, PL, d, a)
                         )
                     H[x, before + ic - d] = v
             before += random - d
@@ -260,11 +261,11 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
             x = first + ia - b
             w.g[x] = 2.0 * dot(e, 0, a, m, 0, b)
             for i in range(q):
-                V[x, i] = dot(P, i, a, m, 0, b) + dot(PL, i, b, e, 0, a)
+                V[x, i] = dot(P, i, a, m, 0, b) + dot(PL, b, i, e, 0, a)
                 if reml:
                     for h in range(q):
-                        w.Y[x, i, h] = dot_apart(P, i, a, PL, h, b)
-                        w.Y[x, i, h] += dot_apart(PL, i, b, P, h, a)
+                        w.Y[x, i, h] = dot_apart(P, i, a, PL, b, h)
+                        w.Y[x, i, h] += dot_apart(PL, b, i, P, h, a)
         first += random - b
     for x in range(first):
         for i in range(q):
@@ -281,7 +282,8 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
             H[x, y] -= 2.0 * ratio * v + ratio / rss * w.g[x] * w.g[y]
             if reml:
                 for i in range(q):
-                    H[x, y] -= dot_apart(w.Y, x, i, w.Y, y, i)
+                    for h in range(q):
+                        H[x, y] -= w.Y[x, i, h] * w.Y[y, i, h]
     x = 0
     for b in range(k):
         for ia in range(b, random):
@@ -297,25 +299,13 @@ def hessian(w: Work, k: int, rss: float, df: float, reml: bool) -> int:
 
 
 @jit
-def times(P: Floats, L: Floats, k: int, out: Floats) -> None:
-    """P L for each data set."""
-    for i in range(out.shape[0]):
-        for b in range(k):
-            fill(out, i, b, 0.0)
-            for a in range(L.shape[0]):
-                if L[a, b] != 0.0:
-                    add(out, i, b, L[a, b], P, i, a)
-
-
-@jit
-def between(PL: Floats, L: Floats, k: int, out: Floats) -> None:
-    """L'PL for each data set, its lower triangle."""
+def between(P: Floats, L: Floats, k: int, PL: Floats, K: Floats) -> None:
+    """PL = (P L)' and the lower triangle of K = L'P L for each data set."""
     for b in range(k):
+        for i in range(PL.shape[1]):
+            combine(PL, b, i, L, b, P, i, 0, L.shape[0])
         for d in range(b + 1):
-            fill(out, b, d, 0.0)
-            for a in range(L.shape[0]):
-                if L[a, b] != 0.0:
-                    add(out, b, d, L[a, b], PL, a, d)
+            combine(K, b, d, L, b, PL, d, 0, L.shape[0])
 
 
 @jit

@@ -13,8 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.kernels.lanes import (
+    LANES,
+    Floats,
+    load,
+    more,
+    opaque,
+    product,
+    spread,
+    store,
+    total,
+)
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 vector = numba.float64[::1]
@@ -23,84 +33,99 @@ cube = numba.float64[:, :, ::1]
 integers = numba.int64[::1]
 
 
+# Without numba's counting of references, which takes longer than the work, and with it the means to
+# allocate: the compiler refuses.
+OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
 def entry(*arguments: Any) -> Any:
     """Decorates what Python calls: compiled when its module is loaded, or read from the cache.
 
     Only entry points are cached; they hold what they call.
     """
     signature: Any = numba.void
-    return numba.njit([signature(*arguments)], cache=True, nogil=True, error_model="numpy")
+    return numba.njit([signature(*arguments)], cache=True, **OPTIONS)
 
 
-jit = numba.njit(nogil=True, error_model="numpy")
+jit = numba.njit(**OPTIONS)
 
-# Vectors over the data sets are X[a, b, :]. Their places are passed, not views of them, and the
-# loops are inlined: the call would take longer than the work. Sums may be taken in any order, which
-# lets them use the machine's vectors; the order is fixed when this is compiled, so that results
-# stay the same from run to run.
-_inline = numba.njit(nogil=True, error_model="numpy", forceinline=True)
-sums = numba.njit(
-    nogil=True, error_model="numpy", forceinline=True, fastmath={"reassoc", "contract"}
-)
+# Vectors over the data sets are X[a, b, :], see `lanes`. Their places are passed, not views of
+# them, and the loops are inlined: the call would take longer than the work.
+_inline = numba.njit(forceinline=True, **OPTIONS)
+
+
+@_inline
+def _place(X: Floats, a: int, b: int) -> int:
+    return opaque((a * X.shape[1] + b) * X.shape[2])
 
 
 def _dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
     """Sum of X[a, b] Y[c, d]."""
-    v: float = 0.0
-    for j in range(X.shape[2]):
-        v += X[a, b, j] * Y[c, d, j]
-    return v
+    x, y = _place(X, a, b), _place(Y, c, d)
+    v = spread(0.0)
+    for j in range(0, X.shape[2], LANES):
+        v = more(load(X, x + j), load(Y, y + j), v)
+    return total(v)
 
 
-dot = sums(_dot)
+dot = _inline(_dot)
 # Not inlined: for what REML alone needs, where a short time to compile counts for more.
-dot_apart = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})(_dot)
+dot_apart = jit(_dot)
 
 
-@sums
+@_inline
 def dot3(u: Floats, P: Floats, a: int, c: int, e: Floats, PL: Floats, b: int) -> float:
-    """Sum of u[0, 0] P[a, c] + u[0, 1] e[0, c] + u[0, 2] PL[c, b]."""
-    v = 0.0
-    for j in range(u.shape[2]):
-        v += u[0, 0, j] * P[a, c, j] + u[0, 1, j] * e[0, c, j] + u[0, 2, j] * PL[c, b, j]
-    return v
+    """Sum of u[0, 0] P[a, c] + u[0, 1] e[0, c] + u[0, 2] PL[b, c]."""
+    x, y, z = _place(P, a, c), _place(e, 0, c), _place(PL, b, c)
+    F = u.shape[2]
+    v = spread(0.0)
+    for j in range(0, F, LANES):
+        v = more(load(u, j), load(P, x + j), v)
+        v = more(load(u, F + j), load(e, y + j), v)
+        v = more(load(u, 2 * F + j), load(PL, z + j), v)
+    return total(v)
 
 
-@sums
+@_inline
 def sum_of(X: Floats, a: int, b: int) -> float:
     """Sum of X[a, b]."""
-    v = 0.0
-    for j in range(X.shape[2]):
-        v += X[a, b, j]
-    return v
+    x = _place(X, a, b)
+    v = spread(0.0)
+    for j in range(0, X.shape[2], LANES):
+        v = more(load(X, x + j), spread(1.0), v)
+    return total(v)
 
 
 @_inline
 def put(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
     """out[i, h] = factor X[a, b]."""
-    for j in range(out.shape[2]):
-        out[i, h, j] = factor * X[a, b, j]
+    o, x = _place(out, i, h), _place(X, a, b)
+    for j in range(0, out.shape[2], LANES):
+        store(out, o + j, product(spread(factor), load(X, x + j)))
 
 
 @_inline
 def fill(out: Floats, i: int, h: int, value: float) -> None:
     """out[i, h] = value."""
-    for j in range(out.shape[2]):
-        out[i, h, j] = value
+    o = _place(out, i, h)
+    for j in range(0, out.shape[2], LANES):
+        store(out, o + j, spread(value))
 
 
 @_inline
 def add(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
     """out[i, h] += factor X[a, b]."""
-    for j in range(out.shape[2]):
-        out[i, h, j] += factor * X[a, b, j]
+    o, x = _place(out, i, h), _place(X, a, b)
+    for j in range(0, out.shape[2], LANES):
+        store(out, o + j, more(spread(factor), load(X, x + j), load(out, o + j)))
 
 
 @_inline
 def multiply(out: Floats, i: int, h: int, X: Floats, a: int, b: int) -> None:
     """out[i, h] *= X[a, b]."""
-    for j in range(out.shape[2]):
-        out[i, h, j] *= X[a, b, j]
+    o, x = _place(out, i, h), _place(X, a, b)
+    for j in range(0, out.shape[2], LANES):
+        store(out, o + j, product(load(X, x + j), load(out, o + j)))
 
 
 @_inline
@@ -108,8 +133,29 @@ def add_product(
     out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int, Y: Floats, c: int, d: int
 ) -> None:
     """out[i, h] += factor X[a, b] Y[c, d]."""
-    for j in range(out.shape[2]):
-        out[i, h, j] += factor * X[a, b, j] * Y[c, d, j]
+    o, x, y = _place(out, i, h), _place(X, a, b), _place(Y, c, d)
+    for j in range(0, out.shape[2], LANES):
+        xy = product(load(X, x + j), load(Y, y + j))
+        store(out, o + j, more(spread(factor), xy, load(out, o + j)))
+
+
+@_inline
+def add_products(
+    out: Floats, i: int, h: int, sign: float, X: Floats, a: int, Y: Floats, c: int, count: int
+) -> None:
+    """out[i, h] += sign sum X[a, m] Y[c, m] over m < count."""
+    for m in range(count):
+        add_product(out, i, h, sign, X, a, m, Y, c, m)
+
+
+@_inline
+def combine(
+    out: Floats, i: int, h: int, L: Floats, b: int, X: Floats, a: int, first: int, last: int
+) -> None:
+    """out[i, h] = sum L[m, b] X[a, m] over first <= m < last."""
+    fill(out, i, h, 0.0)
+    for m in range(first, last):
+        add(out, i, h, L[m, b], X, a, m)
 
 
 @jit

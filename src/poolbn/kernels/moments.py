@@ -8,7 +8,21 @@ from __future__ import annotations
 
 import numba
 
-from poolbn.kernels.linalg import Floats, Integers, cube, entry, integers, jit, matrix, sums, vector
+from poolbn.kernels.lanes import Floats
+from poolbn.kernels.linalg import (
+    OPTIONS,
+    Integers,
+    cube,
+    entry,
+    integers,
+    jit,
+    matrix,
+    vector,
+)
+
+# Sums may be taken in any order, which lets them use the machine's vectors; the order is fixed when
+# this is compiled, so that results stay the same from run to run.
+_sums = numba.njit(forceinline=True, fastmath={"reassoc", "contract"}, **OPTIONS)
 
 _column = numba.types.Array(numba.float64, 1, "A", readonly=True, aligned=False)
 
@@ -20,7 +34,7 @@ def shift(x: Floats, c: float) -> None:
         x[r] -= c
 
 
-@sums
+@_sums
 def total(x: Floats) -> float:
     """The sum of x."""
     s = 0.0
@@ -29,7 +43,7 @@ def total(x: Floats) -> float:
     return s
 
 
-@sums
+@_sums
 def products(
     a: Floats, b: Floats, c: Floats, d: Floats, x: Floats, y: Floats
 ) -> tuple[float, float, float, float, float, float, float, float]:

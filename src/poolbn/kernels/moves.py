@@ -10,7 +10,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.kernels.linalg import Floats, Integers, entry, integers, jit, matrix, vector
+from poolbn.kernels.lanes import Floats
+from poolbn.kernels.linalg import Integers, entry, integers, jit, matrix, vector
 
 Flags = NDArray[np.bool_]
 

@@ -27,8 +27,8 @@ import numpy as np
 
 from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
 from poolbn.kernels.deviance import compress, evaluate, gradient, hessian
+from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
-    Floats,
     Integers,
     add,
     cholesky,
@@ -43,7 +43,7 @@ from poolbn.kernels.linalg import (
     solve,
     vector,
 )
-from poolbn.kernels.work import Work, carve, once
+from poolbn.kernels.work import Space, Work, carve, once
 
 MAX_STEPS = 200
 _INFINITE = 1e8
@@ -99,13 +99,12 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
 
 
 @once
-def em_step(w: Work) -> float:
+def em_step(w: Work, F: int) -> float:
     """w.L becomes a factor of D - DGD / |F|, w.G the gradient; returns the largest diagonal of D.
 
     0 where that is not positive definite, and w.L stays.
     """
     random: int = w.L.shape[0]
-    F = w.e.shape[2]
     for a in range(random):  # X = L'G L, and the step is L (I - X / |F|) L'
         for b in range(random):
             v = 0.0
@@ -135,7 +134,7 @@ def em_step(w: Work) -> float:
 
 
 @once
-def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
+def _start(s: Space, w: Work, rho: float, df: float, start: float) -> int:
     """w.L becomes a factor of one or two EM steps from D = start I; returns its columns.
 
     Where the first finds D far larger than the start, it saw random effects that were shrunk by
@@ -149,9 +148,9 @@ def _start(w: Work, rho: float, df: float, reml: bool, start: float) -> int:
     for a in range(random):
         w.L[a, a] = math.sqrt(start)
     for _ in range(2):
-        _, rss = evaluate(w, rho, df, w.L, random, reml)
-        gradient(w, rss, df, reml)
-        if em_step(w) < FAR * start:
+        _, rss = evaluate(s, rho, df, w.L, random)
+        gradient(s, rss, df)
+        if em_step(w, s.F) < FAR * start:
             break
     return random
 
@@ -193,14 +192,14 @@ def widen(L: Floats, k: int, t: float, x: Floats, trial: Floats) -> None:
 
 @once
 def _add_column(
-    w: Work, rho: float, df: float, k: int, reml: bool, f: float, tolerance: float
+    s: Space, w: Work, rho: float, df: float, k: int, f: float, tolerance: float
 ) -> tuple[float, float]:
     """The new f and rss with a column more in w.trial; f is inf where none gains."""
     t = way_out(w, tolerance)
     if t > 0.0:
         for _ in range(20):
             widen(w.L, k, t, w.unit, w.trial)
-            fnew, rnew = evaluate(w, rho, df, w.trial, k + 1, reml)
+            fnew, rnew = evaluate(s, rho, df, w.trial, k + 1)
             if fnew < f:
                 return fnew, rnew
             t *= 0.25
@@ -236,7 +235,7 @@ def rescale(w: Work, k: int) -> bool:
 
 @once
 def minimise(
-    w: Work, rho: float, df: float, k: int, reml: bool, tolerance: float, polish: bool
+    s: Space, w: Work, rho: float, df: float, k: int, tolerance: float, polish: bool
 ) -> tuple[float, int, bool]:
     """Minimise f from the k columns of w.L, which become the minimum's.
 
@@ -245,14 +244,14 @@ def minimise(
     """
     random: int = w.L.shape[0]
     # GL = 0 says S L = (n / rss) (sum e e') L, and sum e = 0: the rank is at most |F| - 1.
-    k = regauge(w.L, k, w.e.shape[2] - 1, w.perm, w.D)
-    f, rss = evaluate(w, rho, df, w.L, k, reml)
+    k = regauge(w.L, k, s.F - 1, w.perm, w.D)
+    f, rss = evaluate(s, rho, df, w.L, k)
     damping = 0.0
     smallest = np.inf
     tolerance = max(tolerance, 1e-15 * (abs(f) + df))  # what rounding leaves of f
     for _ in range(MAX_STEPS):
-        gradient(w, rss, df, reml)
-        size = hessian(w, k, rss, df, reml)
+        gradient(s, rss, df)
+        size = hessian(s, k, rss, df)
         if not rescale(w, k):
             return f, k, False
 
@@ -262,7 +261,7 @@ def minimise(
                 norm += w.L[a, k - 1] * w.L[a, k - 1]
             if norm < min(SMALL, 0.1 * smallest):
                 smallest = norm
-                fnew, rnew = evaluate(w, rho, df, w.L, k - 1, reml)
+                fnew, rnew = evaluate(s, rho, df, w.L, k - 1)
                 if fnew <= f:
                     f, rss = fnew, rnew
                     k = regauge(w.L, k - 1, k - 1, w.perm, w.D)
@@ -288,7 +287,7 @@ def minimise(
                 for i in range(b, random):
                     w.trial[w.perm[i], b] += w.unit[x] * w.step[x]
                     x += 1
-            fnew, rnew = evaluate(w, rho, df, w.trial, k, reml)
+            fnew, rnew = evaluate(s, rho, df, w.trial, k)
             if gain < tolerance:  # polish: the step is below what f can tell
                 if fnew < f + ROUNDING:
                     copy_columns(w.trial, w.L, random)
@@ -315,9 +314,9 @@ def minimise(
         if k == random:
             return f, k, True
         if stale:
-            _, rss = evaluate(w, rho, df, w.L, k, reml)
-            gradient(w, rss, df, reml)
-        fnew, rnew = _add_column(w, rho, df, k, reml, f, tolerance)
+            _, rss = evaluate(s, rho, df, w.L, k)
+            gradient(s, rss, df)
+        fnew, rnew = _add_column(s, w, rho, df, k, f, tolerance)
         if fnew == np.inf:
             return f, k, True
         f, rss = fnew, rnew
@@ -363,10 +362,11 @@ def fit_families(
         pa = parents[offsets[family] : offsets[family + 1]]
         q = pa.shape[0] + 1
         random = max(q - without, 1)
-        w = carve(buffer, perm, F, q, random, reml)
+        s = Space(buffer, perm, F, q, random, reml)
+        w = carve(s)
         deviance[family] = np.inf
         rank[family] = 0
-        rho, code[family] = compress(w, n, mean, scatter, children[family], pa)
+        rho, code[family] = compress(s, n, mean, scatter, children[family], pa)
         if code[family] != CONVERGED:
             continue
         df = total - (q if reml else 0)
@@ -377,20 +377,20 @@ def fit_families(
             copy_columns(w.L, w.L, 0)
             for a in range(random):
                 w.L[a, a] = _INFINITE
-            _, least = evaluate(w, rho, df, w.L, random, reml)
+            _, least = evaluate(s, rho, df, w.L, random)
         if not least > RANK_TOLERANCE * total:
             code[family] = DETERMINED
             continue
         for i in range(starts.shape[0]):
-            k = _start(w, rho, df, reml, starts[i])
-            f, k, settled = minimise(w, rho, df, k, reml, tolerance, polish)
+            k = _start(s, w, rho, df, starts[i])
+            f, k, settled = minimise(s, w, rho, df, k, tolerance, polish)
             if i == 0 or f < deviance[family] - ROUNDING:
                 deviance[family] = f
                 rank[family] = k
                 code[family] = CONVERGED if settled else UNSETTLED
                 copy_columns(w.L, w.best, k)
         if polish:
-            _, rss[family] = evaluate(w, rho, df, w.best, rank[family], reml)
+            _, rss[family] = evaluate(s, rho, df, w.best, rank[family])
         deviance[family] += df * (1.0 + math.log(2.0 * math.pi))
         if reml:  # log|S| belongs to the combined columns
             for a in range(q):

@@ -27,13 +27,14 @@ import numba
 import numpy as np
 
 from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
-from poolbn.kernels.deviance import between, compress, times, whiten
+from poolbn.kernels.deviance import between, compress, whiten
+from poolbn.kernels.lanes import LANES, Floats, padded, take
 from poolbn.kernels.linalg import (
-    Floats,
     Integers,
     add,
-    add_product,
+    add_products,
     cholesky,
+    combine,
     cube,
     dot,
     dot3,
@@ -61,7 +62,7 @@ from poolbn.kernels.optimise import (
     way_out,
     widen,
 )
-from poolbn.kernels.work import Work, carve, internal, once
+from poolbn.kernels.work import Space, Work, aligned, both, carve, internal, once
 
 _NO_SPREAD = 1e-7  # a tau below this is 0
 _WEIGHT, _CURVE, _SQUARE, _X, _BY_SCALE, _BY_TAU, _ONE, _TWO = range(8)
@@ -79,6 +80,30 @@ class Pool(NamedTuple):
     Hy: Floats  # Hessian in y, (q + 2, q + 2)
     Cy: Floats  # its Cholesky factor
     Y: Floats  # Hessian between the entries of L and y, (r (r + 1) / 2, q + 2)
+
+
+def pool_room(F: int, q: int) -> Floats:
+    """A buffer for `carve_pool` and families of up to q coefficients."""
+    y = q + 2
+    planes = 4 * y + 2 * y * y + q * (q + 1) // 2 * y
+    return aligned((8 + q) * padded(F) + planes + len(Pool._fields) * LANES)
+
+
+@both
+def carve_pool(s: Space, more: Floats) -> Pool:
+    """Cut the arrays of one family out of the buffer."""
+    F = padded(s.F)
+    y = s.q + 2
+    at, data = take(more, 0, (1, 8, F))
+    at, res = take(more, at, (1, s.q, F))
+    at, now = take(more, at, (y,))
+    at, trial = take(more, at, (y,))
+    at, best = take(more, at, (y,))
+    at, gy = take(more, at, (y,))
+    at, Hy = take(more, at, (y, y))
+    at, Cy = take(more, at, (y, y))
+    at, Y = take(more, at, (s.r * (s.r + 1) // 2, y))
+    return Pool(data, res, now, trial, best, gy, Hy, Cy, Y)
 
 
 @jit
@@ -153,17 +178,24 @@ def tail_terms(tau: float, n: float, x: float) -> tuple[float, float, float]:
     )
 
 
-@jit
-def _weigh(p: Pool, n: Floats, rho: Floats, q: int) -> float:
-    """Residual squares, weights and their derivatives at y; returns f without log|W|."""
-    F = n.shape[0]
+@internal
+def _weigh(s: Space, more: Floats, n: Floats) -> float:
+    """Residuals, their squares, weights and derivatives at y; returns f without log|W|."""
+    w: Work = carve(s)
+    p: Pool = carve_pool(s, more)
+    q = s.q
     log_s, tau = p.y[q], p.y[q + 1]
     inverse = math.exp(-log_s)
-    put_squares(p, rho, q)
+    put(p.data, 0, _SQUARE, 1.0, w.rho, 0, 0)
+    for i in range(q):
+        put(p.res, 0, i, 1.0, w.rt, 0, i)
+        for a in range(q):
+            add(p.res, 0, i, -p.y[a], w.Rt, a, i)
+    add_products(p.data, 0, _SQUARE, 1.0, p.res, 0, p.res, 0, q)
     f = 0.0
     spread = 0.0
     last = -1.0
-    for j in range(F):
+    for j in range(s.F):
         if n[j] != last:
             spread, _, _ = spread_terms(tau, n[j])
             last = n[j]
@@ -180,36 +212,20 @@ def _weigh(p: Pool, n: Floats, rho: Floats, q: int) -> float:
     return f
 
 
-@jit
-def put_squares(p: Pool, rho: Floats, q: int) -> None:
-    """The generalised residual squares of each data set, from p.res."""
-    put(p.data, 0, _SQUARE, 1.0, rho, 0, 0)
-    for i in range(q):
-        add_product(p.data, 0, _SQUARE, 1.0, p.res, 0, i, p.res, 0, i)
-
-
-@jit
-def _residuals(w: Work, p: Pool, q: int) -> None:
-    """p.res = w.rt - w.Rt beta."""
-    for i in range(q):
-        put(p.res, 0, i, 1.0, w.rt, 0, i)
-        for a in range(q):
-            add(p.res, 0, i, -p.y[a], w.Rt, i, a)
-
-
 @internal
-def evaluate_pooled(w: Work, p: Pool, n: Floats, L: Floats, k: int, steps: int) -> float:
+def evaluate_pooled(s: Space, more: Floats, n: Floats, L: Floats, k: int, steps: int) -> float:
     """Deviance at the k columns of L and at y; beta and log s first make so many scoring steps.
 
-    Fills w.P, w.e and p.data; inf where beta is not determined.
+    Fills P, e and data; inf where beta is not determined.
     """
-    q = w.r.shape[1]
-    f: float = whiten(w, L, k)
-    _residuals(w, p, q)
-    g: float = _weigh(p, n, w.rho, q)
+    w: Work = carve(s)
+    p: Pool = carve_pool(s, more)
+    q = s.q
+    f: float = whiten(s, L, k)
+    g: float = _weigh(s, more, n)
     for _ in range(steps):
         slope, curvature = 0.0, 0.0
-        for j in range(n.shape[0]):
+        for j in range(s.F):
             x = p.data[0, _X, j]
             slope += n[j] - x * p.data[0, _WEIGHT, j] * math.exp(p.y[q])
             curvature += x * p.data[0, _BY_SCALE, j] * math.exp(p.y[q])
@@ -219,7 +235,7 @@ def evaluate_pooled(w: Work, p: Pool, n: Floats, L: Floats, k: int, steps: int) 
             for i in range(q):
                 put(p.data, 0, _ONE, 1.0, w.rt, 0, i)
                 multiply(p.data, 0, _ONE, p.data, 0, _WEIGHT)
-                w.beta[a] += dot(w.Rt, i, a, p.data, 0, _ONE)
+                w.beta[a] += dot(w.Rt, a, i, p.data, 0, _ONE)
             for b in range(a + 1):
                 w.S[a, b] = dot(w.P, a, b, p.data, 0, _WEIGHT)
         if not cholesky(w.S, w.C, q, 0.0):
@@ -227,19 +243,19 @@ def evaluate_pooled(w: Work, p: Pool, n: Floats, L: Floats, k: int, steps: int) 
         solve(w.C, q, w.beta)
         for a in range(q):
             p.y[a] = w.beta[a]
-        _residuals(w, p, q)
-        g = _weigh(p, n, w.rho, q)
+        g = _weigh(s, more, n)
     for a in range(q):
         fill(w.e, 0, a, 0.0)
-        for i in range(q):
-            add_product(w.e, 0, a, 1.0, w.Rt, i, a, p.res, 0, i)
+        add_products(w.e, 0, a, 1.0, w.Rt, a, p.res, 0, q)
     return f + g
 
 
 @internal
-def gradient_pooled(w: Work, p: Pool) -> None:
-    """w.G = df/dD, (r, r)."""
-    random = w.G.shape[0]
+def gradient_pooled(s: Space, more: Floats) -> None:
+    """Fill G = df/dD, (r, r)."""
+    w: Work = carve(s)
+    p: Pool = carve_pool(s, more)
+    random = s.r
     for a in range(random):
         put(p.data, 0, _ONE, 1.0, w.e, 0, a)
         multiply(p.data, 0, _ONE, p.data, 0, _WEIGHT)
@@ -248,22 +264,22 @@ def gradient_pooled(w: Work, p: Pool) -> None:
             w.G[c, a] = w.G[a, c]
 
 
-@once
-def derivatives_pooled(w: Work, p: Pool, n: Floats, k: int, free: int) -> int:
-    """Gradients w.g, p.gy and Hessians w.H, p.Y, p.Hy in the entries of L and in y.
+@internal
+def derivatives_pooled(s: Space, more: Floats, n: Floats, k: int, free: int) -> int:
+    """Gradients g, gy and Hessians H, Y, Hy in the entries of L and in y.
 
     With `free` = q + 1 the last of y, tau, stays where it is. Returns the entries of L.
     """
-    _, q, F = w.e.shape
+    w: Work = carve(s)
+    p: Pool = carve_pool(s, more)
+    q = s.q
+    F = w.e.shape[2]
     L, perm, H, P, PL, K, m, e, u = w.L, w.perm, w.H, w.P, w.PL, w.K, w.m, w.e, w.u
     data, Y, Hy = p.data, p.Y, p.Hy
-    random = L.shape[0]
-    times(P, L, k, PL)
-    between(PL, L, k, K)
+    random = s.r
+    between(P, L, k, PL, K)
     for b in range(k):
-        fill(m, 0, b, 0.0)
-        for a in range(random):
-            add(m, 0, b, L[a, b], e, 0, a)
+        combine(m, 0, b, L, b, e, 0, 0, random)
     first = 0
     for b in range(k):
         before = 0
@@ -277,10 +293,10 @@ def derivatives_pooled(w: Work, p: Pool, n: Floats, k: int, free: int) -> int:
                     weight = data[0, _WEIGHT, j]
                     curve = data[0, _CURVE, j] * m[0, d, j]
                     u[0, 1, j] = 2.0 * (
-                        weight * (e[0, a, j] * K[b, d, j] + PL[a, d, j] * m[0, b, j])
+                        weight * (e[0, a, j] * K[b, d, j] + PL[d, a, j] * m[0, b, j])
                         - curve * e[0, a, j] * m[0, b, j]
                     )
-                    u[0, 2, j] = 2.0 * (weight * e[0, a, j] * m[0, d, j] - PL[a, d, j])
+                    u[0, 2, j] = 2.0 * (weight * e[0, a, j] * m[0, d, j] - PL[d, a, j])
                 x = first + ia - b
                 for ic in range(d, random if d < b else ia + 1):
                     H[x, before + ic - d] = dot3(u, P, a, perm[ic], e, PL, b)
@@ -320,7 +336,7 @@ def derivatives_pooled(w: Work, p: Pool, n: Floats, k: int, free: int) -> int:
     Hy[q, q], Hy[q + 1, q], Hy[q + 1, q + 1] = 0.0, 0.0, 0.0
     slope, curvature = 0.0, 0.0
     last = -1.0
-    for j in range(F):
+    for j in range(s.F):
         if n[j] != last:
             _, slope, curvature = spread_terms(tau, n[j])
             last = n[j]
@@ -403,8 +419,8 @@ def _step_of_y(w: Work, p: Pool, size: int, part: float) -> None:
 
 
 @jit
-def _first_guess(p: Pool, n: Floats, rho: Floats, q: int) -> None:
-    """Take log s and tau from the spread of the data sets' own residual variances; beta 0."""
+def _first_guess(y: Floats, n: Floats, rho: Floats, q: int) -> None:
+    """Take log s and tau in y from the spread of the data sets' own residual variances; beta 0."""
     count, mean, square, noise = 0.0, 0.0, 0.0, 0.0
     for j in range(n.shape[0]):
         df = n[j] - q
@@ -415,36 +431,38 @@ def _first_guess(p: Pool, n: Floats, rho: Floats, q: int) -> None:
             square += v * v
             noise += 2.0 / df
     for a in range(q):
-        p.y[a] = 0.0
-    p.y[q] = mean / max(count, 1.0)
+        y[a] = 0.0
+    y[q] = mean / max(count, 1.0)
     spread = 0.0
     if count > 1.5:
         spread = (square - mean * mean / count) / (count - 1.0) - noise / count
-    p.y[q + 1] = min(max(spread, 0.02), 5.0)
+    y[q + 1] = min(max(spread, 0.02), 5.0)
 
 
 @once
-def _start_pooled(w: Work, p: Pool, n: Floats, start: float) -> int:
+def _start_pooled(s: Space, w: Work, more: Floats, n: Floats, start: float) -> int:
     """As `optimise._start`: w.L after one or two EM steps from D = start I, and p.y with it."""
     random: int = w.L.shape[0]
     copy_columns(w.L, w.L, 0)
-    _first_guess(p, n, w.rho, w.r.shape[1])
+    _first_guess(carve_pool(s, more).y, n, w.rho, s.q)
     if start == 0.0:
-        evaluate_pooled(w, p, n, w.L, 0, 3)
+        evaluate_pooled(s, more, n, w.L, 0, 3)
         return 0
     root = math.sqrt(start)
     for a in range(random):
         w.L[a, a] = root
     for _ in range(2):
-        evaluate_pooled(w, p, n, w.L, random, 3)
-        gradient_pooled(w, p)
-        if em_step(w) < FAR * start:
+        evaluate_pooled(s, more, n, w.L, random, 3)
+        gradient_pooled(s, more)
+        if em_step(w, s.F) < FAR * start:
             break
     return random
 
 
 @once
-def _add_column_pooled(w: Work, p: Pool, n: Floats, k: int, f: float, tolerance: float) -> float:
+def _add_column_pooled(
+    s: Space, w: Work, p: Pool, more: Floats, n: Floats, k: int, f: float, tolerance: float
+) -> float:
     """As `optimise._add_column`: f with a column more in w.trial, or inf."""
     total: int = p.y.shape[0]
     t = way_out(w, tolerance)
@@ -453,7 +471,7 @@ def _add_column_pooled(w: Work, p: Pool, n: Floats, k: int, f: float, tolerance:
             p.trial[i] = p.y[i]
         for _ in range(20):
             widen(w.L, k, t, w.unit, w.trial)
-            fnew: float = evaluate_pooled(w, p, n, w.trial, k + 1, 1)
+            fnew: float = evaluate_pooled(s, more, n, w.trial, k + 1, 1)
             if fnew < f:
                 return fnew
             for i in range(total):
@@ -464,7 +482,7 @@ def _add_column_pooled(w: Work, p: Pool, n: Floats, k: int, f: float, tolerance:
 
 @once
 def minimise_pooled(
-    w: Work, p: Pool, n: Floats, k: int, tolerance: float, polish: bool
+    s: Space, w: Work, p: Pool, more: Floats, n: Floats, k: int, tolerance: float, polish: bool
 ) -> tuple[float, int, bool]:
     """Minimise f from the k columns of w.L and from p.y, which become the minimum's.
 
@@ -475,8 +493,8 @@ def minimise_pooled(
     total: int = p.y.shape[0]
     q = total - 2
     # As in `optimise`, now with sum w e = 0: the rank is at most |F| - 1.
-    k = regauge(w.L, k, w.e.shape[2] - 1, w.perm, w.D)
-    f = evaluate_pooled(w, p, n, w.L, k, 2)
+    k = regauge(w.L, k, s.F - 1, w.perm, w.D)
+    f = evaluate_pooled(s, more, n, w.L, k, 2)
     damping = 0.0
     brake = 0.0  # the same for log s and tau, whose model can be far from f where tau is large
     smallest = np.inf
@@ -484,19 +502,19 @@ def minimise_pooled(
     for _ in range(MAX_STEPS):
         if not f < np.inf:
             return f, k, False
-        gradient_pooled(w, p)
+        gradient_pooled(s, more)
         free = total
-        size = derivatives_pooled(w, p, n, k, free)
+        size = derivatives_pooled(s, more, n, k, free)
         if p.y[q + 1] == 0.0 and p.gy[q + 1] >= 0.0:
             free = total - 1
-            size = derivatives_pooled(w, p, n, k, free)
+            size = derivatives_pooled(s, more, n, k, free)
         elif p.y[q + 1] > 0.0 and p.gy[q + 1] > 0.0:  # is f lower without a spread?
             curvature = p.Hy[q + 1, q + 1]
             if p.y[q + 1] < _NO_SPREAD or p.gy[q + 1] > 0.5 * curvature * p.y[q + 1]:
                 for i in range(total):
                     p.trial[i] = p.y[i]
                 p.y[q + 1] = 0.0
-                fnew = evaluate_pooled(w, p, n, w.L, k, 1)
+                fnew = evaluate_pooled(s, more, n, w.L, k, 1)
                 if fnew <= f:
                     f = fnew
                     continue
@@ -516,7 +534,7 @@ def minimise_pooled(
                 smallest = norm
                 for i in range(total):
                     p.trial[i] = p.y[i]
-                fnew = evaluate_pooled(w, p, n, w.L, k - 1, 1)
+                fnew = evaluate_pooled(s, more, n, w.L, k - 1, 1)
                 if fnew <= f:
                     f = fnew
                     k = regauge(w.L, k - 1, k - 1, w.perm, w.D)
@@ -545,7 +563,7 @@ def minimise_pooled(
                     w.trial[w.perm[i], b] += w.unit[x] * w.step[x]
                     x += 1
             _step_of_y(w, p, size, part)
-            fnew = evaluate_pooled(w, p, n, w.trial, k, 0)
+            fnew = evaluate_pooled(s, more, n, w.trial, k, 0)
             if gain < tolerance:
                 if fnew < f + ROUNDING:
                     copy_columns(w.trial, w.L, random)
@@ -579,9 +597,9 @@ def minimise_pooled(
             continue
         if k == random:
             return f, k, True
-        f = min(f, evaluate_pooled(w, p, n, w.L, k, 0))
-        gradient_pooled(w, p)
-        fnew = _add_column_pooled(w, p, n, k, f, tolerance)
+        f = min(f, evaluate_pooled(s, more, n, w.L, k, 0))
+        gradient_pooled(s, more)
+        fnew = _add_column_pooled(s, w, p, more, n, k, f, tolerance)
         if fnew == np.inf:
             return f, k, True
         f = fnew
@@ -591,31 +609,6 @@ def minimise_pooled(
         brake = 0.0
         smallest = np.inf
     return f, k, False
-
-
-def pool_size(F: int, q: int) -> int:
-    """Floats that `_carve_pool` needs for families of up to q coefficients."""
-    y = q + 2
-    return (8 + q) * F + 4 * y + 2 * y * y + q * (q + 1) // 2 * y
-
-
-@internal
-def _carve_pool(buffer: Floats, F: int, q: int, r: int) -> Pool:
-    y = q + 2
-    at = 8 * F
-    data = buffer[:at].reshape((1, 8, F))
-    res = buffer[at : at + q * F].reshape((1, q, F))
-    at += q * F
-    vectors = buffer[at : at + 4 * y].reshape((4, y))
-    at += 4 * y
-    squares = buffer[at : at + 2 * y * y].reshape((2, y, y))
-    at += 2 * y * y
-    size = r * (r + 1) // 2
-    between_them = buffer[at : at + size * y].reshape((size, y))
-    return Pool(
-        data, res, vectors[0], vectors[1], vectors[2], vectors[3], squares[0], squares[1],
-        between_them,
-    )  # fmt: skip
 
 
 @entry(
@@ -653,19 +646,22 @@ def fit_pooled(
         pa = parents[offsets[family] : offsets[family + 1]]
         q = pa.shape[0] + 1
         random = max(q - without, 1)
-        w = carve(buffer, perm, F, q, random, False)
-        p = _carve_pool(more, F, q, random)
+        s = Space(buffer, perm, F, q, random, q < 0)  # not REML; a literal would be another type
+        w = carve(s)
+        p = carve_pool(s, more)
+        for i in range(8):
+            fill(p.data, 0, i, 0.0)
         deviance[family] = np.inf
         rank[family] = 0
-        rho, code[family] = compress(w, n, mean, scatter, children[family], pa)
+        rho, code[family] = compress(s, n, mean, scatter, children[family], pa)
         if code[family] != CONVERGED:
             continue
         if not rho > RANK_TOLERANCE * total:
             code[family] = DETERMINED
             continue
         for i in range(starts.shape[0]):
-            k = _start_pooled(w, p, n, starts[i])
-            f, k, settled = minimise_pooled(w, p, n, k, tolerance, polish)
+            k = _start_pooled(s, w, more, n, starts[i])
+            f, k, settled = minimise_pooled(s, w, p, more, n, k, tolerance, polish)
             if i == 0 or f < deviance[family] - ROUNDING:
                 deviance[family] = f
                 rank[family] = k
@@ -677,7 +673,7 @@ def fit_pooled(
         if polish:
             for h in range(q + 2):
                 p.y[h] = p.best[h]
-            evaluate_pooled(w, p, n, w.best, rank[family], 0)
+            evaluate_pooled(s, more, n, w.best, rank[family], 0)
             residual[0], residual[1] = p.y[q], p.y[q + 1]
             for a in range(q):
                 w.beta[a] = p.y[a]

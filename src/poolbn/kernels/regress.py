@@ -10,8 +10,8 @@ import math
 import numba
 import numpy as np
 
+from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
-    Floats,
     Integers,
     cholesky,
     cube,

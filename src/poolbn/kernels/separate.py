@@ -38,11 +38,12 @@ from poolbn.constants import (
     UNSETTLED,
 )
 from poolbn.kernels.deviance import compress, evaluate, gradient, hessian
+from poolbn.kernels.lanes import LANES, Floats, padded, take
 from poolbn.kernels.linalg import (
-    Floats,
     Integers,
     add,
     add_product,
+    add_products,
     cholesky,
     cube,
     dot,
@@ -69,7 +70,7 @@ from poolbn.kernels.optimise import (
     way_out,
     widen,
 )
-from poolbn.kernels.work import Work, carve, internal, once
+from poolbn.kernels.work import Space, Work, aligned, both, carve, internal, once
 
 _FIXED = 1e200  # n and rss for `hessian`: their ratio is 1, and rss does not change
 _ROWS_MORE = 8.0  # with variance s, that a start adds to those of a data set
@@ -97,52 +98,80 @@ class Apart(NamedTuple):
     step: Floats  # of beta, (q,)
 
 
+def apart_room(F: int, q: int) -> Floats:
+    """A buffer for `carve_apart` and families of up to q coefficients."""
+    size = q * (q + 1) // 2
+    cubes = (8 + q * q + 3 * q + size) * padded(F)
+    return aligned(cubes + q * (size + 2 * q + 2) + len(Apart._fields) * LANES)
+
+
+@both
+def carve_apart(s: Space, more: Floats) -> Apart:
+    """Cut the arrays of one family out of the buffer."""
+    F = padded(s.F)
+    q, r = s.q, s.r
+    size = r * (r + 1) // 2
+    at, data = take(more, 0, (1, 8, F))
+    at, R = take(more, at, (q, q, F))
+    at, rows = take(more, at, (1, q, F))
+    at, rest = take(more, at, (1, r, F))
+    at, Y = take(more, at, (1, size + q, F))
+    at, V = take(more, at, (size, q))
+    at, S = take(more, at, (q, q))
+    at, C = take(more, at, (q, q))
+    at, g = take(more, at, (q,))
+    at, step = take(more, at, (q,))
+    return Apart(data, R, rows, rest, Y, V, S, C, g, step)
+
+
 @internal
-def evaluate_separate(w: Work, p: Apart, n: Floats, L: Floats, k: int) -> float:
+def evaluate_separate(s: Space, more: Floats, n: Floats, L: Floats, k: int) -> float:
     """Deviance at the k columns of L and at l, with the best beta. Fills what `evaluate` does."""
-    q = w.r.shape[1]
+    w: Work = carve(s)
+    p: Apart = carve_apart(s, more)
+    q = s.q
     data = p.data
     f, rho = 0.0, 0.0
-    for j in range(n.shape[0]):
+    for j in range(s.F):
         f += n[j] * data[0, _OWN, j]
         weight = math.exp(-0.5 * data[0, _OWN, j])
         data[0, _WEIGHT, j] = weight
         data[0, _SQUARE, j] = w.rho[0, 0, j] * weight * weight
         rho += data[0, _SQUARE, j]
     for i in range(q):
-        for j in range(n.shape[0]):
-            w.r[0, i, j] = p.r[0, i, j] * data[0, _WEIGHT, j]
+        put(w.r, 0, i, 1.0, p.r, 0, i)
+        multiply(w.r, 0, i, data, 0, _WEIGHT)
         for a in range(i, q):
-            for j in range(n.shape[0]):
-                w.R[i, a, j] = p.R[i, a, j] * data[0, _WEIGHT, j]
+            put(w.R, i, a, 1.0, p.R, i, a)
+            multiply(w.R, i, a, data, 0, _WEIGHT)
     determinants: float
     squares: float
-    # k < 0 is never so: REML. A literal would make another version of the kernels.
-    determinants, squares = evaluate(w, rho, 1.0, L, k, k < 0)
+    determinants, squares = evaluate(s, rho, 1.0, L, k)
     if not determinants < np.inf:
         return np.inf
-    for i in range(q):
-        add_product(data, 0, _SQUARE, 1.0, w.rt, 0, i, w.rt, 0, i)
+    add_products(data, 0, _SQUARE, 1.0, w.rt, 0, w.rt, 0, q)
     return f + determinants - math.log(squares) + squares
 
 
 @internal
-def derivatives_separate(w: Work, p: Apart, n: Floats, k: int) -> int:
-    """w.G, w.g, w.H as in `deviance` but with beta free, and those in p.
+def derivatives_separate(s: Space, more: Floats, n: Floats, k: int) -> int:
+    """G, g, H as in `deviance` but with beta free, and those of `Apart`.
 
     Returns:
         The number of entries of L.
     """
-    q = w.r.shape[1]
-    random = w.L.shape[0]
+    w: Work = carve(s)
+    p: Apart = carve_apart(s, more)
+    q = s.q
+    random = s.r
     Y, PL, K, m, e = p.Y, w.PL, w.K, w.m, w.e
-    gradient(w, 1.0, 1.0, k < 0)
-    size: int = hessian(w, k, _FIXED, _FIXED, k < 0)
+    gradient(s, 1.0, 1.0)
+    size: int = hessian(s, k, _FIXED, _FIXED)
     for b in range(k):
         put(p.rest, 0, b, 1.0, m, 0, b)
         for d in range(k):
             add_product(p.rest, 0, b, -1.0, K, max(b, d), min(b, d), m, 0, d)
-    for j in range(n.shape[0]):
+    for j in range(s.F):
         trace, square, mm, m_rest = 0.0, 0.0, 0.0, 0.0
         for b in range(k):
             trace += K[b, b, j]
@@ -160,19 +189,16 @@ def derivatives_separate(w: Work, p: Apart, n: Floats, k: int) -> int:
     for a in range(q):
         put(Y, 0, size + a, 2.0, e, 0, a)
         for b in range(k):
-            add_product(Y, 0, size + a, -2.0, PL, a, b, m, 0, b)
+            add_product(Y, 0, size + a, -2.0, PL, b, a, m, 0, b)
     x = 0
     for b in range(k):
         for i in range(b, random):
             a = w.perm[i]
-            for j in range(n.shape[0]):
-                Y[0, x, j] = (
-                    m[0, b, j] * Y[0, size + a, j]
-                    + 2.0 * e[0, a, j] * p.rest[0, b, j]
-                    - 2.0 * PL[a, b, j]
-                )
+            put(Y, 0, x, -2.0, PL, b, a)
+            add_product(Y, 0, x, 1.0, m, 0, b, Y, 0, size + a)
+            add_product(Y, 0, x, 2.0, e, 0, a, p.rest, 0, b)
             for d in range(k):
-                add_product(Y, 0, x, 2.0, PL, a, d, K, max(b, d), min(b, d))
+                add_product(Y, 0, x, 2.0, PL, d, a, K, max(b, d), min(b, d))
             x += 1
     for a in range(q):
         for h in range(a):
@@ -190,15 +216,15 @@ def derivatives_separate(w: Work, p: Apart, n: Floats, k: int) -> int:
 
 
 @once
-def _eliminate(w: Work, p: Apart, size: int) -> float:
+def _eliminate(s: Space, w: Work, p: Apart, size: int) -> float:
     """Take l and beta out of w.g and w.H; returns what they gain.
 
     df/dl and Y are divided by the root of d2f/dl^2, whose inverse stays; p.V and p.g by p.C.
     """
-    q = w.r.shape[1]
+    q = s.q
     data, Y = p.data, p.Y
     gain = 0.0
-    for j in range(data.shape[2]):
+    for j in range(s.F):
         data[0, _CURVE, j] = 1.0 / math.sqrt(max(data[0, _CURVE, j], data[0, _LOWEST, j]))
         data[0, _SLOPE, j] *= data[0, _CURVE, j]
         gain += 0.5 * data[0, _SLOPE, j] * data[0, _SLOPE, j]
@@ -236,9 +262,9 @@ def _eliminate(w: Work, p: Apart, size: int) -> float:
 
 
 @once
-def _step_of_variances(w: Work, p: Apart, size: int, part: float) -> None:
+def _step_of_variances(s: Space, w: Work, p: Apart, size: int, part: float) -> None:
     """Move l by a part of what goes with the step of L; the old one is kept."""
-    q = w.r.shape[1]
+    q = s.q
     data = p.data
     put(data, 0, _OLD, 1.0, data, 0, _OWN)
     put(data, 0, _STEP, -1.0, data, 0, _SLOPE)
@@ -252,21 +278,20 @@ def _step_of_variances(w: Work, p: Apart, size: int, part: float) -> None:
             v -= p.C[h, a] * p.step[h]
         p.step[a] = v / p.C[a, a]
         add(data, 0, _STEP, -p.step[a], p.Y, 0, size + a)
-    for j in range(data.shape[2]):
+    for j in range(s.F):
         step = data[0, _STEP, j] * data[0, _CURVE, j]
         data[0, _OWN, j] += part * max(-_FARTHEST, min(_FARTHEST, step))
 
 
 @once
-def _start_separate(w: Work, p: Apart, n: Floats, start: float) -> int:
+def _start_separate(s: Space, w: Work, p: Apart, more: Floats, n: Floats, start: float) -> int:
     """As `optimise._start`: w.L after one or two EM steps from D = start I.
 
     l starts at the data set's own variance, drawn towards s.
     """
     random: int = w.L.shape[0]
-    q = w.r.shape[1]
-    for j in range(n.shape[0]):
-        rows = max(n[j] - q, 1.0) + _ROWS_MORE
+    for j in range(s.F):
+        rows = max(n[j] - s.q, 1.0) + _ROWS_MORE
         p.data[0, _OWN, j] = math.log((w.rho[0, 0, j] + _ROWS_MORE) / rows)
     copy_columns(w.L, w.L, 0)
     if start == 0.0:
@@ -274,21 +299,23 @@ def _start_separate(w: Work, p: Apart, n: Floats, start: float) -> int:
     for a in range(random):
         w.L[a, a] = math.sqrt(start)
     for _ in range(2):
-        evaluate_separate(w, p, n, w.L, random)
-        gradient(w, 1.0, 1.0, random < 0)
-        if em_step(w) < FAR * start:
+        evaluate_separate(s, more, n, w.L, random)
+        gradient(s, 1.0, 1.0)
+        if em_step(w, s.F) < FAR * start:
             break
     return random
 
 
 @once
-def _add_column_separate(w: Work, p: Apart, n: Floats, k: int, f: float, tolerance: float) -> float:
+def _add_column_separate(
+    s: Space, w: Work, more: Floats, n: Floats, k: int, f: float, tolerance: float
+) -> float:
     """As `optimise._add_column`: f with a column more in w.trial, or inf."""
     t = way_out(w, tolerance)
     if t > 0.0:
         for _ in range(20):
             widen(w.L, k, t, w.unit, w.trial)
-            fnew: float = evaluate_separate(w, p, n, w.trial, k + 1)
+            fnew: float = evaluate_separate(s, more, n, w.trial, k + 1)
             if fnew < f:
                 return fnew
             t *= 0.25
@@ -297,7 +324,7 @@ def _add_column_separate(w: Work, p: Apart, n: Floats, k: int, f: float, toleran
 
 @once
 def minimise_separate(
-    w: Work, p: Apart, n: Floats, k: int, tolerance: float, polish: bool
+    s: Space, w: Work, p: Apart, more: Floats, n: Floats, k: int, tolerance: float, polish: bool
 ) -> tuple[float, int, bool]:
     """Minimise f from the k columns of w.L and from l, which become the minimum's.
 
@@ -306,8 +333,8 @@ def minimise_separate(
     """
     random: int = w.L.shape[0]
     # As in `optimise`, sum e = 0: the rank is at most |F| - 1.
-    k = regauge(w.L, k, w.e.shape[2] - 1, w.perm, w.D)
-    f = evaluate_separate(w, p, n, w.L, k)
+    k = regauge(w.L, k, s.F - 1, w.perm, w.D)
+    f = evaluate_separate(s, more, n, w.L, k)
     damping = 0.0
     part = 1.0  # of its step that l makes
     smallest = np.inf
@@ -315,8 +342,8 @@ def minimise_separate(
     for _ in range(MAX_STEPS):
         if not f < np.inf:
             return f, k, False
-        size = derivatives_separate(w, p, n, k)
-        gain_apart = _eliminate(w, p, size)
+        size = derivatives_separate(s, more, n, k)
+        gain_apart = _eliminate(s, w, p, size)
         if not gain_apart < np.inf or not rescale(w, k):
             return f, k, False
 
@@ -326,7 +353,7 @@ def minimise_separate(
                 norm += w.L[a, k - 1] * w.L[a, k - 1]
             if norm < min(SMALL, 0.1 * smallest):
                 smallest = norm
-                fnew = evaluate_separate(w, p, n, w.L, k - 1)
+                fnew = evaluate_separate(s, more, n, w.L, k - 1)
                 if fnew <= f:
                     f = fnew
                     k = regauge(w.L, k - 1, k - 1, w.perm, w.D)
@@ -352,8 +379,8 @@ def minimise_separate(
                 for i in range(b, random):
                     w.trial[w.perm[i], b] += w.unit[x] * w.step[x]
                     x += 1
-            _step_of_variances(w, p, size, part)
-            fnew = evaluate_separate(w, p, n, w.trial, k)
+            _step_of_variances(s, w, p, size, part)
+            fnew = evaluate_separate(s, more, n, w.trial, k)
             ratio = (f - fnew) / gain
             if gain < tolerance and fnew < f + ROUNDING:  # polish: below what f can tell
                 copy_columns(w.trial, w.L, random)
@@ -381,9 +408,9 @@ def minimise_separate(
         if k == random:
             return f, k, True
         if stale:
-            evaluate_separate(w, p, n, w.L, k)
-        gradient(w, 1.0, 1.0, k < 0)
-        fnew = _add_column_separate(w, p, n, k, f, tolerance)
+            evaluate_separate(s, more, n, w.L, k)
+        gradient(s, 1.0, 1.0)
+        fnew = _add_column_separate(s, w, more, n, k, f, tolerance)
         if fnew == np.inf:
             return f, k, True
         f = fnew
@@ -393,33 +420,6 @@ def minimise_separate(
         part = 1.0
         smallest = np.inf
     return f, k, False
-
-
-def apart_size(F: int, q: int) -> int:
-    """Floats that `_carve_apart` needs for families of up to q coefficients."""
-    size = q * (q + 1) // 2
-    return (8 + q * q + 3 * q + size) * F + q * (size + 2 * q + 2)
-
-
-@internal
-def _carve_apart(buffer: Floats, F: int, q: int, r: int) -> Apart:
-    size = r * (r + 1) // 2
-    at = 8 * F
-    data = buffer[:at].reshape((1, 8, F))
-    R = buffer[at : at + q * q * F].reshape((q, q, F))
-    at += q * q * F
-    rows = buffer[at : at + q * F].reshape((1, q, F))
-    at += q * F
-    rest = buffer[at : at + r * F].reshape((1, r, F))
-    at += r * F
-    Y = buffer[at : at + (size + q) * F].reshape((1, size + q, F))
-    at += (size + q) * F
-    V = buffer[at : at + size * q].reshape((size, q))
-    at += size * q
-    squares = buffer[at : at + 2 * q * q].reshape((2, q, q))
-    at += 2 * q * q
-    vectors = buffer[at : at + 2 * q].reshape((2, q))
-    return Apart(data, R, rows, rest, Y, V, squares[0], squares[1], vectors[0], vectors[1])
 
 
 @jit
@@ -468,11 +468,14 @@ def fit_separate(
         child = children[family]
         q = pa.shape[0] + 1
         random = max(q - without, 1)
-        w = carve(buffer, perm, F, q, random, q < 0)
-        p = _carve_apart(more, F, q, random)
+        s = Space(buffer, perm, F, q, random, q < 0)  # not REML; a literal would be another type
+        w = carve(s)
+        p = carve_apart(s, more)
+        for i in range(8):
+            fill(p.data, 0, i, 0.0)
         deviance[family] = np.inf
         rank[family] = 0
-        _, code[family] = compress(w, n, mean, scatter, child, pa)
+        _, code[family] = compress(s, n, mean, scatter, child, pa)
         if code[family] != CONVERGED:
             continue
         for j in range(F):
@@ -481,28 +484,28 @@ def fit_separate(
                 code[family] = DETERMINED
         if code[family] != CONVERGED:
             continue
-        s: float = _unit(n, w.rho, q)
-        unit[family] = s
-        put(w.rho, 0, 0, 1.0 / s, w.rho, 0, 0)
+        scale: float = _unit(n, w.rho, q)
+        unit[family] = scale
+        put(w.rho, 0, 0, 1.0 / scale, w.rho, 0, 0)
         for i in range(q):
-            put(p.r, 0, i, 1.0 / math.sqrt(s), w.r, 0, i)
+            put(p.r, 0, i, 1.0 / math.sqrt(scale), w.r, 0, i)
             for a in range(i, q):
                 put(p.R, i, a, 1.0, w.R, i, a)
         for i in range(starts.shape[0]):
-            k = _start_separate(w, p, n, starts[i])
-            f, k, settled = minimise_separate(w, p, n, k, tolerance, polish)
+            k = _start_separate(s, w, p, more, n, starts[i])
+            f, k, settled = minimise_separate(s, w, p, more, n, k, tolerance, polish)
             if i == 0 or f < deviance[family] - ROUNDING:
                 deviance[family] = f
                 rank[family] = k
                 code[family] = CONVERGED if settled else UNSETTLED
                 copy_columns(w.L, w.best, k)
                 put(p.data, 0, _BEST, 1.0, p.data, 0, _OWN)
-        deviance[family] += n.sum() * math.log(2.0 * math.pi * s)
+        deviance[family] += n.sum() * math.log(2.0 * math.pi * scale)
         if polish:
             put(p.data, 0, _OWN, 1.0, p.data, 0, _BEST)
-            evaluate_separate(w, p, n, w.best, rank[family])
+            evaluate_separate(s, more, n, w.best, rank[family])
             for j in range(F):
-                variances[j] = s * math.exp(p.data[0, _OWN, j])
+                variances[j] = scale * math.exp(p.data[0, _OWN, j])
             for a in range(q):
-                w.beta[a] *= math.sqrt(s)
-                put(w.e, 0, a, math.sqrt(s), w.e, 0, a)
+                w.beta[a] *= math.sqrt(scale)
+                put(w.e, 0, a, math.sqrt(scale), w.e, 0, a)

@@ -9,19 +9,38 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numba
+import numpy as np
+from numba.extending import register_jitable
 
-from poolbn.kernels.linalg import Floats, Integers, jit
+from poolbn.kernels.lanes import LANES, Floats, padded, take
+from poolbn.kernels.linalg import OPTIONS, Integers
 
-# For functions of `Work`. They have no way in from Python, which takes long to compile: only other
-# kernels call them, and their tests run the source.
+# For functions of a `Space`. They have no way in from Python, which takes long to compile: only
+# other kernels call them, and their tests run the source.
 _njit: Any = numba.njit
-internal = _njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+internal = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 # Called in one place: compiled as part of the caller, not twice.
-once = _njit(inline="always")
+once = _njit(inline="always", **OPTIONS)
+# Python, and part of what calls it where that is compiled.
+both = register_jitable(forceinline=True, **OPTIONS)
+
+
+class Space(NamedTuple):
+    """Where the work space of one family is, to be cut by `carve`.
+
+    This, not `Work`, is what functions are called with: the arrays are hundreds of numbers.
+    """
+
+    buffer: Floats
+    perm: Integers  # (q,) or more
+    F: int  # data sets
+    q: int  # coefficients
+    r: int  # those that are random
+    reml: bool
 
 
 class Work(NamedTuple):
-    """Arrays of the exact size for one family: q coefficients, r of them random, F data sets."""
+    """Arrays for one family: q coefficients, r of them random, room for F data sets."""
 
     R: Floats  # pseudo rows, (q, q, F)
     e: Floats  # R'W^-1 (r - R beta), (1, q, F)
@@ -31,19 +50,19 @@ class Work(NamedTuple):
     beta: Floats  # fixed effects, (q,)
     r: Floats  # pseudo rows of the child, (1, q, F)
     rho: Floats  # residual squares of each data set, (1, 1, F)
-    Rt: Floats  # W^-1/2 R, (q, q, F)
+    Rt: Floats  # (W^-1/2 R)', (q, q, F)
     rt: Floats  # W^-1/2 r, (1, q, F)
     P: Floats  # R'W^-1 R, (q, q, F)
     C: Floats  # Cholesky factor of S, (q, q)
     W: Floats  # Cholesky factor of I + R D R', its diagonal inverted, (q, q, F)
     T: Floats  # R L, (q, r, F)
-    PL: Floats  # P L, (q, r, F)
+    PL: Floats  # (P L)', (r, q, F)
     K: Floats  # L'P L, (r, r, F)
     m: Floats  # L'e, (1, r, F)
     u: Floats  # vectors for use at once, (1, 4, F)
     X: Floats  # C^-1 P, REML only, (q, q, F)
     Q: Floats  # P S^-1 P, REML only, (r, r, F)
-    QL: Floats  # Q L, REML only, (r, r, F)
+    QL: Floats  # (Q L)', REML only, (r, r, F)
     KQ: Floats  # L'Q L, REML only, (r, r, F)
     Y: Floats  # sum P dD P for each entry of L, REML only, (r (r + 1) / 2, q, q)
     G: Floats  # gradient in D, (r, r)
@@ -61,70 +80,73 @@ class Work(NamedTuple):
     perm: Integers  # the rows in the order of the pivots, (r,)
 
 
-def buffer_size(F: int, q: int, reml: bool) -> int:
-    """Floats that `carve` needs for families of up to q coefficients."""
+def room(F: int, q: int, reml: bool) -> Floats:
+    """A buffer for `carve` and families of up to q coefficients, where vectors start."""
     size = q * (q + 1) // 2
-    cubes = (7 + 4 * reml) * F * q * q
-    return (
-        cubes + (4 * q + 5) * F + 10 * q * q + q + size * (2 * size + 3) + size * q * (1 + q * reml)
-    )
+    cubes = ((7 + 4 * reml) * q * q + 4 * q + 5) * padded(F)
+    planes = 10 * q * q + q + size * (2 * size + 3) + size * q * (1 + q * reml)
+    return aligned(cubes + planes + len(Work._fields) * LANES)
 
 
-@internal
-def carve(buffer: Floats, perm: Integers, F: int, q: int, r: int, reml: bool) -> Work:
-    """Cut the arrays of one family out of the buffer. `mixed.fit` reads the first six."""
+def aligned(size: int) -> Floats:
+    """An array that starts where a vector does."""
+    whole = np.empty(size + LANES)
+    start = -(whole.ctypes.data // whole.itemsize) % LANES
+    return whole[start : start + size]
+
+
+@both
+def fitted(s: Space) -> tuple[int, Floats, Floats, Floats, Floats, Floats, Floats]:
+    """R, e, S, B, best and beta of `Work`, and where the others start."""
+    buffer, q, r = s.buffer, s.q, s.r
+    F = padded(s.F)
+    at, R = take(buffer, 0, (q, q, F))
+    at, e = take(buffer, at, (1, q, F))
+    at, S = take(buffer, at, (q, q))
+    at, B = take(buffer, at, (q, q))
+    at, best = take(buffer, at, (r, r))
+    at, beta = take(buffer, at, (q,))
+    return at, R, e, S, B, best, beta
+
+
+@both
+def carve(s: Space) -> Work:
+    """Cut the arrays of one family out of the buffer."""
+    buffer, q, r = s.buffer, s.q, s.r
+    F = padded(s.F)
     size = r * (r + 1) // 2
-    more = 1 if reml else 0
-    one = q - (q - 1)  # variables, as each literal would make another version of the cutters
-    start = one - one
-    at, R = _cube(buffer, start, q, q, F)
-    at, e = _cube(buffer, at, one, q, F)
-    at, S = _plane(buffer, at, q, q)
-    at, B = _plane(buffer, at, q, q)
-    at, best = _plane(buffer, at, r, r)
-    at, beta = _plane(buffer, at, one, q)
-    at, rows = _cube(buffer, at, one, q, F)
-    at, rho = _cube(buffer, at, one, one, F)
-    at, Rt = _cube(buffer, at, q, q, F)
-    at, rt = _cube(buffer, at, one, q, F)
-    at, P = _cube(buffer, at, q, q, F)
-    at, C = _plane(buffer, at, q, q)
-    at, W = _cube(buffer, at, q, q, F)
-    at, T = _cube(buffer, at, q, r, F)
-    at, PL = _cube(buffer, at, q, r, F)
-    at, K = _cube(buffer, at, r, r, F)
-    at, m = _cube(buffer, at, one, r, F)
-    at, u = _cube(buffer, at, one, 4 * one, F)
-    at, X = _cube(buffer, at, more * q, q, F)
-    at, Q = _cube(buffer, at, more * r, r, F)
-    at, QL = _cube(buffer, at, more * r, r, F)
-    at, KQ = _cube(buffer, at, more * r, r, F)
-    at, Y = _cube(buffer, at, more * size, q, q)
-    at, G = _plane(buffer, at, r, r)
-    at, D = _plane(buffer, at, r, r)
-    at, eigenvectors = _plane(buffer, at, r, r)
-    at, L = _plane(buffer, at, r, r)
-    at, trial = _plane(buffer, at, r, r)
-    at, H = _plane(buffer, at, size, size)
-    at, HC = _plane(buffer, at, size, size)
-    at, V = _plane(buffer, at, size, q)
-    at, g = _plane(buffer, at, one, size)
-    at, step = _plane(buffer, at, one, size)
-    at, unit = _plane(buffer, at, one, size)
-    at, square = _plane(buffer, at, q, q)
+    more = 1 if s.reml else 0
+    at, R, e, S, B, best, beta = fitted(s)
+    at, rows = take(buffer, at, (1, q, F))
+    at, rho = take(buffer, at, (1, 1, F))
+    at, Rt = take(buffer, at, (q, q, F))
+    at, rt = take(buffer, at, (1, q, F))
+    at, P = take(buffer, at, (q, q, F))
+    at, C = take(buffer, at, (q, q))
+    at, W = take(buffer, at, (q, q, F))
+    at, T = take(buffer, at, (q, r, F))
+    at, PL = take(buffer, at, (r, q, F))
+    at, K = take(buffer, at, (r, r, F))
+    at, m = take(buffer, at, (1, r, F))
+    at, u = take(buffer, at, (1, 4, F))
+    at, X = take(buffer, at, (more * q, q, F))
+    at, Q = take(buffer, at, (more * r, r, F))
+    at, QL = take(buffer, at, (more * r, r, F))
+    at, KQ = take(buffer, at, (more * r, r, F))
+    at, Y = take(buffer, at, (more * size, q, q))
+    at, G = take(buffer, at, (r, r))
+    at, D = take(buffer, at, (r, r))
+    at, eigenvectors = take(buffer, at, (r, r))
+    at, L = take(buffer, at, (r, r))
+    at, trial = take(buffer, at, (r, r))
+    at, H = take(buffer, at, (size, size))
+    at, HC = take(buffer, at, (size, size))
+    at, V = take(buffer, at, (size, q))
+    at, g = take(buffer, at, (size,))
+    at, step = take(buffer, at, (size,))
+    at, unit = take(buffer, at, (size,))
+    at, square = take(buffer, at, (q, q))
     return Work(
-        R, e, S, B, best, beta[0], rows, rho, Rt, rt, P, C, W, T, PL, K, m, u, X, Q, QL, KQ, Y,
-        G, D, eigenvectors, L, trial, H, HC, V, g[0], step[0], unit[0], square, perm[:r],
+        R, e, S, B, best, beta, rows, rho, Rt, rt, P, C, W, T, PL, K, m, u, X, Q, QL, KQ, Y,
+        G, D, eigenvectors, L, trial, H, HC, V, g, step, unit, square, s.perm[:r],
     )  # fmt: skip
-
-
-@jit
-def _plane(buffer: Floats, at: int, rows: int, columns: int) -> tuple[int, Floats]:
-    end = at + rows * columns
-    return end, buffer[at:end].reshape((rows, columns))
-
-
-@jit
-def _cube(buffer: Floats, at: int, rows: int, columns: int, depth: int) -> tuple[int, Floats]:
-    end = at + rows * columns * depth
-    return end, buffer[at:end].reshape((rows, columns, depth))

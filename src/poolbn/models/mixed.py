@@ -131,18 +131,15 @@ def fit(
         return int(order[code - DEPENDENT - 1])
     if code == DETERMINED:
         return None
-    # The first parts of the kernels' work space, see `work.carve`.
-    shapes = [(q, q, F), (q, F), (q, q), (q, q), (random, random), (q,)]
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    parts = np.split(result.buffer[: ends[-1]], ends[:-1])
-    R, e, S, B, L, beta = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+    work = kernels("work")
+    _, R, e, S, B, L, beta = work.fitted(work.Space(result.buffer, order, F, q, random, reml=reml))
 
     # From combined to original columns: coefficients are A times those of the kernels.
     unit = data.scale[child]
     A = unit * to_units(data, sorted(parents)) @ np.linalg.inv(B)
     A = A[np.concatenate([[0], 1 + np.argsort(order)])]
     AL = A[:, :random] @ L
-    RL = R.transpose(2, 0, 1)[:, :, :random] @ L
+    RL = R.transpose(2, 0, 1)[:F, :, :random] @ L
     M = np.eye(random) + RL.transpose(0, 2, 1) @ RL
     fixed = A @ beta
     fixed[0] += data.center[child]
@@ -166,7 +163,7 @@ def fit(
         fixed=fixed,
         fixed_cov=variance * A @ np.linalg.inv(np.tril(S) + np.tril(S, -1).T) @ A.T,
         random_cov=variance * AL @ AL.T,
-        random=e[:random].T @ L @ AL.T,
+        random=e[0, :random, :F].T @ L @ AL.T,
         conditional_cov=random_unit[:, None, None] * (AL @ np.linalg.inv(M) @ AL.T),
         rank=int(result.rank[0]),
         settled=code == CONVERGED,
@@ -218,10 +215,15 @@ def _room(data: Standard, packed: Packed, reml: bool) -> tuple[int, _Result]:
     """The most coefficients, and room for the results."""
     F, M = len(data.n), len(packed[0])
     q = int(counts(packed[1]).max()) + 1
-    size = kernels("work").buffer_size(F, q, reml)
     whole = np.empty((2, M), dtype=np.int64)
     return q, _Result(
-        np.empty(M), np.empty(M), whole[0], whole[1], np.empty(size), np.empty(2), np.empty(F)
+        np.empty(M),
+        np.empty(M),
+        whole[0],
+        whole[1],
+        kernels("work").room(F, q, reml),
+        np.empty(2),
+        np.empty(F),
     )
 
 
@@ -250,7 +252,7 @@ def _fit_separate(
     kernel = kernels("separate")
     kernel.fit_separate(
         data.n, data.mean, data.scatter, *packed, without, starts, _TOLERANCE, polish,
-        result.buffer, np.empty(kernel.apart_size(len(data.n), q)), np.empty(q, dtype=np.int64),
+        result.buffer, kernel.apart_room(len(data.n), q), np.empty(q, dtype=np.int64),
         result.deviance, result.rss, result.rank, result.code, result.squares,
     )  # fmt: skip
     result.deviance[:] += units(data, *packed, False)
@@ -264,7 +266,7 @@ def _fit_pooled(
     kernel = kernels("pooled")
     kernel.fit_pooled(
         data.n, data.mean, data.scatter, *packed, without, starts, _TOLERANCE, polish,
-        result.buffer, np.empty(kernel.pool_size(len(data.n), q)), np.empty(q, dtype=np.int64),
+        result.buffer, kernel.pool_room(len(data.n), q), np.empty(q, dtype=np.int64),
         result.deviance, result.rank, result.code, result.residual, result.squares,
     )  # fmt: skip
     result.deviance[:] += units(data, *packed, False)

@@ -1,0 +1,195 @@
+"""Vectors over the data sets, eight at a time, and the arrays that hold them.
+
+A loop over a handful of data sets costs more to enter than to run: LLVM first asks whether arrays
+overlap and how many are left over. So arrays have room for a multiple of eight data sets, zeros for
+those that are not there, and the loops are over vectors of eight, which LLVM knows. Each function
+here is Python, and has beside it what numba puts in its place.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import lower_builtin, models, register_jitable, register_model, type_callable
+from numba.np.arrayobj import populate_array
+from numpy.typing import NDArray
+
+LANES = 8
+
+Floats = NDArray[np.float64]
+
+_vector = ir.VectorType(ir.DoubleType(), LANES)
+
+
+class _Eight(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name=f"vector of {LANES}")
+
+
+@register_model(_Eight)
+class _EightModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _vector)
+
+
+_eight = _Eight()
+
+
+def _compiles(function: Any, returns: Any, *arguments: Any) -> Any:
+    """Decorates what writes the LLVM of a function; `returns` is its type."""
+    typer = wraps(function)(partial(returns))
+    type_callable(function)(lambda context: typer)
+    return lower_builtin(function, *arguments)
+
+
+def _to_eight(*_: Any) -> Any:
+    return _eight
+
+
+@register_jitable
+def padded(F: int) -> int:
+    """Room for F data sets.
+
+    Examples:
+        >>> padded(3), padded(8), padded(9)
+        (8, 8, 16)
+    """
+    return -(-F // LANES) * LANES
+
+
+def opaque(at: int) -> int:
+    """The same number, but LLVM does not know it.
+
+    It would count all places of a loop nest up on their own, dozens of them, which costs far more
+    than to compute those in use.
+    """
+    return at
+
+
+@_compiles(opaque, lambda *_: types.int64, types.Integer)
+def _lower_opaque(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    word = ir.IntType(64)
+    return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", arguments, side_effect=False)
+
+
+def take(buffer: Floats, at: int, shape: tuple[int, ...]) -> tuple[int, Floats]:
+    """Cut an array out of the buffer; where the next one starts, and the array."""
+    size = math.prod(shape)
+    return at + padded(size), buffer[at : at + size].reshape(shape)
+
+
+def _taken(buffer: Any, at: Any, shape: Any) -> Any:
+    return types.Tuple((types.int64, types.Array(types.float64, len(shape), "C")))
+
+
+@_compiles(take, _taken, types.Array, types.Integer, types.BaseTuple)
+def _lower_take(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    buffer, at, shape = arguments
+    at = _lower_opaque(context, builder, None, [at])
+    whole = context.make_array(signature.args[0])(context, builder, value=buffer)
+    part = context.make_array(signature.return_type[1])(context, builder)
+    lengths = cgutils.unpack_tuple(builder, shape)
+    eight = context.get_constant(types.intp, 8)
+    strides = [eight]
+    for length in lengths[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(part, builder.gep(whole.data, [at]), lengths, strides, eight, None)
+    up = builder.add(part.nitems, context.get_constant(types.intp, LANES - 1))
+    room = builder.and_(up, context.get_constant(types.intp, -LANES))
+    return context.make_tuple(
+        builder, signature.return_type, [builder.add(at, room), part._getvalue()]
+    )
+
+
+def load(X: Floats, at: int) -> Floats:
+    """Eight numbers of an array, as if it were flat."""
+    return X.reshape(-1)[at : at + LANES].copy()
+
+
+def _address(context: Any, builder: Any, kind: Any, X: Any, at: Any) -> Any:
+    array = context.make_array(kind)(context, builder, value=X)
+    return builder.bitcast(builder.gep(array.data, [at]), _vector.as_pointer())
+
+
+@_compiles(load, _to_eight, types.Array, types.Integer)
+def _lower_load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    X, at = arguments
+    return builder.load(_address(context, builder, signature.args[0], X, at), align=8)
+
+
+def store(X: Floats, at: int, values: Floats) -> None:
+    """Put eight numbers there."""
+    X.reshape(-1)[at : at + LANES] = values
+
+
+@_compiles(store, lambda *_: types.none, types.Array, types.Integer, _Eight)
+def _lower_store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    X, at, values = arguments
+    builder.store(values, _address(context, builder, signature.args[0], X, at), align=8)
+    return context.get_dummy_value()
+
+
+def spread(value: float) -> Floats:
+    """The same number eight times."""
+    return np.full(LANES, value)
+
+
+@_compiles(spread, _to_eight, types.Float)
+def _lower_spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    nothing = ir.Constant(_vector, ir.Undefined)
+    one = builder.insert_element(nothing, arguments[0], _number(0))
+    return builder.shuffle_vector(one, nothing, _numbers([0] * LANES))
+
+
+def product(x: Floats, y: Floats) -> Floats:
+    """Each x y."""
+    return x * y
+
+
+@_compiles(product, _to_eight, _Eight, _Eight)
+def _lower_product(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fmul(*arguments)
+
+
+def more(x: Floats, y: Floats, z: Floats) -> Floats:
+    """Each x y + z, rounded once."""
+    return x * y + z
+
+
+@_compiles(more, _to_eight, _Eight, _Eight, _Eight)
+def _lower_more(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    function = ir.FunctionType(_vector, [_vector] * 3)
+    name = f"llvm.fma.v{LANES}f64"
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)
+
+
+def total(x: Floats) -> float:
+    """The sum of the eight."""
+    while len(x) > 1:
+        x = x[: len(x) // 2] + x[len(x) // 2 :]
+    return float(x[0])
+
+
+@_compiles(total, lambda *_: types.float64, _Eight)
+def _lower_total(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    (x,) = arguments
+    size = LANES
+    while size > 1:
+        size //= 2
+        low = builder.shuffle_vector(x, x, _numbers(range(size)))
+        x = builder.fadd(low, builder.shuffle_vector(x, x, _numbers(range(size, 2 * size))))
+    return builder.extract_element(x, _number(0))
+
+
+def _number(value: int) -> Any:
+    return ir.Constant(ir.IntType(32), value)
+
+
+def _numbers(values: Any) -> Any:
+    values = list(values)
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(values)), values)
