@@ -22,7 +22,7 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "optimise", "pooled",
-        "separate", "moves",
+        "separate", "estimates", "moves",
     ],
     "rows": [
         "sources", "places", "files", "partitions", "columns", "gaps", "data", "cells",

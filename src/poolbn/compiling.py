@@ -18,7 +18,9 @@ _told = threading.Event()
 
 
 def kernels(
-    name: Literal["moments", "regress", "optimise", "pooled", "separate", "work", "moves"],
+    name: Literal[
+        "moments", "regress", "optimise", "estimates", "pooled", "separate", "work", "moves"
+    ],
 ) -> ModuleType:
     """A module of kernels; a word on standard error when it is not in numba's cache yet.
 

@@ -29,15 +29,16 @@ def _impossible(
     ancestor: Flags,
     allowed: Flags,
     required: Flags,
-    room: Flags,
+    parents: Integers,
+    most: int,
 ) -> bool:
     if what == 0:
-        return not allowed[p, c] or not room[c] or ancestor[c, p]
+        return not allowed[p, c] or parents[c] >= most or ancestor[c, p]
     if required[p, c]:
         return True
     if what == 1:
         return False
-    if not allowed[c, p] or not room[p]:
+    if not allowed[c, p] or parents[p] >= most:
         return True
     another = False  # another way from p to c would close a cycle
     for k in range(arcs.shape[0]):
@@ -54,24 +55,26 @@ def _contains(tabu: NDArray[np.uint64], key: np.uint64) -> bool:
 
 
 @entry(
-    matrix, _flags, _flags, numba.boolean[::1], _flags, _flags, _flags, numba.boolean[::1],
+    matrix, _flags, _flags, integers, integers, _flags, _flags, _flags, numba.int64,
     numba.uint64[:, ::1], numba.uint64[::1], numba.uint64, numba.float64, numba.float64,
-    numba.int64[:, ::1], vector, integers, vector,
+    numba.float64, numba.int64[:, ::1], vector, integers, vector,
 )  # fmt: skip
 def best_move(
     gain: Floats,
     exact: Flags,
     arcs: Flags,
-    parent: Flags,
+    parents: Integers,
+    children: Integers,
     ancestor: Flags,
     allowed: Flags,
     required: Flags,
-    room: Flags,
+    most: int,
     keys: NDArray[np.uint64],
     tabu: NDArray[np.uint64],
     key: np.uint64,
     floor: float,
     tie: float,
+    lost: float,
     cells: NDArray[np.int64],
     bounds: Floats,
     move: Integers,
@@ -86,18 +89,21 @@ def best_move(
         gain: see above, (N, N).
         exact: (N, N).
         arcs: the graph, (N, N).
-        parent: nodes that have children, (N,).
+        parents: how many each node has, (N,).
+        children: how many each node has, (N,).
         ancestor: whether the first is an ancestor of the second, (N, N).
         allowed: arcs that may be added, (N, N).
         required: arcs that may not be removed, (N, N).
-        room: nodes that may have one more parent, (N,).
+        most: parents that a node may have.
         keys: a random number for each arc, (N, N); that of a graph is the XOR of its arcs'.
         tabu: numbers of the graphs that must not come again.
         key: the number of the graph.
         floor: gains must be above this.
         tie: see above.
-        cells: gets the pairs that are not exact and could be part of the best move, (., 2).
-        bounds: gets their bounds as moves.
+        lost: how far bounds may be above what they bound.
+        cells: gets the pairs that are not exact and could be part of the best move, those of them
+            whose bound is the largest, or less by no more than is lost, (., 2).
+        bounds: gets the bounds of moves, on the way to that.
         move: gets kind, parent and child of the best move (kind -1: there is none), and the number
             of cells; if that is not 0, there is no telling yet, (4,).
         best: gets the gain of the best move, (1,).
@@ -113,7 +119,7 @@ def best_move(
         least = top if turn == 0 else max(top - tie, floor)
         for what in range(3):
             for p in range(N):
-                if what > 0 and not parent[p]:
+                if what > 0 and children[p] == 0:
                     continue
                 for c in range(N):
                     g = gain[p, c]
@@ -134,7 +140,7 @@ def best_move(
                     new = key ^ keys[p, c]
                     if what == 2:
                         new ^= keys[c, p]
-                    if _impossible(what, p, c, arcs, ancestor, allowed, required, room):
+                    if _impossible(what, p, c, arcs, ancestor, allowed, required, parents, most):
                         continue
                     if _contains(tabu, new):
                         continue
@@ -150,7 +156,15 @@ def best_move(
                                 cells[count, 0], cells[count, 1] = a, b
                                 bounds[count] = g
                                 count += 1
-    move[3] = count
+    top = -np.inf
+    for k in range(count):
+        top = max(top, bounds[k])
+    kept = 0
+    for k in range(count):
+        if bounds[k] >= top - lost:
+            cells[kept, 0], cells[kept, 1] = cells[k, 0], cells[k, 1]
+            kept += 1
+    move[3] = kept
 
 
 @entry(_flags, _flags, integers, integers)

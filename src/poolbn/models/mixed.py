@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
 from poolbn.constants import CONVERGED, DEPENDENT, DETERMINED
-from poolbn.statistics.standard import Family, Packed, Standard, counts, pack, to_units, units
+from poolbn.statistics.standard import Family, Packed, Standard, counts, pack, units
 
 # Starts for D, in units of the sampling variance of a data set's own coefficients. For a score one
 # start has to do: of 3195 families of real and simulated tables it found the best known maximum in
@@ -125,34 +125,29 @@ def fit(
         result = _fit_separate(data, packed, without, SEPARATE_FINAL_STARTS, polish=True)
     else:
         result = _fit(data, packed, without, reml, FINAL_STARTS, polish=True)
-    order = np.argsort(np.asarray(parents, dtype=np.int64))
+    order = np.argsort(np.array(parents, dtype=np.int64))
     code = int(result.code[0])
     if code >= DEPENDENT:
         return int(order[code - DEPENDENT - 1])
     if code == DETERMINED:
         return None
-    work = kernels("work")
-    _, R, e, S, B, L, beta = work.fitted(work.Space(result.buffer, order, F, q, random, reml=reml))
-
-    # From combined to original columns: coefficients are A times those of the kernels.
+    place = np.zeros(q, dtype=np.int64)
+    place[1:] = order + 1
+    fixed, fixed_cov, random_cov = np.empty(q), np.empty((q, q)), np.empty((q, q))
+    predicted, conditional_cov, taken = np.empty((F, q)), np.empty((F, q, q)), np.empty(F)
+    kernels("estimates").estimates(
+        result.buffer, place, F, random, reml, data.center, data.scale, child, packed[2], place,
+        np.empty((q, q)), np.empty((q, random)), np.empty(q), fixed, fixed_cov, random_cov,
+        predicted, conditional_cov, taken,
+    )  # fmt: skip
     unit = data.scale[child]
-    A = unit * to_units(data, sorted(parents)) @ np.linalg.inv(B)
-    A = A[np.concatenate([[0], 1 + np.argsort(order)])]
-    AL = A[:, :random] @ L
-    RL = R.transpose(2, 0, 1)[:F, :, :random] @ L
-    M = np.eye(random) + RL.transpose(0, 2, 1) @ RL
-    fixed = A @ beta
-    fixed[0] += data.center[child]
-    n = data.n.sum()
-    variance = float(result.rss[0] if separate else result.rss[0] / (n - q if reml else n))
+    variance = float(result.rss[0] if separate else result.rss[0] / (data.rows - q * reml))
     own = np.full(F, variance)
     shape = scale = None
     if pooled:
         log_s, tau = result.residual
         variance = math.exp(log_s)
         shape, scale = 1 / tau if tau > 0 else math.inf, variance * unit**2
-        # What of a data set's rows its own random effects take: tr(Z_j V_j Z_j') / sigma_j^2.
-        taken = random - np.trace(np.linalg.inv(M), axis1=1, axis2=2)
         own = expected_variance(shape, variance, data.n, result.squares) * (1 + taken / data.n)
     random_unit = own  # what covariances of random effects are multiples of
     if separate:
@@ -161,10 +156,10 @@ def fit(
         loglik=float(-0.5 * result.deviance[0]),
         sigma2=own * unit**2,
         fixed=fixed,
-        fixed_cov=variance * A @ np.linalg.inv(np.tril(S) + np.tril(S, -1).T) @ A.T,
-        random_cov=variance * AL @ AL.T,
-        random=e[0, :random, :F].T @ L @ AL.T,
-        conditional_cov=random_unit[:, None, None] * (AL @ np.linalg.inv(M) @ AL.T),
+        fixed_cov=variance * fixed_cov,
+        random_cov=variance * random_cov,
+        random=predicted,
+        conditional_cov=random_unit[:, None, None] * conditional_cov,
         rank=int(result.rank[0]),
         settled=code == CONVERGED,
         shape=shape,

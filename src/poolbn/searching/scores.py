@@ -141,15 +141,16 @@ class LocalScores:
 
     def at_most(self, families: Sequence[Family]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The score of each family where it is known or cheap, else an upper bound; and which."""
-        known = np.array([family in self._memo for family in families])
-        new = [family for family in families if family not in self._memo]
+        memo = [self._memo.get(family, math.nan) for family in families]
+        new = [family for family, value in zip(families, memo, strict=True) if math.isnan(value)]
         bounds = None
         if new and not isinstance(self._score, BGe):
             price = _price(self._score, self.stats.n_rows)
             bounds = self._pooling.bounds(self._data, self._places(new), price)
         if bounds is None:
             return self(families), np.ones(len(families), dtype=bool)
-        values = np.array([self._memo.get(family, 0.0) for family in families])
+        values = np.array(memo)
+        known = ~np.isnan(values)
         values[~known] = bounds
         return values, known
 

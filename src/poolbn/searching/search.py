@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,6 +101,8 @@ class Climb:
         self.allowed = allowed
         self._lazy = lazy
         self._watch = watch
+        self._degrees = self.arcs.sum(axis=0), self.arcs.sum(axis=1)  # parents, children
+        self._cells, self._bounds = np.empty((2 * N * N, 2), dtype=np.int64), np.empty(2 * N * N)
         self._gain = np.zeros((N, N))
         self._exact = np.ones((N, N), dtype=bool)
         self._family = np.zeros(N)
@@ -130,25 +133,21 @@ class Climb:
     def step(self, *, floor: float = TIE, tabu: NDArray[np.uint64] | None = None) -> bool:
         """Make the best move that gains more than `floor` and leads to no tabu graph, if any."""
         tabu = np.zeros(0, dtype=np.uint64) if tabu is None else tabu
-        N = len(self.arcs)
-        cells, bounds = np.empty((2 * N * N, 2), dtype=np.int64), np.empty(2 * N * N)
         move, gain = np.empty(4, dtype=np.int64), np.empty(1)
         before = self.scores.made - self._fresh
-        room = self.arcs.sum(axis=0) < self.allowed.max_parents
-        parent = self.arcs.any(axis=1)
         key = self.key if len(tabu) else np.uint64(0)
         while True:
             kernels("moves").best_move(
-                self._gain, self._exact, self.arcs, parent, self._ancestor, self.allowed.arcs,
-                self.allowed.required, room, self._keys, tabu, key, floor, TIE, cells, bounds,
-                move, gain,
+                self._gain, self._exact, self.arcs, *self._degrees, self._ancestor,
+                self.allowed.arcs, self.allowed.required, self.allowed.max_parents, self._keys,
+                tabu, key, floor, TIE, self._lost, self._cells, self._bounds, move, gain,
             )  # fmt: skip
             kind, p, c, count = move.tolist()
             if count == 0:
                 break
             # The most promising first: what is known rules out others. Those are fitted at once
             # that would not be ruled out if the first kept as much of its bound as the last ones.
-            self._fit(cells[:count][bounds[:count] >= bounds[:count].max() - self._lost])
+            self._fit(self._cells[:count])
         if kind < 0:
             return False
         self._apply(kind, p, c)
@@ -188,6 +187,7 @@ class Climb:
         """Go on from another graph."""
         before, made = self.score, self.scores.made - self._fresh
         self.arcs = arcs
+        self._degrees = arcs.sum(axis=0), arcs.sum(axis=1)
         self._ancestor = _closure(arcs)
         self._score(range(len(arcs)))
         gain = self.score - before if np.isfinite(before) else 0.0
@@ -201,8 +201,11 @@ class Climb:
 
     def _keep(self) -> None:
         """Remember the graph if it is the best so far; nodes without a likelihood count first."""
-        finite = np.isfinite(self._family)
-        rank = (int(finite.sum()), float(self._family[finite].sum()))
+        score = self.score
+        rank = (len(self._family), score)
+        if not math.isfinite(score):
+            finite = np.isfinite(self._family)
+            rank = (int(finite.sum()), float(self._family[finite].sum()))
         first = not self.trace
         self.improved = (
             first
@@ -211,17 +214,19 @@ class Climb:
         )
         if self.improved:
             self._rank = rank
-            self.best = Found(self.arcs.copy(), self.score, ())
+            self.best = Found(self.arcs.copy(), score, ())
 
     def _apply(self, kind: int, p: int, c: int) -> None:
         changed = [c] if kind < 2 else [c, p]
-        self.arcs[p, c] = kind == 0
-        if kind == 2:
-            self.arcs[c, p] = True
+        for parent, child in ((p, c), (c, p))[: len(changed)]:
+            more = 1 if not self.arcs[parent, child] else -1
+            self.arcs[parent, child] = more > 0
+            self._degrees[0][child] += more
+            self._degrees[1][parent] += more
         if kind == 0:
-            above = np.append(np.flatnonzero(self._ancestor[:, p]), p)
-            below = np.append(np.flatnonzero(self._ancestor[c]), c)
-            self._ancestor[above[:, None], below] = True
+            above, below = self._ancestor[:, p].copy(), self._ancestor[c].copy()
+            above[p] = below[c] = True
+            self._ancestor[above] |= below
         else:
             self._ancestor = _closure(self.arcs)
         self._score(changed)
@@ -232,19 +237,21 @@ class Climb:
         for c in nodes:
             self._parents[c] = tuple(np.flatnonzero(self.arcs[:, c]).tolist())
         self._family[list(nodes)] = self.scores([(c, self._parents[c]) for c in nodes])
-        # (child, parent) pairs, so that a column's cells lie side by side
-        cells = np.argwhere((self.allowed.arcs | self.arcs).T[list(nodes)])
-        for start in range(0, len(cells), _BLOCK):
-            block = cells[start : start + _BLOCK]
-            to, p = np.asarray(list(nodes))[block[:, 0]], block[:, 1]
-            families = [
-                _toggled(child, self._parents[child], parent)
-                for child, parent in zip(to.tolist(), p.tolist(), strict=True)
-            ]
+        at_once = max(_BLOCK // len(self.arcs), 1)
+        for start in range(0, len(nodes), at_once):
+            families, cells = [], []
+            for c in nodes[start : start + at_once]:
+                parents = self._parents[c]
+                toggles = np.flatnonzero(self.allowed.arcs[:, c] | self.arcs[:, c]).tolist()
+                families += [_toggled(c, parents, p) for p in toggles]
+                cells += [(p, c) for p in toggles]
+            if not cells:
+                continue
             if self._lazy:
                 values, exact = self.scores.at_most(families)
             else:
                 values, exact = self.scores(families), np.ones(len(families), dtype=bool)
+            p, to = np.array(cells).T
             self._gain[p, to] = _difference(values, self._family[to])
             self._exact[p, to] = exact
         self._fresh += self.scores.made - made
@@ -257,9 +264,9 @@ class Climb:
         self._gain[p, c] = _difference(values, self._family[c])
         # Of data sets that are the same, bounds are exact, and rounding can put them below. Of data
         # sets with few rows they can be infinite.
-        lost = bound - self._gain[p, c]
-        if np.isfinite(lost).any():
-            self._lost = max(0.0, float(lost[np.isfinite(lost)].mean()))
+        lost = [v for v in (bound - self._gain[p, c]).tolist() if math.isfinite(v)]
+        if lost:
+            self._lost = max(0.0, math.fsum(lost) / len(lost))
         self._exact[p, c] = True
 
 
