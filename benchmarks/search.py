@@ -1,10 +1,9 @@
 """Seconds to learn a network, against bnlearn; time and memory as networks grow.
 
-Where R with lme4 is there, lme4's time for one fit is measured in this run on families along the
-way of the search, and multiplied by the families that a search without bounds has to fit, as
-bnlearn's does, each counted once; otherwise a time recorded on another table of the same kind
-stands in. bnlearn's own times for Gaussian and conditional Gaussian networks are recorded ones
-(bnlearn 4.9, one core of the same kind of machine).
+The tables in benchmarks/data (N = 10 and 50, ten data sets of 50 rows, two parents on average) are
+those on which bnlearn's times were recorded: bnlearn 4.9, and lme4 1.1 as its score, on one core of
+the same kind of machine. Where R with lme4 is there, it fits in this run each family that a search
+without bounds needs, as bnlearn's does, once; bnlearn fits some of them more than once.
 
     python benchmarks/search.py [--largest N] [--plot FILE]
 """
@@ -17,17 +16,19 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import poolbn as pb
-from poolbn.searching.scores import LocalScores
+from poolbn.searching.scores import Family, LocalScores
 from poolbn.searching.search import Climb
 
-BNLEARN_LME4_S = 24.8  # recorded: hc with lme4 as score, N = 10, |F| = 10, n_j = 50
-BNLEARN_S = {"complete": 0.903, "none": 0.211}  # recorded: hc, N = 50, |F| = 10, n_j = 50
+DATA = Path(__file__).parent / "data"
+BNLEARN_LME4_S = 24.8  # recorded: hc with lme4 as score, 320 fits of 251 families, n10.csv
+BNLEARN_S = {"complete": 0.903, "none": 0.211}  # recorded: hc, n50.csv
 R_SCRIPT = """
 suppressMessages(library(lme4)); a <- commandArgs(TRUE); d <- read.csv(a[1]); t <- 0
 for (f in readLines(a[2])) t <- t + system.time(suppressWarnings(suppressMessages(
@@ -61,24 +62,29 @@ def timed(stats: pb.GroupStats, pooling: object, turns: int = 5) -> tuple[float,
     return best, net
 
 
-def lme4_seconds(frame: pd.DataFrame, net: pb.Network) -> float | None:
-    """What lme4 takes for one fit, on average over the families along the way of the search."""
-    if shutil.which("Rscript") is None:
-        return None
-    parents: dict[str, set[str]] = {node: set() for node in net.dag.nodes}
+class Asked(LocalScores):
+    """Scores that remember which families were asked for."""
+
+    families: set[Family]
+
+    def __call__(self, families: Sequence[Family]) -> np.ndarray:
+        self.families |= set(families)
+        return super().__call__(families)
+
+
+def lme4_seconds(frame: pd.DataFrame, stats: pb.GroupStats) -> tuple[int, float | None]:
+    """The families that a search without bounds needs, and what lme4 takes for them."""
+    scores = Asked(stats)
+    scores.families = set()
+    N = len(stats.names)
+    start = np.zeros((N, N), dtype=bool)
+    pb.HillClimb().run(Climb(scores, pb.Constraints().on(stats.names), start, lazy=False))
     formulas = []
-    for move in net.trace:
-        p, c = move.arc
-        for node in parents:  # the candidates around the arc that was chosen
-            if node not in {c, *parents[c]}:
-                x = " + ".join(["1", *parents[c], node])
-                formulas.append(f"{c} ~ {x} + ({x} | F)")
-        if move.kind == "add":
-            parents[c].add(p)
-        else:
-            parents[c].discard(p)
-            if move.kind == "reverse":
-                parents[p].add(c)
+    for child, parents in sorted(scores.families):
+        x = " + ".join(["1", *(stats.names[p] for p in parents)])
+        formulas.append(f"{stats.names[child]} ~ {x} + ({x} | F)")
+    if shutil.which("Rscript") is None:
+        return len(formulas), None
     with tempfile.TemporaryDirectory() as folder:
         script, table, list_ = (Path(folder) / name for name in ("t.R", "d.csv", "f.txt"))
         script.write_text(R_SCRIPT)
@@ -88,29 +94,29 @@ def lme4_seconds(frame: pd.DataFrame, net: pb.Network) -> float | None:
             ["Rscript", str(script), str(table), str(list_)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-    return float(done.stdout) / len(formulas) if done.returncode == 0 else None
+    return len(formulas), float(done.stdout) if done.returncode == 0 else None
 
 
 def peers() -> None:
-    frame = generate(10, 2, 10, 50)
+    frame = pd.read_csv(DATA / "n10.csv")
     stats = pb.stats(frame, group="F")
-    ours, net = timed(stats, "partial")
-    one = lme4_seconds(frame, net)
-    scores = LocalScores(stats)
-    none = np.zeros((10, 10), dtype=bool)
-    pb.HillClimb().run(Climb(scores, pb.Constraints().on(stats.names), none, lazy=False))
-    theirs = BNLEARN_LME4_S if one is None else scores.made * one
-    how = "recorded" if one is None else f"{scores.made} fits of {1000 * one:.0f} ms"
+    ours, net = timed(stats, "partial", 30)
     print(
-        f"partial pooling, N = 10, |F| = 10, n_j = 50: {1000 * ours:.1f} ms; bnlearn + lme4 "
-        f"{theirs:.1f} s ({how}): {theirs / ours:.0f} times"
+        f"partial pooling, N = 10, |F| = 10, n_j = 50, {len(net.dag.arcs)} arcs: "
+        f"{1000 * ours:.1f} ms; bnlearn + lme4 {BNLEARN_LME4_S} s (recorded): "
+        f"{BNLEARN_LME4_S / ours:.0f} times"
     )
-    stats = pb.stats(generate(50, 2, 10, 50), group="F")
+    families, theirs = lme4_seconds(frame, stats)
+    if theirs is not None:
+        print(
+            f"    lme4 in this run, {families} families: {theirs:.1f} s, {theirs / ours:.0f} times"
+        )
+    stats = pb.stats(DATA / "n50.csv", group="F")
     for name, pooling in (("complete", pb.Complete("unbiased")), ("none", pb.Separate("unbiased"))):
         ours, net = timed(stats, pooling, 3)
         print(
-            f"{name} pooling, N = 50, {len(net.dag.arcs)} arcs: {ours:.2f} s; bnlearn "
-            f"{BNLEARN_S[name]:.2f} s (recorded, on another table of the same kind)"
+            f"{name} pooling, N = 50, {len(net.dag.arcs)} arcs: {ours:.3f} s; bnlearn "
+            f"{BNLEARN_S[name]:.3f} s (recorded): {BNLEARN_S[name] / ours:.1f} times"
         )
     for rows in (10, 50):
         ours, net = timed(pb.stats(generate(50, 4, 50, rows), group="F"), "partial", 1)
