@@ -15,6 +15,7 @@ NOTICE = (
 )
 _lock = threading.Lock()
 _told = threading.Event()
+_loaded: dict[str, ModuleType] = {}
 
 
 def kernels(
@@ -28,9 +29,11 @@ def kernels(
         >>> kernels("regress").least_squares.__name__
         'least_squares'
     """
-    with _lock:
-        full = f"poolbn.kernels.{name}"
-        return sys.modules.get(full) or _load(full)
+    if name not in _loaded:
+        with _lock:
+            full = f"poolbn.kernels.{name}"
+            _loaded[name] = sys.modules.get(full) or _load(full)
+    return _loaded[name]
 
 
 def _load(name: str) -> ModuleType:
