@@ -150,18 +150,23 @@ def drawn(N: int, data_sets: int, rows: int) -> pb.GroupStats:
 
 
 def rows_do_not_matter() -> None:
-    """The same search, the order of the nodes given, from statistics of 1e3 and 1e7 rows each."""
+    """The same search from statistics of 1e3 and 1e7 rows each.
+
+    The order of the nodes is given, and no bound spares a fit: they spare more where rows are many.
+    """
+    none = np.zeros((20, 20), dtype=bool)
     for rows in (10**3, 10**7):
         stats = drawn(20, 10, rows)
-        order = pb.Constraints(tiers=[[name] for name in stats.names])
+        order = pb.Constraints(tiers=[[name] for name in stats.names]).on(stats.names)
         seconds = np.inf
         for _ in range(5):
             start = time.perf_counter()
-            net = pb.learn(stats, constraints=order)
+            climb = Climb(scores := LocalScores(stats), order, none, lazy=False)
+            pb.HillClimb().run(climb)
             seconds = min(seconds, time.perf_counter() - start)
         print(
-            f"N = 20, n_j = {rows:,}: {seconds:.3f} s, {len(net.dag.arcs)} arcs, "
-            f"{sum(move.fits for move in net.trace)} fits"
+            f"N = 20, n_j = {rows:,}: {seconds:.3f} s, {climb.best.arcs.sum()} arcs, "
+            f"{scores.made} fits, {1e6 * seconds / scores.made:.0f} us each"
         )
 
 
