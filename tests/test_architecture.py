@@ -21,7 +21,7 @@ ORDER = {
     "progress": [],
     "datasets": [],
     "kernels": [
-        "lanes", "linalg", "moments", "regress", "work", "deviance", "optimise", "pooled",
+        "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "pooled",
         "separate", "estimates", "moves",
     ],
     "rows": [

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import simulate
+from helpers import REFERENCE, simulate
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
@@ -17,6 +17,7 @@ from scipy.stats import multivariate_normal
 import poolbn as pb
 from poolbn.kernels import deviance as _kernels
 from poolbn.kernels import work as _work
+from poolbn.models import mixed
 from poolbn.searching.scores import LocalScores
 from poolbn.statistics.standard import standardise
 
@@ -246,10 +247,33 @@ def test_score_fits_are_final_fits_with_less_effort() -> None:
     assert np.mean(quick > final - 1e-7) > 0.9
 
 
+@pytest.mark.parametrize(
+    ("table", "child", "parents"),
+    [
+        ("lme/data/paper_p2_J05.csv.gz", "X3", ["X8"]),
+        ("bn/bn03_AP4_J02_nj20.csv.gz", "X10", ["X2", "X4", "X8", "X9"]),
+        ("bn/bn11_AP2_J20_nj20.csv.gz", "X3", ["X10", "X4", "X5", "X9"]),
+    ],
+)
+def test_scores_try_again_where_the_first_maximum_is_not_the_best(
+    table: str, child: str, parents: list[str]
+) -> None:
+    stats = pb.stats(REFERENCE / table, group="F", columns=[child, *parents])
+    family = (0, tuple(range(1, len(parents) + 1)))
+    final = pb.fit_node(stats, child, parents)
+    assert LocalScores(stats)([family])[0] == pytest.approx(final.bic, abs=1e-6)
+    data = standardise(stats)
+    places = [(data.index[child], [data.index[parent] for parent in parents])]
+    first = mixed.log_likelihoods(data, places, full=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mixed, "SCORE_STARTS", mixed.SCORE_STARTS[:1])
+        assert mixed.log_likelihoods(data, places, full=True)[0] < first[0] - 0.3
+
+
 SCRIPT = """
 import sys; sys.path.insert(0, "tests")
 import poolbn as pb
-from helpers import simulate
+from helpers import REFERENCE, simulate
 for seed in range(3):
     stats = pb.stats(simulate(seed, data_sets=3, rows=5, between=seed / 2), group="F")
     for pooling in ("complete", "none", "partial", pb.Partial(method="reml"),

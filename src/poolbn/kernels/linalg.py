@@ -192,9 +192,13 @@ def solve(C: Floats, size: int, x: Floats) -> None:
 
 
 @jit
-def eigen(A: Floats, V: Floats, size: int) -> None:
-    """Jacobi's method: A becomes diagonal (the eigenvalues), the columns of V the eigenvectors."""
-    for i in range(size):
+def eigen(A: Floats, V: Floats, size: int, small: float) -> None:
+    """Jacobi's method: A becomes diagonal (the eigenvalues), the columns of V the eigenvectors.
+
+    Until the squares off the diagonal are so small a part of those on it. V may have no rows.
+    """
+    rows = min(size, V.shape[0])
+    for i in range(rows):
         for k in range(size):
             V[i, k] = 1.0 if i == k else 0.0
     for _ in range(40):
@@ -204,7 +208,7 @@ def eigen(A: Floats, V: Floats, size: int) -> None:
             diagonal += A[i, i] * A[i, i]
             for k in range(i):
                 off += A[i, k] * A[i, k]
-        if not off > 1e-26 * diagonal:
+        if not off > small * diagonal:
             return
         for p in range(size - 1):
             for q in range(p + 1, size):
@@ -220,7 +224,7 @@ def eigen(A: Floats, V: Floats, size: int) -> None:
                 for k in range(size):
                     x, y = A[p, k], A[q, k]
                     A[p, k], A[q, k] = c * x - s * y, s * x + c * y
-                for k in range(size):
+                for k in range(rows):
                     x, y = V[k, p], V[k, q]
                     V[k, p], V[k, q] = c * x - s * y, s * x + c * y
 

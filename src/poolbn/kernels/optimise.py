@@ -26,6 +26,7 @@ import numba
 import numpy as np
 
 from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
+from poolbn.kernels.bounds import least_deviance
 from poolbn.kernels.deviance import compress, evaluate, gradient, hessian
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
@@ -165,7 +166,7 @@ def way_out(w: Work, tolerance: float) -> float:
     """
     random: int = w.L.shape[0]
     copy_columns(w.G, w.D, random)
-    eigen(w.D, w.eigenvectors, random)
+    eigen(w.D, w.eigenvectors, random, 1e-26)
     low = 0
     for a in range(random):
         if w.D[a, a] < w.D[low, low]:
@@ -329,7 +330,8 @@ def minimise(
 
 @entry(
     vector, matrix, cube, integers, integers, integers, numba.int64, numba.boolean, vector,
-    numba.float64, numba.boolean, vector, integers, vector, vector, integers, integers,
+    numba.float64, numba.float64, numba.boolean, vector, integers, vector, vector, integers,
+    integers,
 )  # fmt: skip
 def fit_families(
     n: Floats,
@@ -341,6 +343,7 @@ def fit_families(
     without: int,
     reml: bool,
     starts: Floats,
+    near: float,
     tolerance: float,
     polish: bool,
     buffer: Floats,
@@ -352,7 +355,8 @@ def fit_families(
 ) -> None:
     """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]].
 
-    The last parents, `without` of them, have no random effects; the intercept always has.
+    The last parents, `without` of them, have no random effects; the intercept always has. Where f
+    is within `near` of its lower bound, for each rank of D and two more, no further start is tried.
     Fills deviance, rank and code (DEPENDENT + a where column a is), and, when polishing, rss; the
     buffer then holds what the last family's `LocalFit` needs.
     """
@@ -381,7 +385,10 @@ def fit_families(
         if not least > RANK_TOLERANCE * total:
             code[family] = DETERMINED
             continue
+        lowest = least_deviance(s, rho, df, reml)
         for i in range(starts.shape[0]):
+            if i > 0 and deviance[family] < lowest + near * (rank[family] + 2):
+                break
             k = _start(s, w, rho, df, starts[i])
             f, k, settled = minimise(s, w, rho, df, k, tolerance, polish)
             if i == 0 or f < deviance[family] - ROUNDING:

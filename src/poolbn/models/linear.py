@@ -55,16 +55,15 @@ def largest_marginal(
 ) -> NDArray[np.float64]:
     """An upper bound of each family's (restricted) log-likelihood under any mixed-effects model.
 
-    One residual variance; infinite where the data sets' own coefficients leave no residual.
+    One residual variance; infinite where the data sets' own coefficients leave no residual, -inf
+    where a column is a combination of others.
     """
-    F = len(data.n)
     children, offsets, parents = pack(families)
-    p = int(counts(offsets).max())
+    q = int(counts(offsets).max()) + 1
     deviance = np.empty(len(families))
-    kernels("regress").least_deviances(
+    kernels("bounds").least_deviances(
         data.n, data.mean, data.scatter, children, offsets, parents, reml,
-        np.empty((F, p, p)), np.empty((F, p)), np.empty((F, p + 1)), np.empty(F),
-        np.empty((3, p + 1, p + 1)), deviance,
+        kernels("work").room(len(data.n), q, reml=False), np.empty(q, dtype=np.int64), deviance,
     )  # fmt: skip
     df = data.rows - (counts(offsets) + 1 if reml else 0)
     deviance += df * np.log(2 * np.pi) + units(data, children, offsets, parents, reml)

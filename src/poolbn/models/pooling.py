@@ -233,14 +233,14 @@ class Partial:
     def scores(
         self, data: Standard, families: Sequence[Family], price: float
     ) -> NDArray[np.float64]:
-        """Log-likelihood minus penalty of each family, from one start."""
+        """Log-likelihood minus penalty of each family, from one start or two."""
         loglik = mixed.log_likelihoods(data, families, **self._kind())
         return _penalised(loglik, self.n_params, data, families, price)
 
     def bounds(
         self, data: Standard, families: Sequence[Family], price: float
     ) -> NDArray[np.float64]:
-        """From least squares by data set, see `regress.least_deviances`.
+        """From least squares by data set, see `kernels.bounds`.
 
         A density with random effects, and sigma_j^2, integrated out is at most the largest one with
         them given: no pooling with a variance for each data set.
