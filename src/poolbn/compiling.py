@@ -22,7 +22,6 @@ def kernels(
     name: Literal[
         "moments",
         "regress",
-        "bounds",
         "optimise",
         "estimates",
         "pooled",

@@ -21,28 +21,19 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-from poolbn.constants import CONVERGED
-from poolbn.kernels.deviance import compress
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
-    Integers,
     add,
     add_product,
-    cube,
     dot,
     eigen,
-    entry,
     fill,
-    integers,
     jit,
-    matrix,
     multiply,
     put,
     sum_of,
-    vector,
 )
 from poolbn.kernels.work import Space, Work, carve, internal, once
 
@@ -178,35 +169,3 @@ def least_deviance(s: Space, rho: float, df: float, reml: bool) -> float:
             lowest = max(lowest, least - _MARGIN * abs(least))
         limit = _SHRINK * top
     return lowest
-
-
-@entry(
-    vector, matrix, cube, integers, integers, integers, numba.boolean, vector, integers, vector,
-)  # fmt: skip
-def least_deviances(
-    n: Floats,
-    mean: Floats,
-    scatter: Floats,
-    children: Integers,
-    offsets: Integers,
-    parents: Integers,
-    reml: bool,
-    buffer: Floats,
-    perm: Integers,
-    deviance: Floats,
-) -> None:
-    """A lower bound of each family's deviance, without its constant, (M,); inf without one."""
-    total = n.sum()
-    for family in range(children.shape[0]):
-        pa = parents[offsets[family] : offsets[family + 1]]
-        q = pa.shape[0] + 1
-        s = Space(buffer, perm, n.shape[0], q, q, q < 0)
-        rho, code = compress(s, n, mean, scatter, children[family], pa)
-        deviance[family] = np.inf
-        if code == CONVERGED:
-            df = total - (q if reml else 0)
-            deviance[family] = least_deviance(s, rho, df, reml) + df
-            if reml:  # |A_k| belongs to the combined columns
-                B = carve(s).B
-                for a in range(q):
-                    deviance[family] += 2.0 * math.log(B[a, a])

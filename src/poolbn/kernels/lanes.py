@@ -157,14 +157,14 @@ def _lower_product(context: Any, builder: Any, signature: Any, arguments: Any) -
 
 
 def more(x: Floats, y: Floats, z: Floats) -> Floats:
-    """Each x y + z, rounded once."""
+    """Each x y + z, in one instruction where the machine has it."""
     return x * y + z
 
 
 @_compiles(more, _to_eight, _Eight, _Eight, _Eight)
 def _lower_more(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     function = ir.FunctionType(_vector, [_vector] * 3)
-    name = f"llvm.fma.v{LANES}f64"
+    name = f"llvm.fmuladd.v{LANES}f64"
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
@@ -49,12 +50,14 @@ def entry(*arguments: Any) -> Any:
 
 jit = numba.njit(**OPTIONS)
 
+# Python, and part of what calls it where that is compiled.
+both = register_jitable(forceinline=True, **OPTIONS)
+
 # Vectors over the data sets are X[a, b, :], see `lanes`. Their places are passed, not views of
 # them, and the loops are inlined: the call would take longer than the work.
-_inline = numba.njit(forceinline=True, **OPTIONS)
 
 
-@_inline
+@both
 def _place(X: Floats, a: int, b: int) -> int:
     return opaque((a * X.shape[1] + b) * X.shape[2])
 
@@ -68,12 +71,12 @@ def _dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
     return total(v)
 
 
-dot = _inline(_dot)
+dot = both(_dot)
 # Not inlined: for what REML alone needs, where a short time to compile counts for more.
 dot_apart = jit(_dot)
 
 
-@_inline
+@both
 def dot3(u: Floats, P: Floats, a: int, c: int, e: Floats, PL: Floats, b: int) -> float:
     """Sum of u[0, 0] P[a, c] + u[0, 1] e[0, c] + u[0, 2] PL[b, c]."""
     x, y, z = _place(P, a, c), _place(e, 0, c), _place(PL, b, c)
@@ -86,7 +89,7 @@ def dot3(u: Floats, P: Floats, a: int, c: int, e: Floats, PL: Floats, b: int) ->
     return total(v)
 
 
-@_inline
+@both
 def sum_of(X: Floats, a: int, b: int) -> float:
     """Sum of X[a, b]."""
     x = _place(X, a, b)
@@ -96,7 +99,7 @@ def sum_of(X: Floats, a: int, b: int) -> float:
     return total(v)
 
 
-@_inline
+@both
 def put(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
     """out[i, h] = factor X[a, b]."""
     o, x = _place(out, i, h), _place(X, a, b)
@@ -104,7 +107,7 @@ def put(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -
         store(out, o + j, product(spread(factor), load(X, x + j)))
 
 
-@_inline
+@both
 def fill(out: Floats, i: int, h: int, value: float) -> None:
     """out[i, h] = value."""
     o = _place(out, i, h)
@@ -112,7 +115,7 @@ def fill(out: Floats, i: int, h: int, value: float) -> None:
         store(out, o + j, spread(value))
 
 
-@_inline
+@both
 def add(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
     """out[i, h] += factor X[a, b]."""
     o, x = _place(out, i, h), _place(X, a, b)
@@ -120,7 +123,7 @@ def add(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -
         store(out, o + j, more(spread(factor), load(X, x + j), load(out, o + j)))
 
 
-@_inline
+@both
 def multiply(out: Floats, i: int, h: int, X: Floats, a: int, b: int) -> None:
     """out[i, h] *= X[a, b]."""
     o, x = _place(out, i, h), _place(X, a, b)
@@ -128,7 +131,7 @@ def multiply(out: Floats, i: int, h: int, X: Floats, a: int, b: int) -> None:
         store(out, o + j, product(load(X, x + j), load(out, o + j)))
 
 
-@_inline
+@both
 def add_product(
     out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int, Y: Floats, c: int, d: int
 ) -> None:
@@ -139,7 +142,7 @@ def add_product(
         store(out, o + j, more(spread(factor), xy, load(out, o + j)))
 
 
-@_inline
+@both
 def add_products(
     out: Floats, i: int, h: int, sign: float, X: Floats, a: int, Y: Floats, c: int, count: int
 ) -> None:
@@ -148,7 +151,7 @@ def add_products(
         add_product(out, i, h, sign, X, a, m, Y, c, m)
 
 
-@_inline
+@both
 def combine(
     out: Floats, i: int, h: int, L: Floats, b: int, X: Floats, a: int, first: int, last: int
 ) -> None:

@@ -357,6 +357,7 @@ def fit_families(
 
     The last parents, `without` of them, have no random effects; the intercept always has. Where f
     is within `near` of its lower bound, for each rank of D and two more, no further start is tried.
+    Without starts the deviance is that lower bound.
     Fills deviance, rank and code (DEPENDENT + a where column a is), and, when polishing, rss; the
     buffer then holds what the last family's `LocalFit` needs.
     """
@@ -374,6 +375,8 @@ def fit_families(
         if code[family] != CONVERGED:
             continue
         df = total - (q if reml else 0)
+        lowest = least_deviance(s, rho, df, reml)
+        deviance[family] = lowest
         # With D infinite each data set has coefficients of its own. If they leave no residual, the
         # likelihood rises without bound on the way there, or on the way to some other infinite D.
         least = rho
@@ -382,10 +385,10 @@ def fit_families(
             for a in range(random):
                 w.L[a, a] = _INFINITE
             _, least = evaluate(s, rho, df, w.L, random)
-        if not least > RANK_TOLERANCE * total:
+        if starts.shape[0] > 0 and not least > RANK_TOLERANCE * total:
             code[family] = DETERMINED
+            deviance[family] = np.inf
             continue
-        lowest = least_deviance(s, rho, df, reml)
         for i in range(starts.shape[0]):
             if i > 0 and deviance[family] < lowest + near * (rank[family] + 2):
                 break

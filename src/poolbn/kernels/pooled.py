@@ -33,6 +33,7 @@ from poolbn.kernels.linalg import (
     Integers,
     add,
     add_products,
+    both,
     cholesky,
     combine,
     cube,
@@ -62,7 +63,7 @@ from poolbn.kernels.optimise import (
     way_out,
     widen,
 )
-from poolbn.kernels.work import Space, Work, aligned, both, carve, internal, once
+from poolbn.kernels.work import Space, Work, aligned, carve, internal, once
 
 _NO_SPREAD = 1e-7  # a tau below this is 0
 _WEIGHT, _CURVE, _SQUARE, _X, _BY_SCALE, _BY_TAU, _ONE, _TWO = range(8)

@@ -44,6 +44,7 @@ from poolbn.kernels.linalg import (
     add,
     add_product,
     add_products,
+    both,
     cholesky,
     cube,
     dot,
@@ -70,7 +71,7 @@ from poolbn.kernels.optimise import (
     way_out,
     widen,
 )
-from poolbn.kernels.work import Space, Work, aligned, both, carve, internal, once
+from poolbn.kernels.work import Space, Work, aligned, carve, internal, once
 
 _FIXED = 1e200  # n and rss for `hessian`: their ratio is 1, and rss does not change
 _ROWS_MORE = 8.0  # with variance s, that a start adds to those of a data set

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import register_jitable
 
 from poolbn.kernels.lanes import LANES, Floats, padded, take
-from poolbn.kernels.linalg import OPTIONS, Integers
+from poolbn.kernels.linalg import OPTIONS, Integers, both
 
 # For functions of a `Space`. They have no way in from Python, which takes long to compile: only
 # other kernels call them, and their tests run the source.
@@ -21,8 +20,6 @@ _njit: Any = numba.njit
 internal = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 # Called in one place: compiled as part of the caller, not twice.
 once = _njit(inline="always", **OPTIONS)
-# Python, and part of what calls it where that is compiled.
-both = register_jitable(forceinline=True, **OPTIONS)
 
 
 class Space(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn.compiling import kernels
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.statistics.standard import Family, Standard, counts, pack, to_units, units
+from poolbn.statistics.standard import Family, Standard, counts, pack, to_units
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,6 @@ def log_likelihoods(
     ok = (dependent < 0) & (n > q) & ~_determined(rss, square, n)
     density = _density(data, rss, n, q, children, unbiased)
     return np.asarray(np.where(ok, density, -np.inf).sum(axis=1))
-
-
-def largest_marginal(
-    data: Standard, families: Sequence[Family], *, reml: bool
-) -> NDArray[np.float64]:
-    """An upper bound of each family's (restricted) log-likelihood under any mixed-effects model.
-
-    One residual variance; infinite where the data sets' own coefficients leave no residual, -inf
-    where a column is a combination of others.
-    """
-    children, offsets, parents = pack(families)
-    q = int(counts(offsets).max()) + 1
-    deviance = np.empty(len(families))
-    kernels("bounds").least_deviances(
-        data.n, data.mean, data.scatter, children, offsets, parents, reml,
-        kernels("work").room(len(data.n), q, reml=False), np.empty(q, dtype=np.int64), deviance,
-    )  # fmt: skip
-    df = data.rows - (counts(offsets) + 1 if reml else 0)
-    deviance += df * np.log(2 * np.pi) + units(data, children, offsets, parents, reml)
-    return -0.5 * deviance
 
 
 def largest_separate(data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:

@@ -246,7 +246,7 @@ class Partial:
         them given: no pooling with a variance for each data set.
         """
         if self.residuals == "shared":
-            loglik = linear.largest_marginal(data, families, reml=self.method == "reml")
+            loglik = mixed.upper_bounds(data, families, reml=self.method == "reml")
         else:
             loglik = linear.largest_separate(data, families)
         return _penalised(loglik, self.n_params, data, families, price)

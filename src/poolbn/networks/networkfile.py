@@ -20,6 +20,7 @@ from poolbn.writing import check_levels
 
 _FORMAT = "poolbn-network"
 _VERSION = 1
+_ROUNDING = 1e-6  # in correlations
 
 
 class Content(TypedDict):
@@ -164,6 +165,15 @@ def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> LocalFit:
     return LocalFit(**values)
 
 
+def _is_covariance(M: NDArray[np.float64]) -> bool:
+    """Whether matrices (..., q, q) without negative variances are covariances, but for rounding."""
+    sd = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    sd = np.where(sd > 0, sd, 1.0)
+    correlation = M / (sd[..., :, None] * sd[..., None, :])
+    symmetric = np.abs(correlation - np.swapaxes(correlation, -2, -1)) < _ROUNDING
+    return bool(symmetric.all() and (np.linalg.eigvalsh(correlation) > -_ROUNDING).all())
+
+
 def _check(node: str, fit: LocalFit, dag: Dag) -> None:
     F, q = len(fit.levels), len(fit.parents) + 1
     if fit.child != node or fit.parents != dag.parents(node):
@@ -179,5 +189,7 @@ def _check(node: str, fit: LocalFit, dag: Dag) -> None:
         variance = np.diagonal(array, axis1=-2, axis2=-1) if name.endswith("cov") else array
         if name not in {"coef", "fixed"} and (variance < 0).any():
             raise ValueError(f"{name} of {node!r} has a negative variance")
+        if name.endswith("cov") and not _is_covariance(array):
+            raise ValueError(f"{name} of {node!r} is not a covariance matrix")
     if type(fit.n_params) is not int or type(fit.n_rows) is not int:
         raise ValueError(f"the number of rows or parameters of {node!r} is not a whole number")

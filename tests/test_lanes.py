@@ -1,0 +1,46 @@
+"""Vectors over the data sets: compiled, they do what their Python says."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from poolbn.kernels import linalg
+from poolbn.kernels.lanes import LANES, padded, take
+from poolbn.kernels.work import aligned
+
+
+def _run(buffer: np.ndarray, F: int, q: int) -> tuple[float, float, float]:
+    at, X = take(buffer, 0, (q, q, F))
+    at, Y = take(buffer, at, (1, q, F))
+    _, L = take(buffer, at, (q, q))
+    linalg.put(Y, 0, 0, 2.0, X, 1, 0)
+    linalg.add(Y, 0, 1, -0.5, X, 0, 1)
+    linalg.multiply(Y, 0, 1, X, 1, 1)
+    linalg.add_product(Y, 0, 0, 3.0, X, 0, 1, X, 1, 1)
+    linalg.add_products(Y, 0, 1, -1.0, X, 0, X, 1, q)
+    linalg.combine(Y, 0, q - 1, L, 0, X, 1, 0, q)
+    return linalg.dot(X, 0, 1, Y, 0, 1), linalg.sum_of(Y, 0, 0), linalg.dot3(X, X, 0, 1, Y, X, 1)
+
+
+@pytest.mark.parametrize("F", [LANES, 2 * LANES])
+def test_compiled_and_interpreted_vectors_agree(F: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    q = 3
+    one, other = (aligned(q * q * F + q * F + padded(q * q)) for _ in range(2))
+    one[:] = np.random.default_rng(F).normal(size=one.shape)
+    other[:] = one
+    compiled = numba.njit(_run)(one, F, q)
+    for name, value in list(vars(linalg).items()):
+        if hasattr(value, "py_func"):
+            monkeypatch.setattr(linalg, name, value.py_func)
+    assert compiled == pytest.approx(_run(other, F, q), rel=1e-13)
+    np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
+def test_arrays_start_where_vectors_do() -> None:
+    for size in (1, 7, 100):
+        assert aligned(size).ctypes.data % (8 * LANES) == 0
+    at, part = take(np.arange(100.0), 16, (2, 5))
+    assert at == 32
+    np.testing.assert_array_equal(part, np.arange(16, 26).reshape(2, 5))
