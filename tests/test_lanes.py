@@ -25,16 +25,12 @@ def _run(buffer: np.ndarray, F: int, q: int) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("F", [LANES, 2 * LANES])
-def test_compiled_and_interpreted_vectors_agree(F: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_and_interpreted_vectors_agree(F: int) -> None:
     q = 3
     one, other = (aligned(q * q * F + q * F + padded(q * q)) for _ in range(2))
     one[:] = np.random.default_rng(F).normal(size=one.shape)
     other[:] = one
-    compiled = numba.njit(_run)(one, F, q)
-    for name, value in list(vars(linalg).items()):
-        if hasattr(value, "py_func"):
-            monkeypatch.setattr(linalg, name, value.py_func)
-    assert compiled == pytest.approx(_run(other, F, q), rel=1e-13)
+    assert numba.njit(_run)(one, F, q) == pytest.approx(_run(other, F, q), rel=1e-13)
     np.testing.assert_allclose(one, other, rtol=1e-13)
 
 

@@ -20,14 +20,7 @@ _loaded: dict[str, ModuleType] = {}
 
 def kernels(
     name: Literal[
-        "moments",
-        "regress",
-        "optimise",
-        "estimates",
-        "pooled",
-        "separate",
-        "work",
-        "moves",
+        "moments", "regress", "optimise", "estimates", "pooled", "separate", "work", "moves"
     ],
 ) -> ModuleType:
     """A module of kernels; a word on standard error when it is not in numba's cache yet.

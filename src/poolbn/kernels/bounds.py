@@ -116,14 +116,14 @@ def _largest_eigenvalues(w: Work, F: int) -> None:
 
 
 @internal
-def least_deviance(s: Space, rho: float, df: float, reml: bool) -> float:
+def least_deviance(s: Space, rho: float, df: float) -> float:
     """A lower bound of f in `deviance`, from what `compress` left."""
     w: Work = carve(s)
     q, F = s.q, s.F
     coef, u, X, falling = w.rt, w.u, w.S, w.beta
     _largest_eigenvalues(w, F)
     volume = 0.0
-    if reml:
+    if s.reml:
         volume = -np.inf
         for j in range(F):
             if u[0, _LARGEST, j] <= _HUGE:
@@ -164,7 +164,7 @@ def least_deviance(s: Space, rho: float, df: float, reml: bool) -> float:
                 falling[k] = falling[k - 1]
                 k -= 1
             falling[k] = v
-        least = volume - df + _least_penalty(falling, q, m - (1.0 if reml else 0.0), df, rho)
+        least = volume - df + _least_penalty(falling, q, m - (1.0 if s.reml else 0.0), df, rho)
         if abs(least) < np.inf:
             lowest = max(lowest, least - _MARGIN * abs(least))
         limit = _SHRINK * top

@@ -53,12 +53,11 @@ def _covariance(M: Floats, A: Floats, C: Floats, X: Floats, out: Floats) -> floa
 
 
 @entry(
-    vector, integers, numba.int64, numba.int64, numba.boolean, vector, vector, numba.int64,
-    integers, integers, matrix, matrix, vector, vector, matrix, matrix, matrix, cube, vector,
+    vector, numba.int64, numba.int64, numba.boolean, vector, vector, numba.int64, integers,
+    integers, matrix, matrix, vector, vector, matrix, matrix, matrix, cube, vector,
 )  # fmt: skip
 def estimates(
     buffer: Floats,
-    perm: Integers,
     F: int,
     r: int,
     reml: bool,
@@ -83,7 +82,6 @@ def estimates(
 
     Args:
         buffer: the work space, as the fit left it.
-        perm: work space, (q,).
         F: data sets.
         r: random effects of each.
         reml: whether it was REML.
@@ -104,7 +102,7 @@ def estimates(
             effects take, (F,).
     """
     q = parents.shape[0] + 1
-    w: Work = carve(Space(buffer, perm, F, q, r, reml))
+    w: Work = carve(Space(buffer, place, F, q, r, reml))  # the order of pivots is not read
     B, L, M = w.B, w.best, w.D
     # Combined columns are Z B^-1, Z standardised: coefficients are B^-1 times the fit's, then those
     # of columns in their own units.

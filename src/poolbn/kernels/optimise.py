@@ -358,6 +358,7 @@ def fit_families(
     The last parents, `without` of them, have no random effects; the intercept always has. Where f
     is within `near` of its lower bound, for each rank of D and two more, no further start is tried.
     Without starts the deviance is that lower bound.
+
     Fills deviance, rank and code (DEPENDENT + a where column a is), and, when polishing, rss; the
     buffer then holds what the last family's `LocalFit` needs.
     """
@@ -375,7 +376,7 @@ def fit_families(
         if code[family] != CONVERGED:
             continue
         df = total - (q if reml else 0)
-        lowest = least_deviance(s, rho, df, reml)
+        lowest = least_deviance(s, rho, df)
         deviance[family] = lowest
         # With D infinite each data set has coefficients of its own. If they leave no residual, the
         # likelihood rises without bound on the way there, or on the way to some other infinite D.

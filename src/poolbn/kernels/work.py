@@ -93,27 +93,18 @@ def aligned(size: int) -> Floats:
 
 
 @both
-def fitted(s: Space) -> tuple[int, Floats, Floats, Floats, Floats, Floats, Floats]:
-    """R, e, S, B, best and beta of `Work`, and where the others start."""
-    buffer, q, r = s.buffer, s.q, s.r
-    F = padded(s.F)
-    at, R = take(buffer, 0, (q, q, F))
-    at, e = take(buffer, at, (1, q, F))
-    at, S = take(buffer, at, (q, q))
-    at, B = take(buffer, at, (q, q))
-    at, best = take(buffer, at, (r, r))
-    at, beta = take(buffer, at, (q,))
-    return at, R, e, S, B, best, beta
-
-
-@both
 def carve(s: Space) -> Work:
     """Cut the arrays of one family out of the buffer."""
     buffer, q, r = s.buffer, s.q, s.r
     F = padded(s.F)
     size = r * (r + 1) // 2
     more = 1 if s.reml else 0
-    at, R, e, S, B, best, beta = fitted(s)
+    at, R = take(buffer, 0, (q, q, F))
+    at, e = take(buffer, at, (1, q, F))
+    at, S = take(buffer, at, (q, q))
+    at, B = take(buffer, at, (q, q))
+    at, best = take(buffer, at, (r, r))
+    at, beta = take(buffer, at, (q,))
     at, rows = take(buffer, at, (1, q, F))
     at, rho = take(buffer, at, (1, 1, F))
     at, Rt = take(buffer, at, (q, q, F))

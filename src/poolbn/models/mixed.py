@@ -156,7 +156,7 @@ def fit(
     fixed, fixed_cov, random_cov = np.empty(q), np.empty((q, q)), np.empty((q, q))
     predicted, conditional_cov, taken = np.empty((F, q)), np.empty((F, q, q)), np.empty(F)
     kernels("estimates").estimates(
-        result.buffer, place, F, random, reml, data.center, data.scale, child, packed[2], place,
+        result.buffer, F, random, reml, data.center, data.scale, child, packed[2], place,
         np.empty((q, q)), np.empty((q, random)), np.empty(q), fixed, fixed_cov, random_cov,
         predicted, conditional_cov, taken,
     )  # fmt: skip
@@ -230,16 +230,10 @@ def _room(data: Standard, packed: Packed, reml: bool) -> tuple[int, _Result]:
     """The most coefficients, and room for the results."""
     F, M = len(data.n), len(packed[0])
     q = int(counts(packed[1]).max()) + 1
-    real, whole = np.empty((2, M)), np.empty((2, M), dtype=np.int64)
-    return q, _Result(
-        real[0],
-        real[1],
-        whole[0],
-        whole[1],
-        kernels("work").room(F, q, reml),
-        np.empty(2),
-        np.empty(F),
-    )
+    deviance, rss = np.empty((2, M))
+    rank, code = np.empty((2, M), dtype=np.int64)
+    buffer = kernels("work").room(F, q, reml)
+    return q, _Result(deviance, rss, rank, code, buffer, np.empty(2), np.empty(F))
 
 
 def _fit(
