@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
-from poolbn.models.pooling import Partial
-from poolbn.searching.scores import LocalScores
-from poolbn.statistics.standard import standardise
+from poolbn.moments.standardised import standardise
+from poolbn.nodes.pooling import Partial
+from poolbn.scoring.scores import LocalScores
 
 R_SCRIPT = """
 suppressMessages(library(lme4))

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
-from poolbn.searching.scores import Family, LocalScores
-from poolbn.searching.search import Climb
+from poolbn.scoring.scores import Family, LocalScores
+from poolbn.search.climbing import Climb
 
 DATA = Path(__file__).parent / "data"
 BNLEARN_LME4_S, BNLEARN_CALLS = 24.8, 320  # recorded: hc with lme4 as score, n10.csv

@@ -14,52 +14,50 @@ SOURCE = Path(poolbn.__file__).parent
 ORDER = {
     "errors": [],
     "constants": [],
-    "compiling": [],
     "writing": [],
-    "cluster": [],
-    "parallel": [],
-    "progress": [],
+    "run": ["compiling", "cluster", "parallel", "progress"],
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "pooled",
         "separate", "estimates", "moves",
     ],
-    "rows": [
-        "sources", "places", "files", "partitions", "columns", "gaps", "data", "cells",
+    "tables": [
+        "sources", "paths", "files", "partitions", "columns", "missing", "data", "cells",
     ],
-    "statistics": [
-        "moments", "statsfile", "checkpoint", "summaries", "daskstats", "suffstats", "standard",
+    "moments": [
+        "sums", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats", "standardised",
     ],
-    "graphs": ["pairs", "equivalence", "interchange", "graph", "constraints"],
-    "models": [
+    "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
+    "nodes": [
         "linear", "mixed", "localfit", "statuses", "pooling", "choosing", "heterogeneity",
     ],
-    "searching": ["scores", "search", "exact"],
+    "scoring": ["scores"],
+    "search": ["climbing", "exact"],
     "inference": [
         "joint", "divergence", "conditioning", "mixtures", "uncertain", "infer", "weighting",
         "events", "answers",
     ],
-    "networks": [
-        "adapting", "interventions", "effects", "exporting", "networkfile", "network",
+    "network": [
+        "adapting", "interventions", "effects", "exporting", "file", "network",
     ],
     "learning": [],
     "simulate": [],
     "metrics": [],
-    "assessing": [
+    "assess": [
         "leaveout", "replicates", "strengths", "resample", "folds", "comparison", "comparing",
     ],
-    "drawing": [
+    "show": [
         "layers", "places", "layout", "marks", "arceffects", "residualsds", "diagnostics", "style",
         "netplot", "effectplots", "residualplots", "assessplots",
     ],
     "plots": [],
-    "pages": ["rows", "words", "graph", "numbers", "tables", "reporting"],
+    "page": ["rows", "words", "graph", "numbers", "tables", "reporting"],
     "studies": [
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
     ],
-    "commands": [
+    "cli": [
         "terminal", "gathering", "inputs", "studies", "showing", "learning", "networks",
-        "statistics", "demonstration", "cli",
+        "statistics", "demonstration", "app",
     ],
     "__init__": [],
     "__main__": [],

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn.searching.scores import LocalScores
+from poolbn.scoring.scores import LocalScores
 
 
 def learned(true: pb.Network, rows: int, seed: int) -> pb.Network:

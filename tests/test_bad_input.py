@@ -26,8 +26,8 @@ from matplotlib.figure import Figure
 
 import poolbn as pb
 from poolbn.errors import DataError, FileError, GraphError, OptionError, PoolbnError
-from poolbn.statistics.statsfile import write_file
-from poolbn.statistics.suffstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.statsfile import write_file
 from poolbn.studies.reporting import write_report
 from poolbn.studies.run import run_study
 

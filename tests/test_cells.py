@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from poolbn.rows.cells import read_cells, read_evidence
+from poolbn.tables.cells import read_cells, read_evidence
 
 NAMES, LEVELS = ("a", "b", "c"), ("x", "y")
 NAN = float("nan")

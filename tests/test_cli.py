@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import poolbn as pb
-from poolbn.commands import demonstration, gathering, inputs, learning, showing
-from poolbn.commands.cli import app
-from poolbn.commands.terminal import Terminal, for_shell, plain
+from poolbn.cli import demonstration, gathering, inputs, learning, showing
+from poolbn.cli.app import app
+from poolbn.cli.terminal import Terminal, for_shell, plain
 
 COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
 TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
@@ -564,7 +564,7 @@ def test_a_bootstrap_that_is_interrupted_counts_what_is_there(
         counts = np.array([[0.0, 1.0], [1.0, 0.0]])
         raise pb.BootstrapInterrupted(pb.Bootstrap(("a", "b"), counts, 2, "row"))
 
-    monkeypatch.setattr("poolbn.commands.networks.resample", stopped)
+    monkeypatch.setattr("poolbn.cli.networks.resample", stopped)
     done = run("bootstrap", folder / "trial.csv", "-g", "clinic")
     assert done.exit_code == 130
     assert "2 networks are finished" in done.stderr

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn import parallel
-from poolbn.assessing import comparing, folds
-from poolbn.assessing.folds import Folds, deal
-from poolbn.rows import data
+from poolbn.assess import comparing, folds
+from poolbn.assess.folds import Folds, deal
+from poolbn.run import parallel
+from poolbn.tables import data
 
 SIZES = {"a": 1, "b": 2, "c": 7, "d": 40, "e": 25}
 NODES = ["X1", "X2", "X3", "X4"]

@@ -24,14 +24,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn import cluster, parallel
-from poolbn.commands.cli import app
-from poolbn.models.pooling import Partial
-from poolbn.rows import sources
-from poolbn.statistics import daskstats
-from poolbn.statistics.standard import standardise
+from poolbn.cli.app import app
+from poolbn.moments import daskstats
+from poolbn.moments.standardised import standardise
+from poolbn.nodes.pooling import Partial
+from poolbn.run import cluster, parallel
 from poolbn.studies.run import run_study
 from poolbn.studies.study import PRESETS, Preset
+from poolbn.tables import sources
 
 TINY = Preset((3,), (1,), (2,), (3,), rows=(10,), networks=2, replicates=1)
 

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from poolbn.rows import data
-from poolbn.statistics.suffstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.tables import data
 
 
 def table(rows: int = 500) -> pd.DataFrame:
@@ -280,7 +280,7 @@ def test_reading_ahead_ends_its_thread_when_abandoned(tmp_path: Path) -> None:
 
 def test_import_is_light() -> None:
     code = (
-        "import sys, poolbn.statistics.suffstats, poolbn.datasets;"
+        "import sys, poolbn.moments.groupstats, poolbn.datasets;"
         "heavy = {'pandas', 'pyarrow', 'duckdb', 'narwhals', 'scipy', 'numba', 'polars'};"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )

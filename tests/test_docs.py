@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn.commands.cli import app
+from poolbn.cli.app import app
 
 DOCS = Path(__file__).parents[1] / "docs"
 INNER = ("scores", "bounds", "fit", "run")  # what poolings and searches do for the package

@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner, Result
 
 import poolbn as pb
-from poolbn.commands.cli import app
+from poolbn.cli.app import app
 
 CLINICS = ["NY", "MN", "KY", "MS"]
 

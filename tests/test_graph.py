@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 from poolbn.errors import GraphError, MissingPackageError
-from poolbn.graphs.graph import Cpdag, Dag, as_dag
+from poolbn.graph.dag import Cpdag, Dag, as_dag
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "cpdag.json").read_text())
 CASES = [pytest.param(case, id=case["id"]) for case in REFERENCE["cases"]]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.drawing.layers import Levelled, crossings, levelled, ordered
-from poolbn.drawing.layout import Layout, layered, smooth
+from poolbn.show.layers import Levelled, crossings, levelled, ordered
+from poolbn.show.layout import Layout, layered, smooth
 
 GAP = 10.0
 

@@ -17,9 +17,9 @@ from scipy.stats import multivariate_normal
 import poolbn as pb
 from poolbn.kernels import deviance as _kernels
 from poolbn.kernels import work as _work
-from poolbn.models import mixed
-from poolbn.searching.scores import LocalScores
-from poolbn.statistics.standard import standardise
+from poolbn.moments.standardised import standardise
+from poolbn.nodes import mixed
+from poolbn.scoring.scores import LocalScores
 
 
 def names(frame: pd.DataFrame) -> list[str]:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from poolbn.parallel import map_threads
+from poolbn.run.parallel import map_threads
 
 
 def test_results_are_in_order_whoever_makes_them() -> None:

@@ -21,10 +21,10 @@ from matplotlib.transforms import Bbox
 from scipy.stats import norm, t
 
 import poolbn as pb
-from poolbn.drawing import style
-from poolbn.drawing.arceffects import arc_effects
-from poolbn.drawing.diagnostics import node_residuals
-from poolbn.drawing.marks import arc_marks
+from poolbn.show import style
+from poolbn.show.arceffects import arc_effects
+from poolbn.show.diagnostics import node_residuals
+from poolbn.show.marks import arc_marks
 
 TRIAL = pb.datasets.opt()
 SIX = ["age", "bmi", "gingival_0", "bleeding_0", "gestation_days", "birthweight_g"]

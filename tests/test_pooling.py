@@ -8,7 +8,7 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
-from poolbn.searching.scores import LocalScores
+from poolbn.scoring.scores import LocalScores
 
 POOLINGS = [
     "complete",

@@ -17,10 +17,10 @@ import pytest
 from chromium import NAMES, Chromium, browser
 
 import poolbn as pb
-from poolbn.drawing.arceffects import arc_effects
-from poolbn.drawing.residualsds import residual_sds
-from poolbn.pages.graph import picture, text_width
-from poolbn.pages.words import number
+from poolbn.page.graph import picture, text_width
+from poolbn.page.words import number
+from poolbn.show.arceffects import arc_effects
+from poolbn.show.residualsds import residual_sds
 
 ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]
 NODES = ["age", "bmi", "gestation_days", "birthweight_g"]

@@ -10,10 +10,10 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
-from poolbn import parallel
-from poolbn.assessing import replicates, resample
-from poolbn.assessing.replicates import data_set_replicates, row_replicates
-from poolbn.rows import data
+from poolbn.assess import replicates, resample
+from poolbn.assess.replicates import data_set_replicates, row_replicates
+from poolbn.run import parallel
+from poolbn.tables import data
 
 SIZES = [1, 2, 9, 23]
 

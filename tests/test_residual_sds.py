@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, invgamma
 
 import poolbn as pb
-from poolbn.drawing.residualsds import (
+from poolbn.show.residualsds import (
     ResidualSds,
     _chi_square,
     _components,

@@ -6,7 +6,7 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
-from poolbn.searching.scores import LocalScores
+from poolbn.scoring.scores import LocalScores
 
 STATS = pb.stats(simulate(7, data_sets=4, rows=15, parents=3), group="F")
 ARCS = [("x1", "y"), ("x2", "y"), ("x1", "x3")]

@@ -12,9 +12,9 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
-from poolbn.progress import Progress
-from poolbn.searching.scores import LocalScores
-from poolbn.searching.search import TIE, Climb, Found
+from poolbn.run.progress import Progress
+from poolbn.scoring.scores import LocalScores
+from poolbn.search.climbing import TIE, Climb, Found
 
 NAMES = "dbeac"  # neither the order of the arcs nor that of the alphabet
 POOLINGS = ["complete", "none", "partial", "auto"]

@@ -18,8 +18,8 @@ import poolbn as pb
 from poolbn.kernels import deviance as _kernels
 from poolbn.kernels import separate as _separate
 from poolbn.kernels import work as _work
-from poolbn.searching.scores import LocalScores
-from poolbn.statistics.standard import standardise
+from poolbn.moments.standardised import standardise
+from poolbn.scoring.scores import LocalScores
 
 CASES = reference("het/cases.json")
 SEPARATE = pb.Partial(residuals="separate")

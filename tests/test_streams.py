@@ -20,13 +20,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn.commands.cli import app
+from poolbn.cli.app import app
 from poolbn.errors import DataError
-from poolbn.rows import places
-from poolbn.rows.data import prepare
-from poolbn.statistics import checkpoint as checkpoints
-from poolbn.statistics.checkpoint import Checkpoint
-from poolbn.statistics.suffstats import of_reading
+from poolbn.moments import checkpoint as checkpoints
+from poolbn.moments.checkpoint import Checkpoint
+from poolbn.moments.groupstats import of_reading
+from poolbn.tables import paths as places
+from poolbn.tables.data import prepare
 
 SITES = ["New York", "50%", "a=b", "Zürich/1"]
 

@@ -12,13 +12,13 @@ from helpers import REFERENCE, reference
 from hypothesis import given
 
 import poolbn as pb
-from poolbn.assessing.strengths import (
+from poolbn.assess.strengths import (
     averaged_edges,
     directed_network,
     inclusion_threshold,
     strengths,
 )
-from poolbn.graphs.equivalence import completed
+from poolbn.graph.equivalence import completed
 
 CASES = reference("boot/strengths.json")
 each_case = pytest.mark.parametrize(

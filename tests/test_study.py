@@ -15,9 +15,9 @@ from helpers import REFERENCE, reference
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn.assessing.leaveout import leave_out
-from poolbn.commands import studies
-from poolbn.commands.cli import app
+from poolbn.assess.leaveout import leave_out
+from poolbn.cli import studies
+from poolbn.cli.app import app
 from poolbn.studies import run as studyrun
 from poolbn.studies import study
 from poolbn.studies.run import run_study, study_results

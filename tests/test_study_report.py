@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from typer.testing import CliRunner
 
-from poolbn.commands.cli import app
+from poolbn.cli.app import app
 from poolbn.errors import FileError
 from poolbn.studies.claims import (
     FALLS,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from poolbn import datasets
-from poolbn.rows import data, files
-from poolbn.statistics.moments import Sums
-from poolbn.statistics.suffstats import GroupStats, accumulate, stats
+from poolbn.moments.groupstats import GroupStats, accumulate, stats
+from poolbn.moments.sums import Sums
+from poolbn.tables import data, files
 
 seeds = st.integers(0, 2**32 - 1)
 

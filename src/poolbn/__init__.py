@@ -1,10 +1,9 @@
 """Bayesian networks from several related data sets, by partial pooling."""
 
 from poolbn import datasets, metrics, plots
-from poolbn.assessing.comparing import compare
-from poolbn.assessing.comparison import Comparison
-from poolbn.assessing.resample import Bootstrap, BootstrapInterrupted, bootstrap
-from poolbn.cluster import on_cluster
+from poolbn.assess.comparing import compare
+from poolbn.assess.comparison import Comparison
+from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
 from poolbn.errors import (
     ClusterError,
     DataError,
@@ -14,21 +13,22 @@ from poolbn.errors import (
     OptionError,
     PoolbnError,
 )
-from poolbn.graphs.constraints import Constraints
-from poolbn.graphs.graph import Cpdag, Dag
+from poolbn.graph.constraints import Constraints
+from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.events import Probability
 from poolbn.inference.mixtures import Posterior
 from poolbn.learning import SearchInterrupted, learn
-from poolbn.models.choosing import Auto, fit_node
-from poolbn.models.localfit import LocalFit, Status
-from poolbn.models.pooling import Complete, Partial, Separate
-from poolbn.networks.network import Network, load
-from poolbn.pages.reporting import report
-from poolbn.searching.exact import Exact
-from poolbn.searching.scores import BGe, score
-from poolbn.searching.search import HillClimb, Tabu
+from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.network.network import Network, load
+from poolbn.nodes.choosing import Auto, fit_node
+from poolbn.nodes.localfit import LocalFit, Status
+from poolbn.nodes.pooling import Complete, Partial, Separate
+from poolbn.page.reporting import report
+from poolbn.run.cluster import on_cluster
+from poolbn.scoring.scores import BGe, score
+from poolbn.search.climbing import HillClimb, Tabu
+from poolbn.search.exact import Exact
 from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
-from poolbn.statistics.suffstats import GroupStats, stats
 
 __version__ = "0.1.0.dev0"
 

@@ -1,5 +1,5 @@
 """`python -m poolbn` is the command line."""
 
-from poolbn.commands.cli import app
+from poolbn.cli.app import app
 
 app()

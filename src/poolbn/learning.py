@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, OptionError, PoolbnError, nearest
-from poolbn.graphs.constraints import Allowed, Constraints
-from poolbn.graphs.graph import Dag, as_dag
-from poolbn.graphs.pairs import Pair
-from poolbn.models.choosing import as_pooling
-from poolbn.models.pooling import Pooling
-from poolbn.networks.network import Network
-from poolbn.progress import Progress
-from poolbn.searching.scores import BGe, Kind, LocalScores, final_fits
-from poolbn.searching.search import Climb, Found, HillClimb, Strategy
-from poolbn.statistics.suffstats import GroupStats, stats
+from poolbn.graph.constraints import Allowed, Constraints
+from poolbn.graph.dag import Dag, as_dag
+from poolbn.graph.pairs import Pair
+from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.network.network import Network
+from poolbn.nodes.choosing import as_pooling
+from poolbn.nodes.pooling import Pooling
+from poolbn.run.progress import Progress
+from poolbn.scoring.scores import BGe, Kind, LocalScores, final_fits
+from poolbn.search.climbing import Climb, Found, HillClimb, Strategy
 
 
 class SearchOptions(TypedDict, total=False):

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poolbn.errors import DataError, GraphError, OptionError, nearest
-from poolbn.graphs.graph import Cpdag, Dag
+from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
-from poolbn.models.pooling import check_option
-from poolbn.networks.network import Network
+from poolbn.network.network import Network
+from poolbn.nodes.pooling import check_option
 
 if TYPE_CHECKING:
     import pandas as pd

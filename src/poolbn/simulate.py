@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, OptionError, check_whole
-from poolbn.graphs.graph import Dag
-from poolbn.graphs.pairs import grouped, reached
+from poolbn.graph.dag import Dag
+from poolbn.graph.pairs import grouped, reached
 from poolbn.inference.weighting import draw
-from poolbn.models.localfit import LocalFit, Status
-from poolbn.models.pooling import check_option
-from poolbn.networks.network import Network
+from poolbn.network.network import Network
+from poolbn.nodes.localfit import LocalFit, Status
+from poolbn.nodes.pooling import check_option
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ from poolbn.inference import infer, weighting
 from poolbn.inference.events import Event, Probability, happens, probability
 from poolbn.inference.infer import Model
 from poolbn.inference.mixtures import Posterior
-from poolbn.models.localfit import level_columns
-from poolbn.rows.cells import Cells, find_level, read_cells, read_evidence
+from poolbn.nodes.localfit import level_columns
+from poolbn.tables.cells import Cells, find_level, read_cells, read_evidence
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,8 +26,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graphs.graph import Dag
-from poolbn.models.localfit import LocalFit
+from poolbn.graph.dag import Dag
+from poolbn.nodes.localfit import LocalFit
 
 # A residual below this part of the terms that it is the difference of is rounding.
 _ROUNDING = 1e-10

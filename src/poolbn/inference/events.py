@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import OptionError, nearest
-from poolbn.rows.sources import first_line
+from poolbn.tables.sources import first_line
 
 if TYPE_CHECKING:
     import pandas as pd

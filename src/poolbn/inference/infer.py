@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
-from poolbn.graphs.graph import Dag
+from poolbn.graph.dag import Dag
 from poolbn.inference.conditioning import Chunk, Floats, Given, chunks, condition
 from poolbn.inference.joint import Joint
 from poolbn.inference.mixtures import Posterior, moments, quantiles
 from poolbn.inference.uncertain import Uncertain, condition_uncertain, uncertain_data_set
-from poolbn.models.localfit import LocalFit
-from poolbn.parallel import available_cores, map_threads
+from poolbn.nodes.localfit import LocalFit
+from poolbn.run.parallel import available_cores, map_threads
 
 
 @dataclass(frozen=True, eq=False)

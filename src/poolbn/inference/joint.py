@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graphs.graph import Dag
-from poolbn.models.localfit import LocalFit
+from poolbn.graph.dag import Dag
+from poolbn.nodes.localfit import LocalFit
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graphs.graph import Dag
+from poolbn.graph.dag import Dag
 from poolbn.inference.conditioning import Floats, Given, condition
-from poolbn.models.localfit import LocalFit
+from poolbn.nodes.localfit import LocalFit
 
 _ROUNDS = 50  # of iteration
 _SETTLED = 1e-9  # relative change of variances that ends it

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from poolbn.inference.conditioning import CERTAIN, Floats
 from poolbn.inference.infer import Model, Node, impossible, posterior
-from poolbn.parallel import available_cores, map_threads
+from poolbn.run.parallel import available_cores, map_threads
 
 _PARTICLES = 2**17  # that are worked on together
 

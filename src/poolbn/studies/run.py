@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from poolbn.errors import FileError, OptionError, nearest
-from poolbn.parallel import available_cores, map_processes
+from poolbn.run.parallel import available_cores, map_processes
 from poolbn.studies.study import (
     PRESETS,
     PUBLISHED,

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn import metrics
-from poolbn.assessing.leaveout import leave_out
+from poolbn.assess.leaveout import leave_out
 from poolbn.errors import OptionError, nearest
-from poolbn.graphs.constraints import Constraints
+from poolbn.graph.constraints import Constraints
 from poolbn.learning import learn
-from poolbn.models.choosing import Auto
-from poolbn.models.localfit import LocalFit
-from poolbn.models.pooling import Complete, Method, Partial, Separate
-from poolbn.networks.network import Network
+from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.network.network import Network
+from poolbn.nodes.choosing import Auto
+from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.pooling import Complete, Method, Partial, Separate
 from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
-from poolbn.statistics.suffstats import GroupStats, stats
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,295 @@
+"""`compare`: which pooling the data want, by predicting rows that were not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn import metrics
+from poolbn.assess.comparison import Comparison
+from poolbn.assess.folds import Folds, deal
+from poolbn.assess.leaveout import leave_out
+from poolbn.errors import DataError, OptionError, check_count
+from poolbn.inference.infer import inference_model, log_densities
+from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.standardised import standardise
+from poolbn.network.network import Network
+from poolbn.nodes.pooling import Complete, Pooling, Separate
+from poolbn.run.parallel import available_cores, map_measured
+from poolbn.run.progress import Progress
+from poolbn.tables import data
+
+_LEFT_OUT = 20  # data sets that are left out in turn, at most
+_NUMBERS = 2**21  # in an array of predictions from all data sets
+
+
+def compare(
+    source: object,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    missing: Literal["error", "drop"] = "error",
+    folds: int = 10,
+    poolings: Sequence[str | Pooling] = ("complete", "none", "partial", "auto"),
+    seed: int = 0,
+    **learning: Unpack[SearchOptions],
+) -> Comparison:
+    """Learn with several poolings, and see which predicts new rows and new data sets best.
+
+    The rows of each data set are dealt to folds; each fold is predicted by networks that were
+    learned, graph and all, from the others. A data set with one row is never held out. Then each
+    data set is left out as a whole and its rows are predicted from the population, where a pooling
+    has one.
+
+    Rows are read once and become statistics. Of more than 20,000 rows a random sample of 20,000 is
+    kept to be predicted; of more than 20 data sets, 20 at random are left out in turn.
+
+    Args:
+        source: anything with rows that `pb.stats` takes.
+        group: the column that says which data set a row came from.
+        columns: the columns to keep; None for all but `group`.
+        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+        folds: how many.
+        poolings: names or objects, as for `pb.learn`.
+        seed: of the folds, and of samples.
+        learning: `score`, `search` and `constraints`, as for `pb.learn`.
+
+    Raises:
+        DataError: the source cannot be used, or has no row to hold out.
+        OptionError: an option has a value that it does not take.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+        >>> found = pb.compare(trial, group="clinic", missing="drop", folds=5)
+        >>> found.table()[["arcs", "loglik", "behind", "se"]].round(3)
+                  arcs  loglik  behind     se
+        pooling
+        complete     2 -15.184   0.016  0.014
+        none         2 -15.194   0.026  0.023
+        partial      2 -15.168   0.000  0.000
+        auto         3 -15.177   0.008  0.010
+        >>> found.verdict
+        'The data lean to partial pooling, but auto, complete pooling and no pooling may be just ...
+    """
+    check_count(2, folds=folds)
+    check_count(seed=seed)
+    check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
+    plans = _plans(poolings, learning)
+    if isinstance(source, GroupStats):
+        raise DataError("statistics hold no rows to hold out; give the rows themselves")
+    rows = data.read(source, group=group, columns=columns, missing=missing)
+    for plan in plans.values():
+        plan.constraints.on(rows.names)
+    dealt = deal(rows, folds, seed)
+    _check(dealt)
+    return _compare(plans, dealt, seed)
+
+
+def _plans(poolings: Sequence[str | Pooling], learning: SearchOptions) -> dict[str, Plan]:
+    if isinstance(poolings, str) or not isinstance(poolings, Iterable):
+        raise OptionError(f"poolings={poolings!r} is not a list; give several, to compare them")
+    plans: dict[str, Plan] = {}
+    for pooling in poolings:
+        name = pooling if isinstance(pooling, str) else repr(pooling)
+        if name in plans:
+            raise OptionError(f"the pooling {name!r} is named twice")
+        plans[name] = as_plan(pooling=pooling, **learning)
+    if not plans:
+        raise OptionError("poolings=() are none; name those to compare")
+    return plans
+
+
+def _check(dealt: Folds) -> None:
+    """Complain about data on which poolings cannot be compared."""
+    total = dealt.total
+    if len(total.levels) < 2:
+        raise DataError(
+            f"there is one data set, {total.levels[0]!r} with {total.n_rows} rows; poolings can be "
+            "compared on two or more"
+        )
+    if (dealt.fold < 0).all():
+        raise DataError(
+            f"each of the {len(total.levels)} data sets has one row, so none can be held out; "
+            "poolings can be compared on data sets with two rows or more"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Learn from some rows and predict others.
+
+    Attributes:
+        plan: how to learn.
+        train: the statistics to learn from.
+        values: rows to predict, (m, N).
+        codes: their data sets, as places in `train.levels`, (m,).
+        new: the data set that all of them are from, if it is not one of these.
+    """
+
+    plan: Plan
+    train: GroupStats
+    values: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    new: Hashable = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """How well that went.
+
+    Attributes:
+        loglik: per row; -inf if the network could not be fitted, NaN if it says nothing of them.
+        known, unknown: squared errors of each variable, summed, (N,).
+        data_set: the most probable data set of each row, (m,).
+        trouble: in words, why nothing was predicted, or "".
+    """
+
+    loglik: float
+    known: NDArray[np.float64]
+    unknown: NDArray[np.float64]
+    data_set: NDArray[np.int64]
+    trouble: str = ""
+
+
+def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
+    total = dealt.total
+    folds = np.unique(dealt.fold[dealt.fold >= 0])
+    sets = np.unique(dealt.codes)
+    if len(sets) > _LEFT_OUT:
+        sets = np.sort(np.random.default_rng(seed).choice(sets, _LEFT_OUT, replace=False))
+    held = [np.flatnonzero(dealt.fold == k) for k in folds]
+    away = [np.flatnonzero(dealt.codes == j) for j in sets]
+    tasks = [
+        _Task(plan, dealt.train[k], dealt.values[at], dealt.codes[at])
+        for k, at in zip(folds, held, strict=True)
+        for plan in plans.values()
+    ]
+    for j, at in zip(sets, away, strict=True):
+        rest = _without(total, j)
+        last = np.full(len(at), len(rest.levels))
+        new = total.levels[j]
+        tasks += [_Task(plan, rest, dealt.values[at], last, new) for plan in plans.values()]
+    networks, results = _run(plans, total, tasks)
+    P, cut = len(plans), len(plans) * len(folds)
+    of_folds = [results[:cut][p::P] for p in range(P)]
+    of_sets = [results[cut:][p::P] for p in range(P)]
+    standard = standardise(total)
+    sd = standard.scale[[standard.index[name] for name in total.names]]
+    actual = [dealt.codes[at] for at in held]
+    return Comparison(
+        networks=networks,
+        rows=np.array([len(at) for at in held]),
+        loglik=np.array([[result.loglik for result in of] for of in of_folds]),
+        left_out=tuple(total.levels[j] for j in sets),
+        left_out_rows=np.array([len(at) for at in away]),
+        left_out_loglik=np.array([[result.loglik for result in of] for of in of_sets]),
+        known=np.array([_relative([r.known for r in of], held, sd) for of in of_folds]),
+        unknown=np.array([_relative([r.unknown for r in of], held, sd) for of in of_folds]),
+        f1=np.array([_f1(of, actual, len(total.levels)) for of in of_folds]),
+        trouble=tuple(_troubles(of, "folds") for of in of_folds),
+        no_population=tuple(_troubles(of, "data sets") for of in of_sets),
+    )
+
+
+def _without(total: GroupStats, j: int) -> GroupStats:
+    """The statistics without one data set."""
+    rest = [i for i in range(len(total.levels)) if i != j]
+    return replace(
+        total,
+        levels=tuple(total.levels[i] for i in rest),
+        n=total.n[rest],
+        mean=total.mean[rest],
+        scatter=total.scatter[rest],
+        dropped=total.dropped[rest],
+    )
+
+
+def _run(
+    plans: dict[str, Plan], total: GroupStats, tasks: list[_Task]
+) -> tuple[dict[str, Network], list[_Result]]:
+    found: dict[int, _Result] = {}
+    with Progress() as progress:
+        networks = {name: plan.network(total, plan.run(total)) for name, plan in plans.items()}
+        for place, result in map_measured(_assess, tasks, available_cores()):
+            found[place] = result
+            progress(lambda: f"comparing: {len(found)} of {len(tasks)} networks")
+    return networks, [found[place] for place in range(len(tasks))]
+
+
+def _assess(task: _Task) -> _Result:
+    """Learn and predict."""
+    plan, values, codes = task.plan, task.values, task.codes
+    if task.new is not None and (why := _no_population(plan.pooling, task.train)):
+        return _nothing(task, why, np.nan)
+    net = plan.network(task.train, plan.run(task.train))
+    for node, fit in net.fits.items():
+        if not fit.status.ok:
+            return _nothing(task, f"{node!r}: {fit.status}", -np.inf)
+        if task.new is not None and fit.fixed is None:
+            return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
+    if task.new is not None:
+        net = net.adapt(name=task.new)
+    model = inference_model(net.dag, net.fits, net.joint, net.adapted)
+    loglik = float(log_densities(model, values, codes).mean())
+    if task.new is not None:
+        return _nothing(task, "", loglik)
+    N = values.shape[1]
+    known, unknown = np.zeros(N), np.zeros(N)
+    data_set = np.empty_like(codes)
+    step = max(1, _NUMBERS // (N * len(net.levels)))
+    for at in range(0, len(values), step):
+        part = slice(at, at + step)
+        predicted = leave_out(net, values[part], codes[part])
+        known += ((predicted.known - values[part]) ** 2).sum(axis=0)
+        unknown += ((predicted.unknown - values[part]) ** 2).sum(axis=0)
+        data_set[part] = predicted.data_set
+    return _Result(loglik, known, unknown, data_set)
+
+
+def _no_population(pooling: Pooling, train: GroupStats) -> str:
+    """Why networks say nothing of a new data set, if that is known without learning them."""
+    if isinstance(pooling, Separate):
+        return "without pooling there is no population to predict a new data set from"
+    if len(train.levels) < 2 and not isinstance(pooling, Complete):
+        return "a population is learned from two data sets at least"
+    return ""
+
+
+def _nothing(task: _Task, trouble: str, loglik: float) -> _Result:
+    nan = np.full(task.values.shape[1], np.nan)
+    return _Result(loglik, nan, nan, np.full(len(task.values), -1), trouble)
+
+
+def _relative(
+    squares: list[NDArray[np.float64]], held: list[NDArray[np.intp]], sd: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Root mean square errors over standard deviations, in the folds that have them, (N,)."""
+    have = [k for k, of in enumerate(squares) if not np.isnan(of).any()]
+    if not have:
+        return np.full(len(sd), np.nan)
+    rows = sum(len(held[k]) for k in have)
+    return np.asarray(np.sqrt(sum(squares[k] for k in have) / rows) / sd)
+
+
+def _f1(results: list[_Result], actual: list[NDArray[np.int64]], levels: int) -> float:
+    """The mean F1 of the data sets, in the folds that have predictions."""
+    have = [k for k, result in enumerate(results) if not result.trouble]
+    if not have:
+        return float("nan")
+    true = np.concatenate([actual[k] for k in have])
+    guess = np.concatenate([results[k].data_set for k in have])
+    return metrics.f1(true.tolist(), guess.tolist(), range(levels)).mean
+
+
+def _troubles(results: list[_Result], what: str) -> str:
+    """What went wrong, in words: how often, and the first time why."""
+    reasons = [result.trouble for result in results if result.trouble]
+    if not reasons:
+        return ""
+    return f"{reasons[0]} (in {len(reasons)} of {len(results)} {what})"

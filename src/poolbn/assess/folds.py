@@ -1,0 +1,128 @@
+"""Rows dealt to folds while they are read: statistics without each fold, and rows to predict."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.assess.replicates import random_stream
+from poolbn.moments.groupstats import GroupStats, accumulate
+from poolbn.moments.sums import Sums
+from poolbn.tables.data import Batch, Rows
+
+_KEPT = 20_000  # rows that are kept to be predicted, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """All rows as statistics, and some of them as they are.
+
+    Attributes:
+        total: the statistics of all rows.
+        train: for each of the K folds the statistics of all other rows; all data sets are there.
+        values: rows to predict, (m, N): all of them, or of many a random sample.
+        codes: the data set of each of these rows, as a place in `total.levels`, (m,).
+        fold: the fold of each of these rows, -1 if it is never held out, (m,).
+    """
+
+    total: GroupStats
+    train: tuple[GroupStats, ...]
+    values: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    fold: NDArray[np.int64]
+
+
+def deal(rows: Rows, folds: int, seed: int) -> Folds:
+    """Read rows once, and deal those of each data set to the folds as evenly as can be.
+
+    Of every `folds` rows of a data set each goes to another fold, in random order. The row of a
+    data set that has only one is in all training sets.
+
+    Args:
+        rows: to be read.
+        folds: how many, K.
+        seed: of who gets what, and of the sample of rows that are kept.
+    """
+    dealer = _Dealer(folds, seed, len(rows.names))
+    total = accumulate(replace(rows, batches=dealer.watched(rows)))
+    F, N = total.mean.shape
+    alone = total.n == 1
+    sums = dealer.sums.grown(F * folds)
+    n, mean, scatter = (
+        of[: F * folds].reshape(F, folds, *of.shape[1:]) for of in (sums.n, sums.mean, sums.scatter)
+    )
+    train = []
+    for k in range(folds):
+        rest = Sums.zeros(F, N)
+        for part in range(folds):
+            at = np.flatnonzero((n[:, part] > 0) & (alone | (part != k)))
+            rest.add(at, n[at, part], mean[at, part], scatter[at, part])
+        train.append(replace(total, n=rest.n, mean=rest.mean, scatter=rest.scatter))
+    values, codes, fold = dealer.kept()
+    return Folds(total, tuple(train), values, codes, np.where(alone[codes], -1, fold))
+
+
+class _Dealer:
+    """Deals rows as they come by. What it does is the same whatever batches they come in."""
+
+    def __init__(self, folds: int, seed: int, width: int) -> None:
+        self.sums = Sums.zeros(0, width)  # of fold k in data set j at j K + k
+        self._folds = folds
+        self._seed = seed
+        self._decks: list[NDArray[np.int64]] = []
+        self._shuffles: list[np.random.Generator] = []
+        self._lots = random_stream(seed)
+        self._limit = 1.0
+        self._held = np.empty((0, width + 3))  # values, data set, fold, lot
+
+    def watched(self, rows: Rows) -> Generator[Batch]:
+        """The batches, each dealt before it is handed on."""
+        with closing(rows.batches) as batches:
+            for batch in batches:
+                fold = self._deal(batch.codes, len(rows.levels))
+                self.sums = self.sums.grown(len(rows.levels) * self._folds)
+                self.sums.add_rows(batch.codes * self._folds + fold, batch.columns)
+                self._keep(batch, fold)
+                yield batch
+
+    def kept(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """The rows that were kept: values, data sets and folds."""
+        self._thin(_KEPT)
+        codes, fold = self._held[:, -3:-1].T.astype(np.int64)
+        return np.ascontiguousarray(self._held[:, :-3]), codes, fold
+
+    def _deal(self, codes: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
+        for j in range(len(self._decks), levels):
+            self._decks.append(np.empty(0, dtype=np.int64))
+            self._shuffles.append(random_stream(self._seed, j))
+        fold = np.empty_like(codes)
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=levels))
+        for j, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            deck = self._decks[j]
+            short = end - begin - len(deck)
+            if short > 0:
+                fresh = np.tile(np.arange(self._folds), (-(-short // self._folds), 1))
+                deck = np.concatenate([deck, *self._shuffles[j].permuted(fresh, axis=1)])
+            fold[order[begin:end]] = deck[: end - begin]
+            self._decks[j] = deck[end - begin :]
+        return fold
+
+    def _keep(self, batch: Batch, fold: NDArray[np.int64]) -> None:
+        """The rows with the lowest lots are a random sample of all."""
+        lots = self._lots.random(len(fold))
+        low = lots < self._limit
+        more = [*(column[low] for column in batch.columns), batch.codes[low], fold[low], lots[low]]
+        self._held = np.concatenate([self._held, np.column_stack(more)])
+        if len(self._held) > 2 * _KEPT:
+            self._thin(_KEPT)
+
+    def _thin(self, most: int) -> None:
+        lots = self._held[:, -1]
+        if len(lots) > most:
+            self._limit = float(np.partition(lots, most)[most])
+            self._held = self._held[lots < self._limit]

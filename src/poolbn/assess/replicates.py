@@ -1,0 +1,198 @@
+"""Statistics of resampled rows and of resampled data sets; rows are streamed, never copied whole.
+
+Drawing n_j rows with replacement from the n_j of a data set gives each row a multinomial count. In
+a stream the counts come block by block: of the draws that are left, those in the next block are
+binomial with the block's share of the rows that are left, and inside the block all rows are alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.sums import Sums
+from poolbn.run.parallel import available_cores, map_threads
+from poolbn.tables.data import Rows
+
+# Replicates that are drawn together, and cells of a block: they fix which random numbers are used
+# for what, so that neither the source's batches nor the number of replicates or threads matter.
+_STACK = 16
+_CELLS = 2**15
+_NUMBERS = 2**24  # in the statistics that are made in one pass over the rows
+
+
+# What random numbers are for, so that no two uses get the same ones.
+_ROWS, _DATA_SETS, _COLUMNS = range(3)
+
+
+def random_stream(seed: int, *key: int) -> np.random.Generator:
+    """Random numbers of their own for each key."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def row_replicates(
+    read: Callable[[], Rows], known: GroupStats, replicates: int, seed: int
+) -> Iterator[list[GroupStats]]:
+    """Statistics of as many rows as there are in each data set, drawn from them with replacement.
+
+    Args:
+        read: opens the rows; called once for each pass over them.
+        known: their statistics.
+        replicates: how many.
+        seed: of the draws.
+
+    Yields:
+        The replicates of one pass, as many as take a moderate amount of memory.
+
+    Raises:
+        DataError: the rows are not the same in each pass.
+    """
+    F, N = known.mean.shape
+    at_once = max(1, _NUMBERS // (_STACK * F * N * N))
+    numbers = range(-(-replicates // _STACK))
+    for first in range(0, len(numbers), at_once):
+        stacks = [_Stack(k, seed, known) for k in numbers[first : first + at_once]]
+        for block in _blocks(read(), known, max(1, _CELLS // N)):
+            map_threads(partial(_add, block), stacks, available_cores())
+        made = (stats for stack in stacks for stats in stack.statistics())
+        yield list(islice(made, replicates - first * _STACK))
+
+
+def data_set_replicates(
+    known: GroupStats, replicates: int, seed: int
+) -> Iterator[list[GroupStats]]:
+    """Statistics of as many data sets as there are, drawn from them with replacement.
+
+    Copies of a data set are data sets of their own, so all of them are simply numbered.
+    """
+    F = len(known.levels)
+    made = []
+    for r in range(replicates):
+        at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
+        arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
+        made.append(GroupStats(known.names, tuple(range(F)), *arrays, known.group))
+    yield made
+
+
+def shuffled_columns(replicate: GroupStats, number: int, seed: int) -> GroupStats:
+    """The same statistics with the columns in an order of chance, wherever they were before.
+
+    Of moves that score the same a search makes the first. The order of the columns must not decide,
+    in all replicates alike, which that is.
+    """
+    names = sorted(replicate.names)
+    order = random_stream(seed, _COLUMNS, number).permutation(len(names))
+    return replicate.select([names[i] for i in order])
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Consecutive rows of one data set.
+
+    Attributes:
+        data_set: its place.
+        number: which of its blocks.
+        share: of its rows that are left, from here to its end.
+        columns: the cells, (N, m).
+    """
+
+    data_set: int
+    number: int
+    share: float
+    columns: NDArray[np.float64]
+
+
+def _blocks(rows: Rows, known: GroupStats, size: int) -> Iterator[_Block]:
+    """The rows in blocks of `size` rows of one data set, whatever batches they come in."""
+    F, N = known.mean.shape
+    left = known.n.copy()
+    number: Counter[int] = Counter()
+    held = [np.empty((N, 0))] * F
+
+    def block(j: int, columns: NDArray[np.float64]) -> _Block:
+        made = _Block(j, number[j], columns.shape[1] / left[j], columns)
+        number[j] += 1
+        left[j] -= columns.shape[1]
+        return made
+
+    for codes, matrix in _again(rows, known):
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=F))
+        for j, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if begin == end:
+                continue
+            mine = np.concatenate([held[j], matrix[:, order[begin:end]]], axis=1)
+            if mine.shape[1] > left[j]:
+                raise _changed()
+            whole = mine.shape[1] // size * size
+            for at in range(0, whole, size):
+                yield block(j, mine[:, at : at + size])
+            held[j] = mine[:, whole:].copy()
+    for j, rest in enumerate(held):
+        if rest.shape[1] != left[j]:
+            raise _changed()
+        if rest.shape[1]:
+            yield block(j, rest)
+
+
+def _again(
+    rows: Rows, known: GroupStats
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Data sets (B,) and cells (N, B) of batches that were fit to be read once before."""
+    with closing(rows.batches) as batches:
+        try:
+            for batch in batches:
+                if tuple(rows.levels) != known.levels[: len(rows.levels)]:
+                    raise _changed()
+                yield batch.codes, np.stack(batch.columns)
+        except DataError as error:
+            raise _changed() from error
+
+
+def _changed() -> DataError:
+    return DataError(
+        "the rows are read more than once and are not the same the second time; if the source can "
+        "be read only once, read it into a table first"
+    )
+
+
+class _Stack:
+    """Some replicates of the statistics, in the making: number r of data set j is at r F + j."""
+
+    def __init__(self, number: int, seed: int, known: GroupStats) -> None:
+        F, N = known.mean.shape
+        self._seed, self._number = seed, number
+        self._known = known
+        self._left = np.repeat(known.n[:, None], _STACK, axis=1)  # draws, (F, _STACK)
+        self._sums = Sums.zeros(_STACK * F, N)
+
+    def add(self, block: _Block) -> None:
+        """Draw from a block, for each replicate its part."""
+        j, F = block.data_set, len(self._left)
+        rng = random_stream(self._seed, _ROWS, self._number, j, block.number)
+        draws = rng.binomial(self._left[j], block.share)
+        self._left[j] -= draws
+        at = rng.integers(block.columns.shape[1], size=draws.sum())
+        codes = np.repeat(np.arange(_STACK) * F + j, draws)
+        self._sums.add_rows(codes, [column[at] for column in block.columns])
+
+    def statistics(self) -> Iterator[GroupStats]:
+        """The replicates, once all blocks are in."""
+        known, sums, F = self._known, self._sums, len(self._left)
+        for at in range(0, _STACK * F, F):
+            part = slice(at, at + F)
+            arrays = (sums.n[part], sums.mean[part], sums.scatter[part])
+            yield GroupStats(known.names, known.levels, *arrays, known.dropped, known.group)
+
+
+def _add(block: _Block, stack: _Stack) -> None:
+    stack.add(block)

@@ -1,0 +1,44 @@
+"""The command line. Thin: its commands call what Python users call, and print."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from poolbn.cli import demonstration, learning, networks, statistics, studies
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Bayesian networks from several related data sets, by partial pooling.",
+)
+for _command in (
+    learning.learn,
+    networks.compare,
+    networks.bootstrap,
+    networks.predict,
+    networks.classify,
+    networks.report,
+):
+    app.command()(_command)
+app.add_typer(statistics.app, name="stats")
+app.add_typer(studies.app, name="study")
+app.command()(demonstration.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"poolbn {version('poolbn')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Bayesian networks from several related data sets, by partial pooling."""

@@ -1,0 +1,174 @@
+"""The statistics of all files that a command is given, of rows and .stats files, added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from poolbn.errors import DataError, OptionError, nearest
+from poolbn.moments.groupstats import GroupStats, of_reading, stats, total
+from poolbn.page.words import listed
+from poolbn.tables import data
+from poolbn.tables.columns import own_columns
+from poolbn.tables.paths import paths
+
+if TYPE_CHECKING:
+    from poolbn.moments.checkpoint import Checkpoint
+
+STATS = ".stats"
+_SHOWN = 20  # columns or data sets in a message
+_ROWS = "the files of rows"
+
+
+def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The .stats files among what is given, and the files of rows.
+
+    Raises:
+        DataError: there is no such file, or one is given twice.
+    """
+    found = [path for entry in entries for path in paths(entry)]
+    for path, count in Counter(found).items():
+        if count > 1:
+            raise DataError(f"{path} is given {count} times, so its rows would count twice")
+    saved = [path for path in found if path.endswith(STATS)]
+    return saved, [path for path in found if not path.endswith(STATS)]
+
+
+def read_stats(
+    entries: Sequence[str],
+    *,
+    group: str | None,
+    columns: list[str] | None,
+    missing: Literal["error", "drop"],
+    tell: Callable[[str], None],
+    name: str | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> GroupStats:
+    """The statistics of rows and of .stats files, added up.
+
+    Args:
+        entries: paths, patterns, folders, URLs.
+        group: the group column of the rows.
+        columns: the columns to keep; None for all.
+        missing: what to do with missing cells of the rows.
+        tell: is told what a user should know of the sum.
+        name: all is one data set that is called so.
+        checkpoint: keeps the statistics of each file of rows.
+
+    Raises:
+        DataError: rows cannot be used, columns differ, or `group` is given without rows.
+        FileError: a .stats file cannot be used.
+        OptionError: a checkpoint without rows.
+    """
+    saved, rows = parted(entries)
+    if group is not None and not rows:
+        raise DataError("statistics know their data sets; leave --group out")
+    if checkpoint is not None and not rows:
+        raise OptionError("--checkpoint is for files of rows; leave it out")
+    found = {path: GroupStats.load(path) for path in saved}
+    reading = None
+    names = {path: part.names for path, part in found.items()}
+    if rows:
+        reading = data.prepare(rows, group=group, columns=columns, missing=missing, name=name)
+        names[_ROWS] = reading.names
+    check_columns(names, columns)
+    parts = {path: stats(part, columns=columns) for path, part in found.items()}
+    if name is not None:
+        parts = {path: as_one(part, name) for path, part in parts.items()}
+    if reading is not None:
+        parts[_ROWS] = of_reading(reading, checkpoint)
+    if name is None:
+        _tell_shared({path: part.levels for path, part in parts.items()}, tell)
+    return total(parts.values())
+
+
+def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
+    """Complain about files that lack columns which others have, or which are wanted.
+
+    Args:
+        names: the columns of each file.
+        columns: those that are wanted; None for all.
+
+    Raises:
+        DataError: so it is; it says what each file lacks.
+
+    Examples:
+        >>> check_columns({"a.stats": ["age", "bmi"], "b.stats": ["bmi", "age"]}, None)
+    """
+    every = list(dict.fromkeys(columns or (c for own in names.values() for c in own)))
+    lacking = {
+        path: absent
+        for path, own in names.items()
+        if (absent := [c for c in every if c not in own])
+    }
+    if not lacking:
+        return
+    if columns is not None:
+        path, absent = next(iter(lacking.items()))
+        raise DataError(f"no column {absent[0]!r} in {path}{nearest(absent[0], names[path])}")
+    told = "; ".join(
+        f"{path} lack{'' if path == _ROWS else 's'} {_names(absent)}"
+        for path, absent in lacking.items()
+    )
+    raise DataError(f"the columns differ: {told}; take those that all have with --common")
+
+
+def common_columns(
+    entries: Sequence[str],
+    group: str | None,
+    columns: list[str] | None,
+    tell: Callable[[str], None],
+) -> list[str]:
+    """The columns that all files have, in the order of the first; tells which are left out.
+
+    Raises:
+        DataError: there is none.
+        OptionError: columns are chosen as well.
+    """
+    if columns is not None:
+        raise OptionError("--common and --columns exclude each other; give one of them")
+    saved, rows = parted(entries)
+    each = [list(GroupStats.load(path).names) for path in saved]
+    each += [own_columns(part, group) for part in data.as_parts(rows)] if rows else []
+    counts = Counter(name for own in each for name in own)
+    common = [name for name, count in counts.items() if count == len(each)]
+    left = [name for name, count in counts.items() if count < len(each)]
+    if not common:
+        raise DataError(f"the {len(each)} files have no column in common")
+    if left:
+        tell(f"left out, because not all files have them: {_names(left)}")
+    return common
+
+
+def as_one(stats: GroupStats, name: str) -> GroupStats:
+    """All data sets as one of this name."""
+    return total(
+        replace(
+            stats,
+            levels=(name,),
+            n=stats.n[[j]],
+            mean=stats.mean[[j]],
+            scatter=stats.scatter[[j]],
+            dropped=stats.dropped[[j]],
+        )
+        for j in range(len(stats.levels))
+    )
+
+
+def _tell_shared(levels: Mapping[str, tuple[Hashable, ...]], tell: Callable[[str], None]) -> None:
+    """Two sites that call themselves the same would become one without a word."""
+    counts = Counter(level for own in levels.values() for level in own)
+    shared = [level for level, count in counts.items() if count > 1]
+    if shared:
+        where = [path for path, own in levels.items() if not set(own).isdisjoint(shared)]
+        tell(
+            f"note: rows are added where data sets of {listed(where)} have the same "
+            f"name: {_names(shared)}; if they are different data sets, make the files with "
+            "different names (poolbn stats --group-name)"
+        )
+
+
+def _names(names: Sequence[Hashable]) -> str:
+    return listed([repr(name) for name in names], most=_SHOWN)

@@ -1,0 +1,196 @@
+"""Results as commands show them: tables for people, records for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from poolbn.assess.comparison import Comparison
+from poolbn.assess.resample import Bootstrap
+from poolbn.cli.terminal import Terminal, number
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.statsfile import About
+from poolbn.network.network import Network
+from poolbn.page.words import counted
+
+_EITHER = 0.5  # the direction of an arc that goes as often one way as the other
+_ACROSS = 4  # columns of sums beside each other
+_WEAKER = 5  # arcs that are shown below those that count
+
+
+def show_network(terminal: Terminal, net: Network) -> None:
+    """Print the arcs with their effects, in the population and at the extremes."""
+    terminal.text(str(net).split("\n  ")[0])
+    effects = net.effects()
+    levels = list(effects.columns)[-len(net.levels) :]
+    rows = []
+    for row in effects.to_dict("records"):
+        each = {level: row[level] for level in levels}
+        low, high = min(each, key=each.__getitem__), max(each, key=each.__getitem__)
+        rows.append(
+            [
+                f"{row['parent']} -> {row['child']}",
+                number(row["effect"], 3),
+                f"{number(row['lower'], 3)} to {number(row['upper'], 3)}",
+                number(row["between_sd"], 3),
+                f"{number(each[low], 3)} ({low})",
+                f"{number(each[high], 3)} ({high})",
+            ]
+        )
+    if rows:
+        headers = ["arc", "effect", "95% interval", "SD between", "lowest", "highest"]
+        terminal.table(headers, rows, needless=2)
+        terminal.text(
+            "The effect is the change of the second for one unit of the first, in the population "
+            "of data sets; SD between is how much it differs between them."
+        )
+    else:
+        terminal.text("No column depends on another.")
+    for node, fit in net.fits.items():
+        if not fit.status.ok:
+            terminal.text(f"{node}: {fit.status}")
+
+
+def network_record(net: Network, data: GroupStats | None) -> dict[str, Any]:
+    """The same for programs; with the rows left out if the statistics are there."""
+    dropped = [0] * len(net.levels) if data is None else data.dropped.tolist()
+    sets = zip(net.levels, net.n.tolist(), dropped, strict=True)
+    return {
+        "nodes": net.dag.nodes,
+        "group": net.group,
+        "data_sets": [{"name": name, "rows": n, "dropped": d} for name, n, d in sets],
+        "score": net.score,
+        "poolings": {node: fit.pooling for node, fit in net.fits.items()},
+        "status": {node: fit.status.name for node, fit in net.fits.items()},
+        "arcs": net.effects(),
+    }
+
+
+def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool) -> None:
+    """Print how networks learned with several poolings score, and a hint at what else can be."""
+    best = max(networks, key=lambda name: networks[name].score)
+    top = networks[best].score
+    rows = [
+        [name, f"{net.score:.2f}", f"{top - net.score:.2f}", str(len(net.dag.arcs))]
+        for name, net in networks.items()
+    ]
+    terminal.text("Networks learned with each pooling:")
+    terminal.table(["pooling", "score", "behind", "arcs"], rows)
+    more = "; --compare also predicts rows that are held out" if hint else ""
+    terminal.text(f"The best score has {best!r}{more}.")
+
+
+def show_comparison(terminal: Terminal, found: Comparison) -> None:
+    """Print how well poolings predict."""
+    table = found.table()
+    headers = {
+        "score": "score",
+        "arcs": "arcs",
+        "loglik": "loglik",
+        "behind": "behind",
+        "se": "SE",
+        "new_data_set": "new set",
+        "known": "error",
+        "unknown": "set unknown",
+        "f1": "F1",
+    }
+    rows = [
+        [str(name), *(number(row[column]) for column in headers)] for name, row in table.iterrows()
+    ]
+    held = f"{found.rows.sum():,} rows in {len(found.rows)} folds"
+    terminal.text(f"Poolings, by predicting {held} that they were not learned from:")
+    terminal.table(["pooling", *headers.values()], rows)
+    terminal.text(found.verdict)
+
+
+def comparison_record(found: Comparison) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "best": found.best,
+        "verdict": found.verdict,
+        "poolings": found.table().reset_index(),
+        "variables": {
+            "known": found.by_variable()["known"].reset_index(),
+            "unknown": found.by_variable()["unknown"].reset_index(),
+        },
+    }
+
+
+def show_bootstrap(terminal: Terminal, boot: Bootstrap, threshold: float | None = None) -> None:
+    """Print how often arcs were found."""
+    limit = boot.threshold if threshold is None else threshold
+    kept = {frozenset(arc) for arc in boot.averaged(threshold).arcs}
+    terminal.text(
+        f"{boot.replicates} networks learned from resampled "
+        f"{'rows' if boot.unit == 'row' else 'data sets'}:"
+    )
+    rows = []
+    for a, b, strength, direction in boot.table().itertuples(index=False, name=None):
+        first = boot.nodes.index(a) < boot.nodes.index(b)
+        if strength > 0 and (direction > _EITHER or (direction == _EITHER and first)):
+            sign = "--" if direction == _EITHER else "->"
+            mark = "yes" if frozenset((a, b)) in kept else ""
+            rows.append([f"{a} {sign} {b}", f"{strength:.2f}", f"{direction:.2f}", mark])
+    shown = len(kept) + _WEAKER
+    terminal.table(["arc", "strength", "direction", "averaged"], rows[:shown])
+    more = f"; {len(rows) - shown} weaker ones are not shown" if len(rows) > shown else ""
+    terminal.text(
+        f"Those with a strength above {limit:.3g} make the averaged network, "
+        f"{len(kept)} arcs{more}."
+    )
+
+
+def bootstrap_record(boot: Bootstrap, threshold: float | None = None) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "replicates": boot.replicates,
+        "unit": boot.unit,
+        "threshold": boot.threshold if threshold is None else threshold,
+        "strengths": boot.table(),
+        "averaged": boot.averaged(threshold).arcs,
+    }
+
+
+def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -> None:
+    """Print all that a file of statistics holds, with all digits, some columns at a time."""
+    terminal.text(
+        f"{path}: statistics of {stats.n_rows:,} rows in {counted(len(stats.levels), 'data set')} "
+        f"(column {stats.group!r}), {counted(len(stats.names), 'column')}. Written by poolbn "
+        f"{about.poolbn}, format {about.version}, {about.size:,} bytes, with the checksum (SHA-256)"
+        f"\n{about.sha256}\n"
+        "Below are, for each data set, the number of rows and of rows left out because a cell is "
+        "missing, the means, and the centred sums of squares and products, each once. All digits "
+        "are shown, and nothing else is in the file."
+    )
+    for j, level in enumerate(stats.levels):
+        terminal.text(f"\n{level}: {stats.n[j]:,} rows, {stats.dropped[j]:,} left out")
+        mean, scatter = stats.mean[j].tolist(), stats.scatter[j].tolist()
+        rows = [[name, repr(value)] for name, value in zip(stats.names, mean, strict=True)]
+        terminal.table(["column", "mean"], rows)
+        for start in range(0, len(stats.names), _ACROSS):
+            columns = range(start, min(start + _ACROSS, len(stats.names)))
+            terminal.text()
+            terminal.table(
+                ["sums with", *(stats.names[k] for k in columns)],
+                [
+                    [stats.names[i], *(repr(scatter[i][k]) if k <= i else "" for k in columns)]
+                    for i in range(start, len(stats.names))
+                ],
+            )
+
+
+def stats_record(stats: GroupStats) -> dict[str, Any]:
+    """The same for programs, with all digits."""
+    return {
+        "group": stats.group,
+        "columns": stats.names,
+        "data_sets": [
+            {
+                "name": level,
+                "rows": int(stats.n[j]),
+                "dropped": int(stats.dropped[j]),
+                "mean": stats.mean[j],
+                "scatter": stats.scatter[j],
+            }
+            for j, level in enumerate(stats.levels)
+        ],
+    }

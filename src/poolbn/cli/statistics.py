@@ -1,0 +1,150 @@
+"""`poolbn stats`: the statistics of a site as a file, to be read, added up and learned from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from poolbn.cli import inputs as given
+from poolbn.cli import showing
+from poolbn.cli.gathering import STATS, common_columns, parted, read_stats
+from poolbn.cli.terminal import Terminal, check_free, clear_errors, make_folder
+from poolbn.errors import OptionError
+from poolbn.moments.checkpoint import Checkpoint
+from poolbn.moments.groupstats import SMALLEST, GroupStats
+from poolbn.moments.statsfile import read_about
+from poolbn.page.words import listed
+from poolbn.tables.paths import paths
+
+StatsFiles = Annotated[list[str], typer.Argument(help=".stats files.", metavar="FILE...")]
+AllowSmall = Annotated[
+    bool,
+    typer.Option("--allow-small", help=f"Also write data sets of fewer than {SMALLEST} rows."),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The .stats file to write.")]
+
+
+class _MakeByDefault(TyperGroup):
+    """`poolbn stats FILE` is `poolbn stats make FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_MakeByDefault,
+    no_args_is_help=True,
+    help="Statistics of data sets as files: poolbn stats FILE... -o site.stats makes one.",
+)
+
+
+@app.command()
+def make(
+    files: given.Rows,
+    out: Out,
+    group: given.Group = None,
+    group_name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All rows are one data set of this name.")
+    ] = None,
+    columns: given.Columns = None,
+    common: given.Common = False,
+    missing: given.Missing = "error",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the statistics of each file here; started again, only the rest is read.",
+        ),
+    ] = None,
+    allow_small: AllowSmall = False,
+    force: given.Force = False,
+    json: given.Json = False,
+    quiet: given.Quiet = False,
+) -> None:
+    """Make statistics of rows: counts, means, sums of squares and products, of each data set."""
+    with clear_errors(quiet=quiet):
+        if group is not None and group_name is not None:
+            raise OptionError("--group and --group-name exclude each other; give one of them")
+        check_free([_checked(out)], force=force)
+        terminal = Terminal(json, quiet)
+        chosen = given.names(columns)
+        if common:
+            chosen = common_columns(files, group, chosen, terminal.note)
+        kept = None if checkpoint is None else Checkpoint(checkpoint)
+        made = read_stats(
+            files, group=group, columns=chosen, missing=missing, tell=terminal.note,
+            name=group_name, checkpoint=kept,
+        )  # fmt: skip
+        if kept is not None:
+            terminal.note(
+                f"checkpoint: {kept.taken} of {kept.taken + kept.made} files were taken from "
+                f"{checkpoint}, {kept.made} were read"
+            )
+        _keep(terminal, made, out, allow_small=allow_small)
+
+
+@app.command()
+def add(
+    files: StatsFiles,
+    out: Out,
+    common: given.Common = False,
+    allow_small: AllowSmall = False,
+    force: given.Force = False,
+    json: given.Json = False,
+    quiet: given.Quiet = False,
+) -> None:
+    """Add statistics up: data sets of the same name become one."""
+    with clear_errors(quiet=quiet):
+        check_free([_checked(out)], force=force)
+        terminal = Terminal(json, quiet)
+        columns = common_columns(files, None, None, terminal.note) if common else None
+        _, rows = parted(files)
+        if rows:
+            raise OptionError(
+                f"'{rows[0]}' is no {STATS} file; poolbn stats make makes one of rows, and adds "
+                "others that it is given"
+            )
+        both = read_stats(files, group=None, columns=columns, missing="error", tell=terminal.note)
+        _keep(terminal, both, out, allow_small=allow_small)
+
+
+@app.command()
+def show(files: StatsFiles, json: given.Json = False) -> None:
+    """Print all that a file of statistics holds, with all digits."""
+    with clear_errors():
+        terminal = Terminal(json)
+        records = []
+        for path in (path for entry in files for path in paths(entry)):
+            stats, about = GroupStats.load(path), read_about(path)
+            showing.show_stats(terminal, stats, about, path)
+            own = {"file": path, "format": about.version, "poolbn": about.poolbn}
+            own |= {"bytes": about.size, "sha256": about.sha256}
+            records.append(own | showing.stats_record(stats))
+        terminal.result(records[0] if len(records) == 1 else records)
+
+
+def _checked(out: Path) -> Path:
+    """A name that commands will know for what it is."""
+    if out.suffix != STATS:
+        raise OptionError(f"-o '{out}' should end in {STATS}, as in -o {out.stem}.stats")
+    return out
+
+
+def _keep(terminal: Terminal, stats: GroupStats, out: Path, *, allow_small: bool) -> None:
+    make_folder(out.parent)
+    stats.save(out, allow_small=allow_small)
+    terminal.text(str(stats))
+    width = len(stats.names)
+    few = [repr(v) for v, n in zip(stats.levels, stats.n.tolist(), strict=True) if n <= width]
+    if few:
+        terminal.note(
+            f"note: {listed(few)}: no more rows than columns ({width}); such "
+            "statistics say much about single rows, so think before you hand them on"
+        )
+    terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
+    terminal.result(showing.stats_record(stats))

@@ -1,0 +1,148 @@
+"""`poolbn study`: run the paper's simulation study, and report on it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from poolbn.cli import inputs as given
+from poolbn.cli.terminal import INTERRUPTED, clear_errors
+from poolbn.errors import OptionError
+from poolbn.studies.reporting import write_report
+from poolbn.studies.run import Progress, run_study
+from poolbn.studies.study import MODELS, PRESETS, PUBLISHED
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+_LINE_EVERY = 30.0  # seconds between lines where there is no terminal
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The simulation study of the paper: run it, and see its numbers beside the paper's.",
+)
+
+
+@app.command()
+def run(
+    out: Annotated[Path, typer.Option(help="The folder for the results.")],
+    preset: Annotated[str, typer.Option(help=f"One of {', '.join(PRESETS)}.")] = "paper",
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores by default.")] = None,
+    models: Annotated[str, typer.Option(help=f"Of {', '.join(MODELS)}.")] = ",".join(PUBLISHED),
+    slice_: Annotated[
+        str, typer.Option("--slice", help="k/K runs the k-th of K parts, for several machines.")
+    ] = "1/1",
+    dask: given.Dask = None,
+) -> None:
+    """Run a study, or what is left of it.
+
+    A study that was stopped in any way goes on with the same command.
+    """
+    with clear_errors(), given.cluster(dask):
+        watch = _Watch()
+        try:
+            run_study(
+                out,
+                preset=preset,
+                models=tuple(name.strip() for name in models.split(",") if name.strip()),
+                workers=workers,
+                part=_part(slice_),
+                watch=watch,
+            )
+        except KeyboardInterrupt:
+            watch.close()
+            typer.echo("stopped; the same command goes on where this one ended", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        finally:
+            watch.close()
+        typer.echo(f"done; now: poolbn study report {out} --out FOLDER", err=True)
+
+
+@app.command()
+def report(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Folders of a study, and results.parquet files.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for the report.")],
+) -> None:
+    """Write figures and tables of a study, and the paper's numbers beside its own."""
+    with clear_errors():
+        write_report(sources, out)
+        typer.echo(f"the report is in {out / 'report.html'}", err=True)
+
+
+def _part(text: str) -> tuple[int, int]:
+    k, slash, parts = text.partition("/")
+    if not (slash and k.isdecimal() and parts.isdecimal()):
+        raise OptionError(
+            f"--slice {text!r} is not a slice; write it like 2/3, the second of three"
+        )
+    return int(k), int(parts)
+
+
+class _Watch:
+    """A bar with the time left on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._start: tuple[float, float] | None = None  # time, and share done before
+        self._said = -_LINE_EVERY
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if self._start is None:
+            self._start = now, progress.share
+        began, before = self._start
+        made = progress.share - before
+        left = (now - began) * max(1 - progress.share, 0.0) / made if made > 0 else None
+        words = f"{progress.done} of {progress.chunks} networks"
+        if sys.stderr.isatty():
+            self._draw(words, progress.share, left)
+        elif now - self._said >= _LINE_EVERY or progress.done == progress.chunks:
+            self._said = now
+            typer.echo(f"{words}, {100 * progress.share:.0f}%{_left(left)}", err=True)
+
+    def _draw(self, words: str, share: float, left: float | None) -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[left]}"),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(words, total=1.0, left="")
+        assert self._task is not None
+        self._bar.update(
+            self._task, completed=share, description=words, left=_left(left).removeprefix(", ")
+        )
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f", {seconds:.0f} s left"
+    minutes = round(seconds / 60)
+    return (
+        f", {minutes // 60} h {minutes % 60:02d} min left"
+        if minutes >= 60
+        else f", {minutes} min left"
+    )

@@ -1,0 +1,127 @@
+"""What a search may and must do: required and forbidden arcs, tiers, the number of parents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import GraphError, check_whole, nearest
+from poolbn.graph.dag import Dag
+from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
+
+
+class Allowed(NamedTuple):
+    """Constraints on numbered nodes.
+
+    Attributes:
+        arcs: arcs that may be there, (N, N), parent first.
+        required: arcs that must be there, (N, N).
+        max_parents: of any node.
+    """
+
+    arcs: NDArray[np.bool_]
+    required: NDArray[np.bool_]
+    max_parents: int
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Constraints on the networks that a search looks at.
+
+    Attributes:
+        required: arcs (parent, child) that must be there.
+        forbidden: arcs that must not be there.
+        tiers: lists of nodes, earlier first: nothing later may point to something earlier. Nodes
+            in no tier are free.
+        max_parents: of any node; no limit by default.
+
+    Examples:
+        >>> Constraints(tiers=[["age"], ["bmi"]]).on(["age", "bmi"]).arcs
+        array([[False,  True],
+               [False, False]])
+    """
+
+    required: Iterable[Pair] = ()
+    forbidden: Iterable[Pair] = ()
+    tiers: Sequence[Iterable[str]] = ()
+    max_parents: int | None = None
+
+    def __post_init__(self) -> None:
+        # As tuples: what can be read only once would be gone the second time.
+        for name in ("required", "forbidden", "tiers"):
+            try:
+                value = tuple(getattr(self, name))
+            except TypeError:
+                raise GraphError(f"{name}={getattr(self, name)!r} is not a list") from None
+            object.__setattr__(self, name, value)
+        tiers: list[object] = list(self.tiers)
+        for i, tier in enumerate(tiers):
+            if isinstance(tier, Iterable) and not isinstance(tier, str):
+                tiers[i] = tuple(tier)
+        object.__setattr__(self, "tiers", tuple(tiers))
+
+    def on(self, nodes: Sequence[str]) -> Allowed:
+        """The constraints for these nodes.
+
+        Raises:
+            GraphError: an unknown node, or constraints that contradict each other.
+            OptionError: max_parents is not a number of parents.
+
+        Examples:
+            >>> allowed = Constraints(required=[("age", "bmi")], max_parents=2).on(["age", "bmi"])
+            >>> allowed.required, allowed.max_parents
+            (array([[False,  True],
+                   [False, False]]), 2)
+        """
+        index = checked_nodes(nodes)
+        N = len(index)
+        most = N - 1 if self.max_parents is None else self.max_parents
+        check_whole(max_parents=most)
+        required = _matrix(checked_pairs(self.required, index, "arc"), index)
+        forbidden = _matrix(checked_pairs(self.forbidden, index, "arc"), index)
+        tier = self._tiers(index)
+        both = (tier[:, None] >= 0) & (tier[None, :] >= 0)
+        against = both & (tier[:, None] > tier[None, :])
+        for rule, matrix in (("forbidden", forbidden), ("against the tiers", against)):
+            if (required & matrix).any():
+                p, c = np.argwhere(required & matrix)[0]
+                raise GraphError(f"the arc {nodes[p]} -> {nodes[c]} is required and {rule}")
+        try:
+            Dag(nodes, [(nodes[p], nodes[c]) for p, c in np.argwhere(required)])
+        except GraphError as error:
+            raise GraphError(f"the required arcs cannot be in one network: {error}") from None
+        if (required.sum(axis=0) > most).any():
+            c = int((required.sum(axis=0) > most).argmax())
+            raise GraphError(
+                f"{int(required[:, c].sum())} arcs into {nodes[c]!r} are required, and "
+                f"max_parents={most}; require fewer or allow more"
+            )
+        return Allowed(~(forbidden | against | np.eye(N, dtype=bool)), required, most)
+
+    def _tiers(self, index: dict[str, int]) -> NDArray[np.int64]:
+        """The tier of each node, -1 for none."""
+        tier = np.full(len(index), -1)
+        for number, names in enumerate(self.tiers):
+            if not isinstance(names, tuple):
+                raise GraphError(f"tier {number + 1} is {names!r}; give a list of names")
+            for name in checked_nodes(names):
+                if name not in index:
+                    hint = nearest(name, index)
+                    raise GraphError(f"{name!r} in tier {number + 1} is not a node{hint}")
+                if tier[index[name]] >= 0:
+                    raise GraphError(
+                        f"{name!r} is in tiers {tier[index[name]] + 1} and {number + 1}"
+                    )
+                tier[index[name]] = number
+        return tier
+
+
+def _matrix(pairs: Iterable[Pair], index: dict[str, int]) -> NDArray[np.bool_]:
+    matrix = np.zeros((len(index), len(index)), dtype=bool)
+    for parent, child in pairs:
+        matrix[index[parent], index[child]] = True
+    return matrix

@@ -1,0 +1,527 @@
+"""Directed acyclic graphs over named nodes, and their equivalence classes."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from poolbn.errors import GraphError, nearest
+from poolbn.graph import equivalence
+from poolbn.graph import formats as interchange
+from poolbn.graph.pairs import (
+    Pair,
+    checked_nodes,
+    checked_pairs,
+    grouped,
+    reached,
+    sorted_arcs,
+    sorted_edges,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_REPR_LENGTH = 88
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Dag:
+    """A directed acyclic graph. It never changes, and can be a key of a dict.
+
+    Two graphs are equal when they have the same nodes and the same arcs, in whatever order.
+
+    Args:
+        nodes: the names, each once.
+        arcs: pairs (parent, child). An arc given twice counts once.
+
+    Attributes:
+        nodes: the names, in the order given.
+        arcs: pairs (parent, child), sorted by child and then by parent in the order of the nodes.
+
+    Raises:
+        GraphError: a name is given twice or unknown, or the arcs have a cycle.
+
+    Examples:
+        >>> dag = Dag(["age", "bmi", "weight"], [("age", "bmi"), ("bmi", "weight")])
+        >>> dag
+        Dag('[age][bmi|age][weight|bmi]')
+        >>> dag.ancestors("weight")
+        ('age', 'bmi')
+        >>> dag.d_separated("age", "weight", given="bmi")
+        True
+        >>> dag.cpdag()
+        Cpdag(3 nodes: age -- bmi, bmi -- weight)
+    """
+
+    nodes: tuple[str, ...]
+    arcs: tuple[Pair, ...]
+
+    def __init__(self, nodes: Iterable[str], arcs: Iterable[Pair] = ()) -> None:
+        index = checked_nodes(nodes)
+        object.__setattr__(self, "nodes", tuple(index))
+        object.__setattr__(self, "arcs", sorted_arcs(checked_pairs(arcs, index, "arc"), index))
+        if len(self._order) < len(self.nodes):
+            cycle = " -> ".join(self._cycle())
+            raise GraphError(f"the arcs have a cycle: {cycle}; remove or reverse one of them")
+
+    def parents(self, node: str) -> tuple[str, ...]:
+        """The nodes with an arc into `node`, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "C"), ("B", "C")]).parents("C")
+            ('A', 'B')
+        """
+        return self._parents[self._known(node)]
+
+    def children(self, node: str) -> tuple[str, ...]:
+        """The nodes that `node` has an arc into, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "B"), ("A", "C")]).children("A")
+            ('B', 'C')
+        """
+        return self._children[self._known(node)]
+
+    def ancestors(self, node: str) -> tuple[str, ...]:
+        """All nodes from which arcs lead to `node`, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "B"), ("B", "C")]).ancestors("C")
+            ('A', 'B')
+        """
+        return self._sorted(reached([self._known(node)], self._parents) - {node})
+
+    def descendants(self, node: str) -> tuple[str, ...]:
+        """All nodes to which arcs lead from `node`, in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "B"), ("B", "C")]).descendants("A")
+            ('B', 'C')
+        """
+        return self._sorted(reached([self._known(node)], self._children) - {node})
+
+    def topological_order(self) -> tuple[str, ...]:
+        """The nodes, parents before children; where there is a choice, as in `nodes`.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("C", "A"), ("A", "B")]).topological_order()
+            ('C', 'A', 'B')
+        """
+        return self._order
+
+    def skeleton(self) -> tuple[Pair, ...]:
+        """The pairs of nodes with an arc between them, each pair in the order of the nodes.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("C", "A"), ("A", "B")]).skeleton()
+            (('A', 'B'), ('A', 'C'))
+        """
+        return sorted_edges(self.arcs, self._index)
+
+    def moral(self) -> tuple[Pair, ...]:
+        """The edges of the moral graph: the skeleton, and every two parents of one child.
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "C"), ("B", "C")]).moral()
+            (('A', 'B'), ('A', 'C'), ('B', 'C'))
+        """
+        married = [
+            (p, q) for parents in self._parents.values() for p in parents for q in parents if p != q
+        ]
+        return sorted_edges([*self.arcs, *married], self._index)
+
+    def v_structures(self) -> tuple[tuple[str, str, str], ...]:
+        """All a -> child <- b with no arc between a and b, as (a, child, b).
+
+        Examples:
+            >>> Dag(["A", "B", "C"], [("A", "C"), ("B", "C")]).v_structures()
+            (('A', 'C', 'B'),)
+        """
+        joined = set(self.skeleton())
+        return tuple(
+            (a, child, b)
+            for child, parents in self._parents.items()
+            for i, a in enumerate(parents)
+            for b in parents[i + 1 :]
+            if (a, b) not in joined
+        )
+
+    def d_separated(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Whether the graph makes `x` and `y` independent given `given`.
+
+        Args:
+            x: a name or several.
+            y: a name or several, none of them in `x`.
+            given: a name or several, none of them in `x` or `y`.
+
+        Examples:
+            >>> collider = Dag(["A", "B", "C"], [("A", "C"), ("B", "C")])
+            >>> collider.d_separated("A", "B"), collider.d_separated("A", "B", given="C")
+            (True, False)
+        """
+        xs, ys, zs = (self._known_set(names) for names in (x, y, given))
+        if both := (xs & ys) | (xs & zs) | (ys & zs):
+            raise GraphError(
+                f"{self._sorted(both)[0]!r} is in two of x, y and given, which must not overlap"
+            )
+        # Bayes ball (Shachter 1998): a state is a node and whether the ball came up to it from a
+        # child. Coming up, it goes on everywhere unless the node is given. Coming down, it goes on
+        # down, or, where the node is given, bounces back up; so colliders above that open.
+        seen: set[tuple[str, bool]] = set()
+        todo = [(node, True) for node in xs]
+        while todo:
+            state = todo.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            node, upward = state
+            if node in ys:
+                return False
+            if node not in zs:
+                todo += [(child, False) for child in self._children[node]]
+            if (node in zs) != upward:
+                todo += [(parent, True) for parent in self._parents[node]]
+        return True
+
+    def cpdag(self) -> Cpdag:
+        """The equivalence class: arcs that all equivalent graphs share, and the edges that vary.
+
+        Examples:
+            >>> Dag.from_modelstring("[A][B][C|A:B][D|C][E]").cpdag()
+            Cpdag(5 nodes: A -> C, B -> C, C -> D)
+        """
+        directed, undirected = equivalence.completed(self.to_adjacency().astype(bool))
+        return Cpdag(self.nodes, self._named(directed), self._named(np.triu(undirected)))
+
+    # Other formats
+
+    @classmethod
+    def from_adjacency(cls, matrix: ArrayLike, nodes: Iterable[str]) -> Dag:
+        """The graph of a matrix in which `matrix[i, j] != 0` means node i -> node j.
+
+        Examples:
+            >>> Dag.from_adjacency([[0, 1], [0, 0]], ["A", "B"])
+            Dag('[A][B|A]')
+        """
+        return cls(*interchange.read_adjacency(matrix, nodes))
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Dag:
+        """The graph of a networkx.DiGraph whose nodes are strings.
+
+        Examples:
+            >>> import networkx
+            >>> Dag.from_networkx(networkx.DiGraph([("A", "B")]))
+            Dag('[A][B|A]')
+        """
+        return cls(*interchange.read_networkx(graph))
+
+    @classmethod
+    def from_igraph(cls, graph: Any) -> Dag:
+        """The graph of a directed igraph.Graph with the vertex attribute "name".
+
+        Examples:
+            >>> import igraph
+            >>> Dag.from_igraph(igraph.Graph.TupleList([("A", "B")], directed=True))
+            Dag('[A][B|A]')
+        """
+        return cls(*interchange.read_igraph(graph))
+
+    @classmethod
+    def from_dot(cls, text: str) -> Dag:
+        """The graph of a Graphviz digraph: nodes and arcs, no subgraphs; attributes are ignored.
+
+        Examples:
+            >>> Dag.from_dot('digraph { age -> bmi -> "birth weight" [color=red] }').arcs
+            (('age', 'bmi'), ('bmi', 'birth weight'))
+        """
+        return cls(*interchange.read_dot(text))
+
+    @classmethod
+    def from_modelstring(cls, text: str) -> Dag:
+        """The graph of a bnlearn model string.
+
+        Examples:
+            >>> Dag.from_modelstring("[A][B|A][C|A:B]").arcs
+            (('A', 'B'), ('A', 'C'), ('B', 'C'))
+        """
+        return cls(*interchange.read_modelstring(text))
+
+    def to_adjacency(self) -> NDArray[np.int64]:
+        """A matrix (N, N) of zeros and ones, 1 at [i, j] for an arc from node i to node j.
+
+        Examples:
+            >>> Dag(["A", "B"], [("A", "B")]).to_adjacency()
+            array([[0, 1],
+                   [0, 0]])
+        """
+        return interchange.write_adjacency(self.nodes, self.arcs)
+
+    def to_networkx(self) -> Any:
+        """A networkx.DiGraph.
+
+        Examples:
+            >>> list(Dag(["A", "B"], [("A", "B")]).to_networkx().edges)
+            [('A', 'B')]
+        """
+        return interchange.write_networkx(self.nodes, self.arcs)
+
+    def to_igraph(self) -> Any:
+        """A directed igraph.Graph; the names are the vertex attribute "name".
+
+        Examples:
+            >>> Dag(["A", "B"], [("A", "B")]).to_igraph().vs["name"]
+            ['A', 'B']
+        """
+        return interchange.write_igraph(self.nodes, self.arcs)
+
+    def to_dot(self) -> str:
+        """A Graphviz digraph.
+
+        Examples:
+            >>> print(Dag(["age", "bmi"], [("age", "bmi")]).to_dot(), end="")
+            digraph {
+              "age";
+              "bmi";
+              "age" -> "bmi";
+            }
+        """
+        return interchange.write_dot(self.nodes, self.arcs)
+
+    def to_modelstring(self) -> str:
+        """The model string that bnlearn prints: nodes by their distance from the roots.
+
+        Examples:
+            >>> Dag(["A", "B"], [("A", "B")]).to_modelstring()
+            '[A][B|A]'
+        """
+        depth: dict[str, int] = {}
+        for node in self._order:
+            depth[node] = 1 + max((depth[p] for p in self._parents[node]), default=-1)
+        order = sorted(self.nodes, key=lambda node: (depth[node], self._index[node]))
+        return interchange.write_modelstring(order, self.arcs)
+
+    # Python
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dag):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __repr__(self) -> str:
+        try:
+            text = f"Dag({self.to_modelstring()!r})"
+        except GraphError:  # a name that a model string cannot hold
+            text = ""
+        if 0 < len(text) <= _REPR_LENGTH:
+            return text
+        return f"Dag({len(self.nodes)} nodes, {len(self.arcs)} arcs)"
+
+    @cached_property
+    def _identity(self) -> tuple[frozenset[str], frozenset[Pair]]:
+        return frozenset(self.nodes), frozenset(self.arcs)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.nodes)}
+
+    @cached_property
+    def _parents(self) -> dict[str, tuple[str, ...]]:
+        return grouped(self.nodes, ((child, parent) for parent, child in self.arcs))
+
+    @cached_property
+    def _children(self) -> dict[str, tuple[str, ...]]:
+        return grouped(self.nodes, self.arcs)
+
+    @cached_property
+    def _order(self) -> tuple[str, ...]:
+        """The nodes in topological order, without those on cycles and below them."""
+        waiting = [len(self._parents[name]) for name in self.nodes]
+        free = [i for i, count in enumerate(waiting) if count == 0]
+        order = []
+        while free:
+            name = self.nodes[heapq.heappop(free)]
+            order.append(name)
+            for child in self._children[name]:
+                waiting[self._index[child]] -= 1
+                if waiting[self._index[child]] == 0:
+                    heapq.heappush(free, self._index[child])
+        return tuple(order)
+
+    def _cycle(self) -> list[str]:
+        """A cycle, its first node again at its end. Only for graphs that turned out to have one."""
+        left = set(self.nodes) - set(self._order)
+        node = self._sorted(left)[0]
+        path: dict[str, None] = {}
+        while node not in path:  # each node that is left has a parent that is left
+            path[node] = None
+            node = next(p for p in self._parents[node] if p in left)
+        walked = list(path)
+        cycle = walked[walked.index(node) :][::-1]
+        first = cycle.index(self._sorted(cycle)[0])
+        return [*cycle[first:], *cycle[: first + 1]]
+
+    def _known(self, node: str) -> str:
+        if node not in self._index:
+            raise GraphError(f"no node is called {node!r}{nearest(node, self.nodes)}")
+        return node
+
+    def _known_set(self, names: str | Iterable[str]) -> set[str]:
+        return {self._known(name) for name in ([names] if isinstance(names, str) else names)}
+
+    def _sorted(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(names, key=self._index.__getitem__))
+
+    def _named(self, matrix: NDArray[np.bool_]) -> list[Pair]:
+        return [(self.nodes[i], self.nodes[j]) for i, j in np.argwhere(matrix)]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Cpdag:
+    """A graph with directed arcs and undirected edges: a class of equivalent `Dag`s.
+
+    Usually made by `Dag.cpdag()`. The constructor checks names and pairs only, so that graphs which
+    other programs learned can be held as well; `extension()` tells whether they stand for a `Dag`.
+    Two are equal when they have the same nodes, arcs and edges, in whatever order.
+
+    Args:
+        nodes: the names, each once.
+        directed: pairs (parent, child).
+        undirected: pairs in either order.
+
+    Attributes:
+        nodes: the names, in the order given.
+        directed: pairs (parent, child), sorted by child and then by parent in the order of nodes.
+        undirected: pairs, sorted and each in the order of the nodes.
+
+    Raises:
+        GraphError: a name is given twice or unknown, or two nodes have more than one edge.
+
+    Examples:
+        >>> chain = Cpdag(["A", "B", "C"], undirected=[("A", "B"), ("B", "C")])
+        >>> chain == Dag.from_modelstring("[C][B|C][A|B]").cpdag()
+        True
+        >>> chain.extension()
+        Dag('[A][B|A][C|B]')
+    """
+
+    nodes: tuple[str, ...]
+    directed: tuple[Pair, ...]
+    undirected: tuple[Pair, ...]
+
+    def __init__(
+        self,
+        nodes: Iterable[str],
+        directed: Iterable[Pair] = (),
+        undirected: Iterable[Pair] = (),
+    ) -> None:
+        index = checked_nodes(nodes)
+        arcs = sorted_arcs(checked_pairs(directed, index, "arc"), index)
+        edges = sorted_edges(checked_pairs(undirected, index, "edge"), index)
+        for pair, count in Counter(map(frozenset, (*arcs, *edges))).items():
+            if count > 1:
+                a, b = sorted(pair)
+                raise GraphError(
+                    f"{a!r} and {b!r} are joined twice; give one arc, or one undirected edge"
+                )
+        object.__setattr__(self, "nodes", tuple(index))
+        object.__setattr__(self, "directed", arcs)
+        object.__setattr__(self, "undirected", edges)
+
+    def extension(self) -> Dag:
+        """A `Dag` with these arcs, the edges directed, and no other v-structures.
+
+        Raises:
+            GraphError: there is no such `Dag`.
+
+        Examples:
+            >>> Cpdag(["A", "B", "C"], [("A", "B")], [("B", "C")]).extension()
+            Dag('[A][B|A][C|B]')
+        """
+        return Dag(self.nodes, equivalence.extended(self.nodes, self.directed, self.undirected))
+
+    def to_dot(self) -> str:
+        """A Graphviz digraph in which undirected edges have no arrow heads.
+
+        Examples:
+            >>> print(Cpdag(["A", "B"], [], [("A", "B")]).to_dot(), end="")
+            digraph {
+              "A";
+              "B";
+              "A" -> "B" [dir=none];
+            }
+        """
+        return interchange.write_dot(self.nodes, self.directed, self.undirected)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cpdag):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __repr__(self) -> str:
+        edges = [f"{a} -> {b}" for a, b in self.directed]
+        edges += [f"{a} -- {b}" for a, b in self.undirected]
+        text = f"Cpdag({len(self.nodes)} nodes: {', '.join(edges) or 'no edges'})"
+        if len(text) <= _REPR_LENGTH:
+            return text
+        return (
+            f"Cpdag({len(self.nodes)} nodes, {len(self.directed)} directed, "
+            f"{len(self.undirected)} undirected)"
+        )
+
+    @cached_property
+    def _identity(self) -> tuple[frozenset[Any], ...]:
+        edges = frozenset(frozenset(pair) for pair in self.undirected)
+        return frozenset(self.nodes), frozenset(self.directed), edges
+
+
+def as_dag(value: object, nodes: Iterable[str]) -> Dag:
+    """The `Dag` over `nodes` that `value` stands for.
+
+    Args:
+        value: a `Dag` or a bnlearn model string, with exactly these nodes, or pairs
+            (parent, child), which may leave nodes without arcs.
+        nodes: the names, whose order the result has.
+
+    Raises:
+        GraphError: `value` is none of these, or has other nodes.
+
+    Examples:
+        >>> as_dag([("age", "bmi")], ["age", "bmi", "weight"])
+        Dag('[age][weight][bmi|age]')
+        >>> as_dag("[bmi|age][age]", ["age", "bmi"]).nodes
+        ('age', 'bmi')
+    """
+    names = list(nodes)
+    if isinstance(value, str):
+        value = Dag.from_modelstring(value)
+    if isinstance(value, Dag):
+        for name in value.nodes:
+            if name not in names:
+                raise GraphError(f"the graph has the node {name!r}{nearest(name, names)}")
+        if missing := [name for name in names if name not in value.nodes]:
+            raise GraphError(
+                f"the graph lacks {', '.join(map(repr, missing))}; "
+                "a node without arcs has to be named too, or give only the arcs, as pairs"
+            )
+        return Dag(names, value.arcs)
+    if not isinstance(value, Iterable):
+        raise GraphError(
+            "a graph is a Dag, arcs as pairs of names, or a bnlearn model string; "
+            f"got {type(value).__name__}"
+        )
+    return Dag(names, value)

@@ -1,0 +1,67 @@
+"""Statistics of files that were read before, kept in a folder: a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+
+from poolbn.errors import FileError
+from poolbn.moments.statsfile import Fields, own_version, read_file, write_file
+from poolbn.tables.data import Reading
+from poolbn.tables.paths import identity
+
+
+class Checkpoint:
+    """A folder that keeps the statistics of each file, whole or not at all.
+
+    A file is known by its path, size and time of change, by how it is read, and by the version of
+    poolbn. What has changed is read again.
+
+    Attributes:
+        folder: where statistics are kept; it is made if it is not there.
+        taken: files whose statistics were there.
+        made: files that were read.
+
+    Examples:
+        >>> import tempfile
+        >>> Checkpoint(tempfile.mkdtemp()).taken
+        0
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = os.path.expanduser(os.fspath(folder))
+        self.taken = self.made = 0
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"cannot keep a checkpoint in {self.folder!r}: {error.strerror}"
+            ) from error
+
+    def fields(self, reading: Reading, make: Callable[[], Fields]) -> Fields:
+        """The statistics of a single file: from the folder, or made and kept.
+
+        Args:
+            reading: of that file.
+            make: reads it.
+        """
+        place = os.path.join(self.folder, f"{self._key(reading)}.stats")
+        try:
+            found = read_file(place, least=0)
+        except FileError:  # not there; or damaged, and then it is made again
+            found = make()
+            names, levels, n, mean, scatter, dropped, group = found
+            write_file(place, names, levels, group, (n, mean, scatter, dropped))
+            self.made += 1
+        else:
+            self.taken += 1
+        return found
+
+    @staticmethod
+    def _key(reading: Reading) -> str:
+        (part,) = reading.parts
+        how = (reading.names, reading.group, reading.drop, part.keys, own_version())
+        text = json.dumps([identity(str(part.path)), how])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]

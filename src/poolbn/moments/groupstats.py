@@ -1,0 +1,354 @@
+"""`GroupStats`: all that the models need to know of the rows, for each data set."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from os import PathLike
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from poolbn.errors import DataError, OptionError, nearest
+from poolbn.moments.checkpoint import Checkpoint
+from poolbn.moments.daskstats import of_partitions
+from poolbn.moments.statsfile import Fields, read_file, write_file
+from poolbn.moments.summaries import SHOWN, in_html, in_text
+from poolbn.moments.sums import Sums
+from poolbn.tables import data
+from poolbn.tables.data import DATA_SET
+from poolbn.tables.missing import check_left
+from poolbn.tables.sources import is_dask
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Rows that a data set must have to be written to a file that is handed on.
+SMALLEST = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupStats:
+    """Row count, mean vector and centred scatter matrix of each data set.
+
+    Statistics add up: `a + b` are the statistics of the rows of both. Arrays are read-only.
+
+    Attributes:
+        names: the N columns.
+        levels: the F data sets, in order of first appearance.
+        n: rows of each data set, (F,).
+        mean: mean of each column in each data set, (F, N).
+        scatter: centred sums of squares and products in each data set, (F, N, N).
+        dropped: rows of each data set left out because a cell is missing, (F,).
+        group: the column that says which data set a row came from.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> north = pb.stats(trial[trial["clinic"].isin(["NY", "MN"])], group="clinic")
+        >>> south = pb.stats(trial[trial["clinic"].isin(["KY", "MS"])], group="clinic")
+        >>> north + south
+        GroupStats: 750 rows, 4 data sets, 2 columns
+        columns: age, bmi
+          NY  116 rows
+          MN  237 rows
+          KY  205 rows
+          MS  192 rows
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[Hashable, ...]
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    dropped: NDArray[np.int64]
+    group: str = DATA_SET
+
+    def __post_init__(self) -> None:
+        for array in (self.n, self.mean, self.scatter, self.dropped):
+            array.flags.writeable = False
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all data sets together."""
+        return int(self.n.sum())
+
+    def __add__(self, other: GroupStats) -> GroupStats:
+        """Statistics of the rows of both: data sets of the same name become one.
+
+        Raises:
+            DataError: the columns differ.
+        """
+        if not isinstance(other, GroupStats):
+            return NotImplemented
+        lacking = [c for c in other.names if c not in self.names]
+        extra = [c for c in self.names if c not in other.names]
+        if lacking or extra:
+            sides = (("the left lacks", lacking), ("the right lacks", extra))
+            told = "; ".join(f"{side} {', '.join(map(repr, cs))}" for side, cs in sides if cs)
+            raise DataError(
+                f"cannot add statistics of different columns: {told}; select() common columns first"
+            )
+        return total((self, other))
+
+    def __radd__(self, other: object) -> GroupStats:
+        """Let `sum(parts)` work, which begins with 0."""
+        return self if other == 0 else NotImplemented
+
+    def select(self, columns: Iterable[str]) -> GroupStats:
+        """The same statistics of some columns, in the order given.
+
+        Raises:
+            DataError: a column is unknown, named twice, or there is none.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").select(["bmi"]).scatter.shape
+            (4, 1, 1)
+        """
+        if isinstance(columns, str):
+            raise DataError(f"columns={columns!r} is one name; give a list, [{columns!r}]")
+        chosen = tuple(columns)
+        at = self._at(chosen)
+        if not chosen:
+            raise DataError("no columns are chosen")
+        return GroupStats(
+            chosen,
+            self.levels,
+            self.n,
+            self.mean[:, at],
+            self.scatter[:, at[:, None], at],
+            self.dropped,
+            self.group,
+        )
+
+    def family(self, child: str, parents: Sequence[str]) -> Family:
+        """The statistics of one regression.
+
+        Raises:
+            DataError: a name is unknown or occurs twice.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").family("bmi", ["age"]).scatter.shape
+            (4, 2, 2)
+        """
+        if child in parents:
+            raise DataError(f"{child!r} is its own parent; take it out of the parents")
+        at = self._at((*parents, child))
+        return Family(
+            child, tuple(parents), self.n, self.mean[:, at], self.scatter[:, at[:, None], at]
+        )
+
+    def _at(self, columns: tuple[str, ...]) -> NDArray[np.intp]:
+        place = {name: i for i, name in enumerate(self.names)}
+        for column in columns:
+            if column not in place:
+                raise DataError(f"no column {column!r}{nearest(column, self.names)}")
+            if columns.count(column) > 1:
+                raise DataError(f"column {column!r} is named {columns.count(column)} times")
+        return np.array([place[c] for c in columns], dtype=np.intp)
+
+    def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
+        """Write to one file, whole or not at all.
+
+        Such files are made to be handed on, and statistics of few rows reveal them: with one row
+        the mean is that row. So data sets of fewer than 10 rows are refused.
+
+        Args:
+            path: the file.
+            allow_small: whether data sets of any number of rows may be written.
+
+        Raises:
+            DataError: a data set has fewer than 10 rows.
+            FileError: a data set's name is not a text, a number or a bool.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
+            ...     pb.GroupStats.load(f"{folder}/trial.stats").levels
+            ('NY', 'MN', 'KY', 'MS')
+        """
+        if not allow_small:
+            _check_size(self)
+        arrays = (self.n, self.mean, self.scatter, self.dropped)
+        write_file(path, self.names, self.levels, self.group, arrays)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> GroupStats:
+        """Read what `save` wrote.
+
+        Raises:
+            FileError: the file is not there, not of this kind, of another version, damaged, or
+                holds what no rows have.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
+            ...     stats = pb.GroupStats.load(f"{folder}/trial.stats")
+            >>> stats.names
+            ('age', 'bmi')
+        """
+        return GroupStats(*read_file(path))
+
+    def __repr__(self) -> str:
+        return in_text(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
+
+    def _repr_html_(self) -> str:
+        return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The statistics of one regression: p parents, and the child LAST.
+
+    Attributes:
+        child: the response.
+        parents: the p regressors.
+        n: rows of each data set, (F,).
+        mean: mean of parents and child, (F, p+1).
+        scatter: their centred sums of squares and products, (F, p+1, p+1).
+    """
+
+    child: str
+    parents: tuple[str, ...]
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+
+
+def stats(
+    source: object,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    missing: Literal["error", "drop"] = "error",
+    checkpoint: str | PathLike[str] | None = None,
+) -> GroupStats:
+    """Read rows once and keep the statistics of each data set.
+
+    Args:
+        source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, or CSV
+            (also .csv.gz) and Parquet files: a path, a folder, a pattern such as "sites/*.csv", a
+            URL such as "s3://bucket/trial", or a list of these. Files are streamed: memory does not
+            grow with their rows. The rows of a Dask frame stay with its workers, and only their
+            statistics travel. Statistics are returned as they are.
+        group: the column that says which data set a row came from; it may be one that names of
+            folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
+            file, is a data set; a file is named by its name without the ending.
+        columns: the columns to keep; None for all but `group`, which then must be numeric.
+        missing: "error" refuses missing cells; "drop" leaves out the rows that have one in the
+            chosen columns or in `group`, and `dropped` counts them for each data set.
+        checkpoint: a folder that keeps the statistics of each file, so that reading many files can
+            be stopped and started again.
+
+    Raises:
+        DataError: the source, a column or a cell cannot be used; the message says which.
+
+    Examples:
+        >>> from poolbn import datasets
+        >>> columns = ["age", "gestation_days", "birthweight_g"]
+        >>> stats(datasets.opt(), group="clinic", columns=columns, missing="drop")
+        GroupStats: 809 rows, 4 data sets, 3 columns
+        columns: age, gestation_days, birthweight_g
+          NY  164 rows, 9 dropped
+          MN  247 rows
+          KY  207 rows, 4 dropped
+          MS  191 rows, 1 dropped
+    """
+    if isinstance(source, GroupStats):
+        return source if columns is None else source.select(columns)
+    if is_dask(source) and checkpoint is None:
+        return of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
+    reading = data.prepare(source, group=group, columns=columns, missing=missing)
+    return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+
+
+def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
+    """The statistics of what is to be read; with a checkpoint file by file.
+
+    Raises:
+        DataError: rows cannot be used.
+        OptionError: a checkpoint of frames.
+    """
+    if checkpoint is None:
+        return accumulate(reading.rows())
+    if any(part.path is None for part in reading.parts):
+        raise OptionError("checkpoint=... is for files, and these rows are in memory; leave it out")
+
+    def fields(each: data.Reading) -> Fields:
+        made = accumulate(each.rows(lenient=True))
+        return made.names, made.levels, made.n, made.mean, made.scatter, made.dropped, made.group
+
+    parts = (checkpoint.fields(each, partial(fields, each)) for each in reading.each())
+    whole = total(GroupStats(*part) for part in parts)
+    check_left(whole.n, whole.levels, int(whole.dropped.sum()))
+    return whole
+
+
+def total(parts: Iterable[GroupStats]) -> GroupStats:
+    """Statistics of the rows of all parts, which have the same columns; one part at a time.
+
+    Data sets of the same name become one. There is at least one part.
+    """
+    coming = iter(parts)
+    first = next(coming)
+    sums = Sums.zeros(0, len(first.names))
+    index: dict[Hashable, int] = {}
+    for part in chain((first,), coming):
+        same = part if part.names == first.names else part.select(first.names)
+        at = np.array([index.setdefault(v, len(index)) for v in same.levels], dtype=np.intp)
+        sums = sums.grown(len(index))
+        sums.dropped[at] += same.dropped
+        some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
+        sums.add(at[some], same.n[some], same.mean[some], same.scatter[some])
+    return _stats(first.names, tuple(index), sums.cut(len(index)), first.group)
+
+
+def accumulate(rows: data.Rows) -> GroupStats:
+    """The statistics of rows that come in batches."""
+    sums = Sums.zeros(0, len(rows.names))
+    with closing(rows.batches) as batches:
+        for batch in batches:
+            sums = sums.grown(len(rows.levels))
+            sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
+            sums.add_rows(batch.codes, batch.columns)
+    return _stats(rows.names, tuple(rows.levels), sums.cut(len(rows.levels)), rows.group)
+
+
+def _stats(
+    names: tuple[str, ...], levels: tuple[Hashable, ...], sums: Sums, group: str
+) -> GroupStats:
+    too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
+    if too_large.any():
+        raise DataError(
+            f"squares of column {names[int(too_large.argmax())]!r} are too large for floating "
+            "point; give it a smaller unit"
+        )
+    return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group)
+
+
+def _check_size(stats: GroupStats) -> None:
+    few = [
+        f"{level!r} has {n}"
+        for level, n in zip(stats.levels, stats.n.tolist(), strict=True)
+        if n < SMALLEST
+    ]
+    if few:
+        more = f", and so {len(few)} data sets in all" if len(few) > SHOWN else ""
+        raise DataError(
+            f"data sets have fewer than {SMALLEST} rows: {', '.join(few[:SHOWN])}{more}; "
+            "statistics of few rows reveal them, with one row the mean is that row; put data sets "
+            "together, leave small ones out, or write them all the same with allow_small=True"
+        )

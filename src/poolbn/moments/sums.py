@@ -1,0 +1,96 @@
+"""Means and centred scatter matrices of many data sets, and how they add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.run.compiling import kernels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass
+class Sums:
+    """Statistics in the making, with room for data sets to come.
+
+    Attributes:
+        n: rows, (F,).
+        mean: means, (F, N).
+        scatter: centred sums of squares and products, (F, N, N).
+        dropped: rows left out, (F,).
+        room: work space of `add_rows`.
+    """
+
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    dropped: NDArray[np.int64]
+    room: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @staticmethod
+    def zeros(size: int, width: int) -> Sums:
+        """Room for `size` data sets of `width` columns."""
+        return Sums(
+            np.zeros(size, dtype=np.int64),
+            np.zeros((size, width)),
+            np.zeros((size, width, width)),
+            np.zeros(size, dtype=np.int64),
+        )
+
+    def grown(self, size: int) -> Sums:
+        """Room for `size` data sets; doubles, so that growing one by one costs little."""
+        have, width = self.mean.shape
+        if size <= have:
+            return self
+        larger = Sums.zeros(max(size, 2 * have), width)
+        larger.n[:have] = self.n
+        larger.mean[:have] = self.mean
+        larger.scatter[:have] = self.scatter
+        larger.dropped[:have] = self.dropped
+        larger.room = self.room
+        return larger
+
+    def add_rows(self, codes: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]) -> None:
+        """Add rows: the place (B,) of each one's data set, and N columns of (B,)."""
+        kernel = kernels("moments")
+        width = len(columns)
+        if self.room.shape[1] < len(codes):
+            self.room = np.zeros((-(-width // 4) * 4, len(codes)))
+        places, ends = np.empty(len(codes), np.int64), np.empty(len(self.n), np.int64)
+        kernel.sort(codes, places, ends)
+        for column, line in zip(columns, self.room, strict=False):
+            kernel.put(column, places, line)
+        kernel.add(self.room, ends, self.n, self.mean, self.scatter, np.empty((2, width)))
+
+    def add(
+        self,
+        at: NDArray[np.intp],
+        n: NDArray[np.int64],
+        mean: NDArray[np.float64],
+        scatter: NDArray[np.float64],
+    ) -> None:
+        """The pairwise update of means and scatter (Chan, Golub and LeVeque 1983)."""
+        old = self.n[at]
+        known = (old > 0)[:, None]
+        delta = np.where(known, mean - self.mean[at], 0.0)
+        weight = n / (old + n)
+        self.mean[at] = np.where(known, self.mean[at] + weight[:, None] * delta, mean)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told of later
+            between = delta[:, :, None] * delta[:, None, :]
+            self.scatter[at] += scatter + (old * weight)[:, None, None] * between
+        self.n[at] = old + n
+
+    def cut(self, size: int) -> Sums:
+        """The first `size` data sets, without room for more."""
+        part = slice(size)
+        return Sums(
+            self.n[part].copy(),
+            self.mean[part].copy(),
+            self.scatter[part].copy(),
+            self.dropped[part].copy(),
+        )

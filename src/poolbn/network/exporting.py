@@ -1,0 +1,217 @@
+"""Networks in other formats: graphs that carry the effects, and an R script for bnlearn."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import GraphError
+from poolbn.graph.dag import Dag
+from poolbn.graph.formats import quoted, write_igraph, write_networkx
+from poolbn.network.effects import COLUMNS, effects_table
+from poolbn.nodes.localfit import INTERCEPT, LocalFit, level_columns
+
+_SHARED = ("effect", "se", "between_sd", "opposite")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+Attributes = dict[str, str | float]
+
+
+def node_attributes(dag: Dag, fits: Mapping[str, LocalFit]) -> list[Attributes]:
+    """What is known of each node, in the order of the nodes."""
+    return [{"pooling": fits[node].pooling, "status": fits[node].status.name} for node in dag.nodes]
+
+
+def arc_attributes(
+    dag: Dag, fits: Mapping[str, LocalFit], names: Sequence[str]
+) -> list[Attributes]:
+    """The effect of each arc, in the order of the arcs; numbers that do not exist are left out.
+
+    Args:
+        dag: the graph.
+        fits: its nodes.
+        names: what to call the coefficients in the F data sets.
+    """
+    table = effects_table(dag, fits)
+    columns = [*(COLUMNS.index(name) for name in _SHARED), *range(len(COLUMNS), table.shape[1])]
+    return [
+        {
+            name: float(value)
+            for name, value in zip([*_SHARED, *names], row, strict=True)
+            if not math.isnan(value)
+        }
+        for row in table.iloc[:, columns].itertuples(index=False, name=None)
+    ]
+
+
+def names_of_data_sets(
+    dag: Dag, fits: Mapping[str, LocalFit], taken: Iterable[str] = _SHARED
+) -> list[str]:
+    """Texts for the data sets, different from each other and from the names taken."""
+    levels = fits[dag.nodes[0]].levels
+    texts = [str(level) for level in levels]
+    unlike = [
+        repr(level) if texts.count(text) > 1 else text
+        for level, text in zip(levels, texts, strict=True)
+    ]
+    return [str(name) for name in level_columns(unlike, taken)]
+
+
+# Graphs
+
+
+def to_networkx(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
+    """A networkx.DiGraph."""
+    graph = write_networkx(dag.nodes, dag.arcs)
+    for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True):
+        graph.nodes[node].update(attributes)
+    arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
+    for arc, attributes in zip(dag.arcs, arcs, strict=True):
+        graph.edges[arc].update(attributes)
+    return graph
+
+
+def to_igraph(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
+    """An igraph.Graph; an attribute that an arc does not have is None."""
+    graph = write_igraph(dag.nodes, dag.arcs)
+    arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
+    for sequence, attributes in ((graph.vs, node_attributes(dag, fits)), (graph.es, arcs)):
+        for name in _keys(attributes):
+            sequence[name] = [own.get(name) for own in attributes]
+    return graph
+
+
+def to_dot(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
+    """A Graphviz digraph; the effect is also the label of an arc.
+
+    Data sets are marked as such, because Graphviz would take a name such as "color" for a command.
+    """
+    lines = [
+        f"  {quoted(node)}{_dot_attributes(attributes)};"
+        for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True)
+    ]
+    names = [f"{name} (data set)" for name in names_of_data_sets(dag, fits, ())]
+    arcs = arc_attributes(dag, fits, names)
+    for (parent, child), attributes in zip(dag.arcs, arcs, strict=True):
+        label: Attributes = {"label": f"{attributes['effect']:.4g}"}
+        lines.append(f"  {quoted(parent)} -> {quoted(child)}{_dot_attributes(label | attributes)};")
+    return "\n".join(["digraph {", *lines, "}"]) + "\n"
+
+
+def _dot_attributes(attributes: Attributes) -> str:
+    pairs = (f"{quoted(name)}={quoted(str(value))}" for name, value in attributes.items())
+    return f" [{', '.join(pairs)}]"
+
+
+def to_graphml(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
+    """GraphML; the identifier of a node is its name.
+
+    Raises:
+        GraphError: a name has a character that XML cannot hold.
+    """
+    from xml.etree import ElementTree
+
+    nodes = node_attributes(dag, fits)
+    arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
+    for name in [*dag.nodes, *_keys(arcs)]:
+        if strange := _NOT_XML.search(name):
+            raise GraphError(
+                f"{name!r} contains {strange[0]!r}, which XML cannot hold; rename it, or use "
+                "to_dot() or to_networkx()"
+            )
+    root = ElementTree.Element("graphml", xmlns="http://graphml.graphdrawing.org/xmlns")
+    key: dict[tuple[str, str], str] = {}
+    for kind, attributes in (("node", nodes), ("edge", arcs)):
+        of = "string" if kind == "node" else "double"
+        for name in _keys(attributes):
+            key[kind, name] = f"d{len(key)}"
+            described = {"for": kind, "attr.name": name, "attr.type": of}
+            ElementTree.SubElement(root, "key", {"id": key[kind, name]} | described)
+    graph = ElementTree.SubElement(root, "graph", edgedefault="directed")
+    for node, own in zip(dag.nodes, nodes, strict=True):
+        element = ElementTree.SubElement(graph, "node", id=node)
+        for name, value in own.items():
+            ElementTree.SubElement(element, "data", key=key["node", name]).text = str(value)
+    for (parent, child), own in zip(dag.arcs, arcs, strict=True):
+        element = ElementTree.SubElement(graph, "edge", source=parent, target=child)
+        for name, value in own.items():
+            ElementTree.SubElement(element, "data", key=key["edge", name]).text = str(value)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _keys(attributes: Iterable[Attributes]) -> list[str]:
+    """The names of all attributes, each once."""
+    return list(dict.fromkeys(name for own in attributes for name in own))
+
+
+# R
+
+
+def to_bnlearn(
+    dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np.float64]
+) -> str:
+    """An R script that makes `fitted`, a conditional Gaussian network of bnlearn.
+
+    The data sets are a discrete parent of every node. bnlearn knows coefficients by their place:
+    those of parents in the order in which its graph has them, which the script looks up, and one
+    column for each level of the discrete parent.
+    """
+    data_set = str(level_columns([group], dag.nodes)[0])
+    arcs = [(data_set, node) for node in dag.nodes] + list(dag.arcs)
+    names = names_of_data_sets(dag, fits, ())
+    lines = [
+        "library(bnlearn)",
+        "",
+        f"net <- empty.graph({_texts([data_set, *dag.nodes])})",
+        f"arcs(net) <- matrix({_texts([name for arc in arcs for name in arc], width=2)},",
+        '  ncol = 2, byrow = TRUE, dimnames = list(NULL, c("from", "to")))',
+        "",
+        "dist <- list()",
+        f"dist[[{_text(data_set)}]] <- matrix({_numbers(prior)},",
+        f"  nrow = 1, dimnames = list(NULL, {_texts(names)}))",
+        "# Coefficients of one data set after the other, and residual standard deviations.",
+        "node <- function(name, terms, coef, sd) {",
+        "  coef <- matrix(coef, nrow = length(terms), dimnames = list(terms, NULL))",
+        f"  order <- c({_text(INTERCEPT)}, setdiff(parents(net, name), {_text(data_set)}))",
+        "  list(coef = coef[order, , drop = FALSE], sd = sd)",
+        "}",
+    ]
+    for name in dag.nodes:
+        fit = fits[name]
+        terms = [INTERCEPT, *fit.parents]
+        lines += [
+            f"dist[[{_text(name)}]] <- node({_text(name)}, {_texts(terms)},",
+            f"  {_numbers(fit.coef, width=len(terms))},",
+            f"  sd = {_numbers(np.sqrt(fit.sigma2))})",
+        ]
+    lines.append("fitted <- custom.fit(net, dist)")
+    return "\n".join(lines) + "\n"
+
+
+def _text(name: str) -> str:
+    """A string of R, whose escapes are those of JSON."""
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _texts(names: Sequence[str], width: int = 4) -> str:
+    return _vector([_text(name) for name in names], width)
+
+
+def _numbers(values: NDArray[np.float64], width: int = 4) -> str:
+    """All numbers, with as many digits as it takes to read them back."""
+    return _vector([repr(value) for value in values.ravel().tolist()], width)
+
+
+def _vector(items: Sequence[str], width: int) -> str:
+    """A vector of R; a long one has a line for every `width` items."""
+    if len(items) <= width:
+        return f"c({', '.join(items)})"
+    parts = [", ".join(items[i : i + width]) for i in range(0, len(items), width)]
+    return "c(\n    " + ",\n    ".join(parts) + ")"

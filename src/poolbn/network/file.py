@@ -1,0 +1,195 @@
+"""The file of a `Network`: versioned JSON, checked when it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import FileError, GraphError
+from poolbn.graph.dag import Dag
+from poolbn.nodes.localfit import LocalFit, Status
+from poolbn.search.climbing import Move
+from poolbn.writing import check_levels
+
+_FORMAT = "poolbn-network"
+_VERSION = 1
+_ROUNDING = 1e-6  # in correlations
+
+
+class Content(TypedDict):
+    """The fields of a `Network`."""
+
+    dag: Dag
+    fits: Mapping[str, LocalFit]
+    score: float
+    group: str
+    n: NDArray[np.int64]
+    adapted: tuple[Hashable, ...]
+    trace: tuple[Move, ...]
+
+
+def network_text(content: Content) -> str:
+    """A network as JSON.
+
+    Raises:
+        FileError: a data set's name cannot be written.
+    """
+    fits = content["fits"]
+    levels = next(iter(fits.values())).levels
+    check_levels(levels)
+    encoded = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "nodes": content["dag"].nodes,
+        "arcs": content["dag"].arcs,
+        "group": content["group"],
+        "levels": levels,
+        "rows": content["n"].tolist(),
+        "adapted": content["adapted"],
+        "score": _number(content["score"]),
+        "fits": {node: _encode(fit) for node, fit in fits.items()},
+        "trace": [move._asdict() for move in content["trace"]],
+    }
+    return json.dumps(encoded, indent=1)
+
+
+def read_network(path: str | os.PathLike[str]) -> Content:
+    """The fields of the network of a file with the text of `network_text`.
+
+    Raises:
+        FileError: the file is not there, damaged, of another kind, or too new.
+    """
+    shown = repr(os.fspath(path))
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except OSError as error:
+        raise FileError(f"cannot read {shown}: {error.strerror}") from error
+    except ValueError as error:
+        raise FileError(
+            f"{shown} is not JSON, or is cut short ({error}); copy or save it anew"
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise FileError(f"{shown} is not a network of poolbn; Network.save writes them")
+    if content.get("version") != _VERSION:
+        raise FileError(
+            f"{shown} has version {content.get('version')} of the format, this poolbn reads "
+            f"version {_VERSION}; update poolbn"
+        )
+    try:
+        return _decode_network(content)
+    except (GraphError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{shown} does not hold a network as it should: {error}") from error
+
+
+def _decode_network(encoded: dict[str, Any]) -> Content:
+    dag = Dag(encoded["nodes"], encoded["arcs"])
+    if not dag.nodes or set(dag.nodes) != set(encoded["fits"]):
+        raise ValueError("the nodes of the graph are not those that are fitted")
+    levels, rows = tuple(encoded["levels"]), encoded["rows"]
+    if not levels or len(set(levels)) != len(levels):
+        raise ValueError("there is no data set, or one twice")
+    if len(rows) != len(levels) or not all(type(n) is int and n >= 0 for n in rows):
+        raise ValueError("the rows of the data sets are not one whole number for each")
+    adapted = tuple(encoded["adapted"])
+    if not set(adapted) <= set(levels):
+        raise ValueError("an adapted data set is not among the data sets")
+    if not isinstance(encoded["group"], str):
+        raise ValueError("the name of the group column is not a text")
+    fits = {node: _decode(encoded["fits"][node], levels) for node in dag.nodes}
+    for node, fit in fits.items():
+        _check(node, fit, dag)
+    return Content(
+        dag=dag,
+        fits=fits,
+        score=_float(encoded["score"]),
+        group=encoded["group"],
+        n=np.array(rows, dtype=np.int64),
+        adapted=adapted,
+        trace=tuple(Move(**(move | {"arc": tuple(move["arc"])})) for move in encoded["trace"]),
+    )
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinities."""
+    return value if math.isfinite(value) else repr(value)
+
+
+def _float(value: object) -> float:
+    if isinstance(value, str) and value not in {"inf", "-inf", "nan"}:
+        raise ValueError(f"{value!r} is not a number")
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _encode(fit: LocalFit) -> dict[str, Any]:
+    encoded: dict[str, Any] = {}
+    for field in fields(fit):
+        value = getattr(fit, field.name)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, Status):
+            value = {"name": value.name, "detail": value.detail}
+        encoded[field.name] = value
+    del encoded["levels"]  # once for all nodes
+    encoded["loglik"] = _number(fit.loglik)
+    if fit.residual_shape is not None:
+        encoded["residual_shape"] = _number(fit.residual_shape)
+    return encoded
+
+
+def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> LocalFit:
+    known = {field.name for field in fields(LocalFit)} - {"levels"}
+    if set(encoded) != known:
+        raise ValueError(f"a node has {sorted(set(encoded) ^ known)} too many or too few")
+    arrays = {"coef", "coef_cov", "sigma2", "fixed", "fixed_cov", "random_cov"}
+    values: dict[str, Any] = dict(encoded)
+    for name in arrays:
+        if values[name] is not None:
+            values[name] = np.array(values[name], dtype=np.float64)
+    values["parents"] = tuple(values["parents"])
+    values["levels"] = levels
+    values["status"] = Status(**values["status"])
+    values["loglik"] = _float(values["loglik"])
+    for name in ("residual_shape", "residual_scale"):
+        if values[name] is not None:
+            values[name] = _float(values[name])
+    return LocalFit(**values)
+
+
+def _is_covariance(M: NDArray[np.float64]) -> bool:
+    """Whether matrices (..., q, q) without negative variances are covariances, but for rounding."""
+    sd = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    sd = np.where(sd > 0, sd, 1.0)
+    correlation = M / (sd[..., :, None] * sd[..., None, :])
+    symmetric = np.abs(correlation - np.swapaxes(correlation, -2, -1)) < _ROUNDING
+    return bool(symmetric.all() and (np.linalg.eigvalsh(correlation) > -_ROUNDING).all())
+
+
+def _check(node: str, fit: LocalFit, dag: Dag) -> None:
+    F, q = len(fit.levels), len(fit.parents) + 1
+    if fit.child != node or fit.parents != dag.parents(node):
+        raise ValueError(f"the parents of {node!r} are not those of the graph")
+    shapes = {"coef": (F, q), "coef_cov": (F, q, q), "sigma2": (F,)}
+    shapes |= {"fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}
+    for name, shape in shapes.items():
+        array = getattr(fit, name)
+        if array is None and name in {"fixed", "fixed_cov", "random_cov"}:
+            continue
+        if array is None or array.shape != shape or not np.isfinite(array).all():
+            raise ValueError(f"{name} of {node!r} is not a table of {shape} numbers")
+        variance = np.diagonal(array, axis1=-2, axis2=-1) if name.endswith("cov") else array
+        if name not in {"coef", "fixed"} and (variance < 0).any():
+            raise ValueError(f"{name} of {node!r} has a negative variance")
+        if name.endswith("cov") and not _is_covariance(array):
+            raise ValueError(f"{name} of {node!r} is not a covariance matrix")
+    if type(fit.n_params) is not int or type(fit.n_rows) is not int:
+        raise ValueError(f"the number of rows or parameters of {node!r} is not a whole number")

@@ -1,0 +1,157 @@
+"""Interventions: a node set to a value, and the total effect of one node on another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import GraphError, OptionError
+from poolbn.graph.dag import Dag
+from poolbn.nodes.localfit import LocalFit, Status, level_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_COLUMNS = ("cause", "effect", "total", "between_sd")
+
+
+def checked_values(dag: Dag, *given: Mapping[str, float]) -> dict[str, float]:
+    """All the values that nodes are to be set to.
+
+    Raises:
+        GraphError: a name is no node.
+        OptionError: there is no value, two for a node, or one that is not a finite number.
+    """
+    values: dict[str, float] = {}
+    for named in given:
+        if not isinstance(named, Mapping):
+            raise OptionError(f"{named!r} are no values of nodes; use do(age=30) or a dict")
+        for node, value in named.items():
+            dag.parents(node)  # complains about a name that is no node
+            number = _number(value)
+            if not math.isfinite(number):
+                raise OptionError(f"{node!r} cannot be set to {value!r}; give a finite number")
+            if node in values:
+                raise OptionError(f"{node!r} is given two values; give one")
+            values[node] = number
+    if not values:
+        raise OptionError("no node is set to a value; name one, do(age=30)")
+    return values
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def intervene(
+    dag: Dag, fits: Mapping[str, LocalFit], values: Mapping[str, float]
+) -> tuple[Dag, dict[str, LocalFit]]:
+    """The graph without the arcs into the nodes that are set, and these nodes set."""
+    cut = Dag(dag.nodes, [(parent, child) for parent, child in dag.arcs if child not in values])
+    return cut, {
+        node: _set(fit, values[node]) if node in values else fit for node, fit in fits.items()
+    }
+
+
+def _set(fit: LocalFit, value: float) -> LocalFit:
+    """A node that is `value`, always and in all data sets."""
+    F = len(fit.levels)
+    return LocalFit(
+        child=fit.child,
+        parents=(),
+        levels=fit.levels,
+        pooling="intervention",
+        coef=np.full((F, 1), value),
+        coef_cov=np.zeros((F, 1, 1)),
+        sigma2=np.zeros(F),
+        fixed=np.array([value]),
+        fixed_cov=np.zeros((1, 1)),
+        random_cov=None,
+        loglik=0.0,
+        n_params=0,
+        n_rows=fit.n_rows,
+        status=Status("given", f"set to {value!r} in all data sets"),
+    )
+
+
+def total_effects_table(
+    dag: Dag, fits: Mapping[str, LocalFit], cause: str | None, effect: str | None
+) -> pd.DataFrame:
+    """A row for each cause and effect that a directed path joins, or for those asked.
+
+    Raises:
+        GraphError: a name is no node, or cause and effect are the same.
+    """
+    import pandas as pd
+
+    if cause is not None and cause == effect:
+        raise GraphError(f"{cause!r} is both cause and effect; give two nodes")
+    causes = set(dag.nodes if effect is None else dag.ancestors(effect))
+    if cause is not None:
+        dag.parents(cause)  # complains about a name that is no node
+        causes &= {cause}
+    levels = level_columns(fits[dag.nodes[0]].levels, _COLUMNS)
+    rows: list[dict[Hashable, Any]] = []
+    for start in filter(causes.__contains__, dag.nodes):
+        totals = _totals(dag, fits, start)
+        for end in dag.descendants(start) if effect is None else [effect]:
+            i = totals.nodes.index(end)
+            numbers = (start, end, totals.mean[i], totals.sd[i], *totals.own[i])
+            rows.append(dict(zip([*_COLUMNS, *levels], numbers, strict=True)))
+    return pd.DataFrame(rows, columns=pd.Index([*_COLUMNS, *levels], dtype=object))
+
+
+@dataclass(frozen=True, eq=False)
+class _Totals:
+    """What a unit more of one cause does to the K nodes that are it or below it.
+
+    Attributes:
+        nodes: the cause, and the nodes below it in topological order.
+        own: in each data set, (K, F).
+        mean: in the population of data sets, (K,); NaN where a node on the way has no pooling.
+        sd: the standard deviation in that population, (K,).
+    """
+
+    nodes: tuple[str, ...]
+    own: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64]
+
+
+def _totals(dag: Dag, fits: Mapping[str, LocalFit], cause: str) -> _Totals:
+    """Total effects t of one cause: sums over directed paths of products of coefficients.
+
+    A node with coefficients b of its parents has t = b't_pa; so, one node after the other, comes
+    out the column of the cause in (I - B)^-1. In the population b has mean beta and covariance D.
+    It is independent of t_pa, because the random effects of different nodes are, and t_pa is made
+    of those of nodes above. So, with m and K the mean and covariance of t_pa,
+    E[t] = beta'm, Cov(t, s) = beta' Cov(t_pa, s) for each s above, and
+    Var(t) = beta'K beta + tr(D K) + m'D m.
+    """
+    below = {cause, *dag.descendants(cause)}
+    nodes = tuple(node for node in dag.topological_order() if node in below)
+    place = {node: i for i, node in enumerate(nodes)}
+    own = np.ones((len(nodes), len(fits[cause].levels)))
+    mean, cov = np.ones(len(nodes)), np.zeros((len(nodes), len(nodes)))
+    for i, node in enumerate(nodes[1:], start=1):
+        fit = fits[node]
+        slopes = [k for k, parent in enumerate(fit.parents, start=1) if parent in below]
+        pa = [place[fit.parents[k - 1]] for k in slopes]
+        own[i] = (fit.coef[:, slopes].T * own[pa]).sum(axis=0)
+        beta = np.full(len(pa), np.nan) if fit.fixed is None else fit.fixed[slopes]
+        D = np.zeros((len(pa), len(pa)))
+        if fit.random_cov is not None:
+            D = fit.random_cov[np.ix_(slopes, slopes)]
+        m, K = mean[pa], cov[np.ix_(pa, pa)]
+        cov[i, :i] = cov[:i, i] = beta @ cov[pa, :i]
+        mean[i] = beta @ m
+        cov[i, i] = beta @ K @ beta + np.sum(D * K) + m @ D @ m
+    return _Totals(nodes, own, mean, np.sqrt(np.maximum(np.diagonal(cov), 0.0)))

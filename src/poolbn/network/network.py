@@ -1,0 +1,642 @@
+"""`Network`: a graph and one fitted node each; saved, loaded, printed."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError
+from poolbn.graph.dag import Dag
+from poolbn.inference import answers
+from poolbn.inference.events import Event, Probability
+from poolbn.inference.infer import Model, inference_model
+from poolbn.inference.joint import Joint, joint_distribution
+from poolbn.inference.mixtures import Posterior
+from poolbn.moments.groupstats import GroupStats
+from poolbn.network import exporting
+from poolbn.network.adapting import adapted, new_data_set
+from poolbn.network.effects import effects_table
+from poolbn.network.file import Content, network_text, read_network
+from poolbn.network.interventions import checked_values, intervene, total_effects_table
+from poolbn.nodes.heterogeneity import heterogeneity_table
+from poolbn.nodes.localfit import LocalFit
+from poolbn.search.climbing import Move
+from poolbn.writing import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 12  # arcs that a printed network lists
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Network:
+    """A Bayesian network over several data sets.
+
+    Attributes:
+        dag: the graph.
+        fits: the distribution of each node given its parents.
+        score: the sum of the nodes' scores; higher is better.
+        group: the column that says which data set a row came from.
+        n: rows of each data set, (F,): their shares are P(F).
+        adapted: data sets that came by `adapt`, whose coefficients are not taken for certain.
+        trace: the moves that led to it, in order.
+        stats: the statistics it was learned from; not saved.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> net.levels, net.n, net.dag
+        (('NY', 'MN', 'KY', 'MS'), array([116, 237, 205, 192]), Dag('[age][bmi|age]'))
+    """
+
+    dag: Dag
+    fits: Mapping[str, LocalFit]
+    score: float
+    group: str
+    n: NDArray[np.int64]
+    adapted: tuple[Hashable, ...] = ()
+    trace: tuple[Move, ...] = ()
+    stats: GroupStats | None = None
+
+    @property
+    def levels(self) -> tuple[Hashable, ...]:
+        """The data sets."""
+        return next(iter(self.fits.values())).levels
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all data sets together."""
+        return int(self.n.sum())
+
+    @cached_property
+    def joint(self) -> Joint:
+        """The multivariate normal distribution of all nodes in each data set, and P(F)."""
+        return joint_distribution(self.dag, self.fits, self.n)
+
+    def effects(self, interval: float = 0.95) -> pd.DataFrame:
+        """A row for each arc: how strong the effect is, and how different between data sets.
+
+        `effect` is the population's, with its standard error `se` and Wald interval from `lower`
+        to `upper`; without pooling it is the mean over data sets. `between_sd` is its standard
+        deviation between data sets as estimated by partial pooling, `opposite` the share of the
+        data sets in which the sign is the other one. The coefficients of the data sets follow.
+
+        Args:
+            interval: the probability that the intervals are to cover the effect with.
+
+        Raises:
+            OptionError: `interval` is not between 0 and 1.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> net.effects()[["parent", "child", "effect", "lower", "upper"]].round(1)
+                       parent          child  effect  lower  upper
+            0             age  birthweight_g     7.7    2.3   13.0
+            1  gestation_days  birthweight_g    24.2   22.8   25.5
+        """
+        return effects_table(self.dag, self.fits, interval)
+
+    def heterogeneity(self, stats: GroupStats | None = None) -> pd.DataFrame:
+        """Test for each arc whether its effect is the same in all data sets, and residuals too.
+
+        Twice the log-likelihood ratio between mixed-effects models of the child in which the effect
+        varies or not, all other coefficients varying, whatever the pooling; its p-value allows for
+        a variance that cannot be below 0. The last rows test the residual variance of each node.
+        P-values are small for effects that the search chose to
+        look at, as with every test after a search.
+
+        Args:
+            stats: the statistics; by default those that the network was learned from, which a
+                loaded network does not have.
+
+        Raises:
+            DataError: there are no statistics, or they lack a column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic")
+            >>> net.heterogeneity().round(2)
+                            parent           child  ratio  p_value
+            0        birthweight_g  gestation_days  28.48     0.00
+            1  (residual variance)  gestation_days   8.56     0.00
+            2  (residual variance)   birthweight_g   2.19     0.07
+        """
+        stats = self.stats if stats is None else stats
+        if stats is None:
+            raise DataError(
+                "a loaded network has no statistics of the rows; give them, as in "
+                "net.heterogeneity(pb.stats(data, group=...))"
+            )
+        return heterogeneity_table(stats.select(self.dag.nodes), self.dag)
+
+    def adapt(
+        self,
+        source: object = None,
+        name: Hashable = None,
+        *,
+        missing: Literal["error", "drop"] = "error",
+    ) -> Network:
+        """The network with one more data set, which was not learned from.
+
+        Its coefficients are predicted from its own rows and the population that was learned (best
+        linear unbiased prediction), without learning anew. With no rows at all they are the
+        population's, with the covariance of the random effects as their uncertainty. A node under
+        complete pooling has the coefficients that all data sets share. A node without pooling is
+        fitted to the new rows alone. Predictions take the uncertainty of a data set in `adapted`
+        into account.
+
+        Graph, score, trace, and the likelihoods in `fits` stay those of learning.
+
+        Args:
+            source: the rows, as anything that `pb.stats` takes, all of them of the one new data set
+                whatever a group column says; columns that are not nodes are ignored. Or statistics
+                of one data set. None for no rows.
+            name: what to call the new data set.
+            missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+
+        Raises:
+            DataError: the name is taken, there is more than one data set, the rows cannot be used,
+                or without pooling there are too few of them.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> north, south = trial[trial["clinic"] != "MS"], trial[trial["clinic"] == "MS"]
+            >>> net = pb.learn(north, group="clinic", start=[("age", "bmi")])
+            >>> net = net.adapt(south.head(50), "Mississippi").adapt(name="anywhere")
+            >>> dict(zip(net.levels, net.n.tolist()))
+            {'NY': 116, 'MN': 237, 'KY': 205, 'Mississippi': 50, 'anywhere': 0}
+        """
+        new = new_data_set(source, name, levels=self.levels, nodes=self.dag.nodes, missing=missing)
+        fits = {node: adapted(fit, self.n, new) for node, fit in self.fits.items()}
+        return replace(self, fits=fits, n=np.append(self.n, new.n), adapted=(*self.adapted, name))
+
+    def do(self, values: Mapping[str, float] | None = None, /, **named: float) -> Network:
+        """The network in which nodes are set to values by an intervention, in all data sets.
+
+        The arcs into these nodes are cut, because their parents no longer matter to them; all other
+        nodes keep their distributions. Score and trace stay those of learning.
+
+        Args:
+            values: the nodes and their values; a dict takes names that Python does not.
+            named: the same as keywords.
+
+        Raises:
+            GraphError: a name is no node.
+            OptionError: there is no value, or one that is not a finite number.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> at_term = net.do(gestation_days=280)
+            >>> at_term.joint.mean[0].round(), at_term.fits["gestation_days"].status.name
+            (array([  26.,  280., 3420.]), 'given')
+        """
+        given = [named] if values is None else [values, named]
+        dag, fits = intervene(self.dag, self.fits, checked_values(self.dag, *given))
+        return replace(self, dag=dag, fits=fits)
+
+    def total_effects(self, cause: str | None = None, effect: str | None = None) -> pd.DataFrame:
+        """A row for each two nodes that a directed path joins: what one does to the other in all.
+
+        A unit more of the cause, set by an intervention, changes the mean of the effect by the sum
+        over all directed paths of the products of the coefficients. `total` is the expected value
+        over the population of data sets and `between_sd` its standard deviation there, both NaN
+        where a node on the way has no pooling. The total effects in the data sets follow.
+
+        Args:
+            cause: only this cause.
+            effect: only this effect.
+
+        Raises:
+            GraphError: a name is no node, or cause and effect are the same.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]].dropna()
+            >>> path = [("age", "bmi"), ("bmi", "birthweight_g")]
+            >>> net = pb.learn(trial, group="clinic", start=path, pooling="complete",
+            ...                search=pb.HillClimb(max_iter=0))
+            >>> net.total_effects("age", "birthweight_g").round(2)
+              cause         effect  total  between_sd    NY    MN    KY    MS
+            0   age  birthweight_g   0.18         0.0  0.18  0.18  0.18  0.18
+        """
+        return total_effects_table(self.dag, self.fits, cause, effect)
+
+    # Questions
+
+    @cached_property
+    def _model(self) -> Model:
+        return inference_model(self.dag, self.fits, self.joint, self.adapted)
+
+    def predict(
+        self,
+        data: object,
+        target: str | Sequence[str],
+        *,
+        interval: float = 0.95,
+        method: answers.How = "exact",
+        particles: int = 500,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """What is to be expected of a node in each row, given the row's other cells.
+
+        The data set is known where the group column says so, and unknown where that cell is missing
+        or there is no such column: then all data sets count, by how likely they make the row.
+        Missing cells are simply not evidence, and cells of the targets never are.
+
+        In an adapted data set the uncertainty of its coefficients is part of `sd` and the interval:
+        exactly, where all nodes above the target are in the row and none below, else approximately.
+
+        Args:
+            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            target: a node, or several.
+            interval: the probability of the interval, which leaves out equal tails.
+            method: "exact", or "lw" for likelihood weighting.
+            particles: draws for each row with "lw".
+            seed: of these draws.
+
+        Returns:
+            Columns mean, sd, lower and upper; for several targets below the name of each. Rows as
+            in the table.
+
+        Raises:
+            DataError: the table cannot be used, a data set is not known, or a row is impossible.
+            OptionError: an option has a value that it does not take.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> net.predict(trial.head(2), "birthweight_g").round()
+                 mean     sd   lower   upper
+            0  3050.0  436.0  2195.0  3904.0
+            1  2729.0  436.0  1875.0  3584.0
+        """
+        return answers.predict(
+            self._model,
+            self.group,
+            data,
+            target,
+            interval=interval,
+            method=method,
+            particles=particles,
+            seed=seed,
+        )
+
+    def classify(
+        self, data: object, *, method: answers.How = "exact", particles: int = 500, seed: int = 0
+    ) -> pd.DataFrame:
+        """Which data set each row comes from: P(data set | row), and the most probable one.
+
+        A group column in the table is ignored, and missing cells are not evidence.
+
+        Args:
+            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            method: "exact", or "lw" for likelihood weighting.
+            particles: draws for each row with "lw".
+            seed: of these draws.
+
+        Returns:
+            A column for each data set, and last the column most_probable. Rows as in the table.
+
+        Raises:
+            DataError: the table cannot be used, or a row is impossible.
+            OptionError: an option has a value that it does not take.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="none")
+            >>> net.classify(trial.head(2)).round(2)
+                 NY    MN    KY    MS most_probable
+            1  0.10  0.25  0.44  0.21            KY
+            2  0.08  0.43  0.34  0.15            MN
+        """
+        return answers.classify(
+            self._model, self.group, data, method=method, particles=particles, seed=seed
+        )
+
+    @overload
+    def loglik(self, data: object, *, rows: Literal[False] = False) -> float: ...
+
+    @overload
+    def loglik(self, data: object, *, rows: Literal[True]) -> pd.Series[float]: ...
+
+    def loglik(self, data: object, *, rows: bool = False) -> float | pd.Series[float]:
+        """The log-likelihood of rows: their log densities, together or each.
+
+        The density is that of the row's data set, or where that is not known of the mixture of all
+        of them. Missing cells are integrated out. A node that is certain, as after `do`, makes the
+        density 0 where the row disagrees, and else counts for nothing.
+
+        Args:
+            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            rows: whether to return the log density of each row.
+
+        Raises:
+            DataError: the table cannot be used, or a data set is not known.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> math.isclose(net.loglik(trial), sum(fit.loglik for fit in net.fits.values()))
+            True
+        """
+        density = answers.log_likelihood(self._model, self.group, data)
+        return density if rows else float(density.sum())
+
+    def impute(self, data: object) -> pd.DataFrame:
+        """The table with missing cells of nodes filled by their expectation given the row.
+
+        The group column stays as it is, and columns that the table lacks are not added.
+
+        Args:
+            data: a pandas table, of which the result is a copy; or a table or file as for
+                `pb.stats`, of which the result has the group column and the nodes.
+
+        Raises:
+            DataError: the table cannot be used, a data set is not known, or a row is impossible.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic")
+            >>> int(trial.isna().sum().sum()), int(net.impute(trial).isna().sum().sum())
+            (87, 0)
+        """
+        return answers.impute(self._model, self.group, data)
+
+    def posterior(self, evidence: Mapping[str, Any], target: str | Sequence[str]) -> Posterior:
+        """The distribution of some nodes given evidence.
+
+        Args:
+            evidence: values of nodes by name, and perhaps by the name of the group column the data
+                set.
+            target: a node, or several.
+
+        Raises:
+            DataError: a name is not known, or the evidence is impossible.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="none")
+            >>> net.posterior({"birthweight_g": 2500, "age": 40}, "gestation_days")
+            Posterior of gestation_days
+              gestation_days  mean 254.744, SD 14.42
+              data set  MN 0.361, NY 0.287, KY 0.242, MS 0.11
+        """
+        return answers.posterior(self._model, self.group, evidence, target)
+
+    def query(
+        self,
+        event: Event,
+        evidence: Mapping[str, Any] | None = None,
+        *,
+        method: answers.How = "exact",
+        particles: int = 10_000,
+        seed: int = 0,
+    ) -> Probability:
+        """The probability of an event given evidence, by sampling.
+
+        Args:
+            event: a condition on nodes and the group column that pandas understands, with names
+                that are not Python's in backticks; or a function of a table of draws that returns
+                True or False for each row.
+            evidence: values of nodes by name, and perhaps by the name of the group column the data
+                set.
+            method: "exact" draws from the exact distribution given the evidence, "lw" is
+                likelihood weighting.
+            particles: draws.
+            seed: of the draws.
+
+        Raises:
+            DataError: a name is not known, or the evidence is impossible.
+            OptionError: the event or an option cannot be used.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> net.query("birthweight_g < 2500 and age < 30", {"gestation_days": 260})
+            0.1258 (standard error 0.0033)
+        """
+        return answers.query(
+            self._model,
+            self.group,
+            event,
+            evidence,
+            method=method,
+            particles=particles,
+            seed=seed,
+        )
+
+    def sample(self, n: int, data_set: Hashable = None, *, seed: int = 0) -> pd.DataFrame:
+        """Rows drawn from the network, the group column first.
+
+        In an adapted data set each row has coefficients of its own, drawn from what is known of
+        them.
+
+        Args:
+            n: how many rows.
+            data_set: where all of them come from; None draws it for each row by P(F).
+            seed: of the draws.
+
+        Raises:
+            DataError: the data set is not known.
+            OptionError: `n` or `seed` is not a whole number.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> net.sample(2, "KY", seed=1).round(1)
+              clinic   age   bmi
+            0     KY  27.8  30.3
+            1     KY  30.5  19.2
+        """
+        return answers.sample(self._model, self.group, n, data_set, seed=seed)
+
+    # Other formats
+
+    def to_networkx(self) -> Any:
+        """A networkx.DiGraph with the effects.
+
+        Arcs have `effect`, `se`, `between_sd` and `opposite` of `effects`, where they exist, and
+        the coefficient in each data set under its name as a text. Nodes have `pooling` and
+        `status`.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", constraints=pb.Constraints(
+            ...     required=[("age", "bmi")]))
+            >>> list(net.to_networkx().edges["age", "bmi"])
+            ['effect', 'se', 'between_sd', 'opposite', 'NY', 'MN', 'KY', 'MS']
+        """
+        return exporting.to_networkx(self.dag, self.fits)
+
+    def to_igraph(self) -> Any:
+        """A directed igraph.Graph with the attributes of `to_networkx`; None where there is none.
+
+        The names of the nodes are the vertex attribute "name".
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> round(float(net.to_igraph().es[0]["effect"]), 2)
+            0.2
+        """
+        return exporting.to_igraph(self.dag, self.fits)
+
+    def to_dot(self) -> str:
+        """A Graphviz digraph with the attributes of `to_networkx`.
+
+        The effect is also the label of an arc. Data sets are called "NY (data set)", because
+        Graphviz would take a name such as "color" for a command.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.to_dot().splitlines()[0]
+            'digraph {'
+        """
+        return exporting.to_dot(self.dag, self.fits)
+
+    def to_graphml(self) -> str:
+        """GraphML with the attributes of `to_networkx`; to be written as UTF-8.
+
+        Raises:
+            GraphError: a name has a character that XML cannot hold.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> net.to_graphml().splitlines()[0]
+            '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+        """
+        return exporting.to_graphml(self.dag, self.fits)
+
+    def to_bnlearn(self) -> str:
+        """An R script that rebuilds the network in bnlearn, as `fitted`; to be written as UTF-8.
+
+        It is a conditional Gaussian network, with the group column as a discrete parent of all
+        nodes. Random effects stay behind: each data set has the coefficients that it has here.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> "library(bnlearn)" in net.to_bnlearn()
+            True
+        """
+        return exporting.to_bnlearn(self.dag, self.fits, self.group, self.joint.prior)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network as JSON, whole or not at all; `pb.load` reads it.
+
+        Raises:
+            FileError: the file cannot be written, or a data set's name cannot be.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.learn(trial, group="clinic").save(f"{folder}/network.json")
+            ...     pb.load(f"{folder}/network.json").levels
+            ('NY', 'MN', 'KY', 'MS')
+        """
+        write_whole(path, self.to_json().encode())
+
+    def to_json(self) -> str:
+        """The text of the file that `save` writes.
+
+        Raises:
+            FileError: a data set's name cannot be written.
+
+        Examples:
+            >>> import json
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> json.loads(net.to_json())["rows"]
+            [116, 237, 205, 192]
+        """
+        content = Content(
+            dag=self.dag,
+            fits=self.fits,
+            score=self.score,
+            group=self.group,
+            n=self.n,
+            adapted=self.adapted,
+            trace=self.trace,
+        )
+        return network_text(content)
+
+    def __repr__(self) -> str:
+        poolings = sorted({fit.pooling for fit in self.fits.values()})
+        used = ", ".join(poolings)
+        if len(poolings) > 1:
+            counts = {p: sum(fit.pooling == p for fit in self.fits.values()) for p in poolings}
+            parts = (f"{p.replace(' pooling', '')} {count}" for p, count in counts.items())
+            used = f"pooling by node: {', '.join(parts)}"
+        lines = [
+            f"Network: {len(self.dag.nodes)} nodes, {len(self.dag.arcs)} arcs, "
+            f"{len(self.levels)} data sets, {self.n_rows} rows",
+            f"{used}; score {self.score:.4f}",
+        ]
+        shown = self.effects()[["parent", "child", "effect", "between_sd"]].iloc[:_SHOWN]
+        for parent, child, effect, sd in shown.itertuples(index=False, name=None):
+            between = "" if math.isnan(sd) else f", SD between data sets {sd:.4g}"
+            lines.append(f"  {parent} -> {child}  {effect:.4g}{between}")
+        if len(self.dag.arcs) > _SHOWN:
+            lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
+        trouble = [node for node, fit in self.fits.items() if not fit.status.ok]
+        lines += [f"  {node}: {self.fits[node].status.name}" for node in trouble[:_SHOWN]]
+        if len(trouble) > _SHOWN:
+            lines.append(f"  ... {len(trouble) - _SHOWN} more without a likelihood")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        title, used = repr(self).split("\n")[:2]
+        table = self.effects().to_html(index=False, float_format="{:.4g}".format)
+        return f"<p><b>{html.escape(title)}</b><br>{html.escape(used)}</p>{table}"
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Read a network that `Network.save` wrote.
+
+    Raises:
+        FileError: the file is not there, damaged, of another kind, or too new.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pb.learn(trial, group="clinic").save(f"{folder}/network.json")
+        ...     net = pb.load(f"{folder}/network.json")
+        >>> net.dag.nodes
+        ('age', 'bmi')
+    """
+    return Network(**read_network(path))

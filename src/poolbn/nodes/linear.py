@@ -1,0 +1,150 @@
+"""Complete pooling and no pooling: least squares on scatter matrices (eqs. gnode and cgnode)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.moments.standardised import Family, Standard, counts, pack, to_units
+from poolbn.run.compiling import kernels
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """One regression in each of J tables (all rows: J = 1; each data set: J = F).
+
+    Attributes:
+        coef: (J, q), in the units of the data; 0 for a parent that is a combination of others.
+        coef_cov: (J, q, q), with the unbiased residual variance.
+        sigma2: residual variance, (J,).
+        loglik: (J,); -inf where the table has none.
+        few: tables with too few rows to leave a residual, (J,).
+        dependent: in each table, the first parent that is a combination of others, or -1, (J,).
+        determined: tables whose child has no residual variance, (J,).
+    """
+
+    coef: NDArray[np.float64]
+    coef_cov: NDArray[np.float64]
+    sigma2: NDArray[np.float64]
+    loglik: NDArray[np.float64]
+    few: NDArray[np.bool_]
+    dependent: NDArray[np.int64]
+    determined: NDArray[np.bool_]
+
+
+def log_likelihoods(
+    data: Standard, families: Sequence[Family], *, separate: bool, unbiased: bool
+) -> NDArray[np.float64]:
+    """Log-likelihood of each family; -inf where a table has too few rows or no residual."""
+    rss, dependent, _, _ = _regress(data, families, separate)
+    q = np.array([len(parents) + 1 for _, parents in families])[:, None]
+    children = [child for child, _ in families]
+    scatter, n = _tables(data, separate)
+    square = scatter[:, children, children].T
+    ok = (dependent < 0) & (n > q) & ~_determined(rss, square, n)
+    density = _density(data, rss, n, q, children, unbiased)
+    return np.asarray(np.where(ok, density, -np.inf).sum(axis=1))
+
+
+def largest_separate(data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+    """Log-likelihood of each family with coefficients and a variance for each data set.
+
+    Infinite where a data set's own coefficients leave no residual.
+    """
+    rss, _, _, _ = _regress(data, families, separate=True)
+    n = data.n
+    children = [child for child, _ in families]
+    with np.errstate(divide="ignore"):
+        density = -n / 2 * (1 + np.log(2 * np.pi * rss / n))
+    return np.asarray(density.sum(axis=1) - data.rows * data.log_scale[children])
+
+
+def fit(
+    data: Standard, child: int, parents: Sequence[int], *, separate: bool, unbiased: bool
+) -> LinearFit:
+    """The regression of one child in each table, in the units of the data."""
+    (rss,), (dependent,), U, u = _regress(data, [(child, parents)], separate)
+    scatter, n = _tables(data, separate)
+    J, q = len(n), len(parents) + 1
+    order = np.argsort(np.asarray(parents, dtype=np.int64))
+    pa = np.asarray(parents, dtype=np.int64)[order]
+    few = n <= q
+    determined = _determined(rss, scatter[:, child, child], n)
+    ok = ~few & (dependent < 0) & ~determined
+    density = _density(data, rss[None], n, np.array([[q]]), [child], unbiased)[0]
+    variance = rss / np.maximum(n - q, 1)
+
+    # Coefficients on columns that are standardised and then centred in each table, and the inverse
+    # Gram matrix; a dependent parent has a row of zeros in U and takes no part.
+    coef, inverse = np.zeros((J, q)), np.zeros((J, q, q))
+    mean = data.mean if separate else np.zeros((1, data.mean.shape[1]))
+    for j in range(J):
+        free = np.flatnonzero(np.diagonal(U[j]) > 0)
+        Ui = np.linalg.inv(U[j][np.ix_(free, free)])
+        coef[j, 1 + free] = Ui @ u[j][free]
+        inverse[j][np.ix_(1 + free, 1 + free)] = Ui @ Ui.T
+        inverse[j, 0, 0] = 1.0 / n[j]
+        shift = np.eye(q)
+        shift[0, 1:] = -mean[j, pa]
+        coef[j, 0] = mean[j, child]
+        coef[j] = shift @ coef[j]
+        inverse[j] = shift @ inverse[j] @ shift.T
+    T = (data.scale[child] * to_units(data, pa.tolist()))[
+        np.concatenate([[0], 1 + np.argsort(order)])
+    ]
+    coef = coef @ T.T
+    coef[:, 0] += data.center[child]
+    return LinearFit(
+        coef=coef,
+        coef_cov=variance[:, None, None] * (T @ inverse @ T.T),
+        sigma2=np.where(unbiased, variance, rss / n) * data.scale[child] ** 2,
+        loglik=np.where(ok, density, -np.inf),
+        few=few,
+        dependent=np.where(dependent < 0, -1, order[dependent] if q > 1 else -1),
+        determined=determined,
+    )
+
+
+def _tables(data: Standard, separate: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scatter matrices (J, N, N) and rows (J,) of the tables that are regressed on their own."""
+    if separate:
+        return data.scatter, data.n
+    return data.total[None], data.n.sum(keepdims=True)
+
+
+def _regress(
+    data: Standard, families: Sequence[Family], separate: bool
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    scatter, n = _tables(data, separate)
+    children, offsets, parents = pack(families)
+    p = int(counts(offsets).max())
+    U, u = np.zeros((len(n), p, p)), np.zeros((len(n), p))
+    rss = np.empty((len(families), len(n)))
+    dependent = np.empty((len(families), len(n)), dtype=np.int64)
+    kernels("regress").least_squares(scatter, n, children, offsets, parents, U, u, rss, dependent)
+    return rss, dependent, U, u
+
+
+def _determined(
+    rss: NDArray[np.float64], square: NDArray[np.float64], n: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    return rss <= np.maximum(RANK_TOLERANCE * square, CONSTANT_TOLERANCE * n)
+
+
+def _density(
+    data: Standard,
+    rss: NDArray[np.float64],
+    n: NDArray[np.float64],
+    q: NDArray[np.int64],
+    children: Sequence[int],
+    unbiased: bool,
+) -> NDArray[np.float64]:
+    """Gaussian log density at the fitted coefficients, (M, J); anything where there is none."""
+    df = np.maximum(n - q, 1.0) if unbiased else n
+    variance = np.where(rss > 0, rss, 1.0) / df
+    units = data.log_scale[list(children)][:, None]
+    return -0.5 * (n * np.log(2 * np.pi * variance) + df) - n * units

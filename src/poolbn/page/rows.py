@@ -1,0 +1,81 @@
+"""The rows that a report page is made with, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.errors import DataError
+from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.network.network import Network
+from poolbn.show.diagnostics import Residuals, node_residuals
+from poolbn.tables.cells import read_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the rows say.
+
+    Attributes:
+        stats: of the complete rows; None if there are none.
+        dropped: incomplete rows, by data set.
+        residuals: of each node, or in words why there are none.
+    """
+
+    stats: GroupStats | None
+    dropped: dict[Hashable, int]
+    residuals: dict[str, Residuals | str]
+
+
+def read_rows(net: Network, data: object) -> Given:
+    """Read the rows once.
+
+    Raises:
+        DataError: they lack a column.
+    """
+    import pandas as pd
+
+    nodes = net.dag.nodes
+    cells = read_cells(data, nodes, net.group, net.levels)
+    lacking = [name for name in nodes if name not in cells.columns]
+    if not (cells.codes >= 0).any():
+        lacking.append(net.group)
+    if lacking:
+        raise DataError(
+            f"the rows lack column {lacking[0]!r} of the network, or have nothing in it; they have "
+            f"{', '.join(map(repr, cells.columns))}. Give all its columns and the group column, or "
+            "leave data= out"
+        )
+    labels = np.empty(len(net.levels) + 1, dtype=object)
+    for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
+        labels[j] = level
+    table = pd.DataFrame(cells.values, columns=list(nodes))
+    group = pd.Series(labels[cells.codes], dtype=object)
+    table.insert(0, net.group, group.astype("category"))
+    gaps = np.isnan(cells.values).any(axis=1)
+    known = cells.codes >= 0
+    counts = np.bincount(cells.codes[gaps & known], minlength=len(net.levels))
+    dropped = dict(zip(net.levels, counts.tolist(), strict=True))
+    whole = table[known & ~gaps]
+    found = stats(whole, group=net.group) if len(whole) else None
+    if found is not None:
+        found = replace(found, dropped=np.array([dropped[level] for level in found.levels]))
+    return Given(
+        stats=found,
+        dropped=dropped,
+        residuals={node: _residuals(net, table, node) for node in nodes},
+    )
+
+
+def _residuals(net: Network, table: pd.DataFrame, node: str) -> Residuals | str:
+    """The residuals of a node, or why there are none: that is no reason to have no page."""
+    try:
+        return node_residuals(net, table, node)
+    except DataError as error:
+        return f"There are no residuals: {error}."

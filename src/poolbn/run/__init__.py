@@ -1,0 +1,1 @@
+"""Threads, processes, clusters, compiled kernels, progress."""

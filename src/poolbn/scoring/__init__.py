@@ -1,0 +1,1 @@
+"""Scores of nodes and networks, on one scale."""

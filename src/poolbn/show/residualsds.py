@@ -1,0 +1,317 @@
+"""One node's residual SD in each data set: the network's estimate beside that of the data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import check_interval
+from poolbn.moments.groupstats import Family, GroupStats
+from poolbn.moments.standardised import standardise
+from poolbn.network.adapting import random_effects
+from poolbn.network.network import Network
+from poolbn.nodes import linear
+from poolbn.nodes.choosing import check_stats
+from poolbn.nodes.localfit import LocalFit
+from poolbn.show.arceffects import Estimates, Floats, by_level
+
+_RANK = 1e-9  # of the largest, where an eigenvalue of random effects' covariances is 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResidualSds(Estimates):
+    """The residual SD of a node, with the attributes of `Estimates`.
+
+    `population` is the median of those that pooled variances are drawn from, the one SD where there
+    is one, else the root of the mean variance. Only pooled variances have a `new_interval`.
+    Where there is one SD, its interval is `population_interval`, and data sets have none.
+
+    Attributes:
+        node: the node.
+    """
+
+    node: str
+
+    def axis(self, shown: Callable[[str], str] = str) -> str:
+        """What the estimates are, with names as they are to be shown."""
+        return f"residual SD of {shown(self.node)}"
+
+    @property
+    def common(self) -> str:
+        """What the population's SD is the SD in."""
+        if np.isfinite(self.new_interval).all():
+            return "population of data sets"
+        one = np.isfinite(self.population_interval).all()
+        return "all data sets together" if one else "mean of the data sets"
+
+
+def residual_sds(
+    net: Network, node: str, *, stats: GroupStats | None = None, interval: float = 0.95
+) -> ResidualSds:
+    """Collect the residual SDs of one node.
+
+    Pooled variances are inverse gamma once the rows are seen (`mixed.expected_variance`) and their
+    spread and common value are known; both are uncertain too, so intervals are from a mixture of
+    such distributions (`_components`). Others have those of chi-square, with the degrees of freedom
+    that the coefficients leave; with random effects that is an approximation. A data set that was
+    adapted to has an interval only if variances are pooled, or nothing is. A fit without a
+    likelihood, or given, has none.
+
+    Args:
+        net: the network.
+        node: a node.
+        stats: the statistics; by default those that the network was learned from. Without any, as
+            for a loaded network, there are no estimates of data sets alone.
+        interval: the probability of the intervals.
+
+    Raises:
+        GraphError: there is no such node.
+        OptionError: `interval` is not between 0 and 1.
+        DataError: `stats` are none, or lack a column.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "gestation_days"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", pooling=pb.Partial(residuals="pooled"))
+        >>> found = residual_sds(net, "gestation_days")
+        >>> found.levels, found.effect.round(1), found.alone.round(1)
+        (('NY', 'MN', 'KY', 'MS'), array([38. , 19.8, 25.8, 29. ]), array([38.3, 19.4, 25.6, 28.9]))
+    """
+    check_interval(interval)
+    net.dag.parents(node)  # which complains about an unknown node
+    fit = net.fits[node]
+    F = len(fit.levels)
+    adapted = np.array([level in net.adapted for level in fit.levels])
+    known = fit.status.ok and fit.status.name != "given"
+    variance, ends = fit.sigma2, np.full((F, 2), math.nan)
+    common, common_ends, new_ends = float(np.mean(variance[~adapted])), ends[0], ends[0]
+    one = fit.fixed is not None and float(np.ptp(variance[~adapted])) == 0
+    stats = net.stats if stats is None else stats
+    if stats is not None:
+        check_stats(stats)
+        stats = stats.select([*fit.parents, node])
+    if known and fit.residual_scale is not None:
+        shape, scale = float(fit.residual_shape or math.inf), fit.residual_scale
+        common = float(_medians(np.array(shape), np.array(scale)))
+        squares = _generalised_squares(fit, net.n, adapted, stats)
+        one = bool(np.isnan(squares[~adapted]).any())
+        if not one:
+            weight, a, s = _components(net.n[~adapted], squares[~adapted], scale)
+            v, g = a + net.n[:, None] / 2, a * s + squares[:, None] / 2
+            ends = _mixture_ends(weight, v, g, interval)
+            new_ends = _mixture_ends(weight, a[None], (a * s)[None], interval)[0]
+            common_ends = _quantiles(_medians(a, s), weight, interval)
+    elif known and not one:
+        ends = _ends(*_chi_square(fit, net.n, adapted), interval)
+    if known and one:
+        v, g = _chi_square(fit, net.n, adapted)
+        common_ends = _ends(v.sum(keepdims=True), g.sum(keepdims=True), interval)[0]
+    alone, alone_ends = np.full(F, math.nan), np.full((F, 2), math.nan)
+    if stats is not None and fit.fixed is not None:
+        own = _alone(stats, interval)
+        alone, alone_ends = (by_level(fit, stats, values) for values in own)
+    return ResidualSds(
+        node=node,
+        pooling=fit.pooling,
+        levels=fit.levels,
+        n=net.n,
+        adapted=adapted,
+        effect=np.sqrt(variance),
+        interval=np.sqrt(ends),
+        alone=np.sqrt(alone),
+        alone_interval=np.sqrt(alone_ends),
+        population=math.sqrt(common),
+        population_interval=_pair(common_ends),
+        new_interval=_pair(new_ends),
+    )
+
+
+def _pair(ends: Floats) -> tuple[float, float]:
+    low, high = np.sqrt(ends).tolist()
+    return low, high
+
+
+def _ends(v: Floats, g: Floats, interval: float) -> Floats:
+    """The middle of inverse gamma distributions with shapes v and scales g, (k, 2).
+
+    The variance behind a sum of squares RSS with d degrees of freedom has the interval of v = d / 2
+    and g = RSS / 2. NaN where v is not positive.
+    """
+    from scipy.special import gammaincinv
+
+    shape = np.where(v > 0, v, math.nan)
+    tails = [(1 + interval) / 2, (1 - interval) / 2]
+    return np.stack([g / gammaincinv(shape, tail) for tail in tails], axis=1)
+
+
+def _generalised_squares(
+    fit: LocalFit, n: NDArray[np.int64], adapted: NDArray[np.bool_], stats: GroupStats | None
+) -> Floats:
+    """Residual squares q_j of pooled variances, see `mixed.expected_variance`, (F,).
+
+    `sigma2` tells them: it is (a s + q_j / 2) / (a + n_j / 2 - 1), times 1 + tr(V_j Z_j'Z_j) / n_j
+    in data sets that were learned from. Where a is inf it does not, but the statistics do; NaN
+    without them.
+    """
+    shape, scale = fit.residual_shape, fit.residual_scale
+    assert shape is not None
+    assert scale is not None
+    assert fit.fixed is not None
+    assert fit.random_cov is not None
+    if math.isfinite(shape):
+        more = np.where(adapted, 0.0, _taken(fit) / np.maximum(n, 1))
+        mean = fit.sigma2 / (1 + more)
+        g = mean * np.maximum(shape + n / 2 - 1, 0.5)
+        return np.asarray(np.maximum(2 * (g - shape * scale), 0.0))
+    if stats is None:
+        return np.full(len(n), math.nan)
+    found = []
+    for j in range(len(stats.n)):
+        parts = stats.n[[j]], stats.mean[[j]], stats.scatter[[j]]
+        own = Family(fit.child, fit.parents, *parts)
+        found.append(random_effects(own, fit.fixed, fit.random_cov, scale)[2])
+    return by_level(fit, stats, np.array(found))
+
+
+def _components(n: NDArray[np.int64], squares: Floats, scale: float) -> tuple[Floats, ...]:
+    """Weights, shapes a and common values s of what pooled variances may be drawn from, (K,) each.
+
+    The likelihood of a and s given the residual squares, with all values of log s alike before, and
+    all of 1 / sqrt(a), which is about the SD of log variances: for that one Gelman (2006) advises a
+    uniform prior. Other parameters are taken as known.
+
+    Args:
+        n: rows, (F,).
+        squares: q_j, (F,).
+        scale: the estimate of s.
+    """
+    from scipy.special import gammaln
+
+    spread = np.linspace(0.05, 2.0, 24)[:, None]
+    a = spread**-2
+    # The SD of the mean of log variances, in whose units s is varied.
+    step = np.sqrt(2 / n.sum() + spread**2 / len(n))
+    log_s = math.log(scale) + step * np.linspace(-4, 4, 17)
+    b = a * np.exp(log_s)
+    v = a[..., None] + n / 2
+    density = (
+        (gammaln(v) - gammaln(a)[..., None] + (a * np.log(b))[..., None]).sum(axis=-1)
+        - (v * np.log(b[..., None] + squares / 2)).sum(axis=-1)
+        + np.log(step)
+    )
+    weight = np.exp(density - density.max())
+    keep = weight > 1e-3
+    total = weight[keep].sum()
+    return weight[keep] / total, np.broadcast_to(a, b.shape)[keep], np.exp(log_s)[keep]
+
+
+def _mixture_ends(weight: Floats, v: Floats, g: Floats, interval: float) -> Floats:
+    """The middle of mixtures of inverse gamma distributions, (k, 2).
+
+    Args:
+        weight: of the K components.
+        v: shapes, (k, K).
+        g: scales, (k, K).
+        interval: the probability.
+    """
+    from scipy.special import gammaincc, gammaincinv
+
+    ends = []
+    for below in ((1 - interval) / 2, (1 + interval) / 2):
+        each = np.log(g / gammaincinv(v, 1 - below))
+        low, high = each.min(axis=1), each.max(axis=1)
+        for _ in range(25):  # halved, to 6 digits and more
+            middle = (low + high) / 2
+            less = gammaincc(v, g / np.exp(middle)[:, None]) @ weight < below
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+        ends.append(np.exp((low + high) / 2))
+    return np.stack(ends, axis=1)
+
+
+def _medians(a: Floats, s: Floats) -> Floats:
+    """Of inverse gamma distributions with shapes a, which may be inf, and scales a s."""
+    from scipy.special import gammaincinv
+
+    finite = np.where(np.isinf(a), 1.0, a)
+    return np.asarray(np.where(np.isinf(a), s, finite * s / gammaincinv(finite, 0.5)))
+
+
+def _quantiles(values: Floats, weight: Floats, interval: float) -> Floats:
+    """The middle of values with weights, (2,)."""
+    order = np.argsort(values)
+    upto = np.cumsum(weight[order]) - weight[order] / 2
+    return np.interp([(1 - interval) / 2, (1 + interval) / 2], upto, values[order])
+
+
+def _chi_square(
+    fit: LocalFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Half of the degrees of freedom and of the residual squares, (F,) each; they add up.
+
+    Random effects take t_j = tr(V_j Z_j'Z_j) of a data set's rows, and at the maximum of a
+    likelihood the squares of what is left are (n_j - t_j) sigma_j^2. Fixed effects take what is
+    missing to q in all data sets together. Adapted data sets, which got their variance from the
+    others, count nothing.
+    """
+    q, F = fit.coef.shape[1], int((~adapted).sum())
+    if fit.random_cov is None:
+        df = n - q / (1 if fit.fixed is None else F)
+        ratio = _squares(fit, n, adapted)
+        squares = fit.sigma2 * np.where(ratio < 1 - 1e-9, df, n)
+        keep = ~adapted if fit.fixed is not None else np.full(len(n), True)
+    else:
+        taken = _taken(fit)
+        df = n - taken - (q - taken) / F
+        squares = fit.sigma2 * (df if "REML" in fit.pooling else n - taken)
+        keep = ~adapted
+    return np.where(keep, df / 2, 0.0), np.where(keep, squares / 2, 0.0)
+
+
+def _squares(fit: LocalFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]) -> float:
+    """Residual squares in units of variances over rows: below 1 where variances are unbiased.
+
+    They are what the log-likelihood has beside the variances themselves.
+    """
+    rows, variance = n[~adapted], fit.sigma2[~adapted]
+    return float(-2 * fit.loglik - rows @ np.log(2 * math.pi * variance)) / float(rows.sum())
+
+
+def _taken(fit: LocalFit) -> Floats:
+    """What of a data set's rows its random effects take, tr(V_j Z_j'Z_j), (F,).
+
+    With the covariance D of random effects and C_j given the rows it is tr(I - D^-1 C_j), and where
+    D cannot be inverted the same on its range.
+    """
+    D, C = fit.random_cov, fit.coef_cov
+    assert D is not None
+    if not D.any():
+        return np.zeros(len(C))
+    sd = np.sqrt(np.diagonal(D))
+    units = np.outer(*2 * [np.where(sd > 0, sd, 1.0)])
+    inverse = np.linalg.pinv(D / units, rcond=_RANK, hermitian=True)
+    rank = np.trace(inverse @ (D / units))
+    left = np.einsum("ab,jba->j", inverse, C / units)
+    if fit.residual_scale is not None:  # in proportion to residual variances
+        left *= fit.residual_scale / fit.sigma2
+    return np.asarray(np.clip(rank - left, 0.0, rank))
+
+
+def _alone(stats: GroupStats, interval: float) -> tuple[Floats, Floats]:
+    """Unbiased variance of least squares in each data set, (F,), and its interval, (F, 2).
+
+    NaN where the rows do not give it.
+
+    Args:
+        stats: of the parents and, last, the child.
+        interval: the probability of the interval.
+    """
+    *parents, child = stats.names
+    data = standardise(stats)
+    places = [data.index[parent] for parent in parents]
+    f = linear.fit(data, data.index[child], places, separate=True, unbiased=True)
+    df = np.where(np.isfinite(f.loglik), stats.n - len(stats.names), math.nan)
+    return f.sigma2 + 0 * df, _ends(df / 2, f.sigma2 * df / 2, interval)

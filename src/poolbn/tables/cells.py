@@ -1,0 +1,213 @@
+"""Rows with gaps: any table or file -> the cells of the nodes, and which data set a row is of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+import numpy as np
+
+from poolbn.errors import DataError, nearest
+from poolbn.tables.columns import check_types
+from poolbn.tables.data import as_parts, encode
+from poolbn.tables.missing import check_finite
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from poolbn.tables.sources import Part
+
+_ROWS = 2**18  # rows that are read at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The rows of a table, as a network with N nodes sees them.
+
+    Attributes:
+        values: the nodes, NaN where a cell is missing or there is no such column, (n, N).
+        codes: the place of each row's data set among the network's, -1 if it is not known, (n,).
+        columns: the columns of the table that the network knows, its group column among them.
+        index: the row labels of a pandas table; 0, 1, ... for all others.
+    """
+
+    values: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    columns: tuple[str, ...]
+    index: pd.Index
+
+
+def read_cells(
+    source: object, names: tuple[str, ...], group: str | None, levels: tuple[Hashable, ...]
+) -> Cells:
+    """Read the columns that a network knows; others do not matter.
+
+    Args:
+        source: a frame, a dict of frames, a path, a pattern, or a list of paths. The frames of a
+            dict that have no group column are the data sets that they are called.
+        names: the nodes.
+        group: the column that says which data set a row came from, which the table may lack; None
+            to take all data sets as unknown.
+        levels: the data sets.
+
+    Raises:
+        DataError: no node is a column, a column is not numeric, a cell is infinite, or a data set
+            is not known.
+
+    Examples:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"bmi": [21.5, None], "clinic": ["KY", None]})
+        >>> cells = read_cells(frame, ("age", "bmi"), "clinic", ("NY", "KY"))
+        >>> cells.values, cells.codes
+        (array([[ nan, 21.5], [ nan,  nan]]), array([ 1, -1]))
+    """
+    import pandas as pd
+
+    parts = as_parts(source)
+    for part in parts:
+        own = [name for name in names if name in part.types]
+        if not own:
+            raise DataError(
+                f"no column{part.place} is a node of the network; it has {_listed(part.types)}, "
+                f"the nodes are {_listed(names)}"
+            )
+        check_types(part, own, group, remedy="make it numeric, or leave it out of the table")
+    strangers: dict[Hashable, int] = {}
+    keyed = group is not None and isinstance(source, Mapping)
+    read = [_read(part, names, group, levels, strangers, keyed=keyed) for part in parts]
+    if strangers:
+        raise _unknown(strangers, group, levels)
+    values = np.concatenate([values for values, _ in read])
+    codes = np.concatenate([codes for _, codes in read])
+    index = source.index if isinstance(source, pd.DataFrame) else pd.RangeIndex(len(codes))
+    known = {name for part in parts for name in part.types}
+    columns = tuple(name for name in (group, *names) if name in known)
+    return Cells(values, codes, columns, index)
+
+
+def read_evidence(
+    evidence: Mapping[str, Any], names: tuple[str, ...], group: str, levels: tuple[Hashable, ...]
+) -> tuple[NDArray[np.float64], int]:
+    """One row: its cells, NaN where there is no evidence (N,), and its data set's place or -1.
+
+    Args:
+        evidence: values by name of node, and by the name of the group column a data set.
+        names: the nodes.
+        group: the group column.
+        levels: the data sets.
+
+    Raises:
+        DataError: a name is not known, or a value is not a finite number.
+
+    Examples:
+        >>> read_evidence({"bmi": 21.5, "clinic": "KY"}, ("age", "bmi"), "clinic", ("NY", "KY"))
+        (array([ nan, 21.5]), 1)
+    """
+    if not isinstance(evidence, Mapping):
+        raise DataError(f"evidence={evidence!r} is not a dict like {{{names[0]!r}: 1.5}}")
+    row, code = np.full(len(names), np.nan), -1
+    for name, value in evidence.items():
+        if name == group:
+            code = find_level(value, levels)
+            continue
+        if name not in names:
+            raise DataError(f"evidence on {name!r}, no node{nearest(name, (*names, group))}")
+        number = isinstance(value, SupportsFloat) and math.isfinite(value)
+        if not number:
+            raise DataError(
+                f"evidence on {name!r} is {value!r}, not a finite number; leave it out if it is "
+                "not known"
+            )
+        row[names.index(name)] = float(value)
+    return row, code
+
+
+def find_level(label: Any, levels: tuple[Hashable, ...]) -> int:
+    """The place of a data set.
+
+    Raises:
+        DataError: it is not known.
+    """
+    try:
+        return levels.index(_Alike(levels)(label))
+    except ValueError:
+        raise DataError(f"the network has no data set {label!r}{nearest(label, levels)}") from None
+
+
+def _read(
+    part: Part,
+    names: tuple[str, ...],
+    group: str | None,
+    levels: tuple[Hashable, ...],
+    strangers: dict[Hashable, int],
+    *,
+    keyed: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Values (n, N) and codes (n,) of one part; data sets not known are counted in `strangers`."""
+    place = [i for i, name in enumerate(names) if name in part.types]
+    own = tuple(names[i] for i in place)
+    by = None if group not in part.types else group
+    alike = _Alike(levels)
+    values, codes = [np.empty((0, len(names)))], [np.empty(0, dtype=np.int64)]
+    start = 1
+    for piece in part.pieces(own, by, _ROWS):
+        cells = np.full((len(piece.keys), len(names)), np.nan)
+        for i, column in zip(place, piece.columns, strict=True):
+            cells[:, i] = column
+        index = {level: j for j, level in enumerate(levels)}
+        code = np.full(len(cells), -1)
+        if by is not None or keyed:
+            labels = [alike(label) for label in piece.labels]
+            code = encode(replace(piece, labels=labels), index, group, part.place)
+        for label, j in list(index.items())[len(levels) :]:
+            strangers[label] = strangers.get(label, 0) + int((code == j).sum())
+        check_finite(cells, _where(names, part.place, start), "make it missing")
+        values.append(cells)
+        codes.append(code)
+        start += len(cells)
+    return np.concatenate(values), np.concatenate(codes)
+
+
+class _Alike:
+    """Finds the data set that a label means: 1, 1.0 and "1" are the same to a CSV file."""
+
+    def __init__(self, levels: tuple[Hashable, ...]) -> None:
+        self._levels = set(levels)
+        self._by_text = {self._text(level): level for level in levels}
+
+    def __call__(self, label: Any) -> Any:
+        if not isinstance(label, str | int | float) or label in self._levels:
+            return label
+        return self._by_text.get(self._text(label), label)
+
+    @staticmethod
+    def _text(label: Hashable) -> str:
+        whole = isinstance(label, float) and label.is_integer()
+        return str(int(label)) if whole else str(label)  # type: ignore[call-overload]
+
+
+def _where(names: tuple[str, ...], place: str, start: int) -> Callable[[int, int], str]:
+    return lambda row, column: f"row {start + row}{place} in column {names[column]!r}"
+
+
+def _unknown(
+    strangers: dict[Hashable, int], group: str | None, levels: tuple[Hashable, ...]
+) -> DataError:
+    first, rows = next(iter(strangers.items()))
+    others = f" ({len(strangers)} such data sets in all)" if len(strangers) > 1 else ""
+    return DataError(
+        f"the network does not know data set {first!r}, which {rows} rows have in column "
+        f"{group!r}{others}; it knows {_listed(levels)}. Make it known with net.adapt(rows, "
+        f"name={first!r}), or leave out the column, or make those cells missing, so that the data "
+        "set is taken as unknown"
+    )
+
+
+def _listed(names: Collection[Hashable]) -> str:
+    """Some names, for a message."""
+    more = f", ... ({len(names)} in all)" if len(names) > 12 else ""
+    return (", ".join(repr(name) for name in islice(names, 12)) or "no columns") + more

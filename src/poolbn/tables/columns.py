@@ -1,0 +1,120 @@
+"""Which columns of a source to use: the checks that need no rows, and what to say if they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from poolbn.errors import DataError, nearest
+from poolbn.tables.files import looks_numeric
+
+if TYPE_CHECKING:
+    from poolbn.tables.sources import Part
+
+
+def check_group(parts: list[Part], group: str | None) -> None:
+    """Raise unless every row's data set can be known."""
+    if group is not None:
+        for part in parts:
+            if group not in part.types:
+                raise DataError(f"no column {group!r}{part.place}{nearest(group, part.types)}")
+        return
+    if parts[0].name is None:
+        likely = [c for c in parts[0].types if _looks_like_group(parts[0], c)]
+        which = f"; it could be {' or '.join(map(repr, likely[:5]))}" if likely else ""
+        raise DataError(
+            "no column says which data set a row came from: name it with group=..."
+            f"{which}; or give a dict {{name of data set: frame}}"
+        )
+    known = [part.name for part in parts]
+    twice = [name for name in known if known.count(name) > 1]
+    if twice:
+        raise DataError(
+            f"{known.count(twice[0])} files have the name {twice[0]!r}, and each file is taken "
+            "for a data set of that name; rename them, or name a column with group=..."
+        )
+
+
+def _looks_like_group(part: Part, column: str) -> bool:
+    cells = [str(cell) for cell in islice(part.cells(column), 10_000)]
+    if not cells:
+        return bool(part.types[column])
+    few = len(set(cells)) <= max(2, min(50, len(cells) // 2))
+    return few and not any("." in cell for cell in cells) if not part.types[column] else few
+
+
+def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) -> tuple[str, ...]:
+    """The names of the columns to keep, which every part has.
+
+    What names of folders say is a column only for those who ask for it.
+    """
+    if isinstance(columns, str):
+        raise DataError(f"columns={columns!r} is one name; give a list, columns=[{columns!r}]")
+    first = parts[0]
+    names = tuple(own_columns(first, group) if columns is None else columns)
+    if group in names:
+        raise DataError(f"column {group!r} is both group and in columns; take it out of columns")
+    if not names:
+        raise DataError("no columns are chosen" if columns is not None else "no columns to use")
+    twice = [c for c in names if names.count(c) > 1]
+    if twice:
+        raise DataError(f"column {twice[0]!r} is {names.count(twice[0])} times in columns")
+    for part in parts:
+        absent = [c for c in names if c not in part.types]
+        if absent and (len(parts) == 1 or columns is not None):
+            raise DataError(f"no column {absent[0]!r}{part.place}{nearest(absent[0], part.types)}")
+        extra = [c for c in own_columns(part, group) if c not in names]
+        if columns is None and (absent or extra):
+            raise DataError(
+                f"the columns{part.place} differ from those{first.place}: "
+                + "; ".join(
+                    f"{what} {', '.join(map(repr, which))}"
+                    for what, which in (("it lacks", absent), ("it alone has", extra))
+                    if which
+                )
+                + "; choose common ones with columns=[...]"
+            )
+    return names
+
+
+def own_columns(part: Part, group: str | None) -> list[str]:
+    """The columns of a part without `group` and without what names of its folders say."""
+    said = dict(part.keys)
+    return [column for column in part.types if column != group and column not in said]
+
+
+def check_types(part: Part, names: Iterable[str], group: str | None, *, remedy: str | None) -> None:
+    """Raise when a column is not numeric; a `remedy` of None names the columns that are."""
+    for column in names:
+        if not part.types[column]:
+            continue
+        numeric = [c for c, kind in part.types.items() if not kind and c != group]
+        listed = ", ".join(f'"{c}"' for c in numeric[:12]) + (", ..." if len(numeric) > 12 else "")
+        raise DataError(
+            f"column {column!r}{part.place} is not numeric: it holds {part.types[column]}"
+            f"{_stray(part, column)}; {remedy or f'choose columns=[{listed}]'}"
+        )
+
+
+def _stray(part: Part, column: str) -> str:
+    """Where text spoils a column that is mostly numbers."""
+    if part.types[column] not in ("text", "mixed", "mixed-integer"):
+        return ""
+    numbers, others, first = 0, 0, None
+    for row, cell in enumerate(part.cells(column), start=1):
+        if cell is None or str(cell) in ("nan", "<NA>"):
+            continue
+        if looks_numeric(cell):
+            numbers += 1
+        else:
+            others += 1
+            first = first or (row, cell)
+    if first is None:
+        return " that reads as numbers, so convert it to numbers" if numbers else ""
+    if numbers < others:
+        return ""
+    return (
+        f", mostly numbers, but row {first[0]}{part.place} holds {first[1]!r} (and so "
+        f"{others} cells in all), so make such cells missing and the column numeric"
+    )

@@ -1,0 +1,311 @@
+"""Any table or file -> validated batches of (data set codes, float64 matrix)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import numpy as np
+
+from poolbn.errors import DataError, OptionError
+from poolbn.tables import files, sources
+from poolbn.tables.columns import check_group, check_types, choose
+from poolbn.tables.missing import Tally, check_finite, check_left, check_missing
+from poolbn.tables.partitions import constant, with_keys
+from poolbn.tables.paths import paths
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from poolbn.tables.sources import Part, Piece
+
+Item = TypeVar("Item")
+
+# What the group column is called where each frame or file is a data set.
+DATA_SET = "data_set"
+# Batches of so many cells: large ones keep the reading thread out of the way of the other one.
+_CELLS = 2**22
+# Smaller ones, as they come from some sources, are put together to so many rows.
+_ROWS = 30_000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows without a missing cell.
+
+    Attributes:
+        codes: for each row the place of its data set in `Rows.levels`, (B,).
+        columns: the N chosen columns, all finite, (B,) each; where it can be they are the memory of
+            the source itself, so do not write to them.
+        dropped: codes of the rows left out because a cell is missing.
+    """
+
+    codes: NDArray[np.int64]
+    columns: list[NDArray[np.float64]]
+    dropped: NDArray[np.int64]
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The columns as a matrix, (B, N)."""
+        return np.column_stack(self.columns)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to be read once.
+
+    Attributes:
+        names: the N chosen columns.
+        group: the column that says which data set a row came from, or what to call it.
+        levels: the data sets met so far, in order of first appearance.
+        batches: the rows; errors in cells come up while it runs.
+        tally: what was missing so far.
+    """
+
+    names: tuple[str, ...]
+    group: str
+    levels: list[Hashable]
+    batches: Generator[Batch]
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is to be read, checked as far as that needs no rows.
+
+    Attributes:
+        parts: the frames or files.
+        names: the N chosen columns.
+        group: the column that says which data set a row came from; None: each part is one.
+        drop: whether rows with a missing cell are left out; otherwise they are an error.
+    """
+
+    parts: tuple[Part, ...]
+    names: tuple[str, ...]
+    group: str | None
+    drop: bool
+
+    def each(self) -> list[Reading]:
+        """One reading for each part."""
+        return [replace(self, parts=(part,)) for part in self.parts]
+
+    def rows(self, batch_rows: int | None = None, *, lenient: bool = False) -> Rows:
+        """Stream the rows.
+
+        Args:
+            batch_rows: rows in a batch; None picks what is fast.
+            lenient: whether there may be no rows, or none of a data set, since others follow.
+        """
+        levels: list[Hashable] = []
+        rows = batch_rows or max(1024, _CELLS // len(self.names))
+        tally = Tally(np.zeros(len(self.names), dtype=np.int64))
+        batches = _batches(self, rows, levels, tally, lenient=lenient)
+        if batch_rows is None:
+            batches = _joined(batches, min(rows, _ROWS))
+        return Rows(self.names, self.group or DATA_SET, levels, batches, tally)
+
+
+def read(
+    source: object,
+    *,
+    group: str | None,
+    columns: Iterable[str] | None,
+    missing: Literal["error", "drop"],
+    batch_rows: int | None = None,
+) -> Rows:
+    """Open a table or files, check the columns, and stream the rows.
+
+    Args:
+        source: a frame, a dict of frames, a path, a pattern, a folder, a URL, or a list of these.
+        group: the column that says which data set a row came from; None when each frame of a dict
+            or each file is a data set.
+        columns: the columns to keep; None for all but `group`, which then must be numeric.
+        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+        batch_rows: rows in a batch; None picks what is fast.
+
+    Raises:
+        DataError: the source, a column or a cell cannot be used.
+        OptionError: `missing` is neither of its values.
+    """
+    return prepare(source, group=group, columns=columns, missing=missing).rows(batch_rows)
+
+
+def prepare(
+    source: object,
+    *,
+    group: str | None,
+    columns: Iterable[str] | None,
+    missing: Literal["error", "drop"],
+    name: str | None = None,
+) -> Reading:
+    """Open a table or files and check the columns; as `read`, which goes on to the rows.
+
+    Args:
+        source: as for `read`.
+        group: as for `read`.
+        columns: as for `read`.
+        missing: as for `read`.
+        name: all rows are of one data set that is called so.
+
+    Raises:
+        DataError: the source or a column cannot be used.
+        OptionError: `missing` is neither of its values.
+    """
+    if missing not in ("error", "drop"):
+        raise OptionError(
+            f'missing={missing!r} is not known; use missing="error" or missing="drop"'
+        )
+    parts = as_parts(source)
+    if name is not None:
+        parts = [constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
+        group = DATA_SET
+    check_group(parts, group)
+    names = choose(parts, group, columns)
+    remedy = None if columns is None else "leave it out of columns"
+    for part in parts:
+        check_types(part, names, group, remedy=remedy)
+    return Reading(tuple(parts), names, group, missing == "drop")
+
+
+def as_parts(source: object) -> list[Part]:
+    """The frames or files that a source is made of."""
+    if isinstance(source, str | os.PathLike):
+        source = [source]
+    if isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source):
+        if not source:
+            raise DataError("the list of files is empty")
+        found = [path for entry in source for path in paths(os.fspath(entry))]
+        return with_keys([files.file(path) for path in found], found)
+    if isinstance(source, sources.Part):
+        return [source]
+    if isinstance(source, Mapping):
+        if not source:
+            raise DataError("the dict of frames is empty; give {name of data set: frame}")
+        return [sources.frame(table, name) for name, table in source.items()]
+    return [sources.frame(source, None)]
+
+
+def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
+    """The pieces of all parts, each with the number of its first row in its part."""
+    for part in plan.parts:
+        start = 1
+        for piece in part.pieces(plan.names, plan.group, rows):
+            yield part, start, piece
+            start += len(piece.keys)
+        if start == 1 and plan.group is None:
+            raise DataError(f"data set {part.name!r} has no rows; leave it out")
+
+
+def _batches(
+    plan: Reading, rows: int, levels: list[Hashable], tally: Tally, *, lenient: bool
+) -> Generator[Batch]:
+    index: dict[Hashable, int] = {}
+    kept = np.zeros(0, dtype=np.int64)
+    pieces = _pieces(plan, rows)
+    for part, start, piece in _ahead(pieces) if plan.parts[0].path is not None else pieces:
+        codes = encode(piece, index, plan.group, part.place)
+        levels.extend(islice(index, len(levels), None))
+        columns = piece.columns
+        dropped = codes[:0]
+        if (codes < 0).any() or not all(map(_surely_finite, columns)):
+            values = np.column_stack(columns)
+            where = _where(plan, part.place, start, codes, levels)
+            check_finite(values, where, 'make it missing and use missing="drop"')
+            bad = tally.add(np.isnan(values), codes, where)
+            dropped = codes[bad & (codes >= 0)]
+            codes, columns = codes[~bad], [column[~bad] for column in columns]
+        kept = np.bincount(codes, minlength=len(levels)) + np.pad(
+            kept, (0, len(levels) - len(kept))
+        )
+        # With missing="error" the rest is read to count all that is missing, for the message.
+        if tally.rows == 0 or plan.drop:
+            yield Batch(codes, columns, dropped)
+    if not plan.drop:
+        check_missing(tally, plan.names, plan.group)
+    if not lenient:
+        check_left(kept, levels, tally.rows, f" ({tally.counts(plan.names, plan.group)})")
+
+
+def encode(
+    piece: Piece, index: dict[Hashable, int], group: str | None, place: str
+) -> NDArray[np.int64]:
+    """The place of each row's data set in `index`, which grows by first appearance; -1: missing."""
+    code = np.full(len(piece.labels) + 1, -1, dtype=np.int64)
+    keys = piece.keys
+    present = np.flatnonzero(np.bincount(keys[keys >= 0], minlength=len(piece.labels))).tolist()
+    try:
+        new = [k for k in present if piece.labels[k] not in index]
+        if len(new) > 1:
+            found, first = np.unique(keys, return_index=True)
+            appearance = dict(zip(found.tolist(), first.tolist(), strict=True))
+            new.sort(key=appearance.__getitem__)
+        for k in new:
+            if piece.labels[k] is not None and piece.labels[k] == piece.labels[k]:
+                index[piece.labels[k]] = len(index)
+        for k in present:
+            code[k] = index.get(piece.labels[k], -1)
+    except TypeError as error:
+        raise sources.unhashable(str(group), place) from error
+    return code[keys]
+
+
+def _surely_finite(column: NDArray[np.float64]) -> bool:
+    """One fast pass: a sum is finite only if all its terms are (but it may overflow)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return math.isfinite(column.sum())
+
+
+def _where(
+    plan: Reading, place: str, start: int, codes: NDArray[np.int64], levels: list[Hashable]
+) -> Callable[[int, int], str]:
+    """Puts a cell of a batch that begins with row `start` in words; column -1 is `group`."""
+
+    def words(row: int, column: int) -> str:
+        name = plan.group if column < 0 else plan.names[column]
+        known = f" (data set {levels[codes[row]]!r})" if codes[row] >= 0 else ""
+        return f"row {start + row}{place}{known} in column {name!r}"
+
+    return words
+
+
+def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:
+    """Small batches put together until they have at least so many rows; large ones as they are."""
+
+    def join() -> Batch:
+        columns = [np.concatenate(c) for c in zip(*(b.columns for b in held), strict=True)]
+        codes = np.concatenate([b.codes for b in held])
+        return Batch(codes, columns, np.concatenate([b.dropped for b in held]))
+
+    held: list[Batch] = []
+    for batch in batches:
+        if held and len(batch.codes) >= least:
+            yield join()
+            held = []
+        held.append(batch)
+        if sum(len(b.codes) for b in held) >= least:
+            yield held[0] if len(held) == 1 else join()
+            held = []
+    if held:
+        yield join()
+
+
+def _ahead(items: Generator[Item]) -> Generator[Item]:
+    """The same items; another thread makes up to two more meanwhile.
+
+    If the rest is not wanted, no more than the one in the making is finished.
+    """
+    pool = ThreadPoolExecutor(max_workers=1)
+    try:
+        coming = deque(pool.submit(next, items, None) for _ in range(2))
+        while (item := coming.popleft().result()) is not None:
+            coming.append(pool.submit(next, items, None))
+            yield item
+    finally:
+        pool.shutdown(cancel_futures=True)
+        items.close()

@@ -1,0 +1,104 @@
+"""Folders whose names say what their files hold, as Hive writes them: site=NY/year=2020/..."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from poolbn.errors import DataError
+from poolbn.tables.files import looks_numeric
+from poolbn.tables.paths import folders
+from poolbn.tables.sources import Part, Piece
+
+_NONE = ("", "__HIVE_DEFAULT_PARTITION__")
+_WHOLE = re.compile("0|-?[1-9][0-9]*")  # not 007, which is a name
+
+
+def keys(path: str) -> dict[str, str | None]:
+    """What the folders in a path say: names and texts, None where the text is missing.
+
+    Examples:
+        >>> keys("trial/site=New%20York/year=2020/part-0.parquet")
+        {'site': 'New York', 'year': '2020'}
+    """
+    parted = [folder.partition("=") for folder in folders(path)[:-1]]
+    return {
+        unquote(name): None if text in _NONE else unquote(text)
+        for name, equals, text in parted
+        if name and equals
+    }
+
+
+def with_keys(parts: Sequence[Part], paths: Sequence[str]) -> list[Part]:
+    """The parts with what their folders say as columns; columns of the files go first.
+
+    A key whose texts are all whole numbers names data sets by whole numbers, as pandas, Arrow and
+    DuckDB have it.
+    """
+    said = [keys(path) for path in paths]
+    names = {name for each in said for name in each}
+    texts = {name: {text for each in said if (text := each.get(name))} for name in names}
+    whole = {name for name in names if all(map(_WHOLE.fullmatch, texts[name]))}
+    numeric = {name for name in names if all(map(looks_numeric, texts[name]))}
+    made = []
+    for part, each in zip(parts, said, strict=True):
+        values: dict[str, Any] = {
+            name: int(text) if text is not None and name in whole else text
+            for name, text in each.items()
+            if name not in part.types
+        }
+        kinds = {name: "" if name in numeric else "text" for name in values}
+        made.append(constant(part, values, kinds) if values else part)
+    return made
+
+
+def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) -> Part:
+    """The part with columns that are the same in all its rows.
+
+    Args:
+        part: a frame or file.
+        values: the cell of each of these columns, None where it is missing.
+        kinds: of each "" if it is numeric, else its type in words.
+
+    Raises:
+        DataError: from `pieces`, when all the columns to be read are such.
+    """
+
+    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+        own = tuple(c for c in columns if c not in values)
+        if not own and (group is None or group in values):
+            raise DataError(
+                f"columns {', '.join(map(repr, columns))}{part.place} are what names of folders "
+                "say, and the same in all rows; choose columns of the files too"
+            )
+        for piece in part.pieces(own, None if group in values else group, rows):
+            size = len(piece.keys)
+            given = iter(piece.columns)
+            cut = [_full(size, values[c]) if c in values else next(given) for c in columns]
+            if group is not None and group in values:
+                label = values[group]
+                same = np.full(size, -1 if label is None else 0, dtype=np.int64)
+                yield Piece(cut, same, [label])
+            else:
+                yield Piece(cut, piece.keys, piece.labels)
+
+    def cells(column: str) -> Iterable[Any]:
+        return () if column in values else part.cells(column)
+
+    types = {name: kind for name, kind in part.types.items() if name not in values}
+    return replace(
+        part,
+        types=types | dict(kinds),
+        pieces=pieces,
+        cells=cells,
+        keys=(*part.keys, *values.items()),
+    )
+
+
+def _full(size: int, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.full(size, np.nan if value is None else float(value))
