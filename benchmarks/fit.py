@@ -28,8 +28,8 @@ import pandas as pd
 
 import poolbn as pb
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.pooling import Partial
-from poolbn.scoring.scores import LocalScores
+from poolbn.nodes.poolings import Partial
+from poolbn.scoring.local import LocalScores
 
 R_SCRIPT = """
 suppressMessages(library(lme4))
@@ -62,8 +62,8 @@ def simulate(seed: int, p: int, data_sets: int, interior: bool, rows: int = 50) 
 def time_poolbn(frame: pd.DataFrame, repeats: int = 20) -> tuple[float, float]:
     stats = pb.stats(frame, group="F")
     data = standardise(stats)
-    parents = [data.index[name] for name in frame if name.startswith("x")]
-    families = [(data.index["y"], parents)] * repeats
+    parents = [data.names.index(name) for name in frame if name.startswith("x")]
+    families = [(data.names.index("y"), parents)] * repeats
     best = np.inf
     for _ in range(5):
         start = time.perf_counter()

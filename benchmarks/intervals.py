@@ -22,8 +22,8 @@ import poolbn as pb
 POOLINGS = {
     "partial, pooled residuals": pb.Partial(residuals="pooled"),
     "partial": pb.Partial(),
-    "none": pb.Separate(),
-    "none (unbiased)": pb.Separate("unbiased"),
+    "none": pb.NoPooling(),
+    "none (unbiased)": pb.NoPooling("unbiased"),
     "auto": pb.Auto(),
     "complete": pb.Complete(),
 }

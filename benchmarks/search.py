@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
-from poolbn.scoring.scores import Family, LocalScores
+from poolbn.moments.standardised import Family
+from poolbn.scoring.local import LocalScores
 from poolbn.search.climbing import Climb
 
 DATA = Path(__file__).parent / "data"
@@ -115,7 +116,10 @@ def peers() -> None:
             f"{BNLEARN_CALLS * each / ours:.0f} times"
         )
     stats = pb.stats(DATA / "n50.csv", group="F")
-    for name, pooling in (("complete", pb.Complete("unbiased")), ("none", pb.Separate("unbiased"))):
+    for name, pooling in (
+        ("complete", pb.Complete("unbiased")),
+        ("none", pb.NoPooling("unbiased")),
+    ):
         ours, net = timed(stats, pooling, 3)
         print(
             f"{name} pooling, N = 50, {len(net.dag.arcs)} arcs: {ours:.3f} s; bnlearn "

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
+from poolbn.nodes.localfit import GaussianFit
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -48,20 +49,22 @@ def given(
     for i, node in enumerate(dag.nodes):
         b = np.array(coef[node], dtype=float)
         F, q = b.shape
-        fits[node] = pb.LocalFit(
+        fits[node] = GaussianFit(
             child=node,
             parents=dag.parents(node),
             levels=tuple(levels),
-            pooling="no pooling",
+            pooling=pb.NoPooling(),
             coef=b,
             coef_cov=np.zeros((F, q, q)),
             sigma2=np.broadcast_to(sd, (F, len(dag.nodes)))[:, i] ** 2,
-            fixed=None,
-            fixed_cov=None,
-            random_cov=None,
+            squares=np.zeros(F),
+            df=np.zeros(F),
+            effective_df=np.zeros(F),
+            unbiased=False,
             loglik=0.0,
-            n_params=F * (q + 1),
+            counts=(0, 0, F * (q + 1)),
             n_rows=F,
-            status=pb.Status("given", "for a test"),
+            status=pb.Status.GIVEN,
+            detail="for a test",
         )
     return pb.Network(dag, fits, 0.0, group="F", n=np.array(n or [1] * len(levels)))

@@ -27,8 +27,9 @@ import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.moments import daskstats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.pooling import Partial
+from poolbn.nodes.poolings import Partial
 from poolbn.run import cluster, parallel
+from poolbn.search.problem import Found, Problem
 from poolbn.studies.run import run_study
 from poolbn.studies.study import PRESETS, Preset
 from poolbn.tables import sources
@@ -228,9 +229,9 @@ class Deadly(pb.HillClimb):
 
     marker: Path = Path()
 
-    def run(self, climb: object) -> None:
+    def learn(self, problem: Problem) -> Found:
         dies(self.marker)
-        super().run(climb)
+        return super().learn(problem)
 
 
 def test_a_bootstrap_survives_a_worker(
@@ -295,10 +296,13 @@ def test_batches_of_fits_are_the_same(
     stats = pb.stats(simulate(3, parents=4), group="F")
     data, pooling = standardise(stats), Partial()
     families = [
-        (child, [p for p in range(5) if p != child][:k]) for child in range(5) for k in (1, 3)
+        (child, tuple(p for p in range(5) if p != child)[:k]) for child in range(5) for k in (1, 3)
     ]
     make = partial(
-        parallel.map_fits, lambda family: pooling.scores(data, [family], 1.0), families, 2
+        parallel.map_fits,
+        lambda family: pooling.logliks(data, [family], np.ones(3)).loglik,
+        families,
+        2,
     )
     expected = np.array(make())
     with pb.on_cluster(workers):
@@ -438,7 +442,7 @@ def test_clusters_that_cannot_be_used(
         pass
     monkeypatch.setattr(cluster, "version", lambda name: "0.0.1")
     with (
-        pytest.raises(pb.ClusterError, match=r"has poolbn 0\.1.* and here is 0\.0\.1"),
+        pytest.raises(pb.ClusterError, match=r"has poolbn 0\.2.* and here is 0\.0\.1"),
         pb.on_cluster(workers),
     ):
         pass

@@ -17,7 +17,10 @@ import poolbn as pb
 from poolbn.cli.app import app
 
 DOCS = Path(__file__).parents[1] / "docs"
-INNER = ("scores", "bounds", "fit", "run")  # what poolings and searches do for the package
+INNER = (
+    "admits", "bounds", "cost", "counts", "fit", "learn", "logliks", "of_fit", "on",
+)  # fmt: skip
+# ... what poolings, scores and searches do for the package
 
 
 def public() -> Iterator[tuple[str, object]]:

@@ -57,7 +57,7 @@ def test_networkx(pooling: str) -> None:
     assert pb.Dag.from_networkx(graph) == net.dag
     for node, attributes in graph.nodes.items():
         fit = net.fits[node]
-        assert attributes == {"pooling": fit.pooling, "status": fit.status.name}
+        assert attributes == {"pooling": str(fit.pooling), "status": str(fit.status)}
     assert {arc: dict(own) for arc, own in graph.edges.items()} == expected(
         net, {"<effect>": "effect (data set)"}
     )
@@ -70,8 +70,8 @@ def test_igraph(pooling: str) -> None:
     graph = net.to_igraph()
     assert isinstance(graph, igraph.Graph)
     assert pb.Dag.from_igraph(graph) == net.dag
-    assert graph.vs["pooling"] == [net.fits[node].pooling for node in net.dag.nodes]
-    assert graph.vs["status"] == [net.fits[node].status.name for node in net.dag.nodes]
+    assert graph.vs["pooling"] == [str(net.fits[node].pooling) for node in net.dag.nodes]
+    assert graph.vs["status"] == [str(net.fits[node].status) for node in net.dag.nodes]
     arcs = expected(net, {"<effect>": "effect (data set)"})
     for edge in graph.es:
         arc = graph.vs[edge.source]["name"], graph.vs[edge.target]["name"]

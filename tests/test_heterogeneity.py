@@ -32,7 +32,7 @@ def test_ratios_are_those_of_lme4(case: dict) -> None:
     found = found[: len(net.dag.arcs)]
     assert list(zip(found["parent"], found["child"], strict=True)) == list(net.dag.arcs)
     ratio = [2 * (case["full"] - without) for without in case["without"]]
-    np.testing.assert_allclose(found["ratio"], ratio, atol=2e-5, rtol=1e-6)
+    np.testing.assert_allclose(found["lr_statistic"], ratio, atol=2e-5, rtol=1e-6)
     q = len(columns)
     p = (chi2.sf(ratio, q - 1) + chi2.sf(ratio, q)) / 2
     np.testing.assert_allclose(found["p_value"], p, rtol=1e-4)
@@ -96,4 +96,4 @@ def test_no_likelihood_is_nan() -> None:
     stats = pb.stats(table, group="site")
     net = pb.learn(stats, pooling="complete", constraints=pb.Constraints(required=[("x", "y")]))
     found = net.heterogeneity()
-    assert found[found["child"] == "y"][["ratio", "p_value"]].isna().all(axis=None)
+    assert found[found["child"] == "y"][["lr_statistic", "p_value"]].isna().all(axis=None)

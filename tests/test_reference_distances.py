@@ -56,7 +56,7 @@ def test_structural_hamming_distances(case: dict, kind: str) -> None:
 
 @each_case
 @pytest.mark.parametrize(
-    ("kind", "pooling"), [("gbn", pb.Complete("unbiased")), ("cgbn", pb.Separate("unbiased"))]
+    ("kind", "pooling"), [("gbn", pb.Complete("unbiased")), ("cgbn", pb.NoPooling("unbiased"))]
 )
 def test_divergence_of_our_fits(case: dict, kind: str, pooling: object) -> None:
     true, learned = network(case, case["truth"]), fitted(case, kind, pooling)
@@ -85,7 +85,7 @@ def test_divergence_of_our_mixed_effects_fits(case: dict) -> None:
 
 @each_case
 @pytest.mark.parametrize(
-    ("kind", "pooling"), [("gbn", pb.Complete("unbiased")), ("cgbn", pb.Separate("unbiased"))]
+    ("kind", "pooling"), [("gbn", pb.Complete("unbiased")), ("cgbn", pb.NoPooling("unbiased"))]
 )
 def test_log_likelihoods(case: dict, kind: str, pooling: object) -> None:
     """Their BIC without its penalty, and for the conditional networks without the node F."""

@@ -32,7 +32,7 @@ def fit(case: dict, pooling: pb.Partial) -> tuple[pb.LocalFit, list[int]]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_ml_reaches_the_best_known_maximum(case: dict) -> None:
     result, _ = fit(case, pb.Partial())
-    assert result.status.name in {"converged", "boundary"}
+    assert str(result.status) in {"converged", "singular fit"}
     assert result.loglik >= case["logLik"] - 1e-6 * max(1, abs(case["logLik"]))
     assert result.n_params == case["n_params"]
     if result.loglik <= case["logLik"] + 1e-6:
@@ -50,7 +50,7 @@ def test_reml_reaches_the_best_known_maximum(case: dict) -> None:
 )
 def test_parameters_at_interior_optima(case: dict) -> None:
     result, order = fit(case, pb.Partial())
-    assert result.status.name == "converged"
+    assert str(result.status) == "converged"
     np.testing.assert_allclose(result.fixed, case["fixef"], rtol=1e-4)
     np.testing.assert_allclose(np.sqrt(result.sigma2), case["sigma"], rtol=1e-4)
     Sigma = np.array(case["Sigma"])

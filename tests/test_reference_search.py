@@ -32,7 +32,7 @@ def test_gaussian_networks(case: dict) -> None:
 @each_case
 def test_conditional_gaussian_networks(case: dict) -> None:
     """There the data set is a node too, with a score of its own."""
-    net = pb.learn(statistics(case["data"]), pooling=pb.Separate("unbiased"))
+    net = pb.learn(statistics(case["data"]), pooling=pb.NoPooling("unbiased"))
     assert set(net.dag.arcs) == arcs(case["cgbn"])
     theirs = case["cgbn"]["score"] - case["cgbn"]["by_node"]["F"]
     assert net.score == pytest.approx(theirs, abs=1e-6)

@@ -17,10 +17,10 @@ import pytest
 from chromium import NAMES, Chromium, browser
 
 import poolbn as pb
+from poolbn.assess.arceffects import arc_effects
+from poolbn.assess.residualsds import residual_sds
 from poolbn.page.graph import picture, text_width
 from poolbn.page.words import number
-from poolbn.show.arceffects import arc_effects
-from poolbn.show.residualsds import residual_sds
 
 ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]
 NODES = ["age", "bmi", "gestation_days", "birthweight_g"]
@@ -499,7 +499,7 @@ def test_a_clicked_node_shows_its_distribution(page: Chromium, net: pb.Network) 
     told = " ".join(shown(page, "#detail p"))
     assert "All data sets share one, whatever they say alone." in told
     assert "Pooling: partial pooling." in told
-    assert f"Fit: {fit.status}." in told
+    assert f"Fit: {fit.status}: {fit.detail}." in told
     for name in ("fitted", "quantiles", "boxes"):
         assert page.run(f"document.querySelector('#detail svg.{name}').getBBox().width > 100")
 

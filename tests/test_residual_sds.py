@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,11 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, invgamma
 
 import poolbn as pb
-from poolbn.show.residualsds import (
+from poolbn.assess.residualsds import (
     ResidualSds,
     _chi_square,
     _components,
-    _generalised_squares,
     _mixture_ends,
-    _taken,
     residual_sds,
 )
 
@@ -60,7 +57,7 @@ def by_chi_square(rss: float, df: float, interval: float = 0.95) -> NDArray[np.f
 
 @pytest.mark.parametrize("variance", ["ml", "unbiased"])
 def test_without_pooling_each_has_its_interval(frame: pd.DataFrame, variance: str) -> None:
-    net = pb.learn(frame, group="F", pooling=pb.Separate(variance), constraints=ARC)
+    net = pb.learn(frame, group="F", pooling=pb.NoPooling(variance), constraints=ARC)
     found = residual_sds(net, "y", interval=0.8)
     for j, (_, rows) in enumerate(frame.groupby("F", sort=False)):
         rss, df = least_squares(rows)
@@ -97,7 +94,7 @@ def parts(frame: pd.DataFrame, level: object) -> tuple[NDArray[np.float64], NDAr
 def test_what_random_effects_take(frame: pd.DataFrame, pooling: pb.Partial) -> None:
     net = pb.learn(frame, group="F", pooling=pooling, constraints=ARC)
     fit = net.fits["y"]
-    taken = _taken(fit)
+    taken = fit.effective_df
     for j, level in enumerate(fit.levels):
         Z, _ = parts(frame, level)
         assert taken[j] == pytest.approx(np.trace(fit.coef_cov[j] @ Z.T @ Z) / fit.sigma2[j])
@@ -133,18 +130,12 @@ def test_generalised_squares_are_told_by_the_fit(
 ) -> None:
     fit = pooled.fits["y"]
     assert math.isfinite(fit.residual_shape)
-    none = np.full(8, False)
-    squares = _generalised_squares(fit, pooled.n, none, None)
-    equal = replace(fit, residual_shape=math.inf)  # then the rows tell, and not the fit
-    from_rows = _generalised_squares(equal, pooled.n, none, pooled.stats.select(["x1", "y"]))
-    assert np.isnan(_generalised_squares(equal, pooled.n, none, None)).all()
     for j, level in enumerate(fit.levels):
         Z, y = parts(frame, level)
         W = np.eye(len(y)) + Z @ fit.random_cov @ Z.T / fit.residual_scale
         residual = y - Z @ fit.fixed
         expected = residual @ np.linalg.solve(W, residual)
-        assert squares[j] == pytest.approx(expected, rel=1e-6)
-        assert from_rows[j] == pytest.approx(expected, rel=1e-6)
+        assert fit.squares[j] == pytest.approx(expected, rel=1e-6)
     pooled.save(tmp_path / "net.json")
     loaded = residual_sds(pb.load(tmp_path / "net.json"), "y")
     np.testing.assert_allclose(loaded.interval, residual_sds(pooled, "y").interval, rtol=1e-6)

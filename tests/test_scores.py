@@ -6,7 +6,7 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
-from poolbn.scoring.scores import LocalScores
+from poolbn.scoring.local import LocalScores
 
 STATS = pb.stats(simulate(7, data_sets=4, rows=15, parents=3), group="F")
 ARCS = [("x1", "y"), ("x2", "y"), ("x1", "x3")]
@@ -38,7 +38,7 @@ def test_scores_are_remembered(monkeypatch) -> None:
     first = scores([(3, (0, 1)), (3, ()), (3, (0, 1))])
     assert first[0] == first[2]
     assert scores.made == 2
-    monkeypatch.setattr(pb.Partial, "scores", None)
+    monkeypatch.setattr(pb.Partial, "logliks", None)
     np.testing.assert_array_equal(scores([(3, ()), (3, (0, 1))]), first[1:])
 
 
@@ -48,7 +48,7 @@ def test_scores_are_remembered(monkeypatch) -> None:
 def test_bounds_are_bounds(pooling) -> None:
     families = [(c, tuple(p for p in range(4) if p != c and m >> p & 1)) for c in range(4)
                 for m in range(0, 16, 3)]  # fmt: skip
-    bounds, exact = LocalScores(STATS, pooling=pooling).at_most(families)
+    bounds, exact = LocalScores(STATS, pooling=pooling).upper_bounds(families)
     values = LocalScores(STATS, pooling=pooling)(families)
     assert (bounds >= values - 1e-9).all()
     assert exact.all() == (pooling in {"complete", "none"})
@@ -72,7 +72,7 @@ def test_bounds_are_above_the_best_fit_of_any_table(data_sets: int, spread: floa
         families = [(3, parents) for parents in [(), (0,), (1, 2), (0, 1, 2)]]
         for how in (pb.Partial(), pb.Partial(method="reml"), pb.Partial(random="intercept")):
             scores = LocalScores(stats, pooling=how, score="loglik")
-            bounds, _ = scores.at_most(families)
+            bounds, _ = scores.upper_bounds(families)
             parents = [[stats.names[p] for p in pa] for _, pa in families]
             best = np.array([pb.fit_node(stats, "y", pa, pooling=how).loglik for pa in parents])
             assert (bounds >= best).all()
@@ -81,7 +81,7 @@ def test_bounds_are_above_the_best_fit_of_any_table(data_sets: int, spread: floa
 
 
 def test_auto_takes_the_best() -> None:
-    poolings = [pb.Complete(), pb.Partial(random="intercept"), pb.Partial(), pb.Separate()]
+    poolings = [pb.Complete(), pb.Partial(random="intercept"), pb.Partial(), pb.NoPooling()]
     for child, parents in (("y", ["x1", "x2", "x3"]), ("x1", []), ("x2", ["x3"])):
         able = poolings if STATS.n.min() >= 4 * (len(parents) + 1) else poolings[:-1]
         fits = [pb.fit_node(STATS, child, parents, pooling=how) for how in able]
@@ -97,7 +97,7 @@ def test_number_of_parameters() -> None:
     for p in range(6):
         assert pb.Partial().n_params(p, 9) == (p * p + 5 * p + 6) // 2
         assert pb.Complete().n_params(p, 9) == p + 2
-        assert pb.Separate().n_params(p, 9) == 9 * (p + 2)
+        assert pb.NoPooling().n_params(p, 9) == 9 * (p + 2)
         assert pb.Partial(random="intercept").n_params(p, 9) == p + 3
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -13,8 +14,10 @@ from helpers import simulate
 
 import poolbn as pb
 from poolbn.run.progress import Progress
-from poolbn.scoring.scores import LocalScores
-from poolbn.search.climbing import TIE, Climb, Found
+from poolbn.scoring.local import LocalScores
+from poolbn.search.problem import Found
+from poolbn.search.problem import Problem as SearchProblem
+from poolbn.search.state import TIE, SearchState
 
 NAMES = "dbeac"  # neither the order of the arcs nor that of the alphabet
 POOLINGS = ["complete", "none", "partial", "auto"]
@@ -141,20 +144,35 @@ def start_climb(
     *,
     constraints: pb.Constraints | None = None,
     start: np.ndarray | None = None,
-    lazy: bool = True,
     threads: int | None = None,
-) -> Climb:
-    scores = LocalScores(task.stats, pooling=task.pooling, threads=threads)
+) -> SearchState:
+    return SearchState(search_problem(task, constraints, start, threads))
+
+
+class Eager(LocalScores):
+    """Scores without bounds."""
+
+    def upper_bounds(self, families):
+        return self(families), np.ones(len(families), dtype=bool)
+
+
+def search_problem(
+    task: Problem,
+    constraints: pb.Constraints | None = None,
+    start: np.ndarray | None = None,
+    threads: int | None = None,
+    *,
+    lazy: bool = True,
+) -> SearchProblem:
+    scores = (LocalScores if lazy else Eager)(task.stats, pooling=task.pooling, threads=threads)
     N = len(task.stats.names)
     start = np.zeros((N, N), dtype=bool) if start is None else start
     allowed = (constraints or pb.Constraints()).on(task.stats.names)
-    return Climb(scores, allowed, start, lazy=lazy)
+    return SearchProblem(scores, allowed, start)
 
 
 def search(task: Problem, strategy, **options) -> Found:
-    climb = start_climb(task, **options)
-    strategy.run(climb)
-    return climb.found()
+    return strategy.learn(search_problem(task, **options))
 
 
 def random_graph(task: Problem) -> np.ndarray:
@@ -269,12 +287,13 @@ def test_constraints_are_kept(nodes: int, pooling: str) -> None:
         assert exact.score == pytest.approx(values.max(), abs=1e-7)
         searches = (pb.HillClimb(), pb.HillClimb(restarts=3, perturb=3, seed=1), pb.Tabu())
         for strategy in searches:
-            climb = start_climb(task, constraints=constraints)
             seen = []
-            climb._watch = lambda climb, seen=seen: seen.append(tuple(masks(climb.arcs)))
-            strategy.run(climb)
+            watched = replace(
+                search_problem(task, constraints),
+                watch=lambda moves, now, seen=seen: seen.append(tuple(masks(now.arcs))),
+            )
+            best = strategy.learn(watched)
             assert fine.issuperset(seen)
-            best = climb.found()
             assert tuple(masks(best.arcs)) in fine
             around = neighbours(masks(best.arcs), fine)
             if len(around):
@@ -391,7 +410,9 @@ def test_ancestors_are_the_transitive_closure() -> None:
     stats = pb.stats({j: pd.DataFrame(rng.normal(size=(20, N))).rename(columns=str)
                       for j in "ab"})  # fmt: skip
     scores = LocalScores(stats, pooling="complete")
-    climb = Climb(scores, pb.Constraints().on(stats.names), np.zeros((N, N), dtype=bool))
+    climb = SearchState(
+        SearchProblem(scores, pb.Constraints().on(stats.names), np.zeros((N, N), dtype=bool))
+    )
     counts = [0, 0, 0]
     for _ in range(400):
         p, c = rng.choice(N, 2, replace=False).tolist()

@@ -166,7 +166,7 @@ def test_scaled_scores_do_not_know_units() -> None:
     assert net.dag == same.dag
     # The parameters are those of the published model in the units of the data.
     for node, fit in net.fits.items():
-        expected = pb.Partial(method="reml").fit(data, node, fit.parents)
+        expected = pb.fit_node(data, node, fit.parents, pooling=pb.Partial(method="reml"))
         np.testing.assert_array_equal(fit.coef, expected.coef)
         at = data.names.index(node)
         np.testing.assert_allclose(same.fits[node].sigma2, unit[at] ** 2 * fit.sigma2, rtol=1e-5)

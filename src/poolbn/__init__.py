@@ -20,17 +20,21 @@ from poolbn.inference.mixtures import Posterior
 from poolbn.learning import SearchInterrupted, learn
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network, load
-from poolbn.nodes.choosing import Auto, fit_node
+from poolbn.nodes.auto import Auto
+from poolbn.nodes.choosing import fit_node
 from poolbn.nodes.localfit import LocalFit, Status
-from poolbn.nodes.pooling import Complete, Partial, Separate
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.page.reporting import report
 from poolbn.run.cluster import on_cluster
-from poolbn.scoring.scores import BGe, score
+from poolbn.scoring.bge import BGe
+from poolbn.scoring.local import score
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
 from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0.dev0"
+
+Separate = NoPooling  # its name in 0.1; it goes with 0.3
 
 __all__ = [
     "Auto",
@@ -52,13 +56,13 @@ __all__ = [
     "LocalFit",
     "MissingPackageError",
     "Network",
+    "NoPooling",
     "OptionError",
     "Partial",
     "PoolbnError",
     "Posterior",
     "Probability",
     "SearchInterrupted",
-    "Separate",
     "Status",
     "Tabu",
     "bootstrap",

@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from operator import index
 from typing import SupportsIndex
 
 
+@dataclass(frozen=True)
+class Option:
+    """An option that a message names, so that each user reads it as they would type it.
+
+    Attributes:
+        name: as Python has it.
+        value: what it is set to; an ellipsis for a value of the user's own.
+
+    Examples:
+        >>> Option("max_parents", 3).python(), Option("max_parents", 3).shell()
+        ('max_parents=3', '--max-parents 3')
+    """
+
+    name: str
+    value: object = ...
+
+    def python(self) -> str:
+        """As a keyword."""
+        return f"{self.name}={'...' if self.value is ... else repr(self.value)}"
+
+    def shell(self) -> str:
+        """As an option of the command line."""
+        name = f"--{self.name.replace('_', '-')}"
+        if self.value is True:
+            return name
+        if isinstance(self.value, list):
+            return f"{name} {','.join(map(str, self.value))}"
+        return f"{name} {'...' if self.value is ... else self.value}"
+
+
 class PoolbnError(Exception):
     """Base of every error that poolbn raises on purpose.
+
+    The message comes in parts, of which some may be an `Option`.
 
     Examples:
         >>> import poolbn as pb
@@ -19,6 +52,20 @@ class PoolbnError(Exception):
         ...     print(error)
         cannot read 'not there.json': No such file or directory
     """
+
+    def __init__(self, *parts: str | Option) -> None:
+        super().__init__(*parts)
+
+    def __str__(self) -> str:
+        return "".join(
+            part.python() if isinstance(part, Option) else str(part) for part in self.args
+        )
+
+    def for_shell(self) -> str:
+        """The message with options as the command line has them."""
+        return "".join(
+            part.shell() if isinstance(part, Option) else str(part) for part in self.args
+        )
 
 
 class DataError(PoolbnError, ValueError):
@@ -107,44 +154,32 @@ def nearest(name: object, known: Iterable[object]) -> str:
 
 
 def check_whole(**options: object) -> None:
-    """Complain about options that are neither None nor whole numbers from 0.
-
-    Examples:
-        >>> check_whole(restarts=3, max_iter=None)
-    """
+    """Raise for options that are neither None nor whole numbers from 0."""
     check_count(0, **{name: value for name, value in options.items() if value is not None})
 
 
 def check_count(least: int = 0, **options: object) -> None:
-    """Complain about options that are not whole numbers from `least`.
-
-    Examples:
-        >>> check_count(2, folds=10)
-    """
+    """Raise for options that are not whole numbers from `least`."""
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
-            raise OptionError(f"{name}={value!r} is not a whole number from {least}")
+            raise OptionError(Option(name, value), f" is not a whole number from {least}")
 
 
 def check_interval(interval: object) -> None:
-    """Complain about an interval's probability that is not between 0 and 1.
-
-    Examples:
-        >>> check_interval(0.95)
-    """
+    """Raise for an interval's probability that is not between 0 and 1."""
     if not (isinstance(interval, int | float) and 0 < interval < 1):
         raise OptionError(
-            f"interval={interval!r} is not a probability between 0 and 1; 0.95 is usual"
+            Option("interval", interval), " is not a probability between 0 and 1; 0.95 is usual"
         )
 
 
-def check_kind(value: object, kind: type, what: str, source: str) -> None:
-    """Complain about anything that is not of a kind, and say where such a thing comes from.
+def check_option(name: str, value: object, allowed: Collection[str]) -> None:
+    """Raise for a value that an option does not take."""
+    if value not in allowed:
+        raise OptionError(Option(name, value), f" is not an option{nearest(value, allowed)}")
 
-    Examples:
-        >>> check_kind(3, str, "a text", "str")
-        Traceback (most recent call last):
-        poolbn.errors.DataError: expected a text, got int; str gives one
-    """
+
+def check_kind(value: object, kind: type, what: str, source: str) -> None:
+    """Raise for anything that is not of a kind, and say where such a thing comes from."""
     if not isinstance(value, kind):
         raise DataError(f"expected {what}, got {type(value).__name__}; {source} gives one")

@@ -3,89 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, GraphError, OptionError, PoolbnError, nearest
+from poolbn.errors import DataError, GraphError, Option, OptionError, PoolbnError, nearest
 from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
-from poolbn.nodes.pooling import Pooling
+from poolbn.nodes.model import NodeModel
 from poolbn.run.progress import Progress
-from poolbn.scoring.scores import BGe, Kind, LocalScores, final_fits
-from poolbn.search.climbing import Climb, Found, HillClimb, Strategy
+from poolbn.scoring.local import Kind, LocalScores, Score, as_score, final_fits
+from poolbn.search.climbing import HillClimb
+from poolbn.search.problem import Found, Learner, Problem, Stopped
 
 
 class SearchOptions(TypedDict, total=False):
     """Keywords of `learn` that others hand on to it; they mean what they mean there."""
 
-    score: Kind | BGe
-    search: Strategy | None
+    score: Kind | Score
+    search: Learner | None
     constraints: Constraints | None
 
 
 class LearnOptions(SearchOptions, total=False):
     """The same, with the pooling."""
 
-    pooling: str | Pooling
+    pooling: str | NodeModel
 
 
 def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
-    """Complain about keywords that are not handed on.
-
-    Raises:
-        OptionError: there is one; it names those of the function `of`.
-    """
+    """Raise for keywords that are not handed on; the message names those of the function `of`."""
     for name in given:
         if name not in known:
             raise OptionError(f"{name}= is not an option of {of}{nearest(name, known)}")
 
 
 def check_no_group(group: str | None) -> None:
-    """Complain about a group column where there are statistics.
-
-    Raises:
-        DataError: there is one.
-    """
+    """Raise for a group column where there are sufficient statistics."""
     if group is not None:
-        raise DataError("statistics know their data sets; leave group= out")
+        raise DataError("statistics know their data sets; leave ", Option("group", group), " out")
 
 
 @dataclass(frozen=True)
 class Plan:
     """How to learn, checked: the keywords of `learn`, with what they stand for."""
 
-    pooling: Pooling
-    score: Kind | BGe
-    search: Strategy
+    pooling: NodeModel
+    score: Score
+    search: Learner
     constraints: Constraints
 
-    def run(self, data: GroupStats) -> Found:
-        """Search from the empty graph, or that of the required arcs, to the end."""
+    def problem(self, data: GroupStats) -> Problem:
+        """From the empty graph, or that of the required arcs."""
         allowed = self.constraints.on(data.names)
         scores = LocalScores(data, pooling=self.pooling, score=self.score)
-        climb = Climb(scores, allowed, allowed.required)
-        self.search.run(climb)
-        return climb.found()
+        return Problem(scores, allowed, allowed.required)
 
     def network(self, data: GroupStats, found: Found) -> Network:
         """Final fits of what was found."""
         names = data.names
         dag = Dag(names, [(names[p], names[c]) for p, c in np.argwhere(found.arcs)])
         fits, total = final_fits(data, dag, self.pooling, self.score)
-        return Network(dag, fits, total, group=data.group, n=data.n, trace=found.trace, stats=data)
+        return Network(
+            dag,
+            fits,
+            total,
+            group=data.group,
+            n=data.n,
+            score_kind=self.score.name,
+            search=repr(self.search),
+            trace=found.trace,
+            stats=data,
+        )
+
+    def learned(self, data: GroupStats) -> Network:
+        """The network of some data."""
+        return self.network(data, self.search.learn(self.problem(data)))
 
 
 def as_plan(
-    pooling: str | Pooling = "partial",
-    score: Kind | BGe = "bic",
-    search: Strategy | None = None,
+    pooling: str | NodeModel = "partial",
+    score: Kind | Score = "bic",
+    search: Learner | None = None,
     constraints: Constraints | None = None,
 ) -> Plan:
     """Check the keywords of `learn`.
@@ -93,16 +98,20 @@ def as_plan(
     Raises:
         OptionError: one of them has a value that it does not take.
     """
-    strategy: object = search or HillClimb()
-    if isinstance(strategy, type) or not hasattr(strategy, "run"):
+    learner: object = search or HillClimb()
+    if isinstance(learner, type) or not hasattr(learner, "learn"):
         raise OptionError(
-            f"search={search!r} is not a search; use pb.HillClimb(), pb.Tabu() or pb.Exact()"
+            Option("search", search),
+            " is not a search; use pb.HillClimb(), pb.Tabu() or pb.Exact()",
         )
     if not isinstance(constraints, Constraints | None):
         raise OptionError(
-            f"constraints={constraints!r} are none; use pb.Constraints(required=..., ...)"
+            Option("constraints", constraints),
+            " must be a pb.Constraints, such as pb.Constraints(required=[('age', 'bmi')])",
         )
-    return Plan(as_pooling(pooling), score, search or HillClimb(), constraints or Constraints())
+    return Plan(
+        as_pooling(pooling), as_score(score), search or HillClimb(), constraints or Constraints()
+    )
 
 
 class SearchInterrupted(PoolbnError, KeyboardInterrupt):
@@ -134,9 +143,9 @@ def learn(
     source: object,
     *,
     group: str | None = None,
-    pooling: str | Pooling = "partial",
-    score: Kind | BGe = "bic",
-    search: Strategy | None = None,
+    pooling: str | NodeModel = "partial",
+    score: Kind | Score = "bic",
+    search: Learner | None = None,
     constraints: Constraints | None = None,
     start: Network | Dag | str | Iterable[Pair] = (),
 ) -> Network:
@@ -169,26 +178,23 @@ def learn(
     else:
         data = stats(source, group=group)
     plan = as_plan(pooling, score, search, constraints)
-    scores = LocalScores(data, pooling=plan.pooling, score=score)
-    allowed = plan.constraints.on(data.names)
+    problem = plan.problem(data)
     first = as_dag(start.dag if isinstance(start, Network) else start, data.names)
-    arcs = _checked(first, allowed)
-    climb: Climb | None = None
     with Progress() as progress:
+        problem = replace(
+            problem,
+            start=_checked(first, problem.allowed),
+            watch=lambda moves, now: progress(lambda: _words(moves, now)),
+        )
         try:
-            climb = Climb(scores, allowed, arcs, watch=lambda now: progress(lambda: _words(now)))
-            plan.search.run(climb)
-        except KeyboardInterrupt:
-            if climb is None:
-                raise
-            raise SearchInterrupted(plan.network(data, climb.found())) from None
-    return plan.network(data, climb.found())
+            found = plan.search.learn(problem)
+        except Stopped as stopped:
+            raise SearchInterrupted(plan.network(data, stopped.found)) from None
+    return plan.network(data, found)
 
 
-def _words(climb: Climb) -> str:
-    return (
-        f"learning: {len(climb.trace)} moves, {int(climb.arcs.sum())} arcs, score {climb.score:.2f}"
-    )
+def _words(moves: int, now: Found) -> str:
+    return f"learning: {moves} moves, {int(now.arcs.sum())} arcs, score {now.score:.2f}"
 
 
 def _checked(start: Dag, allowed: Allowed) -> NDArray[np.bool_]:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poolbn.errors import DataError, GraphError, OptionError, nearest
+from poolbn.errors import DataError, GraphError, OptionError, check_option, nearest
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
 from poolbn.network.network import Network
-from poolbn.nodes.pooling import check_option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +145,7 @@ def kl(true: Network, other: Network, *, weights: Weights = "prior") -> float:
         for level in one.levels:
             if level not in two.levels:
                 raise DataError(f"only one of the networks has the data set {level!r}")
-    each = divergences(true.dag, true.fits, other.fits, true.joint.mean)
+    each = divergences(true.linear, other.linear)
     if weights == "sum":
         return float(each.sum())
     prior = true.joint.prior

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.assess.arceffects import arc_effects
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
+from poolbn.assess.residualsds import residual_sds
 from poolbn.errors import check_count, check_kind
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.show.arceffects import arc_effects
 from poolbn.show.assessplots import draw_comparison, draw_strengths
 from poolbn.show.diagnostics import node_residuals
 from poolbn.show.effectplots import draw_forest, draw_heterogeneity
 from poolbn.show.marks import arc_strengths
 from poolbn.show.netplot import draw_network
 from poolbn.show.residualplots import draw_residuals
-from poolbn.show.residualsds import residual_sds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, GraphError, OptionError, check_whole
+from poolbn.errors import DataError, GraphError, Option, OptionError, check_option, check_whole
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import grouped, reached
 from poolbn.inference.weighting import draw
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import LocalFit, Status
-from poolbn.nodes.pooling import check_option
+from poolbn.nodes.given import Given, given_fit
+from poolbn.nodes.localfit import GaussianFit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,24 +243,22 @@ def _given(
     coef: NDArray[np.float64],
     sigma2: NDArray[np.float64],
     population: tuple[NDArray[np.float64], NDArray[np.float64] | None],
-) -> LocalFit:
+) -> GaussianFit:
     """A node whose parameters are known."""
     F, q = coef.shape
-    return LocalFit(
-        child=node,
-        parents=parents,
-        levels=tuple(f"set{j + 1}" for j in range(F)),
-        pooling="simulated",
+    return given_fit(
+        node,
+        parents,
+        tuple(f"set{j + 1}" for j in range(F)),
+        Given("simulated"),
+        "the parameters are those of a simulation, not estimates",
         coef=coef,
-        coef_cov=np.zeros((F, q, q)),
         sigma2=sigma2,
         fixed=population[0],
-        fixed_cov=np.zeros((q, q)),
         random_cov=population[1],
         loglik=math.nan,
-        n_params=F * (q + 1),
+        own_params=F * (q + 1),
         n_rows=F,
-        status=Status("given", "the parameters are those of a simulation, not estimates"),
     )
 
 
@@ -280,7 +278,7 @@ def _counts(network: Network, rows: int | Iterable[int]) -> list[int]:
 
 
 def _check_count(name: str, value: object, least: int = 1) -> None:
-    """Complain about anything but a whole number from `least`."""
+    """Raise for anything but a whole number from `least`."""
     check_whole(**{name: value})
     if value is None or int(value) < least:  # type: ignore[call-overload]
-        raise OptionError(f"{name}={value!r} is not a whole number from {least}")
+        raise OptionError(Option(name, value), f" is not a whole number from {least}")

@@ -19,7 +19,8 @@ from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network
-from poolbn.nodes.pooling import Complete, Pooling, Separate
+from poolbn.nodes.model import NodeModel
+from poolbn.nodes.poolings import Complete, NoPooling
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
@@ -35,7 +36,7 @@ def compare(
     columns: Iterable[str] | None = None,
     missing: Literal["error", "drop"] = "error",
     folds: int = 10,
-    poolings: Sequence[str | Pooling] = ("complete", "none", "partial", "auto"),
+    poolings: Sequence[str | NodeModel] = ("complete", "none", "partial", "auto"),
     seed: int = 0,
     **learning: Unpack[SearchOptions],
 ) -> Comparison:
@@ -91,7 +92,7 @@ def compare(
     return _compare(plans, dealt, seed)
 
 
-def _plans(poolings: Sequence[str | Pooling], learning: SearchOptions) -> dict[str, Plan]:
+def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict[str, Plan]:
     if isinstance(poolings, str) or not isinstance(poolings, Iterable):
         raise OptionError(f"poolings={poolings!r} is not a list; give several, to compare them")
     plans: dict[str, Plan] = {}
@@ -179,8 +180,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     P, cut = len(plans), len(plans) * len(folds)
     of_folds = [results[:cut][p::P] for p in range(P)]
     of_sets = [results[cut:][p::P] for p in range(P)]
-    standard = standardise(total)
-    sd = standard.scale[[standard.index[name] for name in total.names]]
+    sd = standardise(total).scale
     actual = [dealt.codes[at] for at in held]
     return Comparison(
         networks=networks,
@@ -215,7 +215,7 @@ def _run(
 ) -> tuple[dict[str, Network], list[_Result]]:
     found: dict[int, _Result] = {}
     with Progress() as progress:
-        networks = {name: plan.network(total, plan.run(total)) for name, plan in plans.items()}
+        networks = {name: plan.learned(total) for name, plan in plans.items()}
         for place, result in map_measured(_assess, tasks, available_cores()):
             found[place] = result
             progress(lambda: f"comparing: {len(found)} of {len(tasks)} networks")
@@ -227,15 +227,15 @@ def _assess(task: _Task) -> _Result:
     plan, values, codes = task.plan, task.values, task.codes
     if task.new is not None and (why := _no_population(plan.pooling, task.train)):
         return _nothing(task, why, np.nan)
-    net = plan.network(task.train, plan.run(task.train))
+    net = plan.learned(task.train)
     for node, fit in net.fits.items():
         if not fit.status.ok:
-            return _nothing(task, f"{node!r}: {fit.status}", -np.inf)
+            return _nothing(task, f"{node!r}: {fit.status}: {fit.detail}", -np.inf)
         if task.new is not None and fit.fixed is None:
             return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
     if task.new is not None:
         net = net.adapt(name=task.new)
-    model = inference_model(net.dag, net.fits, net.joint, net.adapted)
+    model = inference_model(net.linear, net.joint, net.adapted)
     loglik = float(log_densities(model, values, codes).mean())
     if task.new is not None:
         return _nothing(task, "", loglik)
@@ -252,9 +252,9 @@ def _assess(task: _Task) -> _Result:
     return _Result(loglik, known, unknown, data_set)
 
 
-def _no_population(pooling: Pooling, train: GroupStats) -> str:
+def _no_population(pooling: NodeModel, train: GroupStats) -> str:
     """Why networks say nothing of a new data set, if that is known without learning them."""
-    if isinstance(pooling, Separate):
+    if isinstance(pooling, NoPooling):
         return "without pooling there is no population to predict a new data set from"
     if len(train.levels) < 2 and not isinstance(pooling, Complete):
         return "a population is learned from two data sets at least"

@@ -48,24 +48,18 @@ def leave_out(network: Network, values: NDArray[np.float64], codes: NDArray[np.i
         >>> bool(np.allclose(predicted.known[:, 0], exact))
         True
     """
-    nodes = network.dag.nodes
-    place = {name: i for i, name in enumerate(nodes)}
     n, N = values.shape
     F = len(network.levels)
     known = np.empty((n, N))
     miss = np.empty((F, n, N))  # cell less prediction
     loglik = np.empty((F, n))
     log_weight = np.empty((F, n, N))
-    prior = network.joint.prior
     with np.errstate(divide="ignore"):
-        log_prior = np.log(prior)
+        log_prior = np.log(network.joint.prior)
+    linear = network.linear
     for j in range(F):
-        B = np.eye(N)  # I - B
-        center, s = np.empty(N), np.empty(N)
-        for node, fit in network.fits.items():
-            i = place[node]
-            B[i, [place[parent] for parent in fit.parents]] = -fit.coef[j, 1:]
-            center[i], s[i] = fit.coef[j, 0], fit.sigma2[j]
+        B = np.eye(N) - linear.slopes[j]  # I - B
+        center, s = linear.intercept[j], linear.sigma2[j]
         e = values @ B.T - center
         precision = (B**2 / s[:, None]).sum(axis=0)  # diagonal of Lambda
         miss[j] = (e / s) @ B / precision

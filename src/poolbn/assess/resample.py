@@ -19,11 +19,10 @@ from poolbn.assess.strengths import (
     inclusion_threshold,
     strengths,
 )
-from poolbn.errors import DataError, OptionError, PoolbnError, check_count
+from poolbn.errors import DataError, OptionError, PoolbnError, check_count, check_option
 from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
 from poolbn.moments.groupstats import GroupStats, stats
-from poolbn.nodes.pooling import check_option
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
@@ -284,5 +283,5 @@ def _directions(
     """The arcs of the network of a replicate, with the nodes in this order."""
     at = [nodes.index(name) for name in replicate.names]
     arcs = np.zeros_like(fixed)
-    arcs[np.ix_(at, at)] = plan.run(replicate).arcs
+    arcs[np.ix_(at, at)] = plan.search.learn(plan.problem(replicate)).arcs
     return directions(arcs, fixed)

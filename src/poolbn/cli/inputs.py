@@ -17,10 +17,12 @@ from poolbn.cli.gathering import parted
 from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
-from poolbn.nodes.pooling import Partial, Pooling
+from poolbn.nodes.model import NodeModel
+from poolbn.nodes.poolings import Partial
 from poolbn.run.cluster import on_cluster
-from poolbn.search.climbing import HillClimb, Strategy, Tabu
+from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
+from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
 
@@ -204,7 +206,7 @@ def read_tiers(path: Path) -> list[list[str]]:
     return found
 
 
-def search_of(name: str, restarts: int | None, seed: int) -> Strategy:
+def search_of(name: str, restarts: int | None, seed: int) -> Learner:
     """The search that options stand for.
 
     Raises:
@@ -221,7 +223,7 @@ def search_of(name: str, restarts: int | None, seed: int) -> Strategy:
     return Tabu() if name == "tabu" else Exact()
 
 
-def pooling_of(name: str, residuals: Literal["shared", "separate", "pooled"]) -> str | Pooling:
+def pooling_of(name: str, residuals: Literal["shared", "separate", "pooled"]) -> str | NodeModel:
     """The pooling that options stand for.
 
     Raises:

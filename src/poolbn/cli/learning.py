@@ -27,7 +27,7 @@ from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network, load
-from poolbn.nodes.pooling import Pooling
+from poolbn.nodes.model import NodeModel
 from poolbn.page.reporting import report
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class _Job:
     out: Path | None
     start: Network | None = None
 
-    def run(self, pooling: str | Pooling, replicates: int | None, *, compare: bool) -> None:
+    def run(self, pooling: str | NodeModel, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
         data = read_stats(self.files, tell=terminal.note, **self.reading)
@@ -167,7 +167,7 @@ class _Job:
         self,
         net: Network,
         data: GroupStats,
-        pooling: str | Pooling,
+        pooling: str | NodeModel,
         replicates: int | None,
         record: dict[str, Any],
         written: list[Path],
@@ -210,7 +210,7 @@ class _Job:
         )  # fmt: skip
         written.append(page)
 
-    def _learned(self, data: GroupStats, pooling: str | Pooling) -> Network:
+    def _learned(self, data: GroupStats, pooling: str | NodeModel) -> Network:
         return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
     def _rows(self, data: GroupStats) -> pd.DataFrame | None:
@@ -219,7 +219,7 @@ class _Job:
             return None
         return given.read_frame(self.files, **self.reading)
 
-    def _settings(self, pooling: str | Pooling) -> dict[str, object]:
+    def _settings(self, pooling: str | NodeModel) -> dict[str, object]:
         """For the page, so that someone can do the same again."""
         return {
             "Files": ", ".join(self.files),
@@ -241,7 +241,7 @@ class _Job:
         return written
 
     def _other_poolings(
-        self, net: Network, data: GroupStats, pooling: str | Pooling
+        self, net: Network, data: GroupStats, pooling: str | NodeModel
     ) -> dict[str, Network]:
         """Networks learned with each pooling; the one that is there is not learned again."""
         own = pooling if isinstance(pooling, str) else repr(pooling)

@@ -19,7 +19,7 @@ _WEAKER = 5  # arcs that are shown below those that count
 
 def show_network(terminal: Terminal, net: Network) -> None:
     """Print the arcs with their effects, in the population and at the extremes."""
-    terminal.text(str(net).split("\n  ")[0])
+    terminal.text("\n".join(net.title()))
     effects = net.effects()
     levels = list(effects.columns)[-len(net.levels) :]
     rows = []
@@ -47,7 +47,7 @@ def show_network(terminal: Terminal, net: Network) -> None:
         terminal.text("No column depends on another.")
     for node, fit in net.fits.items():
         if not fit.status.ok:
-            terminal.text(f"{node}: {fit.status}")
+            terminal.text(f"{node}: {fit.status}: {fit.detail}")
 
 
 def network_record(net: Network, data: GroupStats | None) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def network_record(net: Network, data: GroupStats | None) -> dict[str, Any]:
         "group": net.group,
         "data_sets": [{"name": name, "rows": n, "dropped": d} for name, n, d in sets],
         "score": net.score,
-        "poolings": {node: fit.pooling for node, fit in net.fits.items()},
-        "status": {node: fit.status.name for node, fit in net.fits.items()},
+        "poolings": {node: str(fit.pooling) for node, fit in net.fits.items()},
+        "status": {node: str(fit.status) for node, fit in net.fits.items()},
         "arcs": net.effects(),
     }
 

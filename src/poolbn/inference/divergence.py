@@ -21,52 +21,36 @@ nodes without residuals in the first. Else it is infinite.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graph.dag import Dag
-from poolbn.nodes.localfit import LocalFit
+from poolbn.inference.assembled import LinearNetwork
 
 # A residual below this part of the terms that it is the difference of is rounding.
 _ROUNDING = 1e-10
 
 
-def divergences(
-    dag: Dag,
-    true: Mapping[str, LocalFit],
-    other: Mapping[str, LocalFit],
-    mean: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def divergences(true: LinearNetwork, other: LinearNetwork) -> NDArray[np.float64]:
     """The divergence in each data set of the first network, (F,).
 
     Args:
-        dag: the graph of the first network.
-        true: its nodes.
-        other: the nodes of the second, which may have another graph, and the data sets in another
-            order.
-        mean: of the nodes in the first network, (F, N).
+        true: the first network.
+        other: the second, which may have another graph, and nodes and data sets in another order.
     """
-    place = {node: i for i, node in enumerate(dag.nodes)}
-    L = _loadings(dag, true)
-    known = np.concatenate([L, mean[:, :, None]], axis=2)  # (F, N, N + 1)
-    r, s2, noise = (np.empty(mean.shape) for _ in range(3))
-    for node, i in place.items():
-        fit = other[node]
-        at = [fit.levels.index(level) for level in true[node].levels]
-        coef = fit.coef[at]
-        rest, size = known[:, i].copy(), np.abs(known[:, i])
-        for k, parent in enumerate(fit.parents):
-            term = coef[:, 1 + k, None] * known[:, place[parent]]
-            rest -= term
-            size += np.abs(term)
-        rest[:, -1] -= coef[:, 0]
-        size[:, -1] += np.abs(coef[:, 0])
-        r[:, i] = (rest**2).sum(axis=1)
-        noise[:, i] = _ROUNDING**2 * (size**2).sum(axis=1)
-        s2[:, i] = fit.sigma2[at]
-    return np.array([_divergence(*parts) for parts in zip(L, r, s2, noise, strict=True)])
+    at = [other.levels.index(level) for level in true.levels]
+    nodes = [other.names.index(name) for name in true.names]
+    known = np.concatenate([true.loadings, true.mean[:, :, None]], axis=2)  # (F, N, N + 1)
+    slopes = other.slopes[np.ix_(at, nodes, nodes)]
+    intercept, s2 = other.intercept[np.ix_(at, nodes)], other.sigma2[np.ix_(at, nodes)]
+    rest = known - slopes @ known
+    size = np.abs(known) + np.abs(slopes) @ np.abs(known)
+    rest[:, :, -1] -= intercept
+    size[:, :, -1] += np.abs(intercept)
+    r, noise = (rest**2).sum(axis=2), _ROUNDING**2 * (size**2).sum(axis=2)
+    return np.array(
+        [_divergence(*parts) for parts in zip(true.loadings, r, s2, noise, strict=True)]
+    )
 
 
 def _divergence(
@@ -85,15 +69,3 @@ def _divergence(
         log_det = np.linalg.slogdet(L[free][:, random])[1]
     value = (np.log(s2[free]) + r[free] / s2[free] - 1).sum() / 2 - log_det
     return max(0.0, float(value))
-
-
-def _loadings(dag: Dag, fits: Mapping[str, LocalFit]) -> NDArray[np.float64]:
-    """What each node takes of each node's standardised residual, in each data set, (F, N, N)."""
-    place = {node: i for i, node in enumerate(dag.nodes)}
-    L = np.zeros((len(fits[dag.nodes[0]].levels), len(place), len(place)))
-    for node in dag.topological_order():
-        fit, i = fits[node], place[node]
-        for k, parent in enumerate(fit.parents):
-            L[:, i] += fit.coef[:, 1 + k, None] * L[:, place[parent]]
-        L[:, i, i] = np.sqrt(fit.sigma2)
-    return L

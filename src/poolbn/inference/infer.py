@@ -15,22 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
-from poolbn.graph.dag import Dag
+from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Chunk, Floats, Given, chunks, condition
 from poolbn.inference.joint import Joint
 from poolbn.inference.mixtures import Posterior, moments, quantiles
 from poolbn.inference.uncertain import Uncertain, condition_uncertain, uncertain_data_set
-from poolbn.nodes.localfit import LocalFit
 from poolbn.run.parallel import available_cores, map_threads
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """One node: its place, those of its parents, and its fit."""
-
-    place: int
-    parents: tuple[int, ...]
-    fit: LocalFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,27 +28,20 @@ class Model:
     """All that inference needs of a network.
 
     Attributes:
-        nodes: the N nodes, parents first.
+        network: the nodes.
         joint: their distribution in each data set.
-        uncertain: by its place, what an adapted data set adds.
+        uncertain: by its position, what an adapted data set adds.
     """
 
-    nodes: tuple[Node, ...]
+    network: LinearNetwork
     joint: Joint
     uncertain: Mapping[int, Uncertain]
 
 
-def inference_model(
-    dag: Dag, fits: Mapping[str, LocalFit], joint: Joint, adapted: tuple[Hashable, ...]
-) -> Model:
+def inference_model(network: LinearNetwork, joint: Joint, adapted: tuple[Hashable, ...]) -> Model:
     """The form of a network that inference works on."""
-    place = {name: i for i, name in enumerate(dag.nodes)}
-    nodes = tuple(
-        Node(place[node], tuple(place[p] for p in fits[node].parents), fits[node])
-        for node in dag.topological_order()
-    )
-    places = [joint.levels.index(level) for level in adapted]
-    return Model(nodes, joint, {j: uncertain_data_set(dag, fits, j) for j in places})
+    positions = [joint.levels.index(level) for level in adapted]
+    return Model(network, joint, {j: uncertain_data_set(network, j) for j in positions})
 
 
 def log_densities(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floats:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graph.dag import Dag
-from poolbn.nodes.localfit import LocalFit
+from poolbn.inference.assembled import LinearNetwork
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,21 +30,6 @@ class Joint:
     cov: NDArray[np.float64]
 
 
-def joint_distribution(dag: Dag, fits: Mapping[str, LocalFit], n: NDArray[np.int64]) -> Joint:
-    """Put the nodes together, parents first.
-
-    A node adds C mu to the means and C Sigma to the covariances, C its coefficients (eq. cgnode).
-    """
-    place = {name: i for i, name in enumerate(dag.nodes)}
-    levels = fits[dag.nodes[0]].levels
-    F, N = len(levels), len(place)
-    mean, cov = np.zeros((F, N)), np.zeros((F, N, N))
-    for node in dag.topological_order():
-        fit, i = fits[node], place[node]
-        pa = [place[parent] for parent in fit.parents]
-        slope = fit.coef[:, 1:]  # (F, p)
-        mean[:, i] = fit.coef[:, 0] + (slope * mean[:, pa]).sum(axis=1)
-        row = np.einsum("jp,jpk->jk", slope, cov[:, pa])
-        cov[:, i], cov[:, :, i] = row, row
-        cov[:, i, i] = (row[:, pa] * slope).sum(axis=1) + fit.sigma2
-    return Joint(dag.nodes, levels, n / n.sum(), mean, cov)
+def joint_distribution(network: LinearNetwork, n: NDArray[np.int64]) -> Joint:
+    """The joint distribution of the nodes, with data sets as probable as they have rows."""
+    return Joint(network.names, network.levels, n / n.sum(), network.mean, network.cov)

@@ -9,15 +9,13 @@ exact; else it is a normal distribution in place of one that is not quite normal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graph.dag import Dag
+from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Floats, Given, condition
-from poolbn.nodes.localfit import LocalFit
 
 _ROUNDS = 50  # of iteration
 _SETTLED = 1e-9  # relative change of variances that ends it
@@ -42,22 +40,17 @@ class Uncertain:
     is_parent: NDArray[np.bool_]
 
 
-def uncertain_data_set(dag: Dag, fits: Mapping[str, LocalFit], j: int) -> Uncertain:
+def uncertain_data_set(network: LinearNetwork, j: int) -> Uncertain:
     """What the fits say of data set number j."""
-    place = {name: i for i, name in enumerate(dag.nodes)}
-    N = len(place)
-    total, sigma2, coef_cov = np.zeros((N, N)), np.zeros(N), np.zeros((N, N + 1, N + 1))
+    N = len(network.names)
+    coef_cov = np.zeros((N, N + 1, N + 1))
     is_parent = np.zeros(N, dtype=bool)
-    for node in dag.topological_order():
-        fit, i = fits[node], place[node]
-        pa = np.array([place[parent] for parent in fit.parents], dtype=np.int64)
-        total[i] = fit.coef[j, 1:] @ total[pa]
-        total[i, i] = 1.0
-        sigma2[i] = fit.sigma2[j]
+    for i, parents in enumerate(network.parents):
+        pa = np.array(parents, dtype=np.int64)
         own = np.concatenate([[0], pa + 1])
-        coef_cov[i, own[:, None], own] = fit.coef_cov[j]
+        coef_cov[i, own[:, None], own] = network.coef_cov[i][j]
         is_parent[pa] = True
-    return Uncertain(total, sigma2, coef_cov.reshape(N, -1), is_parent)
+    return Uncertain(network.total[j], network.sigma2[j], coef_cov.reshape(N, -1), is_parent)
 
 
 def condition_uncertain(

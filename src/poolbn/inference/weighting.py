@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import CERTAIN, Floats
-from poolbn.inference.infer import Model, Node, impossible, posterior
+from poolbn.inference.infer import Model, impossible, posterior
 from poolbn.run.parallel import available_cores, map_threads
 
 _PARTICLES = 2**17  # that are worked on together
@@ -60,29 +61,33 @@ def draw(
     sets[codes < 0] = rng.choice(F, size=(int((codes < 0).sum()), particles), p=model.joint.prior)
     uncertain = np.isin(sets, list(model.uncertain))
     drawn, log_weights = np.empty((N, n, particles)), np.zeros((n, particles))
-    for node in model.nodes:
-        mean, sd = _distribution(node, sets, uncertain, drawn)
-        x = values[:, node.place, None]
+    for i in model.network.order:
+        mean, sd = _distribution(model.network, i, sets, uncertain, drawn)
+        x = values[:, i, None]
         seen, hidden = ~np.isnan(x[:, 0]), np.isnan(x[:, 0])
-        drawn[node.place] = x
+        drawn[i] = x
         noise = rng.standard_normal((int(hidden.sum()), particles))
-        drawn[node.place, hidden] = mean[hidden] + sd[hidden] * noise
+        drawn[i, hidden] = mean[hidden] + sd[hidden] * noise
         log_weights[seen] += _log_density(x[seen], mean[seen], sd[seen])
     return Particles(sets, drawn, log_weights)
 
 
 def _distribution(
-    node: Node, sets: NDArray[np.int64], uncertain: NDArray[np.bool_], drawn: Floats
+    network: LinearNetwork,
+    i: int,
+    sets: NDArray[np.int64],
+    uncertain: NDArray[np.bool_],
+    drawn: Floats,
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of a node for each particle, (n, K) each."""
-    fit = node.fit
-    mean: Floats = fit.coef[sets, 0]
-    for k, parent in enumerate(node.parents, start=1):
-        mean = mean + fit.coef[sets, k] * drawn[parent]
-    variance: Floats = fit.sigma2[sets]
+    parents = network.parents[i]
+    mean: Floats = network.intercept[sets, i]
+    for parent in parents:
+        mean = mean + network.slopes[sets, i, parent] * drawn[parent]
+    variance: Floats = network.sigma2[sets, i]
     if uncertain.any():
-        z = np.stack([np.ones(int(uncertain.sum())), *(drawn[p][uncertain] for p in node.parents)])
-        V = fit.coef_cov[sets[uncertain]]
+        z = np.stack([np.ones(int(uncertain.sum())), *(drawn[p][uncertain] for p in parents)])
+        V = network.coef_cov[i][sets[uncertain]]
         added = np.einsum("am,mab,bm->m", z, V, z, optimize=True)
         variance[uncertain] += np.maximum(added, 0.0)
     return mean, np.sqrt(variance)
@@ -246,6 +251,6 @@ def sample_rows(model: Model, n: int, code: int, seed: int) -> tuple[NDArray[np.
         code: the data set of all of them, or -1 for data sets by P(F).
         seed: of chance.
     """
-    nothing = np.full((n, len(model.nodes)), np.nan)
+    nothing = np.full((n, len(model.network.names)), np.nan)
     drawn = draw(model, nothing, np.full(n, code), 1, np.random.default_rng(seed))
     return drawn.sets[:, 0], drawn.values[:, :, 0].T

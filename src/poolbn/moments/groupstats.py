@@ -126,8 +126,8 @@ class GroupStats:
             self.group,
         )
 
-    def family(self, child: str, parents: Sequence[str]) -> Family:
-        """The statistics of one regression.
+    def family(self, child: str, parents: Sequence[str]) -> GroupStats:
+        """The statistics of one regression: the parents, and the child last.
 
         Raises:
             DataError: a name is unknown or occurs twice.
@@ -140,10 +140,7 @@ class GroupStats:
         """
         if child in parents:
             raise DataError(f"{child!r} is its own parent; take it out of the parents")
-        at = self._at((*parents, child))
-        return Family(
-            child, tuple(parents), self.n, self.mean[:, at], self.scatter[:, at[:, None], at]
-        )
+        return self.select((*parents, child))
 
     def _at(self, columns: tuple[str, ...]) -> NDArray[np.intp]:
         place = {name: i for i, name in enumerate(self.names)}
@@ -207,25 +204,6 @@ class GroupStats:
 
     def _repr_html_(self) -> str:
         return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
-
-
-@dataclass(frozen=True, eq=False)
-class Family:
-    """The statistics of one regression: p parents, and the child LAST.
-
-    Attributes:
-        child: the response.
-        parents: the p regressors.
-        n: rows of each data set, (F,).
-        mean: mean of parents and child, (F, p+1).
-        scatter: their centred sums of squares and products, (F, p+1, p+1).
-    """
-
-    child: str
-    parents: tuple[str, ...]
-    n: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
 
 
 def stats(

@@ -1,28 +1,35 @@
-"""The statistics as the numerics want them: columns in order of name, centred and scaled."""
+"""The sufficient statistics as the numerics want them: columns centred and scaled.
+
+Columns keep the positions that they have in the statistics; that is the one numbering, from here to
+the kernels. Only inside a family parents have an order of their own, by name, so that a score does
+not depend, not by a bit, on the order of a table's columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.moments.groupstats import GroupStats
+if TYPE_CHECKING:
+    from poolbn.moments.groupstats import GroupStats
+
+# A child and its parents, as positions in the names of the statistics.
+Family = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class Standard:
-    """Statistics of (x - center) / scale, the columns sorted by name.
-
-    Scores then depend neither on the units nor on where a column is zero, and not by a bit on the
-    order of a table's columns.
+class StandardisedStats:
+    """Sufficient statistics of (x - center) / scale.
 
     Attributes:
-        index: the place of each column.
+        names: the N columns.
+        levels: the F data sets.
         n: rows, (F,), as floats for the kernels.
         mean: (F, N).
         scatter: within each data set, (F, N, N).
@@ -31,7 +38,8 @@ class Standard:
         scale: pooled standard deviation (denominator n), 1 for a constant column, (N,).
     """
 
-    index: dict[str, int]
+    names: tuple[str, ...]
+    levels: tuple[Hashable, ...]
     n: NDArray[np.float64]
     mean: NDArray[np.float64]
     scatter: NDArray[np.float64]
@@ -49,86 +57,95 @@ class Standard:
         """Rows of all data sets."""
         return float(self.n.sum())
 
+    @cached_property
+    def by_name(self) -> NDArray[np.int64]:
+        """What parents are sorted by: the rank of each column's name, (N,)."""
+        rank = np.empty(len(self.names), dtype=np.int64)
+        rank[sorted(range(len(rank)), key=self.names.__getitem__)] = np.arange(len(rank))
+        return rank
 
-_made: WeakKeyDictionary[GroupStats, Standard] = WeakKeyDictionary()
+    def order(self, parents: Sequence[int]) -> NDArray[np.intp]:
+        """What brings the parents of a family into the order that the kernels have them in."""
+        return np.argsort(self.by_name[list(parents)])
+
+    def family(self, child: str, parents: Sequence[str]) -> Family:
+        """The positions of a child and its parents."""
+        return self.names.index(child), tuple(self.names.index(parent) for parent in parents)
 
 
-def standardise(stats: GroupStats) -> Standard:
-    """Sort, centre and scale the statistics; made once for each `GroupStats`."""
+_made: WeakKeyDictionary[GroupStats, StandardisedStats] = WeakKeyDictionary()
+
+
+def standardise(stats: GroupStats) -> StandardisedStats:
+    """Centre and scale the statistics; made once for each `GroupStats`."""
     if stats not in _made:
         _made[stats] = _standardise(stats)
     return _made[stats]
 
 
-def _standardise(stats: GroupStats) -> Standard:
-    order = sorted(range(len(stats.names)), key=stats.names.__getitem__)
+def _standardise(stats: GroupStats) -> StandardisedStats:
+    # Sums over data sets, one after the other: library products would give other last digits on
+    # another CPU, or in another column.
     n = stats.n.astype(np.float64)
-    mean = stats.mean[:, order]
+    weight = n[:, None]
     # Around the first data set's mean: a pooled mean of large numbers would lose digits.
-    center = mean[0] + n @ (mean - mean[0]) / n.sum()
-    mean = mean - center
-    scatter = np.ascontiguousarray(stats.scatter[:, order][:, :, order])
-    square = np.einsum("jaa->a", scatter) + n @ mean**2
+    center = stats.mean[0] + (weight * (stats.mean - stats.mean[0])).sum(axis=0) / n.sum()
+    mean = stats.mean - center
+    square = (np.diagonal(stats.scatter, axis1=1, axis2=2) + weight * mean**2).sum(axis=0)
     scale = np.sqrt(square / n.sum())
     scale[scale == 0] = 1.0
     mean = np.ascontiguousarray(mean / scale)
-    scatter = scatter / np.outer(scale, scale)
-    total = scatter.sum(axis=0) + (mean * n[:, None]).T @ mean
-    return Standard(
-        index={stats.names[k]: i for i, k in enumerate(order)},
-        n=n,
-        mean=mean,
-        scatter=scatter,
-        total=(total + total.T) / 2,
-        center=center,
-        scale=scale,
-    )
+    scatter = np.ascontiguousarray(stats.scatter / np.outer(scale, scale))
+    total = np.zeros_like(scatter[0])
+    for own, at, rows in zip(scatter, mean, n, strict=True):
+        total += own + rows * np.outer(at, at)
+    return StandardisedStats(stats.names, stats.levels, n, mean, scatter, total, center, scale)
 
 
-# A child and its parents, as places in `Standard.index`.
-Family = tuple[int, Sequence[int]]
+class Packed(NamedTuple):
+    """Families as the kernels take them.
+
+    Attributes:
+        children: (M,).
+        offsets: where the parents of each begin, (M + 1,).
+        parents: of all families, those of each in order of name.
+    """
+
+    children: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    parents: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Parents of each family, (M,)."""
+        return self.offsets[1:] - self.offsets[:-1]
 
 
-# Children (M,), offsets (M + 1,) into the parents, and all parents.
-Packed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+def pack(data: StandardisedStats, families: Sequence[Family]) -> Packed:
+    """Families for the kernels."""
+    children = np.array([child for child, _ in families], dtype=np.int64)
+    offsets = np.zeros(len(families) + 1, dtype=np.int64)
+    np.cumsum([len(parents) for _, parents in families], out=offsets[1:])
+    parents = np.array([p for _, of in families for p in of], dtype=np.int64)
+    family = np.repeat(np.arange(len(families)), offsets[1:] - offsets[:-1])
+    return Packed(children, offsets, parents[np.lexsort((data.by_name[parents], family))])
 
 
-def pack(families: Sequence[Family]) -> Packed:
-    """Families for the kernels, each set of parents sorted."""
-    offsets = [0, *accumulate(len(parents) for _, parents in families)]
-    return (
-        np.array([child for child, _ in families], dtype=np.int64),
-        np.array(offsets, dtype=np.int64),
-        np.array([p for _, parents in families for p in sorted(parents)], dtype=np.int64),
-    )
-
-
-def counts(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Parents of each packed family, (M,)."""
-    return offsets[1:] - offsets[:-1]
-
-
-def units(
-    data: Standard,
-    children: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    parents: NDArray[np.int64],
-    reml: bool,
-) -> NDArray[np.float64]:
+def units(data: StandardisedStats, packed: Packed, reml: bool) -> NDArray[np.float64]:
     """What the units of the data add to deviances of standardised columns, (M,).
 
     The density of the child; and for REML the determinant of the parents' information.
     """
+    of_child = data.log_scale[packed.children]
     if not reml:
-        return np.asarray(2 * data.rows * data.log_scale[children])
-    sizes = counts(offsets)
-    of_parents = np.bincount(
-        np.repeat(np.arange(len(children)), sizes), data.log_scale[parents], len(children)
-    )
-    return np.asarray(2 * (data.rows - 1 - sizes) * data.log_scale[children] + 2 * of_parents)
+        return np.asarray(2 * data.rows * of_child)
+    sizes = packed.sizes
+    family = np.repeat(np.arange(len(sizes)), sizes)
+    of_parents = np.bincount(family, data.log_scale[packed.parents], len(sizes))
+    return np.asarray(2 * (data.rows - 1 - sizes) * of_child + 2 * of_parents)
 
 
-def to_units(data: Standard, parents: Sequence[int]) -> NDArray[np.float64]:
+def to_units(data: StandardisedStats, parents: Sequence[int]) -> NDArray[np.float64]:
     """The matrix (q, q) from coefficients on standardised parents to those in their units."""
     q = len(parents) + 1
     T = np.zeros((q, q))

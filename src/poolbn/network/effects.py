@@ -11,7 +11,7 @@ import numpy as np
 
 from poolbn.errors import check_interval
 from poolbn.graph.dag import Dag
-from poolbn.nodes.localfit import LocalFit, level_columns
+from poolbn.nodes.localfit import GaussianFit, level_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def effects_table(dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95) -> pd.DataFrame:
+def effects_table(
+    dag: Dag, fits: Mapping[str, GaussianFit], interval: float = 0.95
+) -> pd.DataFrame:
     """A row for each arc: `COLUMNS`, then the coefficient in each data set.
 
     Raises:
@@ -36,13 +38,13 @@ def effects_table(dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95
     rows: list[dict[Hashable, Any]] = []
     for parent, child in dag.arcs:
         fit = fits[child]
-        k = 1 + fit.parents.index(parent)
-        effect, se = population_effect(fit, k)
+        k = fit.position(parent)
+        effect, se = fit.population(k)
         rows.append(
             {
                 "parent": parent,
                 "child": child,
-                "pooling": fit.pooling,
+                "pooling": str(fit.pooling),
                 "effect": effect,
                 "se": se,
                 "lower": effect - z * se,
@@ -53,14 +55,3 @@ def effects_table(dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95
             | dict(zip(levels, fit.coef[:, k], strict=True))
         )
     return pd.DataFrame(rows, columns=pd.Index([*COLUMNS, *levels], dtype=object))
-
-
-def population_effect(fit: LocalFit, k: int) -> tuple[float, float]:
-    """The population's coefficient and its standard error.
-
-    Without pooling it is the mean over data sets, whose estimates are independent.
-    """
-    if fit.fixed is None or fit.fixed_se is None:
-        F = len(fit.levels)
-        return float(fit.coef[:, k].mean()), float(np.sqrt(np.sum(fit.coef_sd[:, k] ** 2)) / F)
-    return float(fit.fixed[k]), float(fit.fixed_se[k])

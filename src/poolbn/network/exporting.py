@@ -15,7 +15,7 @@ from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.graph.formats import quoted, write_igraph, write_networkx
 from poolbn.network.effects import COLUMNS, effects_table
-from poolbn.nodes.localfit import INTERCEPT, LocalFit, level_columns
+from poolbn.nodes.localfit import INTERCEPT, GaussianFit, level_columns
 
 _SHARED = ("effect", "se", "between_sd", "opposite")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -23,13 +23,15 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Attributes = dict[str, str | float]
 
 
-def node_attributes(dag: Dag, fits: Mapping[str, LocalFit]) -> list[Attributes]:
+def node_attributes(dag: Dag, fits: Mapping[str, GaussianFit]) -> list[Attributes]:
     """What is known of each node, in the order of the nodes."""
-    return [{"pooling": fits[node].pooling, "status": fits[node].status.name} for node in dag.nodes]
+    return [
+        {"pooling": str(fits[node].pooling), "status": str(fits[node].status)} for node in dag.nodes
+    ]
 
 
 def arc_attributes(
-    dag: Dag, fits: Mapping[str, LocalFit], names: Sequence[str]
+    dag: Dag, fits: Mapping[str, GaussianFit], names: Sequence[str]
 ) -> list[Attributes]:
     """The effect of each arc, in the order of the arcs; numbers that do not exist are left out.
 
@@ -51,7 +53,7 @@ def arc_attributes(
 
 
 def names_of_data_sets(
-    dag: Dag, fits: Mapping[str, LocalFit], taken: Iterable[str] = _SHARED
+    dag: Dag, fits: Mapping[str, GaussianFit], taken: Iterable[str] = _SHARED
 ) -> list[str]:
     """Texts for the data sets, different from each other and from the names taken."""
     levels = fits[dag.nodes[0]].levels
@@ -66,7 +68,7 @@ def names_of_data_sets(
 # Graphs
 
 
-def to_networkx(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
+def to_networkx(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
     """A networkx.DiGraph."""
     graph = write_networkx(dag.nodes, dag.arcs)
     for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True):
@@ -77,7 +79,7 @@ def to_networkx(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
     return graph
 
 
-def to_igraph(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
+def to_igraph(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
     """An igraph.Graph; an attribute that an arc does not have is None."""
     graph = write_igraph(dag.nodes, dag.arcs)
     arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
@@ -87,7 +89,7 @@ def to_igraph(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
     return graph
 
 
-def to_dot(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
+def to_dot(dag: Dag, fits: Mapping[str, GaussianFit]) -> str:
     """A Graphviz digraph; the effect is also the label of an arc.
 
     Data sets are marked as such, because Graphviz would take a name such as "color" for a command.
@@ -109,7 +111,7 @@ def _dot_attributes(attributes: Attributes) -> str:
     return f" [{', '.join(pairs)}]"
 
 
-def to_graphml(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
+def to_graphml(dag: Dag, fits: Mapping[str, GaussianFit]) -> str:
     """GraphML; the identifier of a node is its name.
 
     Raises:
@@ -155,7 +157,7 @@ def _keys(attributes: Iterable[Attributes]) -> list[str]:
 
 
 def to_bnlearn(
-    dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np.float64]
+    dag: Dag, fits: Mapping[str, GaussianFit], group: str, prior: NDArray[np.float64]
 ) -> str:
     """An R script that makes `fitted`, a conditional Gaussian network of bnlearn.
 

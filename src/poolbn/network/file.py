@@ -14,24 +14,34 @@ from numpy.typing import NDArray
 
 from poolbn.errors import FileError, GraphError
 from poolbn.graph.dag import Dag
-from poolbn.nodes.localfit import LocalFit, Status
-from poolbn.search.climbing import Move
+from poolbn.network.format1 import upgraded
+from poolbn.nodes.given import Given
+from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.search.problem import Move
 from poolbn.writing import check_levels
 
 _FORMAT = "poolbn-network"
-_VERSION = 1
+_VERSION = 2
 _ROUNDING = 1e-6  # in correlations
+_POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in (Complete, NoPooling, Partial, Given)}
+_ARRAYS = (
+    "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "fixed", "fixed_cov",
+    "random_cov",
+)  # fmt: skip
 
 
 class Content(TypedDict):
     """The fields of a `Network`."""
 
     dag: Dag
-    fits: Mapping[str, LocalFit]
+    fits: Mapping[str, GaussianFit]
     score: float
     group: str
     n: NDArray[np.int64]
     adapted: tuple[Hashable, ...]
+    score_kind: str
+    search: str
     trace: tuple[Move, ...]
 
 
@@ -54,6 +64,8 @@ def network_text(content: Content) -> str:
         "rows": content["n"].tolist(),
         "adapted": content["adapted"],
         "score": _number(content["score"]),
+        "score_kind": content["score_kind"],
+        "search": content["search"],
         "fits": {node: _encode(fit) for node, fit in fits.items()},
         "trace": [move._asdict() for move in content["trace"]],
     }
@@ -78,13 +90,13 @@ def read_network(path: str | os.PathLike[str]) -> Content:
         ) from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise FileError(f"{shown} is not a network of poolbn; Network.save writes them")
-    if content.get("version") != _VERSION:
+    if content.get("version") not in (1, _VERSION):
         raise FileError(
             f"{shown} has version {content.get('version')} of the format, this poolbn reads "
-            f"version {_VERSION}; update poolbn"
+            f"versions 1 to {_VERSION}; update poolbn"
         )
     try:
-        return _decode_network(content)
+        return _decode_network(upgraded(content) if content["version"] == 1 else content)
     except (GraphError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(f"{shown} does not hold a network as it should: {error}") from error
 
@@ -113,6 +125,8 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
         group=encoded["group"],
         n=np.array(rows, dtype=np.int64),
         adapted=adapted,
+        score_kind=str(encoded["score_kind"]),
+        search=str(encoded["search"]),
         trace=tuple(Move(**(move | {"arc": tuple(move["arc"])})) for move in encoded["trace"]),
     )
 
@@ -130,39 +144,49 @@ def _float(value: object) -> float:
     return float(value)
 
 
-def _encode(fit: LocalFit) -> dict[str, Any]:
+def _encode(fit: GaussianFit) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
     for field in fields(fit):
         value = getattr(fit, field.name)
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        elif isinstance(value, Status):
-            value = {"name": value.name, "detail": value.detail}
         encoded[field.name] = value
     del encoded["levels"]  # once for all nodes
+    pooling = fit.pooling
+    if not isinstance(pooling, tuple(_POOLINGS.values())):
+        raise FileError(
+            f"{fit.child!r} has the pooling {pooling!r}, which is not poolbn's own and cannot be "
+            "saved"
+        )
+    encoded["pooling"] = {"kind": type(pooling).__name__} | vars(pooling)
+    encoded["status"] = fit.status.value
     encoded["loglik"] = _number(fit.loglik)
+    encoded["squares"] = [_number(value) for value in fit.squares.tolist()]
     if fit.residual_shape is not None:
         encoded["residual_shape"] = _number(fit.residual_shape)
     return encoded
 
 
-def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> LocalFit:
-    known = {field.name for field in fields(LocalFit)} - {"levels"}
+def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> GaussianFit:
+    known = {field.name for field in fields(GaussianFit)} - {"levels"}
     if set(encoded) != known:
         raise ValueError(f"a node has {sorted(set(encoded) ^ known)} too many or too few")
-    arrays = {"coef", "coef_cov", "sigma2", "fixed", "fixed_cov", "random_cov"}
     values: dict[str, Any] = dict(encoded)
-    for name in arrays:
+    values["squares"] = [_float(value) for value in values["squares"]]
+    for name in _ARRAYS:
         if values[name] is not None:
             values[name] = np.array(values[name], dtype=np.float64)
     values["parents"] = tuple(values["parents"])
     values["levels"] = levels
-    values["status"] = Status(**values["status"])
+    values["counts"] = tuple(values["counts"])
+    kind = dict(values["pooling"])
+    values["pooling"] = _POOLINGS[kind.pop("kind")](**kind)
+    values["status"] = Status(values["status"])
     values["loglik"] = _float(values["loglik"])
     for name in ("residual_shape", "residual_scale"):
         if values[name] is not None:
             values[name] = _float(values[name])
-    return LocalFit(**values)
+    return GaussianFit(**values)
 
 
 def _is_covariance(M: NDArray[np.float64]) -> bool:
@@ -174,7 +198,7 @@ def _is_covariance(M: NDArray[np.float64]) -> bool:
     return bool(symmetric.all() and (np.linalg.eigvalsh(correlation) > -_ROUNDING).all())
 
 
-def _check(node: str, fit: LocalFit, dag: Dag) -> None:
+def _check(node: str, fit: GaussianFit, dag: Dag) -> None:
     F, q = len(fit.levels), len(fit.parents) + 1
     if fit.child != node or fit.parents != dag.parents(node):
         raise ValueError(f"the parents of {node!r} are not those of the graph")
@@ -191,5 +215,9 @@ def _check(node: str, fit: LocalFit, dag: Dag) -> None:
             raise ValueError(f"{name} of {node!r} has a negative variance")
         if name.endswith("cov") and not _is_covariance(array):
             raise ValueError(f"{name} of {node!r} is not a covariance matrix")
-    if type(fit.n_params) is not int or type(fit.n_rows) is not int:
+    for name in ("squares", "df", "effective_df"):
+        array = getattr(fit, name)
+        if array.shape != (F,) or not np.isfinite(array[~np.isnan(fit.squares)]).all():
+            raise ValueError(f"{name} of {node!r} is not a list of {F} numbers")
+    if not all(type(count) is int for count in (*fit.counts, fit.n_rows)) or len(fit.counts) != 3:
         raise ValueError(f"the number of rows or parameters of {node!r} is not a whole number")

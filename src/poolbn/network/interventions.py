@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from poolbn.errors import GraphError, OptionError
 from poolbn.graph.dag import Dag
-from poolbn.nodes.localfit import LocalFit, Status, level_columns
+from poolbn.inference.assembled import assemble
+from poolbn.nodes.given import Given, given_fit
+from poolbn.nodes.localfit import GaussianFit, level_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +34,7 @@ def checked_values(dag: Dag, *given: Mapping[str, float]) -> dict[str, float]:
         if not isinstance(named, Mapping):
             raise OptionError(f"{named!r} are no values of nodes; use do(age=30) or a dict")
         for node, value in named.items():
-            dag.parents(node)  # complains about a name that is no node
+            dag.parents(node)  # raises for a name that is no node
             number = _number(value)
             if not math.isfinite(number):
                 raise OptionError(f"{node!r} cannot be set to {value!r}; give a finite number")
@@ -52,8 +54,8 @@ def _number(value: object) -> float:
 
 
 def intervene(
-    dag: Dag, fits: Mapping[str, LocalFit], values: Mapping[str, float]
-) -> tuple[Dag, dict[str, LocalFit]]:
+    dag: Dag, fits: Mapping[str, GaussianFit], values: Mapping[str, float]
+) -> tuple[Dag, dict[str, GaussianFit]]:
     """The graph without the arcs into the nodes that are set, and these nodes set."""
     cut = Dag(dag.nodes, [(parent, child) for parent, child in dag.arcs if child not in values])
     return cut, {
@@ -61,29 +63,24 @@ def intervene(
     }
 
 
-def _set(fit: LocalFit, value: float) -> LocalFit:
+def _set(fit: GaussianFit, value: float) -> GaussianFit:
     """A node that is `value`, always and in all data sets."""
     F = len(fit.levels)
-    return LocalFit(
-        child=fit.child,
-        parents=(),
-        levels=fit.levels,
-        pooling="intervention",
+    return given_fit(
+        fit.child,
+        (),
+        fit.levels,
+        Given("intervention"),
+        f"set to {value!r} in all data sets",
         coef=np.full((F, 1), value),
-        coef_cov=np.zeros((F, 1, 1)),
         sigma2=np.zeros(F),
         fixed=np.array([value]),
-        fixed_cov=np.zeros((1, 1)),
-        random_cov=None,
-        loglik=0.0,
-        n_params=0,
         n_rows=fit.n_rows,
-        status=Status("given", f"set to {value!r} in all data sets"),
     )
 
 
 def total_effects_table(
-    dag: Dag, fits: Mapping[str, LocalFit], cause: str | None, effect: str | None
+    dag: Dag, fits: Mapping[str, GaussianFit], cause: str | None, effect: str | None
 ) -> pd.DataFrame:
     """A row for each cause and effect that a directed path joins, or for those asked.
 
@@ -96,7 +93,7 @@ def total_effects_table(
         raise GraphError(f"{cause!r} is both cause and effect; give two nodes")
     causes = set(dag.nodes if effect is None else dag.ancestors(effect))
     if cause is not None:
-        dag.parents(cause)  # complains about a name that is no node
+        dag.parents(cause)  # raises for a name that is no node
         causes &= {cause}
     levels = level_columns(fits[dag.nodes[0]].levels, _COLUMNS)
     rows: list[dict[Hashable, Any]] = []
@@ -126,7 +123,7 @@ class _Totals:
     sd: NDArray[np.float64]
 
 
-def _totals(dag: Dag, fits: Mapping[str, LocalFit], cause: str) -> _Totals:
+def _totals(dag: Dag, fits: Mapping[str, GaussianFit], cause: str) -> _Totals:
     """Total effects t of one cause: sums over directed paths of products of coefficients.
 
     A node with coefficients b of its parents has t = b't_pa; so, one node after the other, comes
@@ -138,14 +135,14 @@ def _totals(dag: Dag, fits: Mapping[str, LocalFit], cause: str) -> _Totals:
     """
     below = {cause, *dag.descendants(cause)}
     nodes = tuple(node for node in dag.topological_order() if node in below)
-    place = {node: i for i, node in enumerate(nodes)}
-    own = np.ones((len(nodes), len(fits[cause].levels)))
+    position = {node: i for i, node in enumerate(nodes)}
+    total = assemble(dag, fits).total
+    own = total[:, [dag.nodes.index(node) for node in nodes], dag.nodes.index(cause)].T
     mean, cov = np.ones(len(nodes)), np.zeros((len(nodes), len(nodes)))
     for i, node in enumerate(nodes[1:], start=1):
         fit = fits[node]
         slopes = [k for k, parent in enumerate(fit.parents, start=1) if parent in below]
-        pa = [place[fit.parents[k - 1]] for k in slopes]
-        own[i] = (fit.coef[:, slopes].T * own[pa]).sum(axis=0)
+        pa = [position[fit.parents[k - 1]] for k in slopes]
         beta = np.full(len(pa), np.nan) if fit.fixed is None else fit.fixed[slopes]
         D = np.zeros((len(pa), len(pa)))
         if fit.random_cov is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import os
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError
 from poolbn.graph.dag import Dag
 from poolbn.inference import answers
+from poolbn.inference.assembled import LinearNetwork, assemble
 from poolbn.inference.events import Event, Probability
+from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model, inference_model
 from poolbn.inference.joint import Joint, joint_distribution
 from poolbn.inference.mixtures import Posterior
@@ -26,9 +29,8 @@ from poolbn.network.adapting import adapted, new_data_set
 from poolbn.network.effects import effects_table
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.interventions import checked_values, intervene, total_effects_table
-from poolbn.nodes.heterogeneity import heterogeneity_table
-from poolbn.nodes.localfit import LocalFit
-from poolbn.search.climbing import Move
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.search.problem import Move
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ class Network:
         group: the column that says which data set a row came from.
         n: rows of each data set, (F,): their shares are P(F).
         adapted: data sets that came by `adapt`, whose coefficients are not taken for certain.
+        score_kind: which score it is: "bic", "aic", "loglik" or "bge"; "" where that is not known.
+        search: the learner that found the graph, as Python writes it; "" where there was none.
         trace: the moves that led to it, in order.
         stats: the statistics it was learned from; not saved.
 
@@ -60,11 +64,13 @@ class Network:
     """
 
     dag: Dag
-    fits: Mapping[str, LocalFit]
+    fits: Mapping[str, GaussianFit]
     score: float
     group: str
     n: NDArray[np.int64]
     adapted: tuple[Hashable, ...] = ()
+    score_kind: str = ""
+    search: str = ""
     trace: tuple[Move, ...] = ()
     stats: GroupStats | None = None
 
@@ -79,9 +85,14 @@ class Network:
         return int(self.n.sum())
 
     @cached_property
+    def linear(self) -> LinearNetwork:
+        """Coefficients and residual variances of all nodes, as matrices."""
+        return assemble(self.dag, self.fits)
+
+    @cached_property
     def joint(self) -> Joint:
         """The multivariate normal distribution of all nodes in each data set, and P(F)."""
-        return joint_distribution(self.dag, self.fits, self.n)
+        return joint_distribution(self.linear, self.n)
 
     def effects(self, interval: float = 0.95) -> pd.DataFrame:
         """A row for each arc: how strong the effect is, and how different between data sets.
@@ -129,7 +140,7 @@ class Network:
             >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.heterogeneity().round(2)
-                            parent           child  ratio  p_value
+                            parent           child  lr_statistic  p_value
             0        birthweight_g  gestation_days  28.48     0.00
             1  (residual variance)  gestation_days   8.56     0.00
             2  (residual variance)   birthweight_g   2.19     0.07
@@ -203,7 +214,7 @@ class Network:
             >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
             >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
             >>> at_term = net.do(gestation_days=280)
-            >>> at_term.joint.mean[0].round(), at_term.fits["gestation_days"].status.name
+            >>> at_term.joint.mean[0].round(), str(at_term.fits["gestation_days"].status)
             (array([  26.,  280., 3420.]), 'given')
         """
         given = [named] if values is None else [values, named]
@@ -241,7 +252,7 @@ class Network:
 
     @cached_property
     def _model(self) -> Model:
-        return inference_model(self.dag, self.fits, self.joint, self.adapted)
+        return inference_model(self.linear, self.joint, self.adapted)
 
     def predict(
         self,
@@ -589,22 +600,34 @@ class Network:
             group=self.group,
             n=self.n,
             adapted=self.adapted,
+            score_kind=self.score_kind,
+            search=self.search,
             trace=self.trace,
         )
         return network_text(content)
 
-    def __repr__(self) -> str:
-        poolings = sorted({fit.pooling for fit in self.fits.values()})
-        used = ", ".join(poolings)
-        if len(poolings) > 1:
-            counts = {p: sum(fit.pooling == p for fit in self.fits.values()) for p in poolings}
-            parts = (f"{p.replace(' pooling', '')} {count}" for p, count in counts.items())
+    def title(self) -> tuple[str, str]:
+        """The first two lines of what is printed: its size; its pooling and score.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.learn(trial, group="clinic").title()[0]
+            'Network: 2 nodes, 1 arcs, 4 data sets, 750 rows'
+        """
+        count = Counter(str(fit.pooling) for fit in self.fits.values())
+        used = ", ".join(count)
+        if len(count) > 1:
+            parts = (f"{name.replace(' pooling', '')} {count[name]}" for name in sorted(count))
             used = f"pooling by node: {', '.join(parts)}"
-        lines = [
+        return (
             f"Network: {len(self.dag.nodes)} nodes, {len(self.dag.arcs)} arcs, "
             f"{len(self.levels)} data sets, {self.n_rows} rows",
             f"{used}; score {self.score:.4f}",
-        ]
+        )
+
+    def __repr__(self) -> str:
+        lines = [*self.title()]
         shown = self.effects()[["parent", "child", "effect", "between_sd"]].iloc[:_SHOWN]
         for parent, child, effect, sd in shown.itertuples(index=False, name=None):
             between = "" if math.isnan(sd) else f", SD between data sets {sd:.4g}"
@@ -612,15 +635,15 @@ class Network:
         if len(self.dag.arcs) > _SHOWN:
             lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
         trouble = [node for node, fit in self.fits.items() if not fit.status.ok]
-        lines += [f"  {node}: {self.fits[node].status.name}" for node in trouble[:_SHOWN]]
+        lines += [f"  {node}: {self.fits[node].status}" for node in trouble[:_SHOWN]]
         if len(trouble) > _SHOWN:
             lines.append(f"  ... {len(trouble) - _SHOWN} more without a likelihood")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        title, used = repr(self).split("\n")[:2]
+        title, used = map(html.escape, self.title())
         table = self.effects().to_html(index=False, float_format="{:.4g}".format)
-        return f"<p><b>{html.escape(title)}</b><br>{html.escape(used)}</p>{table}"
+        return f"<p><b>{title}</b><br>{used}</p>{table}"
 
 
 def load(path: str | os.PathLike[str]) -> Network:

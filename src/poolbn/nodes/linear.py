@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.moments.standardised import Family, Standard, counts, pack, to_units
+from poolbn.moments.standardised import Family, StandardisedStats, pack, to_units
 from poolbn.run.compiling import kernels
 
 
@@ -21,6 +21,8 @@ class LinearFit:
         coef: (J, q), in the units of the data; 0 for a parent that is a combination of others.
         coef_cov: (J, q, q), with the unbiased residual variance.
         sigma2: residual variance, (J,).
+        rss: residual squares, (J,).
+        n: rows, (J,).
         loglik: (J,); -inf where the table has none.
         few: tables with too few rows to leave a residual, (J,).
         dependent: in each table, the first parent that is a combination of others, or -1, (J,).
@@ -30,6 +32,8 @@ class LinearFit:
     coef: NDArray[np.float64]
     coef_cov: NDArray[np.float64]
     sigma2: NDArray[np.float64]
+    rss: NDArray[np.float64]
+    n: NDArray[np.float64]
     loglik: NDArray[np.float64]
     few: NDArray[np.bool_]
     dependent: NDArray[np.int64]
@@ -37,7 +41,7 @@ class LinearFit:
 
 
 def log_likelihoods(
-    data: Standard, families: Sequence[Family], *, separate: bool, unbiased: bool
+    data: StandardisedStats, families: Sequence[Family], *, separate: bool, unbiased: bool
 ) -> NDArray[np.float64]:
     """Log-likelihood of each family; -inf where a table has too few rows or no residual."""
     rss, dependent, _, _ = _regress(data, families, separate)
@@ -50,7 +54,7 @@ def log_likelihoods(
     return np.asarray(np.where(ok, density, -np.inf).sum(axis=1))
 
 
-def largest_separate(data: Standard, families: Sequence[Family]) -> NDArray[np.float64]:
+def largest_separate(data: StandardisedStats, families: Sequence[Family]) -> NDArray[np.float64]:
     """Log-likelihood of each family with coefficients and a variance for each data set.
 
     Infinite where a data set's own coefficients leave no residual.
@@ -64,13 +68,18 @@ def largest_separate(data: Standard, families: Sequence[Family]) -> NDArray[np.f
 
 
 def fit(
-    data: Standard, child: int, parents: Sequence[int], *, separate: bool, unbiased: bool
+    data: StandardisedStats,
+    child: int,
+    parents: tuple[int, ...],
+    *,
+    separate: bool,
+    unbiased: bool,
 ) -> LinearFit:
     """The regression of one child in each table, in the units of the data."""
     (rss,), (dependent,), U, u = _regress(data, [(child, parents)], separate)
     scatter, n = _tables(data, separate)
     J, q = len(n), len(parents) + 1
-    order = np.argsort(np.asarray(parents, dtype=np.int64))
+    order = data.order(parents)
     pa = np.asarray(parents, dtype=np.int64)[order]
     few = n <= q
     determined = _determined(rss, scatter[:, child, child], n)
@@ -102,6 +111,8 @@ def fit(
         coef=coef,
         coef_cov=variance[:, None, None] * (T @ inverse @ T.T),
         sigma2=np.where(unbiased, variance, rss / n) * data.scale[child] ** 2,
+        rss=rss * data.scale[child] ** 2,
+        n=n,
         loglik=np.where(ok, density, -np.inf),
         few=few,
         dependent=np.where(dependent < 0, -1, order[dependent] if q > 1 else -1),
@@ -109,7 +120,9 @@ def fit(
     )
 
 
-def _tables(data: Standard, separate: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _tables(
+    data: StandardisedStats, separate: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scatter matrices (J, N, N) and rows (J,) of the tables that are regressed on their own."""
     if separate:
         return data.scatter, data.n
@@ -117,15 +130,15 @@ def _tables(data: Standard, separate: bool) -> tuple[NDArray[np.float64], NDArra
 
 
 def _regress(
-    data: Standard, families: Sequence[Family], separate: bool
+    data: StandardisedStats, families: Sequence[Family], separate: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     scatter, n = _tables(data, separate)
-    children, offsets, parents = pack(families)
-    p = int(counts(offsets).max())
+    packed = pack(data, families)
+    p = int(packed.sizes.max())
     U, u = np.zeros((len(n), p, p)), np.zeros((len(n), p))
     rss = np.empty((len(families), len(n)))
     dependent = np.empty((len(families), len(n)), dtype=np.int64)
-    kernels("regress").least_squares(scatter, n, children, offsets, parents, U, u, rss, dependent)
+    kernels("regress").least_squares(scatter, n, *packed, U, u, rss, dependent)
     return rss, dependent, U, u
 
 
@@ -136,7 +149,7 @@ def _determined(
 
 
 def _density(
-    data: Standard,
+    data: StandardisedStats,
     rss: NDArray[np.float64],
     n: NDArray[np.float64],
     q: NDArray[np.int64],

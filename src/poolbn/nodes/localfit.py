@@ -1,11 +1,14 @@
-"""`LocalFit`: one fitted node. All poolings end in this form (eq. lmenode-split)."""
+"""What a fitted node says. All poolings end in this form (eq. lmenode-split)."""
 
 from __future__ import annotations
 
+import html
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERCEPT = "(Intercept)"
+_SHOWN = 8  # data sets that a printed fit lists
+_FIRST = 6  # and of more than these the first ones
+
+Floats = NDArray[np.float64]
 
 
 def level_columns(levels: Iterable[Hashable], own: Iterable[Hashable]) -> list[Hashable]:
@@ -23,91 +30,106 @@ def level_columns(levels: Iterable[Hashable], own: Iterable[Hashable]) -> list[H
         >>> level_columns(["KY", "se"], ["fixed", "se"])
         ['KY', 'se (data set)']
     """
-    taken = set(own)
-    return [f"{level} (data set)" if level in taken else level for level in levels]
+    used = set(own)
+    return [f"{level} (data set)" if level in used else level for level in levels]
 
 
-@dataclass(frozen=True)
-class Status:
-    """What happened in a fit.
+class Pooling(Protocol):
+    """How data sets share strength: `str()` puts it in words."""
 
-    Attributes:
-        name: "converged", "boundary", "rank deficient", "too few rows", "no residual variance" or
-            "not settled"; "given" for parameters that are not estimates.
-        detail: which columns, which data sets, and what to make of it.
+    def __str__(self) -> str: ...
+
+
+class Status(Enum):
+    """How a fit ended. `str()` gives the name, `text` what it means and what to do.
 
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
-        >>> fit.status.name, fit.status.ok
-        ('boundary', True)
+        >>> fit.status, fit.status.ok
+        (<Status.SINGULAR: 'singular fit'>, True)
+        >>> print(fit.status.text)
+        a variance between data sets is 0, or a correlation is 1 or -1; nothing is wrong
     """
 
-    name: str
-    detail: str
+    CONVERGED = "converged"
+    SINGULAR = "singular fit"
+    NOT_CONVERGED = "did not converge"
+    GIVEN = "given"
+    RANK_DEFICIENT = "rank deficient"
+    TOO_FEW_ROWS = "too few rows"
+    NO_RESIDUAL_VARIANCE = "no residual variance"
 
     @property
     def ok(self) -> bool:
-        """Whether the fit has a likelihood: if not, it scores -inf."""
-        return self.name in {"converged", "boundary", "not settled", "given"}
+        """Whether the fit has a likelihood; without one it scores -inf."""
+        return self not in (
+            Status.RANK_DEFICIENT,
+            Status.TOO_FEW_ROWS,
+            Status.NO_RESIDUAL_VARIANCE,
+        )
+
+    @property
+    def text(self) -> str:
+        """What it means, and what to do."""
+        return _TEXTS[self]
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.detail}"
+        return str(self.value)
 
 
-@dataclass(frozen=True, eq=False)
-class LocalFit:
-    """The distribution of a child given its parents in each data set. Intercept first.
+_TEXTS = {
+    Status.CONVERGED: "the likelihood has its maximum here",
+    Status.SINGULAR: "a variance between data sets is 0, or a correlation is 1 or -1; nothing is "
+    "wrong",
+    Status.NOT_CONVERGED: "the search for the maximum was stopped; do not use the fit",
+    Status.GIVEN: "the parameters are no estimates",
+    Status.RANK_DEFICIENT: "a parent is constant or an exact combination of others; leave it out",
+    Status.TOO_FEW_ROWS: "the rows do not give all coefficients and a variance; pool, or use fewer "
+    "parents",
+    Status.NO_RESIDUAL_VARIANCE: "the child is constant or an exact combination of its parents",
+}
 
-    Where `status.ok` is false there is no likelihood: `loglik` is -inf, and the coefficients are
-    those of least squares with the columns that cannot be told apart left at 0.
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class LocalFit(ABC):
+    """The fitted distribution of a node given its parents, whatever kind of node it is.
 
     Attributes:
         child: the node.
         parents: its p parents; q = p + 1.
         levels: the F data sets.
-        pooling: how strength was shared, in words.
-        coef: coefficients in each data set, (F, q).
-        coef_cov: their covariance in each data set, (F, q, q): of least squares, or for partial
-            pooling that of the random effects given the data and the other parameters.
-        sigma2: residual variance in each data set, (F,).
-        fixed: population coefficients, (q,); None without pooling.
-        fixed_cov: their covariance, (q, q); None without pooling.
-        random_cov: covariance of the random effects, (q, q); only for partial pooling.
-        loglik: maximised log-likelihood.
-        n_params: free parameters (eq. nparams for partial pooling).
+        pooling: how strength was shared; `str()` puts it in words.
+        loglik: maximised log-likelihood; -inf where there is none.
+        counts: free parameters by what informs them: all rows, the number of data sets, or the
+            rows of single data sets.
         n_rows: rows in all data sets together.
-        status: what happened.
-        residual_shape: where residual variances are pooled, the shape of their inverse gamma
-            distribution between data sets: large where they are alike, inf where equal.
-        residual_scale: 1 / E(1 / sigma^2) of that distribution; `random_cov` is for this variance,
-            and in proportion for others.
+        status: how the fit ended.
+        detail: which columns and data sets that is about.
 
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
-        >>> fit.fixed.round(2), fit.random_sd.round(2), fit.coef[:, 1].round(2)
-        (array([22.66,  0.2 ]), array([0.57, 0.09]), array([0.18, 0.14, 0.12, 0.34]))
+        >>> fit.pooling, fit.n_params, isinstance(fit, pb.LocalFit)
+        (Partial(random='full', residuals='shared', method='ml'), 6, True)
     """
 
     child: str
     parents: tuple[str, ...]
     levels: tuple[Hashable, ...]
-    pooling: str
-    coef: NDArray[np.float64]
-    coef_cov: NDArray[np.float64]
-    sigma2: NDArray[np.float64]
-    fixed: NDArray[np.float64] | None
-    fixed_cov: NDArray[np.float64] | None
-    random_cov: NDArray[np.float64] | None
+    pooling: Pooling
     loglik: float
-    n_params: int
+    counts: tuple[int, int, int]
     n_rows: int
     status: Status
-    residual_shape: float | None = None
-    residual_scale: float | None = None
+    detail: str
+
+    @property
+    def n_params(self) -> int:
+        """Free parameters (eq. nparams for partial pooling)."""
+        return sum(self.counts)
 
     @property
     def aic(self) -> float:
@@ -119,38 +141,143 @@ class LocalFit:
         """Log-likelihood minus log(n) / 2 for each parameter (eq. bic): higher is better."""
         return self.loglik - math.log(self.n_rows) / 2 * self.n_params
 
+    @abstractmethod
+    def table(self) -> pd.DataFrame:
+        """The parameters.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]].dropna()
+            >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "age", pooling="complete")
+            >>> fit.table()[["fixed", "se"]].round(2)
+                         fixed    se
+            (Intercept)  25.98  0.19
+        """
+
+    @abstractmethod
+    def _lines(self) -> tuple[str, str, str]:
+        """What is printed: a title, the parameters, and the numbers below them."""
+
+    def __str__(self) -> str:
+        return "\n".join([*self._lines(), f"{self.status}: {self.detail}"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        title, _, numbers = map(html.escape, self._lines())
+        table = self.table().to_html(float_format="{:.4g}".format)
+        status = html.escape(f"{self.status}: {self.detail}")
+        return f"<p><b>{title}</b></p>{table}<p>{numbers}<br>{status}</p>"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class GaussianFit(LocalFit):
+    """A linear regression with normal residuals in each data set. The intercept comes first.
+
+    Where `status.ok` is false there is no likelihood: `loglik` is -inf, and the coefficients are
+    those of least squares with the columns that cannot be distinguished left at 0.
+
+    Attributes:
+        coef: coefficients in each data set, (F, q).
+        coef_cov: their covariance in each data set, (F, q, q): of least squares, or for partial
+            pooling that of the random effects given the data and the other parameters.
+        sigma2: residual variance in each data set, (F,).
+        fixed: population coefficients, (q,); None without pooling.
+        fixed_cov: their covariance, (q, q); None without pooling.
+        random_cov: covariance of the random effects, (q, q); only for partial pooling.
+        residual_shape: where residual variances are pooled, the shape of their inverse gamma
+            distribution between data sets: large where they are alike, inf where equal.
+        residual_scale: 1 / E(1 / sigma^2) of that distribution; `random_cov` is for this variance,
+            and in proportion for others.
+        squares: residual squares of each data set, (F,); where residual variances are pooled the
+            generalised ones, (y - Z beta)'(I + Z D Z')^-1 (y - Z beta).
+        df: the degrees of freedom that they leave for the variance, (F,); as the squares they add
+            up where the data sets share it.
+        effective_df: of each data set's random effects, (F,); 0 where there are none.
+        unbiased: whether `sigma2` is squares over degrees of freedom and not over rows.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
+        >>> fit.fixed.round(2), fit.random_sd.round(2), fit.coef[:, 1].round(2)
+        (array([22.66,  0.2 ]), array([0.57, 0.09]), array([0.18, 0.14, 0.12, 0.34]))
+    """
+
+    coef: Floats
+    coef_cov: Floats
+    sigma2: Floats
+    squares: Floats
+    df: Floats
+    effective_df: Floats
+    unbiased: bool
+    fixed: Floats | None = None
+    fixed_cov: Floats | None = None
+    random_cov: Floats | None = None
+    residual_shape: float | None = None
+    residual_scale: float | None = None
+
     @property
-    def coef_sd(self) -> NDArray[np.float64]:
+    def coef_sd(self) -> Floats:
         """Standard errors of the coefficients in each data set, (F, q)."""
         return np.sqrt(np.diagonal(self.coef_cov, axis1=1, axis2=2))
 
     @property
-    def fixed_se(self) -> NDArray[np.float64] | None:
+    def fixed_se(self) -> Floats | None:
         """Standard errors of the fixed effects, (q,)."""
         return None if self.fixed_cov is None else np.sqrt(np.diagonal(self.fixed_cov))
 
     @property
-    def random(self) -> NDArray[np.float64] | None:
+    def random(self) -> Floats | None:
         """Predicted random effects (BLUPs), (F, q): what `coef` adds to `fixed`."""
         if self.random_cov is None or self.fixed is None:
             return None
         return self.coef - self.fixed
 
     @property
-    def random_sd(self) -> NDArray[np.float64] | None:
+    def random_sd(self) -> Floats | None:
         """Standard deviation of each random effect between data sets, (q,)."""
         return None if self.random_cov is None else np.sqrt(np.diagonal(self.random_cov))
 
     @property
-    def random_corr(self) -> NDArray[np.float64] | None:
+    def random_corr(self) -> Floats | None:
         """Correlations of the random effects, (q, q); 0 where a variance is 0."""
         if self.random_cov is None:
             return None
         sd = np.sqrt(np.diagonal(self.random_cov))
         inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
-        corr: NDArray[np.float64] = np.clip(self.random_cov * np.outer(inverse, inverse), -1, 1)
+        corr: Floats = np.clip(self.random_cov * np.outer(inverse, inverse), -1, 1)
         np.fill_diagonal(corr, 1.0)
         return corr
+
+    def position(self, parent: str) -> int:
+        """Which coefficient is that of a parent."""
+        return 1 + self.parents.index(parent)
+
+    def population(self, k: int) -> tuple[float, float]:
+        """A coefficient in the population of data sets, and its standard error.
+
+        Without pooling it is the mean over data sets, whose estimates are independent.
+        """
+        if self.fixed is None or self.fixed_se is None:
+            F = len(self.levels)
+            se = float(np.sqrt(np.sum(self.coef_sd[:, k] ** 2)) / F)
+            return float(self.coef[:, k].mean()), se
+        return float(self.fixed[k]), float(self.fixed_se[k])
+
+    def between_sd(self, k: int) -> float:
+        """The standard deviation of a coefficient between data sets, under any pooling.
+
+        Partial pooling estimates it and under complete pooling it is 0. Without pooling it is what
+        the variance of the coefficients has beyond that of their errors.
+        """
+        if self.random_sd is not None:
+            return float(self.random_sd[k])
+        if self.fixed is not None or len(self.levels) < 2:
+            return 0.0
+        excess = np.var(self.coef[:, k], ddof=1) - np.mean(self.coef_sd[:, k] ** 2)
+        return math.sqrt(max(0.0, float(excess)))
 
     def table(self) -> pd.DataFrame:
         """A row for each coefficient: fixed effect, standard error, SD between data sets, and all.
@@ -166,7 +293,7 @@ class LocalFit:
         """
         import pandas as pd
 
-        columns: dict[Hashable, NDArray[np.float64]] = {}
+        columns: dict[Hashable, Floats] = {}
         if self.fixed is not None and self.fixed_se is not None:
             columns |= {"fixed": self.fixed, "se": self.fixed_se}
         if self.random_sd is not None:
@@ -174,35 +301,18 @@ class LocalFit:
         columns |= dict(zip(level_columns(self.levels, columns), self.coef, strict=True))
         return pd.DataFrame(columns, index=pd.Index([INTERCEPT, *self.parents]))
 
-    def __str__(self) -> str:
+    def _lines(self) -> tuple[str, str, str]:
+        F = len(self.levels)
         given = f" given {', '.join(self.parents)}" if self.parents else ""
-        table = self.table()
-        if len(self.levels) > 8:
-            table = table.iloc[:, : table.shape[1] - len(self.levels) + 6]
-            more = f"\n({len(self.levels) - 6} more data sets in .table())"
-        else:
-            more = ""
+        table, more = self.table(), ""
+        if F > _SHOWN:
+            table = table.iloc[:, : table.shape[1] - F + _FIRST]
+            more = f"\n({F - _FIRST} more data sets in .table())"
         sd = np.sqrt(self.sigma2)
-        spread = f"{sd.min():.4g}"
-        if sd.max() > sd.min():
-            spread += f" to {sd.max():.4g}"
+        spread = f"{sd.min():.4g}" + (f" to {sd.max():.4g}" if sd.max() > sd.min() else "")
         return (
-            f"{self.child}{given}: {self.pooling}, {len(self.levels)} data sets, "
-            f"{self.n_rows} rows\n"
-            f"{table.to_string(float_format=lambda v: f'{v:.4g}')}{more}\n"
+            f"{self.child}{given}: {self.pooling}, {F} data sets, {self.n_rows} rows",
+            f"{table.to_string(float_format=lambda v: f'{v:.4g}')}{more}",
             f"residual SD {spread}; log-likelihood {self.loglik:.4f}, {self.n_params} parameters, "
-            f"BIC {self.bic:.4f}\n{self.status}"
-        )
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        import html
-
-        title, *_ = str(self).split("\n")
-        *_, numbers, status = str(self).split("\n")
-        return (
-            f"<p><b>{html.escape(title)}</b></p>{self.table().to_html(float_format='{:.4g}'.format)}"
-            f"<p>{html.escape(numbers)}<br>{html.escape(status)}</p>"
+            f"BIC {self.bic:.4f}",
         )

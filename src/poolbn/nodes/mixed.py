@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONVERGED, DEPENDENT, DETERMINED
-from poolbn.moments.standardised import Family, Packed, Standard, counts, pack, units
+from poolbn.moments.standardised import Family, Packed, StandardisedStats, pack, units
 from poolbn.run.compiling import kernels
 
 # Starts for D, in units of the sampling variance of a data set's own coefficients. 0 comes first in
@@ -40,6 +40,25 @@ _ALL = 2**30  # parents without random effects: more than there are
 _TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
 
 
+class Kind(TypedDict):
+    """Which mixed-effects model."""
+
+    random: str
+    residuals: str
+    reml: bool
+
+
+class ResidualModel(NamedTuple):
+    counts: tuple[int, int, int]
+
+
+RESIDUALS = {
+    "shared": ResidualModel((1, 0, 0)),
+    "pooled": ResidualModel((1, 1, 0)),
+    "separate": ResidualModel((0, 0, 1)),
+}
+
+
 @dataclass(frozen=True)
 class MixedFit:
     """One fitted family, in the units of the data; parents in the order given.
@@ -52,7 +71,9 @@ class MixedFit:
         random: predicted random effects (BLUPs), (F, q).
         conditional_cov: their covariance given the data and the other parameters, (F, q, q).
         rank: rank of random_cov.
-        settled: whether the search for the maximum came to an end.
+        converged: whether the search for the maximum came to an end.
+        effective_df: of each data set's random effects, (F,).
+        squares: generalised residual squares of each data set, (F,).
         shape: of the inverse gamma distribution of residual variances; inf where they are equal,
             None where they are not pooled.
         scale: 1 / E(1 / sigma^2) of that distribution, None likewise.
@@ -66,51 +87,58 @@ class MixedFit:
     random: NDArray[np.float64]
     conditional_cov: NDArray[np.float64]
     rank: int
-    settled: bool
+    converged: bool
+    effective_df: NDArray[np.float64]
+    squares: NDArray[np.float64]
     shape: float | None = None
     scale: float | None = None
 
 
 def log_likelihoods(
-    data: Standard,
+    data: StandardisedStats,
     families: Sequence[Family],
     *,
-    full: bool,
-    reml: bool = False,
-    pooled: bool = False,
-    separate: bool = False,
+    random: str,
+    residuals: str,
+    reml: bool,
 ) -> NDArray[np.float64]:
     """Maximised log-likelihood of each family for a score, see above; -inf where none exists."""
+    full, pooled, separate = random == "full", residuals == "pooled", residuals == "separate"
     without = 0 if full else _ALL
     if pooled:
-        result = _fit_pooled(data, pack(families), without, POOLED_SCORE_STARTS, polish=False)
+        result = _fit_pooled(data, pack(data, families), without, POOLED_SCORE_STARTS, polish=False)
     elif separate:
-        result = _fit_separate(data, pack(families), without, SEPARATE_SCORE_STARTS, polish=False)
+        result = _fit_separate(
+            data, pack(data, families), without, SEPARATE_SCORE_STARTS, polish=False
+        )
     else:
         near = _NEAR * (len(data.n) - 1) if full else math.inf
-        result = _fit(data, pack(families), without, reml, SCORE_STARTS, near, polish=False)
+        result = _fit(data, pack(data, families), without, reml, SCORE_STARTS, near, polish=False)
     return -0.5 * result.deviance
 
 
 def upper_bounds(
-    data: Standard, families: Sequence[Family], *, reml: bool = False
+    data: StandardisedStats, families: Sequence[Family], *, reml: bool = False
 ) -> NDArray[np.float64]:
     """At least each family's (restricted) log-likelihood, with any random effects, see `bounds`.
 
     One residual variance; infinite where the data sets' own coefficients leave no residual, -inf
     where a column is a combination of others.
     """
-    return -0.5 * _fit(data, pack(families), 0, reml, np.empty(0), 0.0, polish=False).deviance
+    return -0.5 * _fit(data, pack(data, families), 0, reml, np.empty(0), 0.0, polish=False).deviance
 
 
-def without_each(data: Standard, child: int, parents: Sequence[int]) -> NDArray[np.float64]:
+def without_each(
+    data: StandardisedStats, child: int, parents: tuple[int, ...]
+) -> NDArray[np.float64]:
     """Maximised log-likelihood with the effect of one parent the same in all data sets, (p,).
 
     All other coefficients vary between data sets, with all their covariances.
     """
     p = len(parents)
-    others = [[*(x for x in sorted(parents) if x != parent), parent] for parent in parents]
-    packed = (
+    ordered = np.array(parents)[data.order(parents)].tolist()
+    others = [[*(x for x in ordered if x != parent), parent] for parent in parents]
+    packed = Packed(
         np.full(p, child, dtype=np.int64),
         p * np.arange(p + 1, dtype=np.int64),
         np.array(others, dtype=np.int64).ravel(),
@@ -119,14 +147,13 @@ def without_each(data: Standard, child: int, parents: Sequence[int]) -> NDArray[
 
 
 def fit(
-    data: Standard,
+    data: StandardisedStats,
     child: int,
-    parents: Sequence[int],
+    parents: tuple[int, ...],
     *,
-    full: bool,
-    reml: bool = False,
-    pooled: bool = False,
-    separate: bool = False,
+    random: str,
+    residuals: str,
+    reml: bool,
 ) -> MixedFit | int | None:
     """The final fit of one family: all starts, and everything in the units of the data.
 
@@ -136,16 +163,17 @@ def fit(
         The fit; or, where no finite likelihood has a maximum, the position in `parents` of a column
         that is a combination of the others, or None if the child is determined by its parents.
     """
+    full, pooled, separate = random == "full", residuals == "pooled", residuals == "separate"
     F, q = len(data.n), len(parents) + 1
-    random = q if full else 1
-    packed, without = pack([(child, parents)]), 0 if full else _ALL
+    r = q if full else 1
+    packed, without = pack(data, [(child, parents)]), 0 if full else _ALL
     if pooled:
         result = _fit_pooled(data, packed, without, POOLED_FINAL_STARTS, polish=True)
     elif separate:
         result = _fit_separate(data, packed, without, SEPARATE_FINAL_STARTS, polish=True)
     else:
         result = _fit(data, packed, without, reml, FINAL_STARTS, 0.0, polish=True)
-    order = np.argsort(np.array(parents, dtype=np.int64))
+    order = data.order(parents)
     code = int(result.code[0])
     if code >= DEPENDENT:
         return int(order[code - DEPENDENT - 1])
@@ -156,8 +184,8 @@ def fit(
     fixed, fixed_cov, random_cov = np.empty(q), np.empty((q, q)), np.empty((q, q))
     predicted, conditional_cov, taken = np.empty((F, q)), np.empty((F, q, q)), np.empty(F)
     kernels("estimates").estimates(
-        result.buffer, F, random, reml, data.center, data.scale, child, packed[2], place,
-        np.empty((q, q)), np.empty((q, random)), np.empty(q), fixed, fixed_cov, random_cov,
+        result.buffer, F, r, reml, data.center, data.scale, child, packed[2], place,
+        np.empty((q, q)), np.empty((q, r)), np.empty(q), fixed, fixed_cov, random_cov,
         predicted, conditional_cov, taken,
     )  # fmt: skip
     unit = data.scale[child]
@@ -181,7 +209,9 @@ def fit(
         random=predicted,
         conditional_cov=random_unit[:, None, None] * conditional_cov,
         rank=int(result.rank[0]),
-        settled=code == CONVERGED,
+        converged=code == CONVERGED,
+        effective_df=taken,
+        squares=result.squares * unit**2,
         shape=shape,
         scale=scale,
     )
@@ -226,10 +256,10 @@ class _Result(NamedTuple):
     squares: NDArray[np.float64]
 
 
-def _room(data: Standard, packed: Packed, reml: bool) -> tuple[int, _Result]:
+def _room(data: StandardisedStats, packed: Packed, reml: bool) -> tuple[int, _Result]:
     """The most coefficients, and room for the results."""
     F, M = len(data.n), len(packed[0])
-    q = int(counts(packed[1]).max()) + 1
+    q = int(packed.sizes.max()) + 1
     deviance, rss = np.empty((2, M))
     rank, code = np.empty((2, M), dtype=np.int64)
     buffer = kernels("work").room(F, q, reml)
@@ -237,7 +267,7 @@ def _room(data: Standard, packed: Packed, reml: bool) -> tuple[int, _Result]:
 
 
 def _fit(
-    data: Standard,
+    data: StandardisedStats,
     packed: Packed,
     without: int,
     reml: bool,
@@ -251,12 +281,12 @@ def _fit(
         result.buffer, np.empty(q, dtype=np.int64), result.deviance, result.rss, result.rank,
         result.code,
     )  # fmt: skip
-    result.deviance[:] += units(data, *packed, reml)
+    result.deviance[:] += units(data, packed, reml)
     return result
 
 
 def _fit_separate(
-    data: Standard, packed: Packed, without: int, starts: NDArray[np.float64], polish: bool
+    data: StandardisedStats, packed: Packed, without: int, starts: NDArray[np.float64], polish: bool
 ) -> _Result:
     q, result = _room(data, packed, reml=False)
     kernel = kernels("separate")
@@ -265,12 +295,12 @@ def _fit_separate(
         result.buffer, kernel.apart_room(len(data.n), q), np.empty(q, dtype=np.int64),
         result.deviance, result.rss, result.rank, result.code, result.squares,
     )  # fmt: skip
-    result.deviance[:] += units(data, *packed, False)
+    result.deviance[:] += units(data, packed, False)
     return result
 
 
 def _fit_pooled(
-    data: Standard, packed: Packed, without: int, starts: NDArray[np.float64], polish: bool
+    data: StandardisedStats, packed: Packed, without: int, starts: NDArray[np.float64], polish: bool
 ) -> _Result:
     q, result = _room(data, packed, reml=False)
     kernel = kernels("pooled")
@@ -279,5 +309,5 @@ def _fit_pooled(
         result.buffer, kernel.pool_room(len(data.n), q), np.empty(q, dtype=np.int64),
         result.deviance, result.rank, result.code, result.residual, result.squares,
     )  # fmt: skip
-    result.deviance[:] += units(data, *packed, False)
+    result.deviance[:] += units(data, packed, False)
     return result

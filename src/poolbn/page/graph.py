@@ -181,7 +181,7 @@ def _node(net: Network, layout: Layout, i: int, lines: Sequence[str]) -> NodeSha
     if fit.parents:
         told.append(f"depends on {', '.join(fit.parents)}")
     if not fit.status.ok:
-        told.append(fit.status.name)
+        told.append(str(fit.status))
     return NodeShape(
         place=i,
         x=round(float(x - layout.width[i] / 2), 1),

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from poolbn.assess.arceffects import Estimates, arc_effects
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
+from poolbn.assess.residualsds import residual_sds
 from poolbn.graph.pairs import Pair
+from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
-from poolbn.nodes.heterogeneity import RESIDUAL
-from poolbn.nodes.localfit import INTERCEPT, LocalFit
+from poolbn.nodes.localfit import INTERCEPT, GaussianFit
 from poolbn.page.words import (
     about_arc,
     about_equation,
@@ -27,10 +29,9 @@ from poolbn.page.words import (
     is_warning,
     p_words,
 )
-from poolbn.show.arceffects import Estimates, arc_effects, forest_limits
 from poolbn.show.diagnostics import Residuals, neighbour_means, normal_quantiles, spread
-from poolbn.show.marks import arc_marks, between_sd, unit_ratios
-from poolbn.show.residualsds import residual_sds
+from poolbn.show.forest import forest_limits
+from poolbn.show.marks import arc_marks, unit_ratios
 from poolbn.show.style import shortened
 
 _DIGITS = 6
@@ -108,7 +109,7 @@ def _arcs(
         arc = (mark.parent, mark.child)
         fit = net.fits[mark.child]
         found = arc_effects(net, *arc, stats=stats)
-        between = between_sd(fit, 1 + fit.parents.index(mark.parent))
+        between = fit.between_sd(fit.position(mark.parent))
         words = about_arc(net, mark, found.population, found.population_interval, between)
         p = p_values.get(arc, math.nan)
         if not math.isnan(p):
@@ -135,7 +136,7 @@ def _arcs(
 def _forest(found: Estimates) -> dict[str, Any]:
     """Estimates in all data sets, for a chart and a table."""
     return {
-        "pooling": found.pooling,
+        "pooling": str(found.pooling),
         "population": found.common,
         "axis": found.axis(lambda name: shortened(name, _SHORT)),
         "effect": rounded(found.population),
@@ -160,10 +161,10 @@ def _node(
     shown = isinstance(residuals, Residuals)
     return {
         "name": node,
-        "pooling": fit.pooling,
+        "pooling": str(fit.pooling),
         "poolingWords": about_pooling(fit.pooling),
-        "status": fit.status.name,
-        "detail": fit.status.detail,
+        "status": str(fit.status),
+        "detail": fit.detail,
         "warning": is_warning(fit),
         "equation": equation(fit),
         "equationWords": about_equation(fit),
@@ -185,7 +186,7 @@ def _node(
     }
 
 
-def explained(net: Network, fit: LocalFit) -> float:
+def explained(net: Network, fit: GaussianFit) -> float:
     """The share of a node's variance inside data sets that its parents explain."""
     i = net.joint.names.index(fit.child)
     total = float(net.joint.prior @ net.joint.cov[:, i, i])

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("tools", "charts", "details", "page")
 _PACKAGES = ("poolbn", "numpy", "numba", "scipy", "pandas")
+_SCORES = {
+    "bic": " (BIC)", "aic": " (AIC)", "loglik": " (log-likelihood)", "bge": " (BGe)", "": "",
+}  # fmt: skip
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
 
@@ -203,7 +206,9 @@ def _made(
         ("Group column", net.group),
         (
             "Score",
-            f"{net.score:,.4f}{_kind(net)}".replace("-", "−") if math.isfinite(net.score) else "–",
+            f"{net.score:,.4f}{_SCORES[net.score_kind]}".replace("-", "−")
+            if math.isfinite(net.score)
+            else "–",
         ),
         (
             "Search",
@@ -225,19 +230,6 @@ def _made(
     lines.append(("Versions", f"{', '.join(packages)}, Python {platform.python_version()}"))
     lines.append(("Page written", date.today().isoformat()))
     return lines
-
-
-def _kind(net: Network) -> str:
-    """Which score it is, as far as the numbers tell."""
-    fits = net.fits.values()
-    for kind, total in (
-        ("BIC", sum(fit.bic for fit in fits)),
-        ("AIC", sum(fit.aic for fit in fits)),
-        ("log-likelihood", sum(fit.loglik for fit in fits)),
-    ):
-        if math.isclose(total, net.score, rel_tol=1e-9):
-            return f" ({kind})"
-    return ""
 
 
 def _code(net: Network) -> str:

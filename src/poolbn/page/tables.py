@@ -11,11 +11,11 @@ import numpy as np
 
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
+from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.network.network import Network
-from poolbn.nodes.heterogeneity import RESIDUAL
 from poolbn.page.numbers import explained, found_pairs
 from poolbn.page.words import arrow, is_warning, number, p_value, percent
-from poolbn.show.marks import arc_marks, between_sd
+from poolbn.show.marks import arc_marks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ def arcs_table(net: Network, tests: pd.DataFrame | None, boot: Bootstrap | None)
     ):
         fit = net.fits[mark.child]
         name = arrow(mark.parent, mark.child)
-        between = between_sd(fit, 1 + fit.parents.index(mark.parent))
+        between = fit.between_sd(fit.position(mark.parent))
         cells = [
             Cell(name, name.lower(), arc=k),
             *(_value(float(row[column])) for column in ("effect", "lower", "upper")),
@@ -150,11 +150,11 @@ def nodes_table(net: Network, tests: pd.DataFrame | None) -> PageTable:
         ]
         if tests is not None:
             cells.append(_p(p_values.get(node)))
-        status = f"⚠ {fit.status.name}" if is_warning(fit) else fit.status.name
+        status = f"⚠ {fit.status}" if is_warning(fit) else str(fit.status)
         cells += [
             _value(fit.loglik),
             _value(float(fit.n_params)),
-            _text(fit.pooling),
+            _text(str(fit.pooling)),
             _text(status),
         ]
         rows.append(tuple(cells))
@@ -170,19 +170,19 @@ def equality_table(net: Network, tests: pd.DataFrame) -> PageTable:
     """A row for each test for differences between data sets."""
     columns = (
         ("what", "an effect, or the residual variance of a variable"),
-        ("statistic", "twice the log-likelihood ratio"),
+        ("LR statistic", "of the two likelihoods"),
         ("p-value", "small if data sets differ by more than chance makes"),
     )
     place = {node: i for i, node in enumerate(net.dag.nodes)}
     rows = []
-    for k, (parent, child, ratio, p) in enumerate(tests.itertuples(index=False, name=None)):
+    for k, (parent, child, lr, p) in enumerate(tests.itertuples(index=False, name=None)):
         if parent == RESIDUAL:
             name = f"residual variance of {child}"
             first = Cell(name, name.lower(), node=place[child])
         else:
             name = arrow(parent, child)
             first = Cell(name, name.lower(), arc=k)
-        rows.append((first, _value(ratio), _p(p)))
+        rows.append((first, _value(lr), _p(p)))
     note = (
         "Effects were chosen by a search of the same data, so their p-values are rather too small, "
         "as with every test after a search."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -12,7 +13,8 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.localfit import GaussianFit, Pooling, Status
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.show.marks import Mark, arc_marks, arc_strengths
 
 _FEW = 3  # arcs that the summary names
@@ -98,25 +100,26 @@ def arrow(parent: str, child: str) -> str:
 # Nodes
 
 
-def about_pooling(pooling: str) -> str:
+def about_pooling(pooling: Pooling) -> str:
     """What a pooling means."""
-    if pooling.startswith("complete"):
+    if isinstance(pooling, Complete):
         return "All data sets share the same coefficients and residual variance."
-    if pooling.startswith("no pooling"):
+    if isinstance(pooling, NoPooling):
         return "Each data set has coefficients and a residual variance of its own."
-    if not pooling.startswith("partial"):
+    if not isinstance(pooling, Partial):
         return ""
     said = "The coefficients of the data sets vary around those of the population"
-    if "of the intercept" in pooling:
+    if pooling.random == "intercept":
         said = "The intercepts of the data sets vary around that of the population, not the slopes"
-    if "and residuals" in pooling:
-        said += "; so do residual variances"
-    elif "separate residuals" in pooling:
-        said += "; each data set has a residual variance of its own"
-    return f"{said}. Data sets with few rows are drawn towards the population."
+    said += {
+        "shared": "",
+        "pooled": "; so do residual variances",
+        "separate": "; each data set has a residual variance of its own",
+    }[pooling.residuals]
+    return f"{said}. Data sets with few rows are shrunk towards the population."
 
 
-def about_sds(fit: LocalFit) -> str:
+def about_sds(fit: GaussianFit) -> str:
     """Where the residual SDs of the data sets come from.
 
     Examples:
@@ -129,15 +132,16 @@ def about_sds(fit: LocalFit) -> str:
         return "They are pooled, and came out the same: nothing says that they differ."
     if fit.residual_shape is not None:
         return (
-            "They are pooled: what a data set says alone is drawn to the population's, the more "
-            "the fewer its rows are."
+            "They are pooled: what a data set says alone is shrunk towards the population's, the "
+            "more the fewer its rows are."
         )
-    if fit.fixed is None or "separate residuals" in fit.pooling:
+    separate = isinstance(fit.pooling, Partial) and fit.pooling.residuals == "separate"
+    if fit.fixed is None or separate:
         return "Each data set has its own."
     return "All data sets share one, whatever they say alone."
 
 
-def equation(fit: LocalFit) -> str:
+def equation(fit: GaussianFit) -> str:
     """The distribution of a node, with the population's coefficients.
 
     Examples:
@@ -157,7 +161,7 @@ def equation(fit: LocalFit) -> str:
     return f"{fit.child} = {' '.join(terms)} + error with SD {spread}"
 
 
-def about_equation(fit: LocalFit) -> str:
+def about_equation(fit: GaussianFit) -> str:
     """Whose coefficients an equation has."""
     if fit.fixed is None:
         return "Coefficients are means over the data sets."
@@ -166,9 +170,9 @@ def about_equation(fit: LocalFit) -> str:
     return "Coefficients are the population's."
 
 
-def is_warning(fit: LocalFit) -> bool:
+def is_warning(fit: GaussianFit) -> bool:
     """Whether a reader should know what happened in a fit before they believe it."""
-    return not fit.status.ok or fit.status.name == "not settled"
+    return not fit.status.ok or fit.status is Status.NOT_CONVERGED
 
 
 # Arcs
@@ -285,12 +289,11 @@ def _network(net: Network, marks: Sequence[Mark]) -> list[str]:
 
 
 def _pooling(net: Network) -> list[str]:
-    poolings = [fit.pooling for fit in net.fits.values()]
-    kinds = sorted(set(poolings), key=lambda kind: -poolings.count(kind))
-    if len(kinds) == 1:
-        return [f"{kinds[0].capitalize()} for all variables. {about_pooling(kinds[0])}".strip()]
-    counts = [f"{kind} for {poolings.count(kind)}" for kind in kinds]
-    return [f"By variable: {listed(counts)}."]
+    count = Counter(str(fit.pooling) for fit in net.fits.values()).most_common()
+    if len(count) == 1:
+        pooling = next(iter(net.fits.values())).pooling
+        return [f"{str(pooling).capitalize()} for all variables. {about_pooling(pooling)}".strip()]
+    return [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
 
 
 def _strongest(net: Network, marks: Sequence[Mark]) -> list[str]:
@@ -353,4 +356,4 @@ def warnings(net: Network) -> Iterable[str]:
     """Fits that a reader should not simply believe."""
     for node, fit in net.fits.items():
         if is_warning(fit):
-            yield f"{node}: {fit.status}."
+            yield f"{node}: {fit.status}: {fit.detail}."

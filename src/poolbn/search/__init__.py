@@ -1,1 +1,1 @@
-"""Scores and searches over graphs."""
+"""Learners: ways to find a graph."""

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from poolbn.errors import GraphError, OptionError, check_whole
 from poolbn.graph.constraints import Allowed
-from poolbn.scoring.scores import Family, LocalScores
-from poolbn.search.climbing import Climb
+from poolbn.moments.standardised import Family
+from poolbn.scoring.local import LocalScores
+from poolbn.search.problem import Found, Move, Problem
 
 _MOST = 22  # nodes: arrays of 2^22 numbers
 _WORST = -1e300  # a family without a likelihood: worse than all others, and sums stay finite
@@ -39,10 +40,10 @@ class Exact:
     def __post_init__(self) -> None:
         check_whole(max_parents=self.max_parents)
 
-    def run(self, climb: Climb) -> None:
-        """Jump to the best graph."""
-        scores, allowed = climb.scores, climb.allowed
-        N = len(climb.arcs)
+    def learn(self, problem: Problem) -> Found:
+        """The best graph of all."""
+        scores, allowed = problem.scores, problem.allowed
+        N = len(problem.start)
         if N > _MOST:
             raise OptionError(
                 f"exact search is for up to {_MOST} nodes, and there are {N}; use pb.HillClimb or "
@@ -55,11 +56,23 @@ class Exact:
         if (needed > most).any():
             c = int((needed > most).argmax())
             raise GraphError(
-                f"{int(needed[c])} arcs into {scores.stats.names[c]!r} are required, and "
+                f"{int(needed[c])} arcs into {scores.names[c]!r} are required, and "
                 f"max_parents={most}; require fewer or allow more"
             )
+        made = scores.made
+        before = _score(scores, problem.start | allowed.required)
         tables = [_best_parents(scores, allowed, c, N, most) for c in range(N)]
-        climb.jump(_best_graph(tables, N), "exact")
+        arcs = _best_graph(tables, N)
+        after = _score(scores, arcs)
+        gain = after - before if np.isfinite(before) else 0.0
+        return Found(arcs, after, (Move("exact", (), gain, scores.made - made, 0),))
+
+
+def _score(scores: LocalScores, arcs: NDArray[np.bool_]) -> float:
+    """Of a graph."""
+    columns = enumerate(arcs.T)
+    families = [(c, tuple(np.flatnonzero(column).tolist())) for c, column in columns]
+    return float(scores(families).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +113,7 @@ def _best_parents(scores: LocalScores, allowed: Allowed, c: int, N: int, most: i
         able = level[((level & must) == must) & ((level | may) == may)]
         for start in range(0, len(able), _BATCH):
             part = able[start : start + _BATCH]
-            bounds, _ = scores.at_most([family(int(mask)) for mask in part])
+            bounds, _ = scores.upper_bounds([family(int(mask)) for mask in part])
             part = part[np.maximum(bounds, _WORST) > best[part]]
             values = np.maximum(scores([family(int(mask)) for mask in part]), _WORST)
             better = values > best[part]

@@ -75,7 +75,7 @@ def node_residuals(net: Network, data: object, node: str) -> Residuals:
         level = fit.levels[int(np.argmin(fit.sigma2))]
         raise DataError(
             f"{node!r} has no residual variance in data set {level!r}, so there are no residuals; "
-            f"its fit is {fit.status.name!r}"
+            f"its fit is {str(fit.status)!r}"
         )
     names = (*fit.parents, node)
     cells = read_cells(data, names, net.group, fit.levels)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poolbn.assess.arceffects import Estimates, Floats
 from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.show import style
-from poolbn.show.arceffects import Estimates, Floats, forest_limits
+from poolbn.show.forest import forest_limits
 from poolbn.show.marks import Mark, arc_marks, unit_ratios
 
 if TYPE_CHECKING:

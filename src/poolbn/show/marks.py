@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,6 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import LocalFit
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def arc_marks(net: Network) -> tuple[Mark, ...]:
     marks = []
     for (parent, child), ratio, effect in zip(net.dag.arcs, scale, effects, strict=True):
         fit = net.fits[child]
-        spread = between_sd(fit, 1 + fit.parents.index(parent))
+        spread = fit.between_sd(fit.position(parent))
         reversible = frozenset((parent, child)) in free
         marks.append(Mark(parent, child, effect * ratio, spread * ratio, reversible, fit.status.ok))
     return tuple(marks)
@@ -91,17 +89,3 @@ def unit_ratios(net: Network) -> list[float]:
     variance = np.einsum("j,jii->i", net.joint.prior, net.joint.cov)
     sd = dict(zip(net.joint.names, np.sqrt(variance).tolist(), strict=True))
     return [sd[parent] / sd[child] if sd[child] else 0.0 for parent, child in net.dag.arcs]
-
-
-def between_sd(fit: LocalFit, k: int) -> float:
-    """The standard deviation of a coefficient between data sets, under any pooling.
-
-    Partial pooling estimates it and under complete pooling it is 0. Without pooling it is what the
-    variance of the coefficients has beyond that of their errors.
-    """
-    if fit.random_sd is not None:
-        return float(fit.random_sd[k])
-    if fit.fixed is not None or len(fit.levels) < 2:
-        return 0.0
-    excess = np.var(fit.coef[:, k], ddof=1) - np.mean(fit.coef_sd[:, k] ** 2)
-    return math.sqrt(max(0.0, float(excess)))

@@ -19,9 +19,10 @@ from poolbn.graph.constraints import Constraints
 from poolbn.learning import learn
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network
-from poolbn.nodes.choosing import Auto
-from poolbn.nodes.localfit import LocalFit
-from poolbn.nodes.pooling import Complete, Method, Partial, Separate
+from poolbn.nodes.auto import Auto
+from poolbn.nodes.choosing import fit_node
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.poolings import Complete, Method, NoPooling, Partial
 from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ def _published(
     net = learn(searched, pooling=pooling, constraints=Constraints(max_parents=most))
     fits = net.fits
     if scaled:
-        fits = {node: pooling.fit(data, node, fit.parents) for node, fit in fits.items()}
+        fits = {
+            node: fit_node(data, node, fit.parents, pooling=pooling) for node, fit in fits.items()
+        }
     if own:
         fits = {node: _own_residuals(data, fit) for node, fit in fits.items()}
     return replace(net, fits=fits)
@@ -147,7 +150,7 @@ def _in_sds(data: GroupStats) -> GroupStats:
     return replace(data, mean=data.mean / unit, scatter=data.scatter / np.outer(unit, unit))
 
 
-def _own_residuals(data: GroupStats, fit: LocalFit) -> LocalFit:
+def _own_residuals(data: GroupStats, fit: GaussianFit) -> GaussianFit:
     """One residual variance for each data set, denominator n_j - 1, around the residuals' mean."""
     family = data.family(fit.child, fit.parents)
     weights = np.concatenate([-fit.coef[:, 1:], np.ones((len(fit.levels), 1))], axis=1)
@@ -159,9 +162,9 @@ def _own_residuals(data: GroupStats, fit: LocalFit) -> LocalFit:
 # changed.
 MODELS: dict[str, Callable[[GroupStats], Network]] = {
     "GBN": lambda data: learn(data, pooling=Complete("unbiased")),
-    "CGBN": lambda data: learn(data, pooling=Separate("unbiased")),
+    "CGBN": lambda data: learn(data, pooling=NoPooling("unbiased")),
     "LME": _published,
-    "CGBN-ML": lambda data: learn(data, pooling=Separate()),
+    "CGBN-ML": lambda data: learn(data, pooling=NoPooling()),
     "LME-REML": lambda data: _published(data, own=False),
     "LME-scaled": lambda data: _published(data, scaled=True),
     "LME-ML-own": lambda data: _published(data, method="ml"),

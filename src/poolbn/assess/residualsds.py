@@ -9,17 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.assess.arceffects import Estimates, Floats, alone, by_level
 from poolbn.errors import check_interval
-from poolbn.moments.groupstats import Family, GroupStats
-from poolbn.moments.standardised import standardise
-from poolbn.network.adapting import random_effects
+from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.nodes import linear
+from poolbn.nodes.blup import random_effects
 from poolbn.nodes.choosing import check_stats
-from poolbn.nodes.localfit import LocalFit
-from poolbn.show.arceffects import Estimates, Floats, by_level
-
-_RANK = 1e-9  # of the largest, where an eigenvalue of random effects' covariances is 0
+from poolbn.nodes.localfit import GaussianFit, Status
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,11 +78,11 @@ def residual_sds(
         (('NY', 'MN', 'KY', 'MS'), array([38. , 19.8, 25.8, 29. ]), array([38.3, 19.4, 25.6, 28.9]))
     """
     check_interval(interval)
-    net.dag.parents(node)  # which complains about an unknown node
+    net.dag.parents(node)  # which raises for an unknown node
     fit = net.fits[node]
     F = len(fit.levels)
     adapted = np.array([level in net.adapted for level in fit.levels])
-    known = fit.status.ok and fit.status.name != "given"
+    known = fit.status.ok and fit.status is not Status.GIVEN
     variance, ends = fit.sigma2, np.full((F, 2), math.nan)
     common, common_ends, new_ends = float(np.mean(variance[~adapted])), ends[0], ends[0]
     one = fit.fixed is not None and float(np.ptp(variance[~adapted])) == 0
@@ -97,7 +93,7 @@ def residual_sds(
     if known and fit.residual_scale is not None:
         shape, scale = float(fit.residual_shape or math.inf), fit.residual_scale
         common = float(_medians(np.array(shape), np.array(scale)))
-        squares = _generalised_squares(fit, net.n, adapted, stats)
+        squares = _squares(fit, stats)
         one = bool(np.isnan(squares[~adapted]).any())
         if not one:
             weight, a, s = _components(net.n[~adapted], squares[~adapted], scale)
@@ -110,10 +106,10 @@ def residual_sds(
     if known and one:
         v, g = _chi_square(fit, net.n, adapted)
         common_ends = _ends(v.sum(keepdims=True), g.sum(keepdims=True), interval)[0]
-    alone, alone_ends = np.full(F, math.nan), np.full((F, 2), math.nan)
+    single, single_ends = np.full(F, math.nan), np.full((F, 2), math.nan)
     if stats is not None and fit.fixed is not None:
-        own = _alone(stats, interval)
-        alone, alone_ends = (by_level(fit, stats, values) for values in own)
+        own = _variances_alone(stats, interval)
+        single, single_ends = (by_level(fit, stats, values) for values in own)
     return ResidualSds(
         node=node,
         pooling=fit.pooling,
@@ -122,8 +118,8 @@ def residual_sds(
         adapted=adapted,
         effect=np.sqrt(variance),
         interval=np.sqrt(ends),
-        alone=np.sqrt(alone),
-        alone_interval=np.sqrt(alone_ends),
+        alone=np.sqrt(single),
+        alone_interval=np.sqrt(single_ends),
         population=math.sqrt(common),
         population_interval=_pair(common_ends),
         new_interval=_pair(new_ends),
@@ -148,32 +144,15 @@ def _ends(v: Floats, g: Floats, interval: float) -> Floats:
     return np.stack([g / gammaincinv(shape, tail) for tail in tails], axis=1)
 
 
-def _generalised_squares(
-    fit: LocalFit, n: NDArray[np.int64], adapted: NDArray[np.bool_], stats: GroupStats | None
-) -> Floats:
-    """Residual squares q_j of pooled variances, see `mixed.expected_variance`, (F,).
-
-    `sigma2` tells them: it is (a s + q_j / 2) / (a + n_j / 2 - 1), times 1 + tr(V_j Z_j'Z_j) / n_j
-    in data sets that were learned from. Where a is inf it does not, but the statistics do; NaN
-    without them.
-    """
-    shape, scale = fit.residual_shape, fit.residual_scale
-    assert shape is not None
-    assert scale is not None
+def _squares(fit: GaussianFit, stats: GroupStats | None) -> Floats:
+    """Generalised residual squares, (F,); from the rows where a file of version 0.1 lacks them."""
+    if stats is None or not np.isnan(fit.squares).any():
+        return fit.squares
     assert fit.fixed is not None
     assert fit.random_cov is not None
-    if math.isfinite(shape):
-        more = np.where(adapted, 0.0, _taken(fit) / np.maximum(n, 1))
-        mean = fit.sigma2 / (1 + more)
-        g = mean * np.maximum(shape + n / 2 - 1, 0.5)
-        return np.asarray(np.maximum(2 * (g - shape * scale), 0.0))
-    if stats is None:
-        return np.full(len(n), math.nan)
-    found = []
-    for j in range(len(stats.n)):
-        parts = stats.n[[j]], stats.mean[[j]], stats.scatter[[j]]
-        own = Family(fit.child, fit.parents, *parts)
-        found.append(random_effects(own, fit.fixed, fit.random_cov, scale)[2])
+    assert fit.residual_scale is not None
+    known = (fit.fixed, fit.random_cov, fit.residual_scale)
+    found = [random_effects(stats, *known, j)[2] for j in range(len(stats.n))]
     return by_level(fit, stats, np.array(found))
 
 
@@ -248,59 +227,20 @@ def _quantiles(values: Floats, weight: Floats, interval: float) -> Floats:
 
 
 def _chi_square(
-    fit: LocalFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]
+    fit: GaussianFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """Half of the degrees of freedom and of the residual squares, (F,) each; they add up.
 
-    Random effects take t_j = tr(V_j Z_j'Z_j) of a data set's rows, and at the maximum of a
-    likelihood the squares of what is left are (n_j - t_j) sigma_j^2. Fixed effects take what is
-    missing to q in all data sets together. Adapted data sets, which got their variance from the
-    others, count nothing.
+    Adapted data sets, which got their variance from the others, count nothing.
     """
-    q, F = fit.coef.shape[1], int((~adapted).sum())
-    if fit.random_cov is None:
-        df = n - q / (1 if fit.fixed is None else F)
-        ratio = _squares(fit, n, adapted)
-        squares = fit.sigma2 * np.where(ratio < 1 - 1e-9, df, n)
-        keep = ~adapted if fit.fixed is not None else np.full(len(n), True)
-    else:
-        taken = _taken(fit)
-        df = n - taken - (q - taken) / F
-        squares = fit.sigma2 * (df if "REML" in fit.pooling else n - taken)
-        keep = ~adapted
-    return np.where(keep, df / 2, 0.0), np.where(keep, squares / 2, 0.0)
+    keep = ~adapted | (fit.fixed is None)
+    squares = fit.squares
+    if fit.residual_scale is not None:  # `squares` are the generalised ones
+        squares = fit.sigma2 * (n - fit.effective_df)
+    return np.where(keep, fit.df / 2, 0.0), np.where(keep, squares / 2, 0.0)
 
 
-def _squares(fit: LocalFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]) -> float:
-    """Residual squares in units of variances over rows: below 1 where variances are unbiased.
-
-    They are what the log-likelihood has beside the variances themselves.
-    """
-    rows, variance = n[~adapted], fit.sigma2[~adapted]
-    return float(-2 * fit.loglik - rows @ np.log(2 * math.pi * variance)) / float(rows.sum())
-
-
-def _taken(fit: LocalFit) -> Floats:
-    """What of a data set's rows its random effects take, tr(V_j Z_j'Z_j), (F,).
-
-    With the covariance D of random effects and C_j given the rows it is tr(I - D^-1 C_j), and where
-    D cannot be inverted the same on its range.
-    """
-    D, C = fit.random_cov, fit.coef_cov
-    assert D is not None
-    if not D.any():
-        return np.zeros(len(C))
-    sd = np.sqrt(np.diagonal(D))
-    units = np.outer(*2 * [np.where(sd > 0, sd, 1.0)])
-    inverse = np.linalg.pinv(D / units, rcond=_RANK, hermitian=True)
-    rank = np.trace(inverse @ (D / units))
-    left = np.einsum("ab,jba->j", inverse, C / units)
-    if fit.residual_scale is not None:  # in proportion to residual variances
-        left *= fit.residual_scale / fit.sigma2
-    return np.asarray(np.clip(rank - left, 0.0, rank))
-
-
-def _alone(stats: GroupStats, interval: float) -> tuple[Floats, Floats]:
+def _variances_alone(stats: GroupStats, interval: float) -> tuple[Floats, Floats]:
     """Unbiased variance of least squares in each data set, (F,), and its interval, (F, 2).
 
     NaN where the rows do not give it.
@@ -309,9 +249,6 @@ def _alone(stats: GroupStats, interval: float) -> tuple[Floats, Floats]:
         stats: of the parents and, last, the child.
         interval: the probability of the interval.
     """
-    *parents, child = stats.names
-    data = standardise(stats)
-    places = [data.index[parent] for parent in parents]
-    f = linear.fit(data, data.index[child], places, separate=True, unbiased=True)
+    f = alone(stats)
     df = np.where(np.isfinite(f.loglik), stats.n - len(stats.names), math.nan)
     return f.sigma2 + 0 * df, _ends(df / 2, f.sigma2 * df / 2, interval)

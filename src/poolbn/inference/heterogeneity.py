@@ -11,7 +11,8 @@ from poolbn.graph.dag import Dag
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
 from poolbn.nodes import mixed
-from poolbn.nodes.pooling import check_two
+from poolbn.nodes.choosing import check_admits
+from poolbn.nodes.poolings import Partial
 from poolbn.run import parallel
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ RESIDUAL = "(residual variance)"
 
 
 def heterogeneity_table(stats: GroupStats, dag: Dag) -> pd.DataFrame:
-    """A row for each arc, and one for each node: twice the log-likelihood ratio, and its p-value.
+    """A row for each arc, and one for each node: the LR statistic, and its p-value.
 
     An arc: the effect of one parent is the same in all data sets against a model in which it
     varies; all other coefficients vary in both. With q coefficients the larger model has a variance
     and q - 1 covariances more. The variance is 0, its least value, where the effect does not vary,
-    so twice the ratio is distributed as a mixture in equal parts of chi-squares with q - 1 and q
+    so the LR statistic is distributed as a mixture in equal parts of chi-squares with q - 1 and q
     degrees of freedom (Stram and Lee, 1994). That is an approximation for many data sets, and
     cautious where other variances are 0 too. A node: its residual variance is the same in all data
     sets against pooled residual variances, whose spread is 0 in the same way: chi-squares with 0
@@ -37,26 +38,26 @@ def heterogeneity_table(stats: GroupStats, dag: Dag) -> pd.DataFrame:
     import pandas as pd
     from scipy.special import gammaincc
 
-    check_two(stats)
     data = standardise(stats)
+    check_admits(Partial(), data)
 
-    def row(parent: str, child: str, ratio: float, df: int) -> tuple[str, str, float, float]:
+    def row(parent: str, child: str, lr: float, df: int) -> tuple[str, str, float, float]:
         """With a p-value by chi-squares with df - 1 and df degrees of freedom."""
-        ratio = max(ratio, 0.0)
-        below = gammaincc((df - 1) / 2, ratio / 2) if df > 1 else float(ratio == 0)
-        return parent, child, ratio, (below + gammaincc(df / 2, ratio / 2)) / 2
+        lr = max(lr, 0.0)
+        below = gammaincc((df - 1) / 2, lr / 2) if df > 1 else float(lr == 0)
+        return parent, child, lr, (below + gammaincc(df / 2, lr / 2)) / 2
 
     def of_node(child: str) -> list[tuple[str, str, float, float]]:
         parents = dag.parents(child)
-        place, places = data.index[child], [data.index[parent] for parent in parents]
-        fit = mixed.fit(data, place, places, full=True)
+        family = data.family(child, parents)
+        fit = mixed.fit(data, *family, random="full", residuals="shared", reml=False)
         loglik = fit.loglik if isinstance(fit, mixed.MixedFit) else math.nan
-        spread = mixed.fit(data, place, places, full=True, pooled=True)
-        ratio = 2 * (spread.loglik - loglik) if isinstance(spread, mixed.MixedFit) else math.nan
-        smaller = mixed.without_each(data, place, places) if parents else np.zeros(0)
+        spread = mixed.fit(data, *family, random="full", residuals="pooled", reml=False)
+        lr = 2 * (spread.loglik - loglik) if isinstance(spread, mixed.MixedFit) else math.nan
+        smaller = mixed.without_each(data, *family) if parents else np.zeros(0)
         smaller[~np.isfinite(smaller)] = math.nan
         return [
-            row(RESIDUAL, child, ratio, 1),
+            row(RESIDUAL, child, lr, 1),
             *(
                 row(parent, child, 2 * (loglik - value), len(parents) + 1)
                 for parent, value in zip(parents, smaller.tolist(), strict=True)
@@ -67,5 +68,5 @@ def heterogeneity_table(stats: GroupStats, dag: Dag) -> pd.DataFrame:
     by_name = {line[:2]: line for lines in found for line in lines}
     names = [*dag.arcs, *((RESIDUAL, node) for node in dag.nodes)]
     return pd.DataFrame(
-        [by_name[name] for name in names], columns=["parent", "child", "ratio", "p_value"]
+        [by_name[name] for name in names], columns=["parent", "child", "lr_statistic", "p_value"]
     )

@@ -14,18 +14,14 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, check_interval, nearest
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
-from poolbn.network.effects import population_effect
 from poolbn.network.network import Network
 from poolbn.nodes import linear
+from poolbn.nodes.blup import total_cov
 from poolbn.nodes.choosing import check_stats
-from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.localfit import GaussianFit, Pooling
+from poolbn.nodes.poolings import Complete, NoPooling
 
 Floats = NDArray[np.float64]
-
-# Of the limits of drawings
-_FAR = 3.0  # times the middle half of the estimates, beyond which one is not shown
-_BEYOND = 0.75  # of the range of the estimates, that long intervals may add on each side
-_NEAR = 0.5  # of that range, where zero is shown although no interval reaches it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,10 +39,10 @@ class Estimates(ABC):
         alone_interval: of these, (F, 2).
         population: in the population of data sets; without pooling the mean.
         population_interval: of that.
-        new_interval: where another data set is to be expected; NaN unless pooling is partial.
+        new_interval: the range expected for a new data set; NaN unless pooling is partial.
     """
 
-    pooling: str
+    pooling: Pooling
     levels: tuple[Hashable, ...]
     n: NDArray[np.int64]
     adapted: NDArray[np.bool_]
@@ -90,9 +86,9 @@ class ArcEffects(Estimates):
     @property
     def common(self) -> str:
         """What the population's effect is the effect in."""
-        if self.pooling == "complete pooling":
+        if isinstance(self.pooling, Complete):
             return "all data sets together"
-        mean = self.pooling == "no pooling"
+        mean = isinstance(self.pooling, NoPooling)
         return "mean of the data sets" if mean else "population of data sets"
 
 
@@ -131,10 +127,10 @@ def arc_effects(
     check_interval(interval)
     check_arc(net, parent, child)
     fit = net.fits[child]
-    k = 1 + fit.parents.index(parent)
+    k = fit.position(parent)
     z = NormalDist().inv_cdf((1 + interval) / 2)
     effect = fit.coef[:, k]
-    population, se = population_effect(fit, k)
+    population, se = fit.population(k)
     half = math.nan
     if fit.random_sd is not None:
         half = z * math.hypot(se, fit.random_sd[k])
@@ -142,10 +138,11 @@ def arc_effects(
     if stats is not None:
         check_stats(stats)
         stats = stats.select([*fit.parents, child])
-    sd = np.array([_sd(fit, k, j, stats) for j in range(len(effect))])
+    covs = [total_cov(fit, j, stats) for j in range(len(effect))]
+    sd = np.sqrt([cov[k, k] for cov in covs])
     alone, alone_interval = np.full(len(fit.levels), math.nan), np.full((len(effect), 2), math.nan)
     if stats is not None and fit.fixed is not None:
-        value, reach = _alone(stats, k, interval)
+        value, reach = _slopes_alone(stats, k, interval)
         alone = by_level(fit, stats, value)
         alone_interval = by_level(fit, stats, value[:, None] + reach[:, None] * [-1, 1])
     return ArcEffects(
@@ -165,7 +162,7 @@ def arc_effects(
     )
 
 
-def by_level(fit: LocalFit, stats: GroupStats, values: Floats) -> Floats:
+def by_level(fit: GaussianFit, stats: GroupStats, values: Floats) -> Floats:
     """Values of the data sets of statistics, (F', ...), as (F, ...) of a fit; NaN for others."""
     place = {level: j for j, level in enumerate(stats.levels)}
     known = [j for j, level in enumerate(fit.levels) if level in place]
@@ -174,32 +171,10 @@ def by_level(fit: LocalFit, stats: GroupStats, values: Floats) -> Floats:
     return found
 
 
-def forest_limits(found: Estimates) -> tuple[float, float]:
-    """Limits that show the estimates, unless far out, and intervals, unless very long."""
-    core = np.array([*found.effect, *found.interval.ravel(), *found.population_interval])
-    core = np.append(core[np.isfinite(core)], found.population)
-    low, high = core.min(), core.max()
-    alone = found.alone[np.isfinite(found.alone)]
-    if len(alone):
-        first, middle, third = np.quantile(alone, [0.25, 0.5, 0.75])
-        reach = _FAR * max(third - first, high - low)
-        near = alone[np.abs(alone - middle) <= reach]
-        low, high = min(low, near.min(initial=low)), max(high, near.max(initial=high))
-    span = (high - low) or abs(high) or 1.0
-    rest = np.array([*alone, *found.alone_interval.ravel(), *found.new_interval])
-    rest = np.clip(rest[np.isfinite(rest)], low - _BEYOND * span, high + _BEYOND * span)
-    low, high = min(low, rest.min(initial=low)), max(high, rest.max(initial=high))
-    if 0 < low < _NEAR * span:
-        low = 0.0
-    if -_NEAR * span < high < 0:
-        high = 0.0
-    return float(low - 0.04 * span), float(high + 0.04 * span)
-
-
 def check_arc(net: Network, parent: str, child: str) -> None:
-    """Complain about an arc that the network does not have."""
+    """Raise for an arc that the network does not have."""
     dag = net.dag
-    if parent in dag.parents(child):  # which complains about an unknown child
+    if parent in dag.parents(child):  # which raises for an unknown child
         return
     if parent in dag.children(child):
         raise GraphError(
@@ -212,44 +187,13 @@ def check_arc(net: Network, parent: str, child: str) -> None:
     raise GraphError(f"there is no arc {parent} -> {child}{hint}")
 
 
-def _sd(fit: LocalFit, k: int, j: int, stats: GroupStats | None) -> float:
-    """The standard error of a slope in one data set.
-
-    With partial pooling coef_j = beta + b_j, and given beta the mean of b_j is K (y_j - Z_j beta),
-    with covariance S = `coef_cov`. So the covariance of coef_j is S + G V G', with V that of beta
-    and G = I - K Z_j. With A_j = Z_j'Z_j that is I - S A_j / sigma2. Where A_j is not known, as for
-    adapted data sets, it is S D^-1, as long as D can be inverted; else the same on the range of D,
-    and I elsewhere, which leaves out how the two are related.
-    """
-    cov = fit.coef_cov[j]
-    if fit.random_cov is None or fit.fixed_cov is None:
-        return float(np.sqrt(cov[k, k]))
-    q = len(cov)
-    C = np.eye(q)
-    if not cov.any():
-        G = np.eye(q)
-    elif stats is not None and fit.levels[j] in stats.levels:
-        at = stats.levels.index(fit.levels[j])
-        # Parents are centred at their means, which slopes do not notice and columns far from zero
-        # need.
-        C[0, 1:] = stats.mean[at, :-1]
-        A = np.zeros((q, q))
-        A[0, 0], A[1:, 1:] = stats.n[at], stats.scatter[at, :-1, :-1]
-        G = np.eye(q) - C @ cov @ C.T @ A / fit.sigma2[j]
-    else:
-        D = fit.random_cov
-        if fit.residual_scale is not None:  # in proportion to residual variances
-            D = D * (fit.sigma2[j] / fit.residual_scale)
-        scale = np.sqrt(np.diagonal(D))
-        scale = np.where(scale > 0, scale, 1.0)
-        units = np.outer(scale, scale)
-        inverse = np.linalg.pinv(D / units, rcond=1e-9, hermitian=True)
-        G = np.eye(q) - (D - cov) / units @ inverse
-        G *= np.outer(scale, 1 / scale)
-    return float(np.sqrt((G @ C @ fit.fixed_cov @ C.T @ G.T)[k, k] + cov[k, k]))
+def alone(stats: GroupStats) -> linear.LinearFit:
+    """Least squares of the last column on the others, in each data set."""
+    last = len(stats.names) - 1
+    return linear.fit(standardise(stats), last, tuple(range(last)), separate=True, unbiased=True)
 
 
-def _alone(stats: GroupStats, k: int, interval: float) -> tuple[Floats, Floats]:
+def _slopes_alone(stats: GroupStats, k: int, interval: float) -> tuple[Floats, Floats]:
     """Least squares in each data set: a slope, and half of its interval, (F,) each.
 
     NaN where the rows do not give it. The interval is Student's, because data sets can be small.
@@ -261,10 +205,7 @@ def _alone(stats: GroupStats, k: int, interval: float) -> tuple[Floats, Floats]:
     """
     from scipy.special import stdtrit
 
-    *parents, child = stats.names
-    data = standardise(stats)
-    places = [data.index[parent] for parent in parents]
-    f = linear.fit(data, data.index[child], places, separate=True, unbiased=True)
+    f = alone(stats)
     ok = np.isfinite(f.loglik)
     t = stdtrit(np.where(ok, stats.n - len(stats.names), 1), (1 + interval) / 2)
     return (

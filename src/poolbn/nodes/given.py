@@ -1,0 +1,67 @@
+"""Nodes whose parameters are not estimates: set by an intervention, or by a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolbn.nodes.localfit import Floats, GaussianFit, Status
+
+
+@dataclass(frozen=True)
+class Given:
+    """Where the parameters come from, in place of a pooling.
+
+    Attributes:
+        source: "intervention" or "simulated".
+    """
+
+    source: str
+
+    def __str__(self) -> str:
+        return self.source
+
+
+def given_fit(
+    child: str,
+    parents: tuple[str, ...],
+    levels: tuple[Hashable, ...],
+    given: Given,
+    detail: str,
+    *,
+    coef: Floats,
+    sigma2: Floats,
+    fixed: Floats,
+    random_cov: Floats | None = None,
+    loglik: float = 0.0,
+    own_params: int = 0,
+    n_rows: int,
+) -> GaussianFit:
+    """A node with these coefficients (F, q) and variances (F,), without error.
+
+    `own_params` are those of single data sets, in all of them.
+    """
+    F, q = coef.shape
+    return GaussianFit(
+        child=child,
+        parents=parents,
+        levels=levels,
+        pooling=given,
+        coef=coef,
+        coef_cov=np.zeros((F, q, q)),
+        sigma2=sigma2,
+        squares=np.zeros(F),
+        df=np.zeros(F),
+        effective_df=np.zeros(F),
+        unbiased=False,
+        fixed=fixed,
+        fixed_cov=np.zeros((q, q)),
+        random_cov=random_cov,
+        loglik=loglik,
+        counts=(0, 0, own_params),
+        n_rows=n_rows,
+        status=Status.GIVEN,
+        detail=detail,
+    )

@@ -1,0 +1,63 @@
+"""What scores and searches ask of a model of one node, whatever kind of node it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.nodes.localfit import GaussianFit, Pooling
+
+# The penalty of one parameter of each kind, see `Likelihoods`, (3,).
+Penalty = NDArray[np.float64]
+
+
+class Likelihoods(NamedTuple):
+    """Log-likelihoods of M families, or bounds of them, and their numbers of parameters.
+
+    Parameters are counted by what informs them: all rows (fixed effects, a common variance), the
+    number of data sets (variances between these), or the rows of single data sets.
+
+    Attributes:
+        loglik: -inf where there is none, (M,).
+        counts: parameters of the three kinds, (M, 3).
+    """
+
+    loglik: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    def penalised(self, penalty: Penalty) -> NDArray[np.float64]:
+        """Log-likelihood minus penalty, (M,); the same bits wherever a family stands."""
+        rows, groups, own = self.counts.T
+        return np.asarray(
+            self.loglik - (rows * penalty[0] + groups * penalty[1] + own * penalty[2])
+        )
+
+
+class NodeModel(Pooling, Protocol):
+    """A model of one node given its parents.
+
+    The penalty matters only to a model that chooses between others.
+    """
+
+    def admits(self, data: StandardisedStats) -> str | None:
+        """None, or why the data cannot be used, in words for the user."""
+
+    def logliks(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+    ) -> Likelihoods:
+        """Maximised log-likelihoods, with the effort that a score needs."""
+
+    def bounds(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+    ) -> Likelihoods | None:
+        """Upper bounds that cost less, or None if there are none."""
+
+    def cost(self, data_sets: int) -> float:
+        """About the regressions that one score costs."""
+
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """The final fit of one node."""

@@ -1,0 +1,385 @@
+"""The poolings a user picks from: models of a node whose distribution is normal."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import Option, OptionError, check_option
+from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.nodes import linear, mixed, statuses
+from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.model import Likelihoods, Penalty
+from poolbn.nodes.statuses import Ending
+
+Variance = Literal["ml", "unbiased"]
+Random = Literal["full", "intercept"]
+Residuals = Literal["shared", "separate", "pooled"]
+Method = Literal["ml", "reml"]
+
+_STEPS = 50.0  # regressions that a mixed-effects fit costs, for each data set
+
+
+@dataclass(frozen=True)
+class _Gaussian:
+    """What the poolings of a normal distribution share."""
+
+    @abstractmethod
+    def counts(
+        self, parents: NDArray[np.int64], data_sets: int
+    ) -> tuple[NDArray[np.int64] | int, ...]:
+        """Parameters of the three kinds of `Likelihoods`, for so many parents each."""
+
+    def n_params(self, parents: int, data_sets: int) -> int:
+        """The number of parameters (eq. nparams for partial pooling).
+
+        Examples:
+            >>> Complete().n_params(parents=2, data_sets=4)
+            4
+            >>> NoPooling().n_params(parents=2, data_sets=4)
+            16
+            >>> Partial().n_params(parents=2, data_sets=4)
+            10
+        """
+        return sum(self.of_fit(parents, data_sets))
+
+    def of_fit(self, parents: int, data_sets: int) -> tuple[int, int, int]:
+        """The same for one node."""
+        rows, groups, own = self.counts(np.array(parents), data_sets)
+        return int(rows), int(groups), int(own)
+
+    def _with_counts(
+        self, loglik: NDArray[np.float64], data: StandardisedStats, families: Sequence[Family]
+    ) -> Likelihoods:
+        sizes = np.array([len(parents) for _, parents in families])
+        counts = np.empty((len(sizes), 3), dtype=np.int64)
+        counts[:, 0], counts[:, 1], counts[:, 2] = self.counts(sizes, len(data.n))
+        return Likelihoods(loglik, counts)
+
+
+@dataclass(frozen=True)
+class _LeastSquares(_Gaussian):
+    """Regressions in closed form: one for all rows, or one for each data set."""
+
+    variance: Variance = "ml"
+    separate: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        check_option("variance", self.variance, get_args(Variance))
+
+    @property
+    def _unbiased(self) -> bool:
+        return self.variance == "unbiased"
+
+    def admits(self, data: StandardisedStats) -> str | None:
+        """Any data."""
+        return None
+
+    def logliks(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+    ) -> Likelihoods:
+        """Log-likelihoods at least squares."""
+        loglik = linear.log_likelihoods(
+            data, families, separate=self.separate, unbiased=self._unbiased
+        )
+        return self._with_counts(loglik, data, families)
+
+    def bounds(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+    ) -> Likelihoods | None:
+        """None: the likelihoods themselves are cheap."""
+        return None
+
+    def cost(self, data_sets: int) -> float:
+        """One regression, or one for each data set."""
+        return data_sets if self.separate else 1.0
+
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """Least squares."""
+        f = linear.fit(data, *family, separate=self.separate, unbiased=self._unbiased)
+        child, parents = _names(data, family)
+        F, q = len(data.levels), len(parents) + 1
+        status, detail = statuses.of_linear(f, child, parents, self._tables(data))
+        if not self.separate:  # each data set has its share of the one regression
+            share = data.n / data.rows
+            each = [np.repeat(of, F, axis=0) for of in (f.coef, f.coef_cov, f.sigma2)]
+            squares, df = share * f.rss, data.n - q / F
+        else:
+            each = [f.coef, f.coef_cov, f.sigma2]
+            squares, df = f.rss, data.n - q
+        return GaussianFit(
+            child=child,
+            parents=parents,
+            levels=data.levels,
+            pooling=self,
+            coef=each[0],
+            coef_cov=each[1],
+            sigma2=each[2],
+            squares=squares,
+            df=df,
+            effective_df=np.zeros(F),
+            unbiased=self._unbiased,
+            fixed=None if self.separate else f.coef[0],
+            fixed_cov=None if self.separate else f.coef_cov[0],
+            loglik=float(f.loglik.sum()),
+            counts=self.of_fit(len(parents), F),
+            n_rows=int(data.rows),
+            status=status,
+            detail=detail,
+        )
+
+    @abstractmethod
+    def _tables(self, data: StandardisedStats) -> list[str]:
+        """What the tables of the regressions are called."""
+
+
+@dataclass(frozen=True)
+class Complete(_LeastSquares):
+    """Complete pooling: one regression for all data sets (a Gaussian network, eq. gnode).
+
+    Attributes:
+        variance: "ml" divides the residual squares by n, "unbiased" by n - q, as bnlearn does.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> pb.fit_node(stats, "bmi", ["age"], pooling=pb.Complete()).coef[0].round(2)
+        array([23.33,  0.17])
+    """
+
+    separate = False
+
+    def counts(
+        self, parents: NDArray[np.int64], data_sets: int
+    ) -> tuple[NDArray[np.int64] | int, ...]:
+        """The coefficients and one variance."""
+        return parents + 2, 0, 0
+
+    def _tables(self, data: StandardisedStats) -> list[str]:
+        return ["all data sets together"]
+
+    def __str__(self) -> str:
+        return "complete pooling"
+
+
+@dataclass(frozen=True)
+class NoPooling(_LeastSquares):
+    """No pooling: a regression for each data set (a conditional Gaussian network, eq. cgnode).
+
+    Attributes:
+        variance: "ml" divides the residual squares by n_j, "unbiased" by n_j - q, as bnlearn does.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> pb.fit_node(stats, "bmi", ["age"], pooling=pb.NoPooling()).coef.round(2)
+        array([[22.47,  0.19],
+               [22.68,  0.15],
+               [23.57,  0.1 ],
+               [21.59,  0.36]])
+    """
+
+    separate = True
+
+    def counts(
+        self, parents: NDArray[np.int64], data_sets: int
+    ) -> tuple[NDArray[np.int64] | int, ...]:
+        """The coefficients and a variance, for each data set."""
+        return 0, 0, (parents + 2) * data_sets
+
+    def _tables(self, data: StandardisedStats) -> list[str]:
+        return [f"data set {level!r}" for level in data.levels]
+
+    def __str__(self) -> str:
+        return "no pooling"
+
+
+@dataclass(frozen=True)
+class Partial(_Gaussian):
+    """Partial pooling: a linear mixed-effects model (eq. lmenode).
+
+    Attributes:
+        random: which coefficients vary between data sets: "full" is all of them, with all their
+            covariances, "intercept" is the intercept alone.
+        residuals: "shared" is one residual variance for all data sets, as in the paper. "separate"
+            is one for each, estimated alone; each data set then needs more rows than coefficients.
+            "pooled" is one for each, from a common inverse gamma distribution whose spread is
+            estimated: one parameter more than "shared".
+        method: "ml", or "reml" to estimate parameters and to reproduce published numbers:
+            restricted likelihoods of different parent sets are not comparable.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> pb.fit_node(stats, "bmi", ["age"], pooling=pb.Partial(residuals="pooled")).coef.round(2)
+        array([[22.73,  0.18],
+               [22.95,  0.15],
+               [23.12,  0.12],
+               [21.79,  0.34]])
+    """
+
+    random: Random = "full"
+    residuals: Residuals = "shared"
+    method: Method = "ml"
+
+    def __post_init__(self) -> None:
+        check_option("random", self.random, get_args(Random))
+        check_option("residuals", self.residuals, get_args(Residuals))
+        check_option("method", self.method, get_args(Method))
+        if self.residuals != "shared" and self.method == "reml":
+            raise OptionError(
+                Option("method", self.method),
+                f" is for residuals='shared'; {self.residuals} ones need 'ml'",
+            )
+
+    def counts(
+        self, parents: NDArray[np.int64], data_sets: int
+    ) -> tuple[NDArray[np.int64] | int, ...]:
+        """Fixed effects, (co)variances of the random effects, and variances (eq. nparams)."""
+        q = parents + 1
+        random = q * (q + 1) // 2 if self.random == "full" else 1
+        rows, groups, own = mixed.RESIDUALS[self.residuals].counts
+        return q + rows, random + groups, own * data_sets
+
+    def admits(self, data: StandardisedStats) -> str | None:
+        """Two data sets or more."""
+        if len(data.levels) > 1:
+            return None
+        return (
+            f"partial pooling needs at least two data sets; there is one, {data.levels[0]!r} "
+            f"with {data.rows:.0f} rows; use pooling='complete', or add the others' statistics"
+        )
+
+    def logliks(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+    ) -> Likelihoods:
+        """Maximised log-likelihoods, from one start or two."""
+        loglik = mixed.log_likelihoods(data, families, **self._kind())
+        return self._with_counts(loglik, data, families)
+
+    def bounds(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+    ) -> Likelihoods | None:
+        """From least squares by data set, see `kernels.bounds`.
+
+        A density with random effects, and sigma_j^2, integrated out is at most the largest one with
+        them given: no pooling with a variance for each data set.
+        """
+        if self.residuals == "shared":
+            loglik = mixed.upper_bounds(data, families, reml=self.method == "reml")
+        else:
+            loglik = linear.largest_separate(data, families)
+        return self._with_counts(loglik, data, families)
+
+    def cost(self, data_sets: int) -> float:
+        """Some dozens of regressions in each data set."""
+        return _STEPS * data_sets
+
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """The mixed-effects model, from several starts."""
+        f = mixed.fit(data, *family, **self._kind())
+        if not isinstance(f, mixed.MixedFit):
+            return self._without_likelihood(data, family, f)
+        child, parents = _names(data, family)
+        F, q = len(data.levels), len(parents) + 1
+        status, detail = statuses.of_mixed(f, parents, self.random == "full")
+        # Random effects take t_j of a data set's rows, and at the maximum of a likelihood the
+        # squares of what is left are (n_j - t_j) sigma_j^2. Fixed effects take what is missing to q
+        # in all data sets together.
+        left = data.n - f.effective_df
+        df = left - (q - f.effective_df) / F
+        reml = self.method == "reml"
+        squares = f.squares if f.shape is not None else f.sigma2 * (df if reml else left)
+        return GaussianFit(
+            child=child,
+            parents=parents,
+            levels=data.levels,
+            pooling=self,
+            coef=f.fixed + f.random,
+            coef_cov=f.conditional_cov,
+            sigma2=f.sigma2,
+            squares=squares,
+            df=df,
+            effective_df=f.effective_df,
+            unbiased=reml,
+            fixed=f.fixed,
+            fixed_cov=f.fixed_cov,
+            random_cov=f.random_cov,
+            residual_shape=f.shape,
+            residual_scale=f.scale,
+            loglik=f.loglik,
+            counts=self.of_fit(len(parents), F),
+            n_rows=int(data.rows),
+            status=status,
+            detail=detail,
+        )
+
+    def _kind(self) -> mixed.Kind:
+        return {
+            "random": self.random,
+            "residuals": self.residuals,
+            "reml": self.method == "reml",
+        }
+
+    def __str__(self) -> str:
+        random = "" if self.random == "full" else " of the intercept"
+        residuals = {"shared": "", "separate": ", separate residuals", "pooled": " and residuals"}
+        reml = " (REML)" if self.method == "reml" else ""
+        return f"partial pooling{random}{residuals[self.residuals]}{reml}"
+
+    def _without_likelihood(
+        self, data: StandardisedStats, family: Family, dependent: int | None
+    ) -> GaussianFit:
+        """No random effects, and the coefficients of complete pooling."""
+        f = Complete().fit(data, family, np.zeros(3))
+        status, detail = self._trouble(data, family, f, dependent)
+        q = len(f.parents) + 1
+        return replace(
+            f,
+            pooling=self,
+            coef_cov=np.zeros_like(f.coef_cov),
+            random_cov=np.zeros((q, q)),
+            loglik=-np.inf,
+            counts=self.of_fit(len(f.parents), len(f.levels)),
+            status=status,
+            detail=detail,
+        )
+
+    def _trouble(
+        self, data: StandardisedStats, family: Family, f: GaussianFit, dependent: int | None
+    ) -> Ending:
+        """Why there is no likelihood with a maximum; `f` is the fit of complete pooling."""
+        q = len(f.parents) + 1
+        if not f.status.ok:
+            return f.status, f.detail
+        if dependent is not None:
+            return statuses.dependent(f.parents[dependent], "all data sets together")
+        if self.residuals == "separate":
+            alone = linear.fit(data, *family, separate=True, unbiased=False)
+            tables = [f"data set {level!r}" for level in data.levels]
+            return statuses.of_exact_fit(alone, f.child, f.parents, tables)
+        if (data.n <= q).all():
+            return (
+                Status.TOO_FEW_ROWS,
+                f"no data set has more than the {q} rows that its own coefficients take, so random "
+                "effects and residuals cannot be distinguished; use fewer parents, or "
+                "Partial(random='intercept')",
+            )
+        return (
+            Status.NO_RESIDUAL_VARIANCE,
+            f"inside each data set {f.child!r} is constant or an exact combination of its parents; "
+            "the likelihood has no maximum",
+        )
+
+
+def _names(data: StandardisedStats, family: Family) -> tuple[str, tuple[str, ...]]:
+    child, parents = family
+    return data.names[child], tuple(data.names[p] for p in parents)

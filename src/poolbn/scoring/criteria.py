@@ -1,0 +1,79 @@
+"""Information criteria: log-likelihood minus a penalty for each parameter, higher is better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import check_option
+from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.nodes.choosing import check_admits
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.model import Likelihoods, NodeModel, Penalty
+
+Criterion = Literal["bic", "aic", "loglik"]
+
+
+@dataclass(frozen=True)
+class InformationCriterion:
+    """A score that any model of nodes has.
+
+    Attributes:
+        name: "bic", "aic" or "loglik".
+    """
+
+    name: Criterion = "bic"
+
+    def __post_init__(self) -> None:
+        check_option("score", self.name, get_args(Criterion))
+
+    def on(self, data: StandardisedStats, model: NodeModel) -> PenalisedLikelihood:
+        """The scores of one table under one model.
+
+        Raises:
+            DataError: the model cannot be fitted to the data.
+        """
+        check_admits(model, data)
+        return PenalisedLikelihood(data, model, self.penalty_per_parameter(data))
+
+    def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
+        """The penalty of a parameter of each kind of `nodes.model.Likelihoods`, (3,) (eq. bic)."""
+        each = {"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name]
+        return np.full(3, each)
+
+
+@dataclass(frozen=True, eq=False)
+class PenalisedLikelihood:
+    """The scores of one table under one model."""
+
+    data: StandardisedStats
+    model: NodeModel
+    penalty: Penalty
+
+    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Of each family."""
+        return self.model.logliks(self.data, families, self.penalty).penalised(self.penalty)
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Upper bounds of the scores that cost less, or None if there are none."""
+        found = self.model.bounds(self.data, families, self.penalty)
+        return None if found is None else found.penalised(self.penalty)
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return self.model.cost(len(self.data.n))
+
+    def fit(self, family: Family) -> GaussianFit:
+        """The final fit of a node."""
+        return self.model.fit(self.data, family, self.penalty)
+
+    def total(self, fits: Iterable[GaussianFit]) -> float:
+        """The score of a network, from its final fits."""
+        known = [(fit.loglik, fit.counts) for fit in fits]
+        found = Likelihoods(np.array([v for v, _ in known]), np.array([c for _, c in known]))
+        return float(sum(found.penalised(self.penalty).tolist()))

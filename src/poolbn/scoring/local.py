@@ -1,0 +1,174 @@
+"""Scores of families, remembered; and the score of a network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import Option, OptionError, check_option
+from poolbn.graph.dag import Dag, as_dag
+from poolbn.graph.pairs import Pair
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.standardised import Family, StandardisedStats, standardise
+from poolbn.nodes.choosing import as_pooling, check_stats
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.model import NodeModel
+from poolbn.run import parallel
+from poolbn.scoring.bge import BGe
+from poolbn.scoring.criteria import InformationCriterion
+
+_FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
+_WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
+
+Kind = Literal["bic", "aic", "loglik", "bge"]
+
+
+class Scores(Protocol):
+    """The scores of one table under one model of nodes."""
+
+    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Of each family."""
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Upper bounds of the scores that cost less, or None if there are none."""
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+
+    def fit(self, family: Family) -> GaussianFit:
+        """The final fit of a node."""
+
+    def total(self, fits: Iterable[GaussianFit]) -> float:
+        """The score of a network, from its final fits."""
+
+
+class Score(Protocol):
+    """What a network is to be best in."""
+
+    @property
+    def name(self) -> str:
+        """As options have it."""
+
+    def on(self, data: StandardisedStats, model: NodeModel) -> Scores:
+        """The scores of one table under one model; raises where they do not go together."""
+
+
+_BY_NAME: dict[str, Score] = {
+    "bic": InformationCriterion("bic"),
+    "aic": InformationCriterion("aic"),
+    "loglik": InformationCriterion("loglik"),
+    "bge": BGe(),
+}
+
+
+def as_score(value: str | Score) -> Score:
+    """A score from its name, or itself."""
+    if isinstance(value, str):
+        check_option("score", value, _BY_NAME)
+        return _BY_NAME[value]
+    if isinstance(value, type) or not hasattr(value, "on"):
+        raise OptionError(
+            Option("score", value), f" is not a score; use {', '.join(map(repr, _BY_NAME))}"
+        )
+    return value
+
+
+class LocalScores:
+    """Scores of families of one table, remembered.
+
+    This is what a search asks, many families at a time. Mixed-effects models are fitted with the
+    effort that a score needs; `pb.score` uses final fits.
+
+    Attributes:
+        names: the columns; families are positions in them.
+        made: scores computed so far.
+    """
+
+    def __init__(
+        self,
+        stats: GroupStats,
+        *,
+        pooling: str | NodeModel = "partial",
+        score: str | Score = "bic",
+        threads: int | None = None,
+    ) -> None:
+        check_stats(stats)
+        self.names = stats.names
+        self.made = 0
+        self._scores = as_score(score).on(standardise(stats), as_pooling(pooling))
+        self._threads = parallel.available_cores() if threads is None else threads
+        self._memo: dict[Family, float] = {}
+
+    def __call__(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """The score of each family. The same bits for any number of threads."""
+        new = [family for family in dict.fromkeys(families) if family not in self._memo]
+        if new:
+            self.made += len(new)
+            self._memo |= zip(new, self._compute(new), strict=True)
+        return np.array([self._memo[family] for family in families])
+
+    def upper_bounds(
+        self, families: Sequence[Family]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The score of each family where it is known or cheap, else an upper bound; and which."""
+        memo = [self._memo.get(family, math.nan) for family in families]
+        new = [family for family, value in zip(families, memo, strict=True) if math.isnan(value)]
+        bounds = self._scores.bounds(new) if new else None
+        if bounds is None:
+            return self(families), np.ones(len(families), dtype=bool)
+        values = np.array(memo)
+        known = ~np.isnan(values)
+        values[~known] = bounds
+        return values, known
+
+    def _compute(self, families: Sequence[Family]) -> list[float]:
+        scores = self._scores.scores  # and not what is remembered
+        work = self._scores.cost() * sum((len(parents) + 1) ** 3 for _, parents in families)
+        if self._threads == 1 or work < _WORTH_THREADS:
+            return [float(value) for value in scores(families)]
+        step = min(_CHUNK, max(-(-len(families) // (4 * self._threads)), _FEWEST))
+        parts = [families[i : i + step] for i in range(0, len(families), step)]
+        values = parallel.map_fits(scores, parts, self._threads)
+        return [float(value) for part in values for value in part]
+
+
+def score(
+    stats: GroupStats,
+    dag: Dag | str | Iterable[Pair],
+    *,
+    pooling: str | NodeModel = "partial",
+    score: Kind | Score = "bic",
+) -> float:
+    """Score a network: the sum of its nodes' scores. Higher is better.
+
+    Args:
+        stats: the sufficient statistics, from `pb.stats`.
+        dag: a `pb.Dag`, arcs as pairs (parent, child), or a bnlearn model string.
+        pooling: "complete", "none", "partial", or an object.
+        score: "bic", "aic", "loglik", or for complete pooling "bge" or `pb.BGe(...)`.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age", "bmi"]], group="clinic",
+        ...                  missing="drop")
+        >>> pb.score(stats, [("age", "bmi")]) > pb.score(stats, [])
+        True
+    """
+    check_stats(stats)
+    _, total = final_fits(stats, as_dag(dag, stats.names), as_pooling(pooling), as_score(score))
+    return total
+
+
+def final_fits(
+    stats: GroupStats, dag: Dag, model: NodeModel, score: Score
+) -> tuple[dict[str, GaussianFit], float]:
+    """The final fit of each node, and the score of the network."""
+    data = standardise(stats)
+    scores = score.on(data, model)
+    families = [data.family(node, dag.parents(node)) for node in dag.nodes]
+    fits = parallel.map_fits(scores.fit, families, parallel.available_cores())
+    return dict(zip(dag.nodes, fits, strict=True)), scores.total(fits)

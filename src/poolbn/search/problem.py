@@ -1,0 +1,86 @@
+"""What a learner is given and what it returns, whether it climbs, enumerates or tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.graph.constraints import Allowed
+from poolbn.scoring.local import LocalScores
+
+
+class Move(NamedTuple):
+    """One step of a search.
+
+    Attributes:
+        kind: "add", "remove", "reverse"; "restart" or "exact" for another graph altogether.
+        arc: parent and child before the move; empty for another graph.
+        gain: what the score gained.
+        fits: local scores computed for it.
+        spared: candidates that an upper bound ruled out.
+    """
+
+    kind: str
+    arc: tuple[str, ...]
+    gain: float
+    fits: int
+    spared: int
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a learner ends with.
+
+    Attributes:
+        arcs: the best graph, (N, N), parent first.
+        score: its score.
+        trace: the moves, in order.
+    """
+
+    arcs: NDArray[np.bool_]
+    score: float
+    trace: tuple[Move, ...] = ()
+
+
+class Stopped(KeyboardInterrupt):
+    """The user stopped a learner that has a graph to show.
+
+    Attributes:
+        found: the best graph until then.
+    """
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        super().__init__(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Find a graph.
+
+    Attributes:
+        scores: of families, as positions in its `names`.
+        allowed: the constraints.
+        start: the graph to start from, (N, N); it keeps to the constraints.
+        watch: is told after each step how many there were, and the graph and score of the moment.
+    """
+
+    scores: LocalScores
+    allowed: Allowed
+    start: NDArray[np.bool_]
+    watch: Callable[[int, Found], None] = field(default=lambda moves, now: None)
+
+
+class Learner(Protocol):
+    """A way to learn a graph."""
+
+    def learn(self, problem: Problem) -> Found:
+        """The best graph that it finds.
+
+        Raises:
+            Stopped: on Ctrl-C, if there is a graph to show by then.
+        """
