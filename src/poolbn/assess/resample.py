@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, Unpack, get_args
+from typing import get_args, Literal, NamedTuple, TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,27 @@ if TYPE_CHECKING:
 
 Unit = Literal["row", "data set"]
 _SHOWN = 12  # arcs that a printed bootstrap lists
+
+
+class ArcStrength(NamedTuple):
+    """How often there is an arc between two nodes.
+
+    Attributes:
+        parent: the first node.
+        child: the second.
+        strength: the share of the networks with an arc between them, either way.
+        direction: the share of these in which it goes from the first to the second.
+    """
+
+    parent: str
+    child: str
+    strength: float
+    direction: float
+
+    @property
+    def directed(self) -> bool:
+        """Whether one direction is more frequent than the other."""
+        return self.direction != 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,6 +151,22 @@ class Bootstrap:
         by = ["strength", "direction"]
         return table.sort_values(by, ascending=False, kind="stable", ignore_index=True)
 
+    def pairs(self) -> list[ArcStrength]:
+        """The pairs with an arc in some network, in their more frequent direction, strongest first.
+
+        Examples:
+            >>> Bootstrap(("x", "y"), np.array([[0, 3.0], [5.0, 0]]), 10, "row").pairs()
+            [ArcStrength(parent='y', child='x', strength=0.8, direction=0.625)]
+        """
+        position = {node: i for i, node in enumerate(self.nodes)}
+        rows = map(ArcStrength._make, self.table().itertuples(index=False, name=None))
+        return [
+            row
+            for row in rows
+            if row.strength > 0
+            and (row.direction, position[row.child]) > (0.5, position[row.parent])
+        ]
+
     def _summary(self) -> str:
         above = len(self.averaged().arcs)
         what = "rows within data sets" if self.unit == "row" else "data sets"
@@ -140,15 +177,11 @@ class Bootstrap:
 
     def __repr__(self) -> str:
         lines = [f"Bootstrap: {self._summary()}"]
-        place = {node: i for i, node in enumerate(self.nodes)}
-        found = [
-            (a, b, strength, direction)
-            for a, b, strength, direction in self.table().itertuples(index=False, name=None)
-            if strength > 0 and (direction > 0.5 or (direction == 0.5 and place[a] < place[b]))
-        ]
-        for a, b, strength, direction in found[:_SHOWN]:
-            sign, share = ("--", "") if direction == 0.5 else ("->", f", direction {direction:.2f}")
-            lines.append(f"  {a} {sign} {b}  strength {strength:.2f}{share}")
+        found = self.pairs()
+        for row in found[:_SHOWN]:
+            share = f", direction {row.direction:.2f}" if row.directed else ""
+            sign = "->" if row.directed else "--"
+            lines.append(f"  {row.parent} {sign} {row.child}  strength {row.strength:.2f}{share}")
         if len(found) > _SHOWN:
             lines.append(f"  ... {len(found) - _SHOWN} more in .table()")
         return "\n".join(lines)

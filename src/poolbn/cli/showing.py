@@ -12,7 +12,6 @@ from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
 from poolbn.page.words import counted
 
-_EITHER = 0.5  # the direction of an arc that goes as often one way as the other
 _ACROSS = 4  # columns of sums beside each other
 _WEAKER = 5  # arcs that are shown below those that count
 
@@ -124,12 +123,10 @@ def show_bootstrap(terminal: Terminal, boot: Bootstrap, threshold: float | None 
         f"{'rows' if boot.unit == 'row' else 'data sets'}:"
     )
     rows = []
-    for a, b, strength, direction in boot.table().itertuples(index=False, name=None):
-        first = boot.nodes.index(a) < boot.nodes.index(b)
-        if strength > 0 and (direction > _EITHER or (direction == _EITHER and first)):
-            sign = "--" if direction == _EITHER else "->"
-            mark = "yes" if frozenset((a, b)) in kept else ""
-            rows.append([f"{a} {sign} {b}", f"{strength:.2f}", f"{direction:.2f}", mark])
+    for row in boot.pairs():
+        arc = f"{row.parent} {'->' if row.directed else '--'} {row.child}"
+        mark = "yes" if frozenset(row[:2]) in kept else ""
+        rows.append([arc, f"{row.strength:.2f}", f"{row.direction:.2f}", mark])
     shown = len(kept) + _WEAKER
     terminal.table(["arc", "strength", "direction", "averaged"], rows[:shown])
     more = f"; {len(rows) - shown} weaker ones are not shown" if len(rows) > shown else ""

@@ -253,7 +253,7 @@ def _comparison(found: Comparison) -> dict[str, Any]:
 
 
 def _bootstrap(boot: Bootstrap) -> dict[str, Any]:
-    pairs = found_pairs(boot)
+    pairs = boot.pairs()
     return {
         "threshold": rounded(boot.threshold),
         "replicates": boot.replicates,
@@ -269,19 +269,3 @@ def _bootstrap(boot: Bootstrap) -> dict[str, Any]:
             for a, b, strength, direction in pairs[:_BARS]
         ],
     }
-
-
-def found_pairs(boot: Bootstrap) -> list[tuple[str, str, float, float]]:
-    """Two nodes in their more frequent direction, strength, and direction; the strongest first.
-
-    Examples:
-        >>> boot = Bootstrap(("x", "y"), np.array([[0, 3.0], [5.0, 0]]), 10, "row")
-        >>> found_pairs(boot)
-        [('y', 'x', 0.8, 0.625)]
-    """
-    place = {node: i for i, node in enumerate(boot.nodes)}
-    return [
-        (a, b, strength, direction)
-        for a, b, strength, direction in boot.table().itertuples(index=False, name=None)
-        if strength > 0 and (direction > 0.5 or (direction == 0.5 and place[a] < place[b]))
-    ]

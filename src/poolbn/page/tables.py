@@ -13,7 +13,7 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.network.network import Network
-from poolbn.page.numbers import explained, found_pairs
+from poolbn.page.numbers import explained
 from poolbn.page.words import arrow, is_warning, number, p_value, percent
 from poolbn.show.marks import arc_marks
 
@@ -309,7 +309,7 @@ def strengths_table(net: Network, boot: Bootstrap) -> PageTable:
     )
     arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
     rows = []
-    pairs = found_pairs(boot)
+    pairs = boot.pairs()
     for a, b, strength, direction in pairs[:_MOST]:
         here = "as named" if (a, b) in arcs else "the other way" if (b, a) in arcs else "no"
         name = arrow(a, b) if direction != 0.5 else f"{a} – {b}"
