@@ -21,10 +21,10 @@ Token = str | Decimal | None  # a character, a number, or an ellipsis
 
 
 def tokens(text: str, *, ellipsis: bool) -> list[Token]:
-    """Characters and numbers of a text; any white space is one space."""
+    """Characters and numbers of a text; space and the rules of tables may have any length."""
     found: list[Token] = []
     at = 0
-    text = " ".join(text.split())
+    text = re.sub("─+", "─", " ".join(text.split()))
     while at < len(text):
         if number := NUMBER.match(text, at):
             found.append(Decimal(number.group().removesuffix("...")))
