@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # make test SEED=1 shuffles; MARKS=slow runs the slow tests, TESTS=tests/test_mixed.py a part.
 MARKS ?= not slow
-SHUFFLE := $(if $(SEED),-p randomly --randomly-seed=$(SEED))
+SHUFFLE := $(if $(SEED),-p randomly --randomly-seed=$(SEED) --no-loadscope-reorder)
 BASE ?= HEAD
 
 .PHONY: demo test kernels lint study bench bench-compare docs clean clean-kernels

@@ -1,8 +1,9 @@
 """Two versions of poolbn side by side, as ratios: this tree, and the one of another commit.
 
 Both run the same cases, which use the public interface alone, in processes of their own that take
-turns on one core; the best of all turns counts. Files of the other commit and the compiled kernels
-of both stay in build/compare, so that a second run starts at once.
+turns on one core. The processor's time counts, which a busy machine changes less, the best of all
+turns. Files of the other commit and the compiled kernels of both stay in build/compare, so that a
+second run starts at once.
 
     python benchmarks/compare.py COMMIT [--turns N] [--only WORD] [--compile]
 """
@@ -114,9 +115,9 @@ def best(case: Case) -> float:
     case()
     seconds: list[float] = []
     while sum(seconds) < LEAST_S or len(seconds) < 3:
-        start = time.perf_counter()
+        start = time.process_time()
         case()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     return min(seconds)
 
 
@@ -124,11 +125,11 @@ def measure(folder: Path, only: str) -> dict[str, float]:
     """Seconds of each case with the version that this process imports."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    start = time.perf_counter()
+    start = time.process_time()
     import poolbn as pb
 
     pb.learn(pb.datasets.opt()[["clinic", "age", "bmi"]].dropna(), group="clinic")
-    seconds = {"start: import, and the first small network": time.perf_counter() - start}
+    seconds = {"start: import, and the first small network": time.process_time() - start}
     chosen = ((name, prepare) for name, prepare in cases(folder) if only in name)
     return seconds | {name: best(prepare()) for name, prepare in chosen}
 
@@ -161,7 +162,7 @@ def kernels_of(tree: Path) -> Path:
 
 
 def run(tree: Path, kernels: Path, *arguments: str) -> tuple[dict[str, float], float]:
-    """Seconds of each case with one tree, and those of the processor for the whole process."""
+    """Seconds of each case with one tree, and those of the whole process."""
     environment = os.environ | {
         "PYTHONPATH": str(tree / "src"),
         "NUMBA_CACHE_DIR": str(kernels),
@@ -181,10 +182,7 @@ def compile_all() -> None:
     import poolbn as pb
 
     data = pb.stats(varying(2, 4, 20), group="F")
-    for kind in RESIDUALS:
-        for method in ("ml", "reml"):
-            pb.learn(data, pooling=pb.Partial(residuals=kind, method=method))
-    for pooling in ("complete", "none", "auto"):
+    for pooling in ("complete", "none", *(pb.Partial(residuals=kind) for kind in RESIDUALS)):
         pb.learn(data, pooling=pooling)
     print(json.dumps({}))
 
@@ -206,7 +204,7 @@ def compare(commit: str, turns: int, only: str, compiling: bool) -> pd.DataFrame
         if compiling:
             for which, tree in trees.items():
                 seconds = run(tree, Path(folder) / which, "--kernels")[1]
-                table.loc["compile: all kernels, processor's time", which] = seconds
+                table.loc["compile: all kernels", which] = seconds
     return (1000 * table).assign(ratio=table["new"] / table["old"])
 
 
