@@ -1,14 +1,21 @@
 # Every target builds .venv by itself when it is not there.
 PYTHON ?= python3
 BIN := .venv/bin
+# make test SEED=1 shuffles; MARKS=slow runs the slow tests, TESTS=tests/test_mixed.py a part.
+MARKS ?= not slow
+SHUFFLE := $(if $(SEED),-p randomly --randomly-seed=$(SEED) --no-loadscope-reorder)
+BASE ?= HEAD
 
-.PHONY: demo test lint study bench docs clean clean-kernels
+.PHONY: demo test kernels lint study bench bench-compare docs clean clean-kernels
 
 demo: .venv/ready
 	$(BIN)/python -m poolbn demo --force
 
-test: .venv/ready
-	$(BIN)/python -m pytest -n auto
+test: kernels
+	$(BIN)/python -m pytest -n auto --dist loadscope -m '$(MARKS)' $(SHUFFLE) $(TESTS)
+
+kernels: .venv/ready
+	$(BIN)/python tests/warm.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -29,6 +36,9 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/infer.py
 	$(BIN)/python benchmarks/intervals.py
 
+bench-compare: .venv/ready
+	$(BIN)/python benchmarks/compare.py $(BASE)
+
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
@@ -44,4 +54,4 @@ clean-kernels:
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build/compare

@@ -1,13 +1,16 @@
-"""What tests and examples share: drawings without a screen, and none of them left open."""
+"""What tests and examples share: numbers compared as numbers, and drawings without a screen."""
 
 from __future__ import annotations
 
+import doctest
 import os
 import sys
 from collections.abc import Iterator
 
 import pytest
+from printed import Checker
 
+doctest.OutputChecker = Checker  # pytest derives its own from what it finds here
 os.environ["MPLBACKEND"] = "Agg"
 
 

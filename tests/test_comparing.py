@@ -161,6 +161,7 @@ def test_data_sets_left_out_are_scored_as_by_hand(
 
 
 def test_networks_are_those_of_all_rows(mixed: pd.DataFrame, found: pb.Comparison) -> None:
+    assert list(found.networks) == list(found.table().index)
     for pooling, net in found.networks.items():
         alone = pb.learn(mixed, group="F", pooling=pooling)
         assert (net.score, net.dag) == (alone.score, alone.dag)

@@ -184,6 +184,7 @@ def test_every_arc_and_node_is_drawn_inside(path: Path, net: pb.Network) -> None
 
 def test_marks_are_those_of_the_plot(net: pb.Network) -> None:
     free = {frozenset(edge) for edge in net.dag.cpdag().undirected}
+    assert len(picture(net).arcs) == len(net.dag.arcs) > 0
     for arc in picture(net).arcs:
         parent, child = net.dag.arcs[arc.place]
         assert arc.reversible == (frozenset((parent, child)) in free)
@@ -202,7 +203,9 @@ def test_boxes_are_wide_enough_for_the_fonts_that_are_usual() -> None:
 
 
 def test_numbers_of_arcs_are_those_of_the_network(path: Path, net: pb.Network) -> None:
-    for arc in Page(path).numbers()["arcs"]:
+    arcs = Page(path).numbers()["arcs"]
+    assert len(arcs) == len(net.dag.arcs) > 0
+    for arc in arcs:
         parent, child = NODES[arc["parent"]], NODES[arc["child"]]
         found = arc_effects(net, parent, child)
         for key, value in {

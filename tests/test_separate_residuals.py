@@ -390,6 +390,7 @@ for seed in range(2):
 """
 
 
+@pytest.mark.slow
 def test_compiled_and_interpreted_kernels_agree() -> None:
     def numbers(**more: str) -> np.ndarray:
         done = subprocess.run(
