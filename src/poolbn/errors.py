@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from operator import index
 from typing import SupportsIndex
 
+from poolbn.wording import shortened
+
 
 class PoolbnError(Exception):
     """Base of every error that poolbn raises on purpose.
@@ -102,36 +104,23 @@ def nearest(name: object, known: Iterable[object]) -> str:
     close = difflib.get_close_matches(str(name), names, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
-    return f"; known are: {shown}"
+    return f"; known are: {shortened(names)}"
 
 
 def check_whole(**options: object) -> None:
-    """Complain about options that are neither None nor whole numbers from 0.
-
-    Examples:
-        >>> check_whole(restarts=3, max_iter=None)
-    """
+    """Raise unless each option is None or a whole number from 0."""
     check_count(0, **{name: value for name, value in options.items() if value is not None})
 
 
 def check_count(least: int = 0, **options: object) -> None:
-    """Complain about options that are not whole numbers from `least`.
-
-    Examples:
-        >>> check_count(2, folds=10)
-    """
+    """Raise unless each option is a whole number from `least`."""
     for name, value in options.items():
         if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
             raise OptionError(f"{name}={value!r} is not a whole number from {least}")
 
 
 def check_interval(interval: object) -> None:
-    """Complain about an interval's probability that is not between 0 and 1.
-
-    Examples:
-        >>> check_interval(0.95)
-    """
+    """Raise unless an interval's probability is between 0 and 1."""
     if not (isinstance(interval, int | float) and 0 < interval < 1):
         raise OptionError(
             f"interval={interval!r} is not a probability between 0 and 1; 0.95 is usual"
@@ -139,12 +128,6 @@ def check_interval(interval: object) -> None:
 
 
 def check_kind(value: object, kind: type, what: str, source: str) -> None:
-    """Complain about anything that is not of a kind, and say where such a thing comes from.
-
-    Examples:
-        >>> check_kind(3, str, "a text", "str")
-        Traceback (most recent call last):
-        poolbn.errors.DataError: expected a text, got int; str gives one
-    """
+    """Raise unless a value is of a kind; `source` is the function that gives such a value."""
     if not isinstance(value, kind):
         raise DataError(f"expected {what}, got {type(value).__name__}; {source} gives one")

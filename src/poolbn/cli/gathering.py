@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from poolbn.errors import DataError, OptionError, nearest
 from poolbn.moments.groupstats import GroupStats, of_reading, stats, total
-from poolbn.page.words import listed
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
 from poolbn.tables.paths import paths
+from poolbn.wording import listed
 
 if TYPE_CHECKING:
     from poolbn.moments.checkpoint import Checkpoint

@@ -10,7 +10,7 @@ from poolbn.cli.terminal import Terminal, number
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
-from poolbn.page.words import counted
+from poolbn.wording import counted
 
 _EITHER = 0.5  # the direction of an arc that goes as often one way as the other
 _ACROSS = 4  # columns of sums beside each other

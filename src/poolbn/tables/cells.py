@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
@@ -14,6 +13,7 @@ from poolbn.errors import DataError, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.missing import check_finite
+from poolbn.wording import shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,8 +72,8 @@ def read_cells(
         own = [name for name in names if name in part.types]
         if not own:
             raise DataError(
-                f"no column{part.place} is a node of the network; it has {_listed(part.types)}, "
-                f"the nodes are {_listed(names)}"
+                f"no column{part.place} is a node of the network; it has "
+                f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
             )
         check_types(part, own, group, remedy="make it numeric, or leave it out of the table")
     strangers: dict[Hashable, int] = {}
@@ -201,13 +201,11 @@ def _unknown(
     others = f" ({len(strangers)} such data sets in all)" if len(strangers) > 1 else ""
     return DataError(
         f"the network does not know data set {first!r}, which {rows} rows have in column "
-        f"{group!r}{others}; it knows {_listed(levels)}. Make it known with net.adapt(rows, "
+        f"{group!r}{others}; it knows {_shown(levels)}. Make it known with net.adapt(rows, "
         f"name={first!r}), or leave out the column, or make those cells missing, so that the data "
         "set is taken as unknown"
     )
 
 
-def _listed(names: Collection[Hashable]) -> str:
-    """Some names, for a message."""
-    more = f", ... ({len(names)} in all)" if len(names) > 12 else ""
-    return (", ".join(repr(name) for name in islice(names, 12)) or "no columns") + more
+def _shown(names: Iterable[Hashable]) -> str:
+    return shortened([repr(name) for name in names])

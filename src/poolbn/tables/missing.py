@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.errors import DataError
+from poolbn.wording import shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +44,7 @@ class Tally:
         if self.keys:
             found.append((self.keys, str(group)))
         found.sort(key=lambda pair: -pair[0])
-        more = f", ... ({len(found)} columns in all)" if len(found) > 8 else ""
-        return ", ".join(f"{name} {count}" for count, name in found[:8]) + more
+        return shortened([f"{name} {count}" for count, name in found], 8, "columns ")
 
     def joined(self, other: Tally) -> Tally:
         """What was missing in these rows, and in others that follow them."""
