@@ -85,7 +85,7 @@ def read_stats(
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
-    """Complain about files that lack columns which others have, or which are wanted.
+    """Raise where a file lacks columns that others have, or that are wanted.
 
     Args:
         names: the columns of each file.

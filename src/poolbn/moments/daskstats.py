@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 from poolbn.errors import DataError
 from poolbn.tables.data import Rows, prepare
 from poolbn.tables.missing import Tally, check_left, check_missing
-from poolbn.tables.sources import pandas_part, partition_place
+from poolbn.tables.sources import pandas_part, partition_origin
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-_FAN_IN = 8  # statistics that are added up at one place
+_FAN_IN = 8  # statistics that are added up at once
 
 
 class Statistics(Protocol):
@@ -102,7 +102,7 @@ def _share(
 ) -> _Share[S]:
     """One partition; whether too much is missing is seen when all are together."""
     try:
-        part = pandas_part(table, None, partition_place(k))
+        part = pandas_part(table, None, partition_origin(k))
         rows = prepare(part, group=group, columns=columns, missing="drop").rows(lenient=True)
         return _Good(accumulate(rows), rows.tally)
     except DataError as error:

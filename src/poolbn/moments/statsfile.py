@@ -1,7 +1,6 @@
 """The file of a `GroupStats`: a line of identity, a line of JSON, and the arrays as they are.
 
-It holds nothing else, and what is read is checked to be statistics: there is no place in it where
-rows could hide.
+It holds nothing else, and what is read is checked to be statistics: rows cannot hide in it.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def to_bnlearn(
 ) -> str:
     """An R script that makes `fitted`, a conditional Gaussian network of bnlearn.
 
-    The data sets are a discrete parent of every node. bnlearn knows coefficients by their place:
+    The data sets are a discrete parent of every node. bnlearn knows coefficients by their position:
     those of parents in the order in which its graph has them, which the script looks up, and one
     column for each level of the discrete parent.
     """

@@ -100,7 +100,7 @@ class Cluster:
             items: pieces of work.
 
         Yields:
-            The place of an item and its result, as they come.
+            The index of an item and its result, as they come.
 
         Raises:
             ClusterError: a piece was lost again and again, or the scheduler is gone.
@@ -114,11 +114,11 @@ class Cluster:
         waiting: dict[Future, tuple[int, dict[str, Future]]] = {}
 
         def start(numbered: tuple[int, T]) -> Future:
-            place, item = numbered
+            index, item = numbered
             content, arrays = _pack(item)
             sent = own | self._send(arrays)
             future = self._submit(_piece, shared, content, tuple(sent), *sent.values())
-            waiting[future] = place, sent  # what was sent is gone when no piece needs it
+            waiting[future] = index, sent  # what was sent is gone when no piece needs it
             return future
 
         try:
@@ -129,10 +129,10 @@ class Cluster:
                 ok, result = future.result()
                 if not ok:
                     raise result
-                place, _ = waiting.pop(future)
+                index, _ = waiting.pop(future)
                 for each in islice(numbered, 1):
                     coming.add(start(each))
-                yield place, result
+                yield index, result
         except KilledWorker as error:
             raise ClusterError(
                 f"the workers that had one piece of the work died, {error.allowed_failures + 1} "
@@ -311,7 +311,7 @@ def _version() -> str:
 
 
 def _check_workers(client: Client) -> None:
-    """Complain about workers that have not the same poolbn; those that come later are trusted."""
+    """Raise unless all workers have the same poolbn; those that come later are trusted."""
     for worker, found in client.run(_version, on_error="return").items():
         if isinstance(found, OSError):  # it is about to be given up
             continue

@@ -65,7 +65,7 @@ class Statistic:
         """With each network counted so often.
 
         Args:
-            cells: from `by_data_set`, with the column `code`: the place of the network.
+            cells: from `by_data_set`, with the column `code`: the index of the network.
             weights: times that each network counts, (R, networks).
 
         Returns:
@@ -105,8 +105,8 @@ def weighted_quantile(values: Array, counts: NDArray[np.int64], at: float) -> Ar
     rank = at * (total - 1)
     ends = []
     for whole in (np.floor(rank), np.ceil(rank)):
-        place = (upto <= whole[:, None]).sum(axis=1)
-        ends.append(ordered[np.minimum(place, len(ordered) - 1)])
+        at_rank = (upto <= whole[:, None]).sum(axis=1)
+        ends.append(ordered[np.minimum(at_rank, len(ordered) - 1)])
     low, high = ends
     with np.errstate(invalid="ignore"):
         between = np.where(low == high, low, low + (rank - np.floor(rank)) * (high - low))

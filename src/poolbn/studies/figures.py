@@ -1,6 +1,6 @@
 """The figures of the paper's simulation study: the same panels, the same sides, its colours.
 
-Each can be drawn with another model in the place of LME.
+Each can be drawn with another model instead of LME.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ def _boxes(
     which, many = side
     width = 0.72 / many
     shown = [_box(series.statistic.values(group)) for _, group in groups]
-    places = [i + (which - (many - 1) / 2) * width for i in range(len(groups))]
+    positions = [i + (which - (many - 1) / 2) * width for i in range(len(groups))]
     axes.bxp(
         [{**box, "fliers": []} for box in shown],
-        positions=places,
+        positions=positions,
         widths=width * 0.86,
         patch_artist=True,
         showfliers=False,
@@ -290,7 +290,7 @@ _PREDICTIVE = (
 
 
 def figures_of(model: str = "LME") -> tuple[StudyFigure, ...]:
-    """The paper's figures, with a model in the place of LME; then it is in their names too.
+    """The paper's figures, with a model instead of LME; then it is in their names too.
 
     Examples:
         >>> [figure.name for figure in figures_of("LME-pooled")][:2]

@@ -344,7 +344,7 @@ def _weighting(net: Network, new: pd.DataFrame, chunk: Chunk, replicate: int) ->
 
 
 def check_models(models: tuple[str, ...]) -> None:
-    """Complain about models that there are not.
+    """Raise unless there are models, and all are known.
 
     Raises:
         OptionError: a name is unknown, or there is none.

@@ -1,4 +1,4 @@
-"""Rows with gaps: any table or file -> the cells of the nodes, and which data set a row is of."""
+"""Rows with missing values: any table or file -> cells of the nodes, and data sets of the rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Cells:
 
     Attributes:
         values: the nodes, NaN where a cell is missing or there is no such column, (n, N).
-        codes: the place of each row's data set among the network's, -1 if it is not known, (n,).
+        codes: the index of each row's data set among the network's, -1 if it is not known, (n,).
         columns: the columns of the table that the network knows, its group column among them.
         index: the row labels of a pandas table; 0, 1, ... for all others.
     """
@@ -72,7 +72,7 @@ def read_cells(
         own = [name for name in names if name in part.types]
         if not own:
             raise DataError(
-                f"no column{part.place} is a node of the network; it has "
+                f"no column{part.origin} is a node of the network; it has "
                 f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
             )
         check_types(part, own, group, remedy="make it numeric, or leave it out of the table")
@@ -92,7 +92,7 @@ def read_cells(
 def read_evidence(
     evidence: Mapping[str, Any], names: tuple[str, ...], group: str, levels: tuple[Hashable, ...]
 ) -> tuple[NDArray[np.float64], int]:
-    """One row: its cells, NaN where there is no evidence (N,), and its data set's place or -1.
+    """One row: its cells, NaN where there is no evidence (N,), and its data set's index or -1.
 
     Args:
         evidence: values by name of node, and by the name of the group column a data set.
@@ -127,7 +127,7 @@ def read_evidence(
 
 
 def find_level(label: Any, levels: tuple[Hashable, ...]) -> int:
-    """The place of a data set.
+    """The index of a data set.
 
     Raises:
         DataError: it is not known.
@@ -148,24 +148,24 @@ def _read(
     keyed: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Values (n, N) and codes (n,) of one part; data sets not known are counted in `strangers`."""
-    place = [i for i, name in enumerate(names) if name in part.types]
-    own = tuple(names[i] for i in place)
+    at = [i for i, name in enumerate(names) if name in part.types]
+    own = tuple(names[i] for i in at)
     by = None if group not in part.types else group
     alike = _Alike(levels)
     values, codes = [np.empty((0, len(names)))], [np.empty(0, dtype=np.int64)]
     start = 1
     for piece in part.pieces(own, by, _ROWS):
         cells = np.full((len(piece.keys), len(names)), np.nan)
-        for i, column in zip(place, piece.columns, strict=True):
+        for i, column in zip(at, piece.columns, strict=True):
             cells[:, i] = column
         index = {level: j for j, level in enumerate(levels)}
         code = np.full(len(cells), -1)
         if by is not None or keyed:
             labels = [alike(label) for label in piece.labels]
-            code = encode(replace(piece, labels=labels), index, group, part.place)
+            code = encode(replace(piece, labels=labels), index, group, part.origin)
         for label, j in list(index.items())[len(levels) :]:
             strangers[label] = strangers.get(label, 0) + int((code == j).sum())
-        check_finite(cells, _where(names, part.place, start), "make it missing")
+        check_finite(cells, _where(names, part.origin, start), "make it missing")
         values.append(cells)
         codes.append(code)
         start += len(cells)
@@ -190,8 +190,8 @@ class _Alike:
         return str(int(label)) if whole else str(label)  # type: ignore[call-overload]
 
 
-def _where(names: tuple[str, ...], place: str, start: int) -> Callable[[int, int], str]:
-    return lambda row, column: f"row {start + row}{place} in column {names[column]!r}"
+def _where(names: tuple[str, ...], origin: str, start: int) -> Callable[[int, int], str]:
+    return lambda row, column: f"row {start + row}{origin} in column {names[column]!r}"
 
 
 def _unknown(

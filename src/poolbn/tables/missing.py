@@ -57,7 +57,7 @@ class Tally:
 
 
 def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None:
-    """Complain about missing cells, where they are not allowed.
+    """Raise where cells are missing.
 
     Raises:
         DataError: there are some.
@@ -73,7 +73,7 @@ def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None
 def check_left(
     kept: NDArray[np.int64], levels: Sequence[Hashable], dropped: int, counts: str = ""
 ) -> None:
-    """Complain about data sets without rows.
+    """Raise unless each data set has rows.
 
     Args:
         kept: rows of each data set, (F,).
