@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -29,16 +29,22 @@ class Cells:
     """The rows of a table, as a network with N nodes sees them.
 
     Attributes:
-        values: the nodes, NaN where a cell is missing or there is no such column, (n, N).
+        names: the nodes.
+        values: their cells, NaN where a cell is missing or there is no such column, (n, N).
         codes: the index of each row's data set among the network's, -1 if it is not known, (n,).
         columns: the columns of the table that the network knows, its group column among them.
         index: the row labels of a pandas table; 0, 1, ... for all others.
     """
 
+    names: tuple[str, ...]
     values: NDArray[np.float64]
     codes: NDArray[np.int64]
     columns: tuple[str, ...]
     index: pd.Index
+
+    def of(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """The cells of some nodes, in this order, (n, len(names))."""
+        return self.values[:, [self.names.index(name) for name in names]]
 
 
 def read_cells(
@@ -86,7 +92,7 @@ def read_cells(
     index = source.index if isinstance(source, pd.DataFrame) else pd.RangeIndex(len(codes))
     known = {name for part in parts for name in part.types}
     columns = tuple(name for name in (group, *names) if name in known)
-    return Cells(values, codes, columns, index)
+    return Cells(names, values, codes, columns, index)
 
 
 def read_evidence(
