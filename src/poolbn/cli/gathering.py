@@ -93,9 +93,6 @@ def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | N
 
     Raises:
         DataError: so it is; it says what each file lacks.
-
-    Examples:
-        >>> check_columns({"a.stats": ["age", "bmi"], "b.stats": ["bmi", "age"]}, None)
     """
     every = list(dict.fromkeys(columns or (c for own in names.values() for c in own)))
     lacking = {

@@ -23,11 +23,6 @@ class Checkpoint:
         folder: where statistics are kept; it is made if it is not there.
         taken: files whose statistics were there.
         made: files that were read.
-
-    Examples:
-        >>> import tempfile
-        >>> Checkpoint(tempfile.mkdtemp()).taken
-        0
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -35,10 +35,6 @@ def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) ->
         function: what to do; it should spend its time in compiled code.
         items: pieces of work.
         threads: how many at once.
-
-    Examples:
-        >>> map_threads(abs, [-1, 2, -3], threads=2)
-        [1, 2, 3]
     """
     threads = min(threads, len(items))
     if threads <= 1:
@@ -85,10 +81,6 @@ def map_fits(function: Callable[[T], R], items: Sequence[T], threads: int) -> li
         function: what to do; it must change nothing, and it and the items must pickle.
         items: pieces of work of about the same size.
         threads: how many at once, if they are done here.
-
-    Examples:
-        >>> map_fits(abs, [-1, 2, -3], threads=2)
-        [1, 2, 3]
     """
     there = cluster.current()
     if there is None or len(items) < 2:
@@ -112,10 +104,6 @@ def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int
         function: what to do; it and the items must pickle.
         items: large pieces of work.
         processes: how many at once; with one, the work is done here, with threads.
-
-    Examples:
-        >>> sorted(map_processes(abs, [-1, 2, -3], processes=1))
-        [1, 2, 3]
     """
     if (there := cluster.current()) is not None:
         yield from (result for _, result in there.map(partial(_alone, function), items))
@@ -155,10 +143,6 @@ def map_measured(
 
     Yields:
         The index of an item and its result, in any order.
-
-    Examples:
-        >>> sorted(map_measured(abs, [-1, 2, -3], cores=2))
-        [(0, 1), (1, 2), (2, 3)]
     """
     if (there := cluster.current()) is not None:
         yield from there.map(partial(_alone, function), items)

@@ -290,12 +290,7 @@ _PREDICTIVE = (
 
 
 def figures_of(model: str = "LME") -> tuple[StudyFigure, ...]:
-    """The paper's figures, with a model instead of LME; then it is in their names too.
-
-    Examples:
-        >>> [figure.name for figure in figures_of("LME-pooled")][:2]
-        ['balanced-LME-pooled', 'efficiency-LME-pooled']
-    """
+    """The paper's figures, with a model instead of LME; then it is in their names too."""
     whole, half = (9.0, 7.0), (9.0, 3.8)
     made: list[tuple[str, str, str, Callable[..., None], tuple[float, float]]] = [
         (

@@ -63,13 +63,6 @@ def read_cells(
     Raises:
         DataError: no node is a column, a column is not numeric, a cell is infinite, or a data set
             is not known.
-
-    Examples:
-        >>> import pandas as pd
-        >>> frame = pd.DataFrame({"bmi": [21.5, None], "clinic": ["KY", None]})
-        >>> cells = read_cells(frame, ("age", "bmi"), "clinic", ("NY", "KY"))
-        >>> cells.values, cells.codes
-        (array([[ nan, 21.5], [ nan,  nan]]), array([ 1, -1]))
     """
     import pandas as pd
 
@@ -108,10 +101,6 @@ def read_evidence(
 
     Raises:
         DataError: a name is not known, or a value is not a finite number.
-
-    Examples:
-        >>> read_evidence({"bmi": 21.5, "clinic": "KY"}, ("age", "bmi"), "clinic", ("NY", "KY"))
-        (array([ nan, 21.5]), 1)
     """
     if not isinstance(evidence, Mapping):
         raise DataError(f"evidence={evidence!r} is not a dict like {{{names[0]!r}: 1.5}}")
