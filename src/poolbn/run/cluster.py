@@ -61,6 +61,7 @@ def on_cluster(cluster: Client | str) -> Iterator[None]:
     """
     with ExitStack() as stack:
         client = _connect(cluster, stack)
+        _check_workers(client)
         stack.enter_context(client.as_current())
         token = _current.set(Cluster(client))
         try:
@@ -200,46 +201,34 @@ def _connect(cluster: object, stack: ExitStack) -> Client:
             "dask is needed for this and is not installed: pip install poolbn[dask]"
         ) from error
     if isinstance(cluster, Client):
-        client = cluster
-    elif not isinstance(cluster, str):
-        raise OptionError(
-            f"{type(cluster).__name__} is no cluster; give a distributed.Client, the address of "
-            f"a scheduler such as 'tcp://10.0.0.1:8786', or {LOCAL!r}"
-        )
-    elif cluster == LOCAL:
+        if cluster.asynchronous:
+            raise OptionError("the client is asynchronous; give one with asynchronous=False")
+        return cluster
+    if cluster == LOCAL:
         made = LocalCluster(
             threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
         )
         client = stack.enter_context(Client(stack.enter_context(made)))
         client.run(_deaf)
-    else:
-        client = _reach(cluster, stack)
-    if client.asynchronous:
-        raise OptionError("the client is asynchronous; give one with asynchronous=False")
-    _check_workers(client)
-    return client
-
-
-def _reach(address: str, stack: ExitStack) -> Client:
-    from distributed import Client
-
-    if "://" not in address:
+        return client
+    if not isinstance(cluster, str) or "://" not in cluster:
+        what = repr(cluster) if isinstance(cluster, str) else type(cluster).__name__
         raise OptionError(
-            f"{address!r} is not the address of a scheduler; write it like 'tcp://10.0.0.1:8786', "
-            f"or {LOCAL!r} for processes on this machine"
+            f"{what} is no cluster; give a distributed.Client, the address of a scheduler such as "
+            f"'tcp://10.0.0.1:8786', or {LOCAL!r} for processes on this machine"
         )
     try:
-        client = stack.enter_context(Client(address, timeout=_SECONDS))
+        client = stack.enter_context(Client(cluster, timeout=_SECONDS))
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at {address!r}; is it running, and is the address right?"
+            f"no Dask scheduler answers at {cluster!r}; is it running, and is the address right?"
         ) from error
     try:
         client.wait_for_workers(1, timeout=_SECONDS)
     except TimeoutError as error:
         raise ClusterError(
-            f"the scheduler at {address!r} has no workers after {_SECONDS} seconds; start some "
-            f"with: dask worker {address}"
+            f"the scheduler at {cluster!r} has no workers after {_SECONDS} seconds; start some "
+            f"with: dask worker {cluster}"
         ) from error
     return client
 
