@@ -26,6 +26,7 @@ from poolbn.errors import DataError
 from poolbn.moments import checkpoint as checkpoints
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.groupstats import of_reading
+from poolbn.tables import files
 from poolbn.tables.data import prepare
 
 SITES = ["New York", "50%", "a=b", "Zürich/1"]
@@ -331,30 +332,8 @@ def test_a_checkpoint_is_of_one_version(
 # Standard output
 
 
-def test_duckdb_shows_no_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duckdb_shows_no_progress() -> None:
     """Its bar for long queries would go to standard output, between lines of JSON."""
-    connect = duckdb.connect
-    seen: list[tuple[bool, ...]] = []
-
-    class Watched:
-        def __init__(self) -> None:
-            self.inner = connect()
-
-        def __enter__(self) -> Watched:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.inner.close()
-
-        def execute(self, query: str) -> Any:
-            return self.inner.execute(query)
-
-        def sql(self, query: str) -> Any:
-            shown = self.inner.execute("select current_setting('enable_progress_bar')")
-            seen.extend(shown.fetchall())
-            return self.inner.sql(query)
-
-    monkeypatch.setattr(duckdb, "connect", Watched)
-    (tmp_path / "p.csv").write_text("x\n1\n2\n")
-    assert pb.stats(tmp_path / "p.csv").n_rows == 2
-    assert seen == [(False,), (False,)]
+    with files._duckdb() as connection:
+        shown = connection.sql("select current_setting('enable_progress_bar')")
+        assert shown.fetchall() == [(False,)]
