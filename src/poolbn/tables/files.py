@@ -15,8 +15,8 @@ from poolbn.tables.paths import KINDS, SUFFIXES, at_arrow, folders
 from poolbn.tables.sources import (
     Part,
     Piece,
+    arrow_part,
     arrow_piece,
-    arrow_types,
     check_unique,
     first_line,
     in_words,
@@ -71,7 +71,6 @@ def _parquet(path: str) -> Part:
     import pyarrow.parquet as pq
     import pyarrow.types as pt
 
-    origin = _origin(path)
     system, inner = at_arrow(path)
 
     @contextmanager
@@ -87,7 +86,6 @@ def _parquet(path: str) -> Part:
 
     with opened() as parquet:
         schema = parquet.schema_arrow
-    check_unique(schema.names, origin)
 
     def batches(keep: list[str], rows: int) -> Iterator[Any]:
         # Text comes as dictionaries, so that a data set's name is decoded once and not in every
@@ -97,16 +95,7 @@ def _parquet(path: str) -> Part:
         with opened(read_dictionary=text, pre_buffer=False, buffer_size=2**20) as parquet:
             yield from parquet.iter_batches(batch_size=rows, columns=keep, use_threads=False)
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
-        keep = [*columns] if group is None else [*columns, group]
-        for batch in batches(keep, rows):
-            yield arrow_piece(batch, columns, group, stem(path), origin)
-
-    def cells(column: str) -> Iterator[Any]:
-        for batch in batches([column], 65536):
-            yield from batch.column(0).to_pylist()
-
-    return Part(stem(path), origin, arrow_types(schema), pieces, cells, path)
+    return arrow_part(schema, batches, stem(path), _origin(path), path=path)
 
 
 def _csv(path: str) -> Part:

@@ -72,7 +72,7 @@ def frame(source: Any, name: Hashable | None) -> Part:
     if is_dask(source):
         return _dask(source, name, origin)
     if isinstance(source, pa.RecordBatchReader):
-        return _arrow(source.schema, None, name, origin, reader=source)
+        return arrow_part(source.schema, lambda keep, rows: source, name, origin, once=True)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     import narwhals as nw
@@ -93,7 +93,11 @@ def frame(source: Any, name: Hashable | None) -> Part:
         schema = collected(native.head(0)).schema
     except Exception as error:  # each frame library has its own
         raise DataError(f"cannot turn the frame{origin} into Arrow: {first_line(error)}") from error
-    return _arrow(schema, lambda keep: collected(native.select(keep)), name, origin)
+
+    def batches(keep: list[str], rows: int) -> Iterable[Any]:
+        return cast("Iterable[Any]", collected(native.select(keep)).to_batches(rows))
+
+    return arrow_part(schema, batches, name, origin)
 
 
 def is_dask(source: object) -> bool:
@@ -172,29 +176,28 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
     return Part(name, origin, types, pieces, lambda column: table[column])
 
 
-def _arrow(
+def arrow_part(
     schema: Any,
-    table: Callable[[list[str]], Any] | None,
+    batches: Callable[[list[str], int], Iterable[Any]],
     name: Hashable | None,
     origin: str,
-    reader: Any = None,
+    *,
+    path: str | None = None,
+    once: bool = False,
 ) -> Part:
+    """The part of the record batches that (columns, rows per batch) make, perhaps only `once`."""
     check_unique(schema.names, origin)
 
     def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
-        keep = [*columns] if group is None else [*columns, group]
-        batches = reader if table is None else table(keep).to_batches(max_chunksize=rows)
-        for batch in batches:
+        for batch in batches([*columns] if group is None else [*columns, group], rows):
             for start in range(0, batch.num_rows, rows):
                 yield arrow_piece(batch.slice(start, rows), columns, group, name, origin)
 
     def cells(column: str) -> Iterable[Any]:
-        if table is None:
-            return
-        for chunk in table([column]).column(0).chunks:
-            yield from chunk.to_pylist()
+        for batch in () if once else batches([column], 65536):
+            yield from batch.column(0).to_pylist()
 
-    return Part(name, origin, arrow_types(schema), pieces, cells)
+    return Part(name, origin, arrow_types(schema), pieces, cells, path)
 
 
 def arrow_types(schema: Any) -> dict[str, str]:
