@@ -47,8 +47,7 @@ class Checkpoint:
             found = read_file(path, least=0)
         except FileError:  # not there; or damaged, and then it is made again
             found = make()
-            names, levels, n, mean, scatter, dropped, group = found
-            write_file(path, names, levels, group, (n, mean, scatter, dropped))
+            write_file(path, found)
             self.made += 1
         else:
             self.taken += 1
