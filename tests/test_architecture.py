@@ -12,6 +12,7 @@ import poolbn
 SOURCE = Path(poolbn.__file__).parent
 # Packages and single modules; each may import what stands above it, and from itself in order.
 ORDER = {
+    "wording": [],
     "errors": [],
     "constants": [],
     "writing": [],

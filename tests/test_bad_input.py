@@ -93,9 +93,9 @@ def forged(**changes: Any) -> Callable[[Path], Any]:
 
     def call(folder: Path) -> Any:
         own = stats(frame(), group="site")
-        keys = ("names", "levels", "n", "mean", "scatter", "dropped")
-        names, levels, *arrays = ({key: getattr(own, key) for key in keys} | changes).values()
-        write_file(folder / "s.stats", names, levels, "site", tuple(arrays))
+        keys = ("names", "levels", "n", "mean", "scatter", "dropped", "group")
+        fields = {key: getattr(own, key) for key in keys} | changes
+        write_file(folder / "s.stats", tuple(fields.values()))
         return GroupStats.load(folder / "s.stats")
 
     return call

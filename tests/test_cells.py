@@ -1,4 +1,4 @@
-"""Rows with gaps: the same cells whatever holds the table."""
+"""Rows with missing values: the same cells whatever holds the table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import poolbn as pb
+from poolbn.show.diagnostics import cell_residuals, node_residuals
 from poolbn.tables.cells import read_cells, read_evidence
 
 NAMES, LEVELS = ("a", "b", "c"), ("x", "y")
@@ -108,3 +110,14 @@ def test_evidence() -> None:
     row, code = read_evidence({}, NAMES, "F", LEVELS)
     assert np.isnan(row).all()
     assert code == -1
+
+
+def test_cells_that_were_read_once_have_the_residuals_of_every_node() -> None:
+    trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
+    net = pb.learn(trial.dropna(), group="clinic", start=[("age", "bmi")], pooling="complete")
+    cells = read_cells(trial, net.dag.nodes, net.group, net.levels)
+    for node in net.dag.nodes:
+        found, expected = cell_residuals(net, cells, node), node_residuals(net, trial, node)
+        assert found.left_out == expected.left_out
+        for name in ("codes", "fitted", "residual", "standard"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import duckdb
 import numpy as np
@@ -25,7 +26,7 @@ from poolbn.errors import DataError
 from poolbn.moments import checkpoint as checkpoints
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.groupstats import of_reading
-from poolbn.tables import paths as places
+from poolbn.tables import files
 from poolbn.tables.data import prepare
 
 SITES = ["New York", "50%", "a=b", "Zürich/1"]
@@ -191,11 +192,11 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     class FileSystem:
         @staticmethod
         def from_uri(uri: str) -> Any:
-            assert uri == "s3://bucket/?region=x"
+            scheme, bucket, path, query, _ = urlsplit(uri)
+            assert (scheme, bucket, query) == ("s3", "bucket", "region=x")
             local = pyarrow.fs.LocalFileSystem()
-            return pyarrow.fs.SubTreeFileSystem(str(folder), local), "bucket"
+            return pyarrow.fs.SubTreeFileSystem(str(folder), local), f"bucket{unquote(path)}"
 
-    places._system.cache_clear()
     monkeypatch.setattr(pyarrow.fs, "FileSystem", FileSystem)
 
 
@@ -211,7 +212,6 @@ def test_another_file_system(
     rows.to_csv(tmp_path / "bucket" / "t.csv", index=False)
     with pytest.raises(DataError, match="only Parquet"):
         pb.stats("s3://bucket/t.csv?region=x", group="site")
-    places._system.cache_clear()
 
 
 def test_a_reader_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,6 @@ def test_a_reader_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         def from_uri(uri: str) -> Any:
             raise pa.ArrowNotImplementedError(f"Got S3 URI {uri} but no S3 support.\nmore")
 
-    places._system.cache_clear()
     monkeypatch.setattr(pyarrow.fs, "FileSystem", FileSystem)
     with pytest.raises(DataError, match=r"Got S3 URI .* but no S3 support\); .* or copy the files"):
         pb.stats("s3://bucket/trial.parquet")
@@ -333,30 +332,8 @@ def test_a_checkpoint_is_of_one_version(
 # Standard output
 
 
-def test_duckdb_shows_no_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duckdb_shows_no_progress() -> None:
     """Its bar for long queries would go to standard output, between lines of JSON."""
-    connect = duckdb.connect
-    seen: list[tuple[bool, ...]] = []
-
-    class Watched:
-        def __init__(self) -> None:
-            self.inner = connect()
-
-        def __enter__(self) -> Watched:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.inner.close()
-
-        def execute(self, query: str) -> Any:
-            return self.inner.execute(query)
-
-        def sql(self, query: str) -> Any:
-            shown = self.inner.execute("select current_setting('enable_progress_bar')")
-            seen.extend(shown.fetchall())
-            return self.inner.sql(query)
-
-    monkeypatch.setattr(duckdb, "connect", Watched)
-    (tmp_path / "p.csv").write_text("x\n1\n2\n")
-    assert pb.stats(tmp_path / "p.csv").n_rows == 2
-    assert seen == [(False,), (False,)]
+    with files._duckdb() as connection:
+        shown = connection.sql("select current_setting('enable_progress_bar')")
+        assert shown.fetchall() == [(False,)]

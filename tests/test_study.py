@@ -301,10 +301,11 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    clock = iter([0.0, 40.0, 41.0, 3000.0])
-    monkeypatch.setattr(studies.time, "monotonic", lambda: next(clock))
+    clock = [0.0]
+    monkeypatch.setattr(studies.time, "monotonic", lambda: clock[-1])
     watch = studies._Watch()
-    for done, share in ((0, 0.2), (1, 0.3), (2, 0.31), (3, 0.5)):
+    for now, done, share in ((0.0, 0, 0.2), (40.0, 1, 0.3), (41.0, 2, 0.31), (3000.0, 3, 0.5)):
+        clock.append(now)
         watch(studyrun.Progress(done, 9, share))
     assert capsys.readouterr().err.splitlines() == [
         "0 of 9 networks, 20%",

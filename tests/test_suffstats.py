@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from poolbn import datasets
 from poolbn.moments.groupstats import GroupStats, accumulate, stats
 from poolbn.moments.sums import Sums
-from poolbn.tables import data, files
+from poolbn.tables import data, sources
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -295,7 +295,7 @@ def test_reading_stops_soon_after_an_error_in_the_sums(
     error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
-    arrow_piece = files.arrow_piece
+    arrow_piece = sources.arrow_piece
 
     def count(*args: Any) -> Any:
         made.append(args)
@@ -304,7 +304,7 @@ def test_reading_stops_soon_after_an_error_in_the_sums(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(files, "arrow_piece", count)
+    monkeypatch.setattr(sources, "arrow_piece", count)
     monkeypatch.setattr(Sums, "add_rows", fail)
     before = threading.active_count()
     rows = data.read(
@@ -324,7 +324,7 @@ def test_counting_what_is_missing_can_be_interrupted(
     frame.loc[5, "x0"] = np.nan
     frame.to_parquet(tmp_path / "t.parquet")
     made = []
-    arrow_piece, surely_finite = files.arrow_piece, data._surely_finite
+    arrow_piece, surely_finite = sources.arrow_piece, data._surely_finite
 
     def count(*args: Any) -> Any:
         made.append(args)
@@ -335,7 +335,7 @@ def test_counting_what_is_missing_can_be_interrupted(
             raise KeyboardInterrupt
         return surely_finite(column)
 
-    monkeypatch.setattr(files, "arrow_piece", count)
+    monkeypatch.setattr(sources, "arrow_piece", count)
     monkeypatch.setattr(data, "_surely_finite", fail)
     rows = data.read(
         tmp_path / "t.parquet", group="site", columns=None, missing="error", batch_rows=10

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from operator import index
 from typing import SupportsIndex
 
+from poolbn.wording import shortened
+
 
 @dataclass(frozen=True)
 class Option:
@@ -149,8 +151,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
     close = difflib.get_close_matches(str(name), names, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
-    return f"; known are: {shown}"
+    return f"; known are: {shortened(names)}"
 
 
 def check_whole(**options: object) -> None:

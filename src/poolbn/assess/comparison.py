@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import OptionError, nearest
 from poolbn.network.network import Network
+from poolbn.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,7 +243,7 @@ class Comparison:
         if not np.isfinite(self._total()).any():
             said = ["No pooling has a fit in all folds."]
         elif tied:
-            said = [f"The data lean to {best}, but {_listed(tied)} may be just as good."]
+            said = [f"The data lean to {best}, but {listed(tied)} may be just as good."]
         elif fitted:
             said = [f"The data clearly want {best}."]
         else:
@@ -250,7 +251,7 @@ class Comparison:
         if fitted:
             parts = [_phrase(name, behind[name], folds) for name in fitted]
             said.append(
-                f"With it, the log-likelihood of a held-out row is {_listed(parts)}; ± is a "
+                f"With it, the log-likelihood of a held-out row is {listed(parts)}; ± is a "
                 "standard error over the folds."
             )
         reasons = zip(self.poolings, self.trouble, strict=True)
@@ -321,7 +322,3 @@ def _phrase(name: str, behind: Difference, folds: int) -> str:
 
 def _words(name: str) -> str:
     return _WORDS.get(name, name)
-
-
-def _listed(words: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from poolbn.errors import DataError, OptionError, nearest
 from poolbn.moments.groupstats import GroupStats, of_reading, stats, total
-from poolbn.page.words import listed
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
 from poolbn.tables.paths import paths
+from poolbn.wording import listed
 
 if TYPE_CHECKING:
     from poolbn.moments.checkpoint import Checkpoint
@@ -85,7 +85,7 @@ def read_stats(
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
-    """Complain about files that lack columns which others have, or which are wanted.
+    """Raise where a file lacks columns that others have, or that are wanted.
 
     Args:
         names: the columns of each file.
@@ -93,9 +93,6 @@ def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | N
 
     Raises:
         DataError: so it is; it says what each file lacks.
-
-    Examples:
-        >>> check_columns({"a.stats": ["age", "bmi"], "b.stats": ["bmi", "age"]}, None)
     """
     every = list(dict.fromkeys(columns or (c for own in names.values() for c in own)))
     lacking = {

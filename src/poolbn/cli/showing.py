@@ -10,7 +10,7 @@ from poolbn.cli.terminal import Terminal, number
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
-from poolbn.page.words import counted
+from poolbn.wording import counted
 
 _ACROSS = 4  # columns of sums beside each other
 _WEAKER = 5  # arcs that are shown below those that count

@@ -16,8 +16,8 @@ from poolbn.errors import OptionError
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.groupstats import SMALLEST, GroupStats
 from poolbn.moments.statsfile import read_about
-from poolbn.page.words import listed
 from poolbn.tables.paths import paths
+from poolbn.wording import listed
 
 StatsFiles = Annotated[list[str], typer.Argument(help=".stats files.", metavar="FILE...")]
 AllowSmall = Annotated[

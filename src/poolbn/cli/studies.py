@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,10 +16,6 @@ from poolbn.errors import OptionError
 from poolbn.studies.reporting import write_report
 from poolbn.studies.run import Progress, run_study
 from poolbn.studies.study import MODELS, PRESETS, PUBLISHED
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-    from rich.progress import TaskID
 
 _LINE_EVERY = 30.0  # seconds between lines where there is no terminal
 
@@ -55,7 +52,7 @@ def run(
                 watch=watch,
             )
         except KeyboardInterrupt:
-            watch.close()
+            watch.close()  # before the last word
             typer.echo("stopped; the same command goes on where this one ended", err=True)
             raise typer.Exit(INTERRUPTED) from None
         finally:
@@ -89,50 +86,43 @@ class _Watch:
     """A bar with the time left on a terminal, else a line now and then."""
 
     def __init__(self) -> None:
-        self._start: tuple[float, float] | None = None  # time, and share done before
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            TaskProgressColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            "{task.description}",
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+            speed_estimate_period=math.inf,
+            get_time=time.monotonic,
+        )
+        self._task = self._bar.add_task("", total=1.0)
         self._said = -_LINE_EVERY
-        self._bar: Bar | None = None
-        self._task: TaskID | None = None
 
     def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if self._start is None:
-            self._start = now, progress.share
-        began, before = self._start
-        made = progress.share - before
-        left = (now - began) * max(1 - progress.share, 0.0) / made if made > 0 else None
         words = f"{progress.done} of {progress.chunks} networks"
-        if sys.stderr.isatty():
-            self._draw(words, progress.share, left)
-        elif now - self._said >= _LINE_EVERY or progress.done == progress.chunks:
+        self._bar.start()
+        self._bar.update(self._task, completed=progress.share, description=words)
+        now = time.monotonic()
+        if self._bar.disable and (
+            now - self._said >= _LINE_EVERY or progress.done == progress.chunks
+        ):
             self._said = now
-            typer.echo(f"{words}, {100 * progress.share:.0f}%{_left(left)}", err=True)
-
-    def _draw(self, words: str, share: float, left: float | None) -> None:
-        if self._bar is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TaskProgressColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.fields[left]}"),
-                console=Console(stderr=True),
-            )
-            self._bar.start()
-            self._task = self._bar.add_task(words, total=1.0, left="")
-        assert self._task is not None
-        self._bar.update(
-            self._task, completed=share, description=words, left=_left(left).removeprefix(", ")
-        )
+            left = _left(self._bar.tasks[0].time_remaining)
+            typer.echo(f"{words}, {100 * progress.share:.0f}%{left}", err=True)
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        self._bar.stop()
 
 
 def _left(seconds: float | None) -> str:

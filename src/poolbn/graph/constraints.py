@@ -53,16 +53,15 @@ class Constraints:
     def __post_init__(self) -> None:
         # As tuples: what can be read only once would be gone the second time.
         for name in ("required", "forbidden", "tiers"):
-            try:
-                value = tuple(getattr(self, name))
-            except TypeError:
-                raise GraphError(f"{name}={getattr(self, name)!r} is not a list") from None
-            object.__setattr__(self, name, value)
-        tiers: list[object] = list(self.tiers)
-        for i, tier in enumerate(tiers):
-            if isinstance(tier, Iterable) and not isinstance(tier, str):
-                tiers[i] = tuple(tier)
-        object.__setattr__(self, "tiers", tuple(tiers))
+            value = getattr(self, name)
+            if not isinstance(value, Iterable):
+                raise GraphError(f"{name}={value!r} is not a list")
+            object.__setattr__(self, name, tuple(value))
+        tiers: Sequence[object] = self.tiers
+        lists = (
+            t if isinstance(t, str) or not isinstance(t, Iterable) else tuple(t) for t in tiers
+        )
+        object.__setattr__(self, "tiers", tuple(lists))
 
     def on(self, nodes: Sequence[str]) -> Allowed:
         """The constraints for these nodes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import importlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.errors import GraphError, nearest
+from poolbn.errors import GraphError, MissingPackageError, nearest
 from poolbn.graph import equivalence
-from poolbn.graph import formats as interchange
+from poolbn.graph.formats import dot_arc, dot_name, read_modelstring, write_dot, write_modelstring
 from poolbn.graph.pairs import (
     Pair,
     checked_nodes,
@@ -211,7 +212,22 @@ class Dag:
             >>> Dag.from_adjacency([[0, 1], [0, 0]], ["A", "B"])
             Dag('[A][B|A]')
         """
-        return cls(*interchange.read_adjacency(matrix, nodes))
+        names = list(nodes)
+        try:
+            a = np.asarray(matrix).astype(float)  # (N, N)
+        except (TypeError, ValueError) as error:
+            raise GraphError(f"the adjacency matrix is not a matrix of numbers: {error}") from error
+        if a.shape != (len(names), len(names)):
+            raise GraphError(
+                f"the adjacency matrix has shape {a.shape}, but {len(names)} nodes need "
+                f"{(len(names), len(names))}"
+            )
+        if np.isnan(a).any():
+            i, j = np.argwhere(np.isnan(a))[0]
+            raise GraphError(
+                f"the adjacency matrix is missing (NaN) in row {i}, column {j}; put 0 for no arc"
+            )
+        return cls(names, [(names[i], names[j]) for i, j in np.argwhere(a)])
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Dag:
@@ -222,7 +238,11 @@ class Dag:
             >>> Dag.from_networkx(networkx.DiGraph([("A", "B")]))
             Dag('[A][B|A]')
         """
-        return cls(*interchange.read_networkx(graph))
+        if not (hasattr(graph, "is_directed") and hasattr(graph, "nodes")):
+            raise GraphError(f"expected a networkx DiGraph, got {type(graph).__name__}")
+        if not graph.is_directed():
+            raise GraphError("the networkx graph is undirected; poolbn needs a networkx.DiGraph")
+        return cls(graph.nodes, [(edge[0], edge[1]) for edge in graph.edges])
 
     @classmethod
     def from_igraph(cls, graph: Any) -> Dag:
@@ -233,17 +253,16 @@ class Dag:
             >>> Dag.from_igraph(igraph.Graph.TupleList([("A", "B")], directed=True))
             Dag('[A][B|A]')
         """
-        return cls(*interchange.read_igraph(graph))
-
-    @classmethod
-    def from_dot(cls, text: str) -> Dag:
-        """The graph of a Graphviz digraph: nodes and arcs, no subgraphs; attributes are ignored.
-
-        Examples:
-            >>> Dag.from_dot('digraph { age -> bmi -> "birth weight" [color=red] }').arcs
-            (('age', 'bmi'), ('bmi', 'birth weight'))
-        """
-        return cls(*interchange.read_dot(text))
+        if not (hasattr(graph, "vs") and hasattr(graph, "get_edgelist")):
+            raise GraphError(f"expected an igraph Graph, got {type(graph).__name__}")
+        if not graph.is_directed():
+            raise GraphError("the igraph graph is undirected; poolbn needs one with directed=True")
+        if "name" not in graph.vs.attributes():
+            raise GraphError(
+                "the igraph graph has no vertex attribute 'name'; set graph.vs['name'] = [...]"
+            )
+        names = graph.vs["name"]
+        return cls(names, [(names[i], names[j]) for i, j in graph.get_edgelist()])
 
     @classmethod
     def from_modelstring(cls, text: str) -> Dag:
@@ -253,7 +272,7 @@ class Dag:
             >>> Dag.from_modelstring("[A][B|A][C|A:B]").arcs
             (('A', 'B'), ('A', 'C'), ('B', 'C'))
         """
-        return cls(*interchange.read_modelstring(text))
+        return cls(*read_modelstring(text))
 
     def to_adjacency(self) -> NDArray[np.int64]:
         """A matrix (N, N) of zeros and ones, 1 at [i, j] for an arc from node i to node j.
@@ -263,7 +282,10 @@ class Dag:
             array([[0, 1],
                    [0, 0]])
         """
-        return interchange.write_adjacency(self.nodes, self.arcs)
+        a = np.zeros((len(self.nodes), len(self.nodes)), dtype=np.int64)
+        for parent, child in self.arcs:
+            a[self._index[parent], self._index[child]] = 1
+        return a
 
     def to_networkx(self) -> Any:
         """A networkx.DiGraph.
@@ -272,7 +294,10 @@ class Dag:
             >>> list(Dag(["A", "B"], [("A", "B")]).to_networkx().edges)
             [('A', 'B')]
         """
-        return interchange.write_networkx(self.nodes, self.arcs)
+        graph = _package("networkx").DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.arcs)
+        return graph
 
     def to_igraph(self) -> Any:
         """A directed igraph.Graph; the names are the vertex attribute "name".
@@ -281,7 +306,12 @@ class Dag:
             >>> Dag(["A", "B"], [("A", "B")]).to_igraph().vs["name"]
             ['A', 'B']
         """
-        return interchange.write_igraph(self.nodes, self.arcs)
+        return _package("igraph").Graph(
+            n=len(self.nodes),
+            edges=[(self._index[parent], self._index[child]) for parent, child in self.arcs],
+            directed=True,
+            vertex_attrs={"name": list(self.nodes)},
+        )
 
     def to_dot(self) -> str:
         """A Graphviz digraph.
@@ -294,7 +324,7 @@ class Dag:
               "age" -> "bmi";
             }
         """
-        return interchange.write_dot(self.nodes, self.arcs)
+        return write_dot([*map(dot_name, self.nodes), *map(dot_arc, self.arcs)])
 
     def to_modelstring(self) -> str:
         """The model string that bnlearn prints: nodes by their distance from the roots.
@@ -307,7 +337,7 @@ class Dag:
         for node in self._order:
             depth[node] = 1 + max((depth[p] for p in self._parents[node]), default=-1)
         order = sorted(self.nodes, key=lambda node: (depth[node], self._index[node]))
-        return interchange.write_modelstring(order, self.arcs)
+        return write_modelstring(order, self.arcs)
 
     # Python
 
@@ -462,7 +492,8 @@ class Cpdag:
               "A" -> "B" [dir=none];
             }
         """
-        return interchange.write_dot(self.nodes, self.directed, self.undirected)
+        edges = [f"{dot_arc(pair)} [dir=none]" for pair in self.undirected]
+        return write_dot([*map(dot_name, self.nodes), *map(dot_arc, self.directed), *edges])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cpdag):
@@ -525,3 +556,12 @@ def as_dag(value: object, nodes: Iterable[str]) -> Dag:
             f"got {type(value).__name__}"
         )
     return Dag(names, value)
+
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{name} is needed for this and is not installed: pip install poolbn[graphs]"
+        ) from error

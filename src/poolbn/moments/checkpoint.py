@@ -23,11 +23,6 @@ class Checkpoint:
         folder: where statistics are kept; it is made if it is not there.
         taken: files whose statistics were there.
         made: files that were read.
-
-    Examples:
-        >>> import tempfile
-        >>> Checkpoint(tempfile.mkdtemp()).taken
-        0
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -47,13 +42,12 @@ class Checkpoint:
             reading: of that file.
             make: reads it.
         """
-        place = os.path.join(self.folder, f"{self._key(reading)}.stats")
+        path = os.path.join(self.folder, f"{self._key(reading)}.stats")
         try:
-            found = read_file(place, least=0)
+            found = read_file(path, least=0)
         except FileError:  # not there; or damaged, and then it is made again
             found = make()
-            names, levels, n, mean, scatter, dropped, group = found
-            write_file(place, names, levels, group, (n, mean, scatter, dropped))
+            write_file(path, found)
             self.made += 1
         else:
             self.taken += 1

@@ -7,21 +7,20 @@ number of partitions alone, so the result has the same bits whatever scheduler r
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from poolbn.errors import DataError
 from poolbn.tables.data import Rows, prepare
 from poolbn.tables.missing import Tally, check_left, check_missing
-from poolbn.tables.sources import pandas_part, partition_place
+from poolbn.tables.sources import pandas_part, partition_origin
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-_FAN_IN = 8  # statistics that are added up at one place
+_FAN_IN = 8  # statistics that are added up at once
 
 
 class Statistics(Protocol):
@@ -74,23 +73,17 @@ def of_partitions(
     share: _Share[S] = tree[0].compute()
     if isinstance(share, DataError):
         raise share
+    statistics, tally = share
     if not reading.drop:
-        check_missing(share.tally, reading.names, group)
-    counts = share.tally.counts(reading.names, group)
-    check_left(share.statistics.n, share.statistics.levels, share.tally.rows, f" ({counts})")
-    return share.statistics
+        check_missing(tally, reading.names, group)
+    counts = tally.counts(reading.names, group)
+    check_left(statistics.n, statistics.levels, tally.rows, f" ({counts})")
+    return statistics
 
 
-@dataclass(frozen=True)
-class _Good(Generic[S]):
-    """What neighbouring partitions have: their statistics, and what is missing in them."""
-
-    statistics: S
-    tally: Tally
-
-
-# An error goes up the tree as a value: of several the first is told, whatever was done first.
-_Share = _Good[S] | DataError
+# Of neighbouring partitions: their statistics, and what is missing in them. An error goes up the
+# tree as a value: of several the first is raised, whatever was done first.
+_Share = tuple[S, Tally] | DataError
 
 
 def _share(
@@ -102,9 +95,9 @@ def _share(
 ) -> _Share[S]:
     """One partition; whether too much is missing is seen when all are together."""
     try:
-        part = pandas_part(table, None, partition_place(k))
+        part = pandas_part(table, None, partition_origin(k))
         rows = prepare(part, group=group, columns=columns, missing="drop").rows(lenient=True)
-        return _Good(accumulate(rows), rows.tally)
+        return accumulate(rows), rows.tally
     except DataError as error:
         return error
 
@@ -116,7 +109,7 @@ def _together(shares: Sequence[_Share[S]]) -> _Share[S]:
         if isinstance(right, DataError):
             return right
         try:
-            return _Good(left.statistics + right.statistics, left.tally.joined(right.tally))
+            return left[0] + right[0], left[1].joined(right[1])
         except DataError as error:
             return error
 

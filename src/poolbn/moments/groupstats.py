@@ -176,8 +176,7 @@ class GroupStats:
         """
         if not allow_small:
             _check_size(self)
-        arrays = (self.n, self.mean, self.scatter, self.dropped)
-        write_file(path, self.names, self.levels, self.group, arrays)
+        write_file(path, _fields(self))
 
     @staticmethod
     def load(path: str | PathLike[str]) -> GroupStats:
@@ -266,8 +265,7 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
         raise OptionError("checkpoint=... is for files, and these rows are in memory; leave it out")
 
     def fields(each: data.Reading) -> Fields:
-        made = accumulate(each.rows(lenient=True))
-        return made.names, made.levels, made.n, made.mean, made.scatter, made.dropped, made.group
+        return _fields(accumulate(each.rows(lenient=True)))
 
     parts = (checkpoint.fields(each, partial(fields, each)) for each in reading.each())
     whole = total(GroupStats(*part) for part in parts)
@@ -315,6 +313,10 @@ def _stats(
             "point; give it a smaller unit"
         )
     return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group)
+
+
+def _fields(s: GroupStats) -> Fields:
+    return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group
 
 
 def _check_size(stats: GroupStats) -> None:

@@ -1,7 +1,6 @@
 """The file of a `GroupStats`: a line of identity, a line of JSON, and the arrays as they are.
 
-It holds nothing else, and what is read is checked to be statistics: there is no place in it where
-rows could hide.
+It holds nothing else, and what is read is checked to be statistics: rows cannot hide in it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _VERSION = 2
 _HEADER = ("poolbn", "group", "names", "levels")
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _ROUNDING = 1e-4  # of the smallest eigenvalue of correlations
-Arrays = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
+# Of a `GroupStats`, in its order.
 Fields = tuple[
     tuple[str, ...],
     tuple[Hashable, ...],
@@ -61,18 +60,13 @@ def own_version() -> str:
     return metadata.version("poolbn")
 
 
-def write_file(
-    path: str | os.PathLike[str],
-    names: tuple[str, ...],
-    levels: tuple[Hashable, ...],
-    group: str,
-    arrays: Arrays,
-) -> None:
+def write_file(path: str | os.PathLike[str], fields: Fields) -> None:
     """Write the fields of a `GroupStats`, whole or not at all.
 
     Raises:
         FileError: a data set's name is not a text, a number or a bool.
     """
+    names, levels, *arrays, group = fields
     check_levels(levels)
     values = (own_version(), group, names, levels)
     header = json.dumps(dict(zip(_HEADER, values, strict=True))).encode()
@@ -187,11 +181,7 @@ def _fields(header: dict[str, Any], payload: bytes, least: int) -> Fields:
 
 
 def _wrong(
-    n: int,
-    mean: NDArray[np.float64],
-    scatter: NDArray[np.float64],
-    dropped: int,
-    least: int,
+    n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64], dropped: int, least: int
 ) -> str:
     """Why no rows have such statistics, or nothing; `mean` (N,), `scatter` (N, N)."""
     square = scatter.diagonal()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Hashable, Sequence
 
+from poolbn.wording import counted, shortened
+
 # Data sets, and columns, that a summary lists.
 SHOWN = 10
 
@@ -21,7 +23,7 @@ def in_text(
           NY         1,116 rows
           Minnesota    237 rows, 9 dropped
     """
-    lines = [f"GroupStats: {_counts(names, levels, n)}", f"columns: {_listed(names)}"]
+    lines = [f"GroupStats: {_counts(names, levels, n)}", f"columns: {shortened(names, SHOWN)}"]
     shown = zip(levels[:SHOWN], n, dropped, strict=False)
     cells = [(str(level), f"{rows:,}", left) for level, rows, left in shown]
     wide = max(len(level) for level, _, _ in cells)
@@ -46,16 +48,11 @@ def in_html(
         rows += f'<tr><td colspan="3">and {len(levels) - SHOWN:,} more</td></tr>'
     return (
         f"<p><b>GroupStats</b>: {_counts(names, levels, n)}<br>columns: "
-        f"{html.escape(_listed(names))}</p><table><thead><tr><th>data set</th>"
+        f"{html.escape(shortened(names, SHOWN))}</p><table><thead><tr><th>data set</th>"
         f"<th>rows</th><th>dropped</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
 def _counts(names: Sequence[str], levels: Sequence[Hashable], n: Sequence[int]) -> str:
     parts = [(sum(n), "row"), (len(levels), "data set"), (len(names), "column")]
-    return ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for count, what in parts)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return ", ".join(counted(count, what) for count, what in parts)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
-from poolbn.graph.formats import quoted, write_igraph, write_networkx
+from poolbn.graph.formats import dot_arc, dot_name, write_dot
 from poolbn.network.effects import COLUMNS, effects_table
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, level_columns
 
@@ -70,7 +70,7 @@ def names_of_data_sets(
 
 def to_networkx(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
     """A networkx.DiGraph."""
-    graph = write_networkx(dag.nodes, dag.arcs)
+    graph = dag.to_networkx()
     for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True):
         graph.nodes[node].update(attributes)
     arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
@@ -81,7 +81,7 @@ def to_networkx(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
 
 def to_igraph(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
     """An igraph.Graph; an attribute that an arc does not have is None."""
-    graph = write_igraph(dag.nodes, dag.arcs)
+    graph = dag.to_igraph()
     arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
     for sequence, attributes in ((graph.vs, node_attributes(dag, fits)), (graph.es, arcs)):
         for name in _keys(attributes):
@@ -95,57 +95,38 @@ def to_dot(dag: Dag, fits: Mapping[str, GaussianFit]) -> str:
     Data sets are marked as such, because Graphviz would take a name such as "color" for a command.
     """
     lines = [
-        f"  {quoted(node)}{_dot_attributes(attributes)};"
+        dot_name(node) + _dot_attributes(attributes)
         for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True)
     ]
     names = [f"{name} (data set)" for name in names_of_data_sets(dag, fits, ())]
-    arcs = arc_attributes(dag, fits, names)
-    for (parent, child), attributes in zip(dag.arcs, arcs, strict=True):
+    for arc, attributes in zip(dag.arcs, arc_attributes(dag, fits, names), strict=True):
         label: Attributes = {"label": f"{attributes['effect']:.4g}"}
-        lines.append(f"  {quoted(parent)} -> {quoted(child)}{_dot_attributes(label | attributes)};")
-    return "\n".join(["digraph {", *lines, "}"]) + "\n"
+        lines.append(dot_arc(arc) + _dot_attributes(label | attributes))
+    return write_dot(lines)
 
 
 def _dot_attributes(attributes: Attributes) -> str:
-    pairs = (f"{quoted(name)}={quoted(str(value))}" for name, value in attributes.items())
+    pairs = (f"{dot_name(name)}={dot_name(str(value))}" for name, value in attributes.items())
     return f" [{', '.join(pairs)}]"
 
 
 def to_graphml(dag: Dag, fits: Mapping[str, GaussianFit]) -> str:
-    """GraphML; the identifier of a node is its name.
+    """GraphML, as networkx writes it; the identifier of a node is its name.
 
     Raises:
         GraphError: a name has a character that XML cannot hold.
+        MissingPackageError: networkx is not installed.
     """
-    from xml.etree import ElementTree
-
-    nodes = node_attributes(dag, fits)
-    arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
-    for name in [*dag.nodes, *_keys(arcs)]:
+    graph = to_networkx(dag, fits)
+    for name in [*dag.nodes, *_keys(graph.edges.values())]:
         if strange := _NOT_XML.search(name):
             raise GraphError(
                 f"{name!r} contains {strange[0]!r}, which XML cannot hold; rename it, or use "
                 "to_dot() or to_networkx()"
             )
-    root = ElementTree.Element("graphml", xmlns="http://graphml.graphdrawing.org/xmlns")
-    key: dict[tuple[str, str], str] = {}
-    for kind, attributes in (("node", nodes), ("edge", arcs)):
-        of = "string" if kind == "node" else "double"
-        for name in _keys(attributes):
-            key[kind, name] = f"d{len(key)}"
-            described = {"for": kind, "attr.name": name, "attr.type": of}
-            ElementTree.SubElement(root, "key", {"id": key[kind, name]} | described)
-    graph = ElementTree.SubElement(root, "graph", edgedefault="directed")
-    for node, own in zip(dag.nodes, nodes, strict=True):
-        element = ElementTree.SubElement(graph, "node", id=node)
-        for name, value in own.items():
-            ElementTree.SubElement(element, "data", key=key["node", name]).text = str(value)
-    for (parent, child), own in zip(dag.arcs, arcs, strict=True):
-        element = ElementTree.SubElement(graph, "edge", source=parent, target=child)
-        for name, value in own.items():
-            ElementTree.SubElement(element, "data", key=key["edge", name]).text = str(value)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode") + "\n"
+    from networkx import GraphMLWriter
+
+    return f"{GraphMLWriter(graph=graph)}\n"
 
 
 def _keys(attributes: Iterable[Attributes]) -> list[str]:
@@ -161,7 +142,7 @@ def to_bnlearn(
 ) -> str:
     """An R script that makes `fitted`, a conditional Gaussian network of bnlearn.
 
-    The data sets are a discrete parent of every node. bnlearn knows coefficients by their place:
+    The data sets are a discrete parent of every node. bnlearn knows coefficients by their position:
     those of parents in the order in which its graph has them, which the script looks up, and one
     column for each level of the discrete parent.
     """

@@ -36,7 +36,8 @@ from poolbn.page.tables import (
     totals_table,
     variables_table,
 )
-from poolbn.page.words import counted, number, summary
+from poolbn.page.words import number, summary
+from poolbn.wording import counted
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from poolbn.errors import DataError
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network
-from poolbn.show.diagnostics import Residuals, node_residuals
-from poolbn.tables.cells import read_cells
-
-if TYPE_CHECKING:
-    import pandas as pd
+from poolbn.show.diagnostics import Residuals, cell_residuals
+from poolbn.tables.cells import Cells, read_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,30 +48,27 @@ def read_rows(net: Network, data: object) -> Given:
             f"{', '.join(map(repr, cells.columns))}. Give all its columns and the group column, or "
             "leave data= out"
         )
-    labels = np.empty(len(net.levels) + 1, dtype=object)
-    for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
-        labels[j] = level
-    table = pd.DataFrame(cells.values, columns=list(nodes))
-    group = pd.Series(labels[cells.codes], dtype=object)
-    table.insert(0, net.group, group.astype("category"))
-    gaps = np.isnan(cells.values).any(axis=1)
     known = cells.codes >= 0
-    counts = np.bincount(cells.codes[gaps & known], minlength=len(net.levels))
+    missing = np.isnan(cells.values).any(axis=1)
+    counts = np.bincount(cells.codes[missing & known], minlength=len(net.levels))
     dropped = dict(zip(net.levels, counts.tolist(), strict=True))
-    whole = table[known & ~gaps]
-    found = stats(whole, group=net.group) if len(whole) else None
-    if found is not None:
+    whole = known & ~missing
+    found = None
+    if whole.any():
+        labels = np.empty(len(net.levels), dtype=object)
+        for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
+            labels[j] = level
+        table = pd.DataFrame(cells.values[whole], columns=list(nodes))
+        group = pd.Series(labels[cells.codes[whole]], dtype=object)
+        table.insert(0, net.group, group.astype("category"))
+        found = stats(table, group=net.group)
         found = replace(found, dropped=np.array([dropped[level] for level in found.levels]))
-    return Given(
-        stats=found,
-        dropped=dropped,
-        residuals={node: _residuals(net, table, node) for node in nodes},
-    )
+    return Given(found, dropped, {node: _residuals(net, cells, node) for node in nodes})
 
 
-def _residuals(net: Network, table: pd.DataFrame, node: str) -> Residuals | str:
+def _residuals(net: Network, cells: Cells, node: str) -> Residuals | str:
     """The residuals of a node, or why there are none: that is no reason to have no page."""
     try:
-        return node_residuals(net, table, node)
+        return cell_residuals(net, cells, node)
     except DataError as error:
         return f"There are no residuals: {error}."

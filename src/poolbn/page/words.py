@@ -16,9 +16,9 @@ from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit, Pooling, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.show.marks import Mark, arc_marks, arc_strengths
+from poolbn.wording import counted, listed
 
 _FEW = 3  # arcs that the summary names
-_LISTED = 8  # data sets or nodes that it lists
 _LEAST = 0.05  # standardised effects and differences below are not worth naming
 
 
@@ -68,28 +68,6 @@ def percent(share: float) -> str:
     if 0 < share < 0.005:
         return "< 1%"
     return "> 99%" if 0.995 <= share < 1 else f"{100 * share:.0f}%"
-
-
-def counted(count: int, what: str) -> str:
-    """A number and a noun.
-
-    Examples:
-        >>> counted(1, "arc"), counted(1200, "row")
-        ('1 arc', '1,200 rows')
-    """
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
-def listed(words: Sequence[str], most: int = _LISTED) -> str:
-    """Words with commas, the last ones only counted where they are many.
-
-    Examples:
-        >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d"], most=2)
-        ('a, b and c', 'a, b and 2 more')
-    """
-    if len(words) > most:
-        words = [*words[:most], f"{len(words) - most:,} more"]
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
 def arrow(parent: str, child: str) -> str:

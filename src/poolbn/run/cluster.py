@@ -1,9 +1,9 @@
 """Work on a Dask cluster: the same results as here, also when workers die.
 
-A piece of work is a function and an item. Both are pickled, but for their large arrays: each of
-those travels once to each worker that needs it, however many pieces share it. All that is sent
-stays with the scheduler until the work is done, so what a dead worker had is made again elsewhere;
-data that was scattered to workers would be lost with them.
+A piece of work is a function and an item, both pickled. The function, with the arrays that it
+holds, travels once to each worker. All that is sent stays with the scheduler until the work is
+done, so Dask does elsewhere what a dead worker had; data that was scattered to workers would be
+lost with them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from hashlib import blake2b
 from importlib.metadata import version
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-Arrays = dict[str, NDArray[Any]]
 
 LOCAL = "local"
-_LARGE = 2**20  # bytes of an array that travels by itself
 _AHEAD = 64  # pieces that are sent before the first comes back, at least
 _RETRIES = 3  # of a piece that fails for a reason that may pass, such as a full disk
 _SECONDS = 10  # to wait for a scheduler, and for its first worker
@@ -66,6 +61,7 @@ def on_cluster(cluster: Client | str) -> Iterator[None]:
     """
     with ExitStack() as stack:
         client = _connect(cluster, stack)
+        _check_workers(client)
         stack.enter_context(client.as_current())
         token = _current.set(Cluster(client))
         try:
@@ -80,7 +76,7 @@ def current() -> Cluster | None:
 
 
 class Cluster:
-    """A connection, and the large arrays that were sent through it last.
+    """A connection, and the function that was sent through it last.
 
     Attributes:
         client: the connection.
@@ -88,8 +84,7 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._sent: WeakValueDictionary[str, Future] = WeakValueDictionary()
-        self._kept: dict[str, Future] = {}
+        self._shared: Future | None = None
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[int, R]]:
         """Apply a function to each item in workers.
@@ -100,39 +95,35 @@ class Cluster:
             items: pieces of work.
 
         Yields:
-            The place of an item and its result, as they come.
+            The index of an item and its result, as they come.
 
         Raises:
             ClusterError: a piece was lost again and again, or the scheduler is gone.
         """
         from distributed import CancelledError, KilledWorker, as_completed
 
-        content, arrays = _pack(function)
-        shared = self._submit(_Shared, content)
-        # Kept for the next map: a search asks many times of one table.
-        self._kept = own = self._send(arrays)
-        waiting: dict[Future, tuple[int, dict[str, Future]]] = {}
+        # Dask knows it by its content. Kept for the next map: a search asks many times of one
+        # table, with one function.
+        self._shared = shared = self._submit(_Shared, _packed(function))
+        waiting: dict[Future, int] = {}
 
-        def start(numbered: tuple[int, T]) -> Future:
-            place, item = numbered
-            content, arrays = _pack(item)
-            sent = own | self._send(arrays)
-            future = self._submit(_piece, shared, content, tuple(sent), *sent.values())
-            waiting[future] = place, sent  # what was sent is gone when no piece needs it
+        def start(index: int, item: T) -> Future:
+            future = self._submit(_piece, shared, _packed(item))
+            waiting[future] = index
             return future
 
         try:
             numbered = enumerate(items)
             ahead = max(_AHEAD, 4 * sum(self.client.nthreads().values()))
-            coming = as_completed([start(each) for each in islice(numbered, ahead)])
+            coming = as_completed([start(*each) for each in islice(numbered, ahead)])
             for future in coming:
                 ok, result = future.result()
                 if not ok:
                     raise result
-                place, _ = waiting.pop(future)
+                index = waiting.pop(future)
                 for each in islice(numbered, 1):
-                    coming.add(start(each))
-                yield place, result
+                    coming.add(start(*each))
+                yield index, result
         except KilledWorker as error:
             raise ClusterError(
                 f"the workers that had one piece of the work died, {error.allowed_failures + 1} "
@@ -144,26 +135,14 @@ class Cluster:
                 "cluster, and the work, again"
             ) from error
         finally:
-            self.client.cancel(list(waiting))  # nobody does any more
-
-    def _send(self, arrays: Arrays) -> dict[str, Future]:
-        """Large arrays as futures; sent, unless they are there."""
-        found: dict[str, Future] = {}
-        for digest, array in arrays.items():
-            known = self._sent.get(digest)
-            found[digest] = known or self._submit(_hold, array, array.flags.writeable)
-            self._sent[digest] = found[digest]
-        return found
+            self.client.cancel(list(waiting))  # nobody waits any more
 
     def _submit(self, function: Callable[..., Any], *given: Any) -> Future:
         import dask
 
-        name = function.__name__.strip("_")
-        # The arrays are large, and sent on purpose.
+        # What is large is sent on purpose.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
-            return self.client.submit(
-                function, *given, key=f"poolbn-{name}-{uuid4().hex}", retries=_RETRIES, pure=False
-            )
+            return self.client.submit(function, *given, pure=function is _Shared, retries=_RETRIES)
 
 
 _current: ContextVar[Cluster | None] = ContextVar("poolbn_cluster", default=None)
@@ -177,73 +156,38 @@ class _Shared:
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._made: list[Callable[[Any], Any]] = []
+        self.function: Callable[[Any], Any] = pickle.loads(content)
 
     def __reduce__(self) -> tuple[type[_Shared], tuple[bytes]]:
         return _Shared, (self._content,)
 
-    def function(self, arrays: Arrays) -> Callable[[Any], Any]:
-        if not self._made:
-            self._made.append(_unpack(self._content, arrays))
-        return self._made[0]
 
-
-def _hold(array: NDArray[Any], writeable: bool) -> NDArray[Any]:
-    """The array as it was: what comes over a wire can be read-only, for which kernels compile."""
-    if writeable:
-        return np.require(array, requirements="W")
-    array.flags.writeable = False
-    return array
-
-
-def _piece(
-    shared: _Shared, content: bytes, digests: tuple[str, ...], *arrays: NDArray[Any]
-) -> tuple[bool, Any]:
-    """The result, or the error that would come again, so that it is not tried again."""
-    known = dict(zip(digests, arrays, strict=True))
+def _piece(shared: _Shared, content: bytes) -> tuple[bool, Any]:
+    """The result, or the error that would come again, so that Dask does not try again."""
     try:
-        return True, shared.function(known)(_unpack(content, known))
+        return True, shared.function(pickle.loads(content))
     except PoolbnError as error:
         return False, error
 
 
-# Pickles without their large arrays
-
-
-def _pack(value: object) -> tuple[bytes, Arrays]:
-    """A pickle, and the large arrays that it refers to, by a digest of their content."""
+def _packed(value: object) -> bytes:
+    """A pickle in which arrays stay read-only: for others, kernels would compile again."""
     import cloudpickle
 
-    arrays: Arrays = {}
-
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-        def persistent_id(self, part: object) -> str | None:
-            if type(part) is not np.ndarray or part.nbytes < _LARGE or part.dtype.hasobject:
-                return None
-            if not (part.flags.c_contiguous or part.flags.f_contiguous):
-                return None
-            digest = _digest(part)
-            arrays[digest] = part
-            return digest
+        def reducer_override(self, part: object) -> Any:
+            if type(part) is np.ndarray and not part.flags.writeable:
+                return _read_only, (part.copy(order="K"),)
+            return super().reducer_override(part)
 
     out = io.BytesIO()
     Pickler(out).dump(value)
-    return out.getvalue(), arrays
+    return out.getvalue()
 
 
-def _digest(array: NDArray[Any]) -> str:
-    looks = (array.dtype.str, array.shape, array.strides, array.flags.writeable)
-    digest = blake2b(repr(looks).encode(), digest_size=16)
-    digest.update(array.ravel(order="K").view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def _unpack(content: bytes, arrays: Arrays) -> Any:
-    class Unpickler(pickle.Unpickler):
-        def persistent_load(self, digest: str) -> NDArray[Any]:
-            return arrays[digest]
-
-    return Unpickler(io.BytesIO(content)).load()
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
 
 
 # Connecting
@@ -257,46 +201,34 @@ def _connect(cluster: object, stack: ExitStack) -> Client:
             "dask is needed for this and is not installed: pip install poolbn[dask]"
         ) from error
     if isinstance(cluster, Client):
-        client = cluster
-    elif not isinstance(cluster, str):
-        raise OptionError(
-            f"{type(cluster).__name__} is no cluster; give a distributed.Client, the address of "
-            f"a scheduler such as 'tcp://10.0.0.1:8786', or {LOCAL!r}"
-        )
-    elif cluster == LOCAL:
+        if cluster.asynchronous:
+            raise OptionError("the client is asynchronous; give one with asynchronous=False")
+        return cluster
+    if cluster == LOCAL:
         made = LocalCluster(
             threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
         )
         client = stack.enter_context(Client(stack.enter_context(made)))
         client.run(_deaf)
-    else:
-        client = _reach(cluster, stack)
-    if client.asynchronous:
-        raise OptionError("the client is asynchronous; give one with asynchronous=False")
-    _check_workers(client)
-    return client
-
-
-def _reach(address: str, stack: ExitStack) -> Client:
-    from distributed import Client
-
-    if "://" not in address:
+        return client
+    if not isinstance(cluster, str) or "://" not in cluster:
+        what = repr(cluster) if isinstance(cluster, str) else type(cluster).__name__
         raise OptionError(
-            f"{address!r} is not the address of a scheduler; write it like 'tcp://10.0.0.1:8786', "
-            f"or {LOCAL!r} for processes on this machine"
+            f"{what} is no cluster; give a distributed.Client, the address of a scheduler such as "
+            f"'tcp://10.0.0.1:8786', or {LOCAL!r} for processes on this machine"
         )
     try:
-        client = stack.enter_context(Client(address, timeout=_SECONDS))
+        client = stack.enter_context(Client(cluster, timeout=_SECONDS))
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at {address!r}; is it running, and is the address right?"
+            f"no Dask scheduler answers at {cluster!r}; is it running, and is the address right?"
         ) from error
     try:
         client.wait_for_workers(1, timeout=_SECONDS)
     except TimeoutError as error:
         raise ClusterError(
-            f"the scheduler at {address!r} has no workers after {_SECONDS} seconds; start some "
-            f"with: dask worker {address}"
+            f"the scheduler at {cluster!r} has no workers after {_SECONDS} seconds; start some "
+            f"with: dask worker {cluster}"
         ) from error
     return client
 
@@ -306,21 +238,15 @@ def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _version() -> str:
-    return version("poolbn")
-
-
 def _check_workers(client: Client) -> None:
-    """Complain about workers that have not the same poolbn; those that come later are trusted."""
-    for worker, found in client.run(_version, on_error="return").items():
-        if isinstance(found, OSError):  # it is about to be given up
-            continue
-        if isinstance(found, BaseException):
+    """Raise unless all workers have the same poolbn; those that come later are trusted."""
+    here = version("poolbn")
+    for worker, about in client.get_versions(packages=["poolbn"])["workers"].items():
+        found = about["packages"]["poolbn"]
+        if found is None:
+            raise ClusterError(f"the worker at {worker} cannot run poolbn; install it there")
+        if found != here:
             raise ClusterError(
-                f"the worker at {worker} cannot run poolbn ({found}); install it there"
-            )
-        if found != _version():
-            raise ClusterError(
-                f"the worker at {worker} has poolbn {found}, and here is {_version()}; install the "
-                "same version"
+                f"the worker at {worker} has poolbn {found}, and here is {here}; install the same "
+                "version"
             )

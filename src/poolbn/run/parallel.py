@@ -35,10 +35,6 @@ def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) ->
         function: what to do; it should spend its time in compiled code.
         items: pieces of work.
         threads: how many at once.
-
-    Examples:
-        >>> map_threads(abs, [-1, 2, -3], threads=2)
-        [1, 2, 3]
     """
     threads = min(threads, len(items))
     if threads <= 1:
@@ -50,11 +46,11 @@ def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) ->
         """Take what is next until nothing is left."""
         while True:
             try:
-                place = left.popleft()
+                index = left.popleft()
             except IndexError:
                 return
             try:
-                results[place] = function(items[place])
+                results[index] = function(items[index])
             except BaseException:
                 left.clear()
                 raise
@@ -67,7 +63,7 @@ def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) ->
         failed = [other.exception() for other in others if not other.cancel()]
     for error in filter(None, failed):
         raise error
-    return [results[place] for place in range(len(items))]
+    return [results[index] for index in range(len(items))]
 
 
 @cache
@@ -85,10 +81,6 @@ def map_fits(function: Callable[[T], R], items: Sequence[T], threads: int) -> li
         function: what to do; it must change nothing, and it and the items must pickle.
         items: pieces of work of about the same size.
         threads: how many at once, if they are done here.
-
-    Examples:
-        >>> map_fits(abs, [-1, 2, -3], threads=2)
-        [1, 2, 3]
     """
     there = cluster.current()
     if there is None or len(items) < 2:
@@ -99,7 +91,7 @@ def map_fits(function: Callable[[T], R], items: Sequence[T], threads: int) -> li
     if left < _WORTH_SENDING:
         return [first, *map_threads(function, items[1:], threads)]
     found = dict(there.map(partial(_alone, function), items[1:]))
-    return [first, *(found[place] for place in range(len(items) - 1))]
+    return [first, *(found[index] for index in range(len(items) - 1))]
 
 
 def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int) -> Iterator[R]:
@@ -112,10 +104,6 @@ def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int
         function: what to do; it and the items must pickle.
         items: large pieces of work.
         processes: how many at once; with one, the work is done here, with threads.
-
-    Examples:
-        >>> sorted(map_processes(abs, [-1, 2, -3], processes=1))
-        [1, 2, 3]
     """
     if (there := cluster.current()) is not None:
         yield from (result for _, result in there.map(partial(_alone, function), items))
@@ -154,33 +142,29 @@ def map_measured(
         cores: processes at once, if any.
 
     Yields:
-        The place of an item and its result, in any order.
-
-    Examples:
-        >>> sorted(map_measured(abs, [-1, 2, -3], cores=2))
-        [(0, 1), (1, 2), (2, 3)]
+        The index of an item and its result, in any order.
     """
     if (there := cluster.current()) is not None:
         yield from there.map(partial(_alone, function), items)
         return
     numbered = list(enumerate(items))
     spent = 0.0
-    for place, item in numbered:
-        if place > 1:
-            left = (len(items) - place) * spent / (place - 1)
+    for index, item in numbered:
+        if index > 1:
+            left = (len(items) - index) * spent / (index - 1)
             if left * (1 - 1 / cores) > _WORTH_PROCESSES:
-                yield from map_processes(partial(_placed, function), numbered[place:], cores)
+                yield from map_processes(partial(_numbered, function), numbered[index:], cores)
                 return
         began = time.process_time()
         result = function(item)
-        if place:
+        if index:
             spent += time.process_time() - began
-        yield place, result
+        yield index, result
 
 
-def _placed(function: Callable[[T], R], numbered: tuple[int, T]) -> tuple[int, R]:
-    place, item = numbered
-    return place, function(item)
+def _numbered(function: Callable[[T], R], numbered: tuple[int, T]) -> tuple[int, R]:
+    index, item = numbered
+    return index, function(item)
 
 
 def available_cores() -> int:

@@ -15,13 +15,7 @@ _PATIENCE = 1.0  # seconds before anything is shown
 
 
 class Progress:
-    """A line on a terminal, once the work takes longer than a second; gone when it is done.
-
-    Examples:
-        >>> with Progress() as progress:
-        ...     for done in range(3):
-        ...         progress(lambda: f"{done} of 3")
-    """
+    """A line on a terminal, once the work takes longer than a second; gone when it is done."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()

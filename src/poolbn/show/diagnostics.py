@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, nearest
 from poolbn.network.network import Network
-from poolbn.tables.cells import read_cells
+from poolbn.tables.cells import Cells, read_cells
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ class Residuals:
     Attributes:
         node: the node.
         levels: the F data sets.
-        codes: the place of each row's data set, (n,).
+        codes: the index of each row's data set, (n,).
         fitted: expected from the parents, (n,).
         residual: the cell minus that, (n,).
         standard: the same in the residual standard deviations of the data sets, (n,).
@@ -71,6 +71,17 @@ def node_residuals(net: Network, data: object, node: str) -> Residuals:
     if node not in net.fits:
         raise GraphError(f"no node is called {node!r}{nearest(node, net.dag.nodes)}")
     fit = net.fits[node]
+    cells = read_cells(data, (*fit.parents, node), net.group, fit.levels)
+    return cell_residuals(net, cells, node)
+
+
+def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
+    """The residuals of a node in cells that were read, with its parents among them.
+
+    Raises:
+        DataError: there is no row with all that is needed, or the node does not vary.
+    """
+    fit = net.fits[node]
     if not (fit.sigma2 > 0).all():
         level = fit.levels[int(np.argmin(fit.sigma2))]
         raise DataError(
@@ -78,20 +89,20 @@ def node_residuals(net: Network, data: object, node: str) -> Residuals:
             f"its fit is {str(fit.status)!r}"
         )
     names = (*fit.parents, node)
-    cells = read_cells(data, names, net.group, fit.levels)
     for name in (*names, net.group):
         if name not in cells.columns and not (name == net.group and (cells.codes >= 0).any()):
             raise DataError(
                 f"residuals of {node!r} need column {name!r}, which is not there; the table has "
                 f"{', '.join(map(repr, cells.columns))}"
             )
-    known = (cells.codes >= 0) & ~np.isnan(cells.values).any(axis=1)
+    values = cells.of(names)
+    known = (cells.codes >= 0) & ~np.isnan(values).any(axis=1)
     if not known.any():
         raise DataError(
             f"none of the {len(known)} rows has a data set, {node!r} and all of its parents "
             f"({', '.join(map(repr, fit.parents)) or 'none'}); give rows without missing cells"
         )
-    codes, values = cells.codes[known], cells.values[known]
+    codes, values = cells.codes[known], values[known]
     coef = fit.coef[codes]
     fitted = coef[:, 0] + (coef[:, 1:] * values[:, :-1]).sum(axis=1)
     residual = values[:, -1] - fitted
@@ -125,7 +136,7 @@ def normal_quantiles(values: Floats, most: int = 150) -> Floats:
 
 
 def spread(found: Residuals) -> list[tuple[int, int, Floats]]:
-    """Of each data set that has rows: its place, its rows, and where 95% and half of them lie.
+    """Of each data set that has rows: its index, its rows, and where 95% and half of them lie.
 
     The last are quantiles of the standardised residuals, with the median in the middle, (5,).
     """

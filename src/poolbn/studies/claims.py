@@ -65,7 +65,7 @@ class Statistic:
         """With each network counted so often.
 
         Args:
-            cells: from `by_data_set`, with the column `code`: the place of the network.
+            cells: from `by_data_set`, with the column `code`: the index of the network.
             weights: times that each network counts, (R, networks).
 
         Returns:
@@ -82,19 +82,15 @@ class Statistic:
 
 
 def weighted_quantile(values: Array, counts: NDArray[np.int64], at: float) -> Array:
-    """Quantiles of the values, each of them repeated so often.
+    """Quantiles of the values, each of them repeated so often, as numpy interpolates them.
 
     Args:
         values: (n,); inf is allowed.
         counts: (R, n).
-        at: between 0 and 1; between two values it interpolates, as numpy does.
+        at: between 0 and 1.
 
     Returns:
         (R,), nan where all counts are 0.
-
-    Examples:
-        >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([[1, 1, 1], [1, 3, 0]]), 0.5)
-        array([2., 1.])
     """
     if not len(values):
         return np.full(len(counts), np.nan)
@@ -105,8 +101,8 @@ def weighted_quantile(values: Array, counts: NDArray[np.int64], at: float) -> Ar
     rank = at * (total - 1)
     ends = []
     for whole in (np.floor(rank), np.ceil(rank)):
-        place = (upto <= whole[:, None]).sum(axis=1)
-        ends.append(ordered[np.minimum(place, len(ordered) - 1)])
+        at_rank = (upto <= whole[:, None]).sum(axis=1)
+        ends.append(ordered[np.minimum(at_rank, len(ordered) - 1)])
     low, high = ends
     with np.errstate(invalid="ignore"):
         between = np.where(low == high, low, low + (rank - np.floor(rank)) * (high - low))
@@ -280,37 +276,28 @@ def check_claims(
     weights = np.concatenate([np.ones((1, networks), dtype=np.int64), drawn])
     found = []
     for claim in claims:
-        line = _line(_with_models(claim, models or {}), cells, weights)
+        line = _line(_renamed(claim, models or {}, {}), cells, weights)
         found.append(line)
         measure = claim.statistic.a.split()[0]
         if measure in ALTERNATIVES and line.verdict != "no data":
-            second = _line(_other_measures(line.claim), cells, weights, ALTERNATIVES[measure][1])
+            other = _renamed(line.claim, {}, ALTERNATIVES)
+            second = _line(other, cells, weights, ALTERNATIVES[measure][1])
             if second.verdict != line.verdict:
                 found.append(second)
     return found
 
 
-def _with_models(claim: Claim, models: Mapping[str, str]) -> Claim:
-    def change(name: str) -> str:
+def _renamed(
+    claim: Claim, models: Mapping[str, str], measures: Mapping[str, tuple[str, str]]
+) -> Claim:
+    """The claim about other models and other forms of a measure."""
+
+    def renamed(name: str) -> str:
         measure, model = name.split()
-        return f"{measure} {models.get(model, model)}"
+        return f"{measures.get(measure, (measure,))[0]} {models.get(model, model)}"
 
-    return _changed(claim, change)
-
-
-def _other_measures(claim: Claim) -> Claim:
-    def change(name: str) -> str:
-        measure, model = name.split()
-        return f"{ALTERNATIVES.get(measure, (measure,))[0]} {model}"
-
-    return _changed(claim, change)
-
-
-def _changed(claim: Claim, change: Callable[[str], str]) -> Claim:
-    statistic = claim.statistic
-    return replace(
-        claim, statistic=replace(statistic, a=change(statistic.a), b=change(statistic.b))
-    )
+    a, b = renamed(claim.statistic.a), renamed(claim.statistic.b)
+    return replace(claim, statistic=replace(claim.statistic, a=a, b=b))
 
 
 def _line(claim: Claim, cells: pd.DataFrame, weights: NDArray[np.int64], measure: str = "") -> Line:

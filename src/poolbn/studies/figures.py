@@ -1,6 +1,6 @@
 """The figures of the paper's simulation study: the same panels, the same sides, its colours.
 
-Each can be drawn with another model in the place of LME.
+Each can be drawn with another model instead of LME.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ def _boxes(
     which, many = side
     width = 0.72 / many
     shown = [_box(series.statistic.values(group)) for _, group in groups]
-    places = [i + (which - (many - 1) / 2) * width for i in range(len(groups))]
+    positions = [i + (which - (many - 1) / 2) * width for i in range(len(groups))]
     axes.bxp(
-        [{**box, "fliers": []} for box in shown],
-        positions=places,
+        shown,
+        positions=positions,
         widths=width * 0.86,
         patch_artist=True,
         showfliers=False,
@@ -121,16 +121,10 @@ def _boxes(
 
 def _box(values: Array) -> dict[str, float]:
     """Quartiles, and whiskers to the last value within one and a half of their range."""
-    known = np.clip(values[~np.isnan(values)], -_HUGE, _HUGE)
-    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
-    reach = 1.5 * (high - low)
-    return {
-        "q1": low,
-        "med": middle,
-        "q3": high,
-        "whislo": min(low, known[known >= low - reach].min()),
-        "whishi": max(high, known[known <= high + reach].max()),
-    }
+    from matplotlib.cbook import boxplot_stats
+
+    (box,) = boxplot_stats(np.clip(values[~np.isnan(values)], -_HUGE, _HUGE))
+    return dict(box)
 
 
 def _limits(boxes: list[dict[str, float]]) -> tuple[float, float]:
@@ -290,55 +284,40 @@ _PREDICTIVE = (
 
 
 def figures_of(model: str = "LME") -> tuple[StudyFigure, ...]:
-    """The paper's figures, with a model in the place of LME; then it is in their names too.
-
-    Examples:
-        >>> [figure.name for figure in figures_of("LME-pooled")][:2]
-        ['balanced-LME-pooled', 'efficiency-LME-pooled']
-    """
+    """The paper's figures, with a model instead of LME; then it is in their names too."""
     whole, half = (9.0, 7.0), (9.0, 3.8)
-    made: list[tuple[str, str, str, Callable[..., None], tuple[float, float]]] = [
-        (
-            "balanced",
+    ending = "" if model == "LME" else f"-{model}"
+
+    def figure(
+        name: str, scenario: str, draw: Callable[..., None], size: tuple[float, float], caption: str
+    ) -> StudyFigure:
+        return StudyFigure(name + ending, caption, scenario, partial(draw, model=model), size)
+
+    return (
+        figure(
+            "balanced", "balanced", _balanced, whole,
             f"SHD({model}) - SHD(CGBN), blue, left axes, and KL({model}) - KL(CGBN), green, right "
             "axes, by N (top left), mean parents (top right), |F| (bottom left) and n_j (bottom "
             f"right), balanced data sets. Negative values favour {model}. KL is weighted by P(F). "
             "The largest boxes are cut off, so that the others can be seen.",
-            "balanced",
-            _balanced,
-            whole,
         ),
-        (
-            "efficiency",
+        figure(
+            "efficiency", "balanced", _efficiency, half,
             f"SHD (left) and KL (right, on a logarithmic axis) of {model}, ivory, and CGBN, pink, "
             "against rows per parameter of the true network, n/p, balanced data sets; the largest "
             "boxes are cut off.",
-            "balanced",
-            _efficiency,
-            half,
         ),
         *(
-            (
-                f"predictive-{scenario}",
+            figure(
+                f"predictive-{scenario}", scenario, _predictive, whole,
                 _PREDICTIVE.format(model, scenario.capitalize()),
-                scenario,
-                _predictive,
-                whole,
             )
             for scenario in ("balanced", "unbalanced")
         ),
-        (
-            "homogeneous",
+        figure(
+            "homogeneous", "homogeneous", _homogeneous, half,
             f"SHD (left) and KL (right) of {model}, ivory, and CGBN, pink, over those of GBN, "
             "against n/p, homogeneous data sets. Values above 1 favour GBN. KL is on a logarithmic "
             "axis; the largest boxes are cut off.",
-            "homogeneous",
-            _homogeneous,
-            half,
         ),
-    ]
-    ending = "" if model == "LME" else f"-{model}"
-    return tuple(
-        StudyFigure(name + ending, caption, scenario, partial(draw, model=model), size)
-        for name, caption, scenario, draw, size in made
-    )
+    )  # fmt: skip

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# What is different in the scenarios whose names end so.
+_TRUTHS = {
+    WORDED: "coefficients drawn as the paper's text has it, not as the authors' code does",
+    EQUAL: "residual variances that are the same in all data sets",
+    ORIGINAL: "networks learned from homogeneous data sets are measured against the heterogeneous "
+    "network that those were made from",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class SideRun:
     """What comes out when one thing is changed.
@@ -70,21 +79,11 @@ def _changes(table: pd.DataFrame) -> Iterator[_Change]:
         if model in VARIANTS:
             stands_for, words = VARIANTS[model]
             yield _Change(model, f"{stands_for}: {words}", there, {stands_for: model})
-    worded = table[table["scenario"].str.endswith(WORDED)]
-    if len(worded):
-        words = "coefficients drawn as the paper's text has it, not as the authors' code does"
-        yield _Change("worded", words, _renamed(worded, WORDED))
-    equal = table[table["scenario"].str.endswith(EQUAL)]
-    if len(equal):
-        words = "residual variances that are the same in all data sets"
-        yield _Change("equal", words, _renamed(equal, EQUAL))
-    original = table[table["scenario"].str.endswith(ORIGINAL)]
-    if len(original):
-        words = (
-            "networks learned from homogeneous data sets are measured against the heterogeneous "
-            "network that those were made from"
-        )
-        yield _Change("original", words, _renamed(original, ORIGINAL))
+    for suffix, words in _TRUTHS.items():
+        own = table[table["scenario"].str.endswith(suffix)]
+        if len(own):
+            as_published = own.assign(scenario=own["scenario"].str.removesuffix(suffix))
+            yield _Change(suffix.strip("-"), words, as_published)
     if set(PUBLISHED) <= set(there["model"]):
         yield _Change(
             "exchanged",
@@ -93,7 +92,3 @@ def _changes(table: pd.DataFrame) -> Iterator[_Change]:
             {"GBN": "CGBN", "CGBN": "GBN"},
             lambda claim: claim.where.startswith(HOMOGENEOUS) and claim.statistic.a[:4] == "shd ",
         )
-
-
-def _renamed(table: pd.DataFrame, suffix: str) -> pd.DataFrame:
-    return table.assign(scenario=table["scenario"].str.removesuffix(suffix))

@@ -267,14 +267,7 @@ def table_of(chunk: Chunk, true: Network, rows: int, replicate: int) -> GroupSta
 
 
 def run_chunk(chunk: Chunk, preset: Preset, models: tuple[str, ...]) -> list[Measures]:
-    """Learn and measure all networks of a chunk. The same bits wherever and however often it runs.
-
-    Examples:
-        >>> chunk = Chunk("balanced", N=4, mean_parents=1, F=2, network=0)
-        >>> tiny = Preset((4,), (1,), (2,), (), rows=(20,), networks=1, replicates=1)
-        >>> [measures.model for measures in run_chunk(chunk, tiny, ("GBN", "LME"))]
-        ['GBN', 'LME']
-    """
+    """Learn and measure all networks of a chunk: the same bits wherever and however often."""
     source = chunk._replace(scenario=chunk.scenario.removesuffix(ORIGINAL))
     drawn_from = truth(source)
     true = drawn_from if source == chunk else truth(chunk._replace(scenario="balanced"))
@@ -347,7 +340,7 @@ def _weighting(net: Network, new: pd.DataFrame, chunk: Chunk, replicate: int) ->
 
 
 def check_models(models: tuple[str, ...]) -> None:
-    """Complain about models that there are not.
+    """Raise unless there are models, and all are known.
 
     Raises:
         OptionError: a name is unknown, or there is none.

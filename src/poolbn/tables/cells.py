@@ -1,11 +1,10 @@
-"""Rows with gaps: any table or file -> the cells of the nodes, and which data set a row is of."""
+"""Rows with missing values: any table or file -> cells of the nodes, and data sets of the rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
@@ -14,6 +13,7 @@ from poolbn.errors import DataError, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.missing import check_finite
+from poolbn.wording import shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,16 +29,22 @@ class Cells:
     """The rows of a table, as a network with N nodes sees them.
 
     Attributes:
-        values: the nodes, NaN where a cell is missing or there is no such column, (n, N).
-        codes: the place of each row's data set among the network's, -1 if it is not known, (n,).
+        names: the nodes.
+        values: their cells, NaN where a cell is missing or there is no such column, (n, N).
+        codes: the index of each row's data set among the network's, -1 if it is not known, (n,).
         columns: the columns of the table that the network knows, its group column among them.
         index: the row labels of a pandas table; 0, 1, ... for all others.
     """
 
+    names: tuple[str, ...]
     values: NDArray[np.float64]
     codes: NDArray[np.int64]
     columns: tuple[str, ...]
     index: pd.Index
+
+    def of(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """The cells of some nodes, in this order, (n, len(names))."""
+        return self.values[:, [self.names.index(name) for name in names]]
 
 
 def read_cells(
@@ -57,13 +63,6 @@ def read_cells(
     Raises:
         DataError: no node is a column, a column is not numeric, a cell is infinite, or a data set
             is not known.
-
-    Examples:
-        >>> import pandas as pd
-        >>> frame = pd.DataFrame({"bmi": [21.5, None], "clinic": ["KY", None]})
-        >>> cells = read_cells(frame, ("age", "bmi"), "clinic", ("NY", "KY"))
-        >>> cells.values, cells.codes
-        (array([[ nan, 21.5], [ nan,  nan]]), array([ 1, -1]))
     """
     import pandas as pd
 
@@ -72,8 +71,8 @@ def read_cells(
         own = [name for name in names if name in part.types]
         if not own:
             raise DataError(
-                f"no column{part.place} is a node of the network; it has {_listed(part.types)}, "
-                f"the nodes are {_listed(names)}"
+                f"no column{part.origin} is a node of the network; it has "
+                f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
             )
         check_types(part, own, group, remedy="make it numeric, or leave it out of the table")
     strangers: dict[Hashable, int] = {}
@@ -86,13 +85,13 @@ def read_cells(
     index = source.index if isinstance(source, pd.DataFrame) else pd.RangeIndex(len(codes))
     known = {name for part in parts for name in part.types}
     columns = tuple(name for name in (group, *names) if name in known)
-    return Cells(values, codes, columns, index)
+    return Cells(names, values, codes, columns, index)
 
 
 def read_evidence(
     evidence: Mapping[str, Any], names: tuple[str, ...], group: str, levels: tuple[Hashable, ...]
 ) -> tuple[NDArray[np.float64], int]:
-    """One row: its cells, NaN where there is no evidence (N,), and its data set's place or -1.
+    """One row: its cells, NaN where there is no evidence (N,), and its data set's index or -1.
 
     Args:
         evidence: values by name of node, and by the name of the group column a data set.
@@ -102,10 +101,6 @@ def read_evidence(
 
     Raises:
         DataError: a name is not known, or a value is not a finite number.
-
-    Examples:
-        >>> read_evidence({"bmi": 21.5, "clinic": "KY"}, ("age", "bmi"), "clinic", ("NY", "KY"))
-        (array([ nan, 21.5]), 1)
     """
     if not isinstance(evidence, Mapping):
         raise DataError(f"evidence={evidence!r} is not a dict like {{{names[0]!r}: 1.5}}")
@@ -127,7 +122,7 @@ def read_evidence(
 
 
 def find_level(label: Any, levels: tuple[Hashable, ...]) -> int:
-    """The place of a data set.
+    """The index of a data set.
 
     Raises:
         DataError: it is not known.
@@ -148,24 +143,24 @@ def _read(
     keyed: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Values (n, N) and codes (n,) of one part; data sets not known are counted in `strangers`."""
-    place = [i for i, name in enumerate(names) if name in part.types]
-    own = tuple(names[i] for i in place)
+    at = [i for i, name in enumerate(names) if name in part.types]
+    own = tuple(names[i] for i in at)
     by = None if group not in part.types else group
     alike = _Alike(levels)
     values, codes = [np.empty((0, len(names)))], [np.empty(0, dtype=np.int64)]
     start = 1
     for piece in part.pieces(own, by, _ROWS):
         cells = np.full((len(piece.keys), len(names)), np.nan)
-        for i, column in zip(place, piece.columns, strict=True):
+        for i, column in zip(at, piece.columns, strict=True):
             cells[:, i] = column
         index = {level: j for j, level in enumerate(levels)}
         code = np.full(len(cells), -1)
         if by is not None or keyed:
             labels = [alike(label) for label in piece.labels]
-            code = encode(replace(piece, labels=labels), index, group, part.place)
+            code = encode(replace(piece, labels=labels), index, group, part.origin)
         for label, j in list(index.items())[len(levels) :]:
             strangers[label] = strangers.get(label, 0) + int((code == j).sum())
-        check_finite(cells, _where(names, part.place, start), "make it missing")
+        check_finite(cells, _where(names, part.origin, start), "make it missing")
         values.append(cells)
         codes.append(code)
         start += len(cells)
@@ -190,8 +185,8 @@ class _Alike:
         return str(int(label)) if whole else str(label)  # type: ignore[call-overload]
 
 
-def _where(names: tuple[str, ...], place: str, start: int) -> Callable[[int, int], str]:
-    return lambda row, column: f"row {start + row}{place} in column {names[column]!r}"
+def _where(names: tuple[str, ...], origin: str, start: int) -> Callable[[int, int], str]:
+    return lambda row, column: f"row {start + row}{origin} in column {names[column]!r}"
 
 
 def _unknown(
@@ -201,13 +196,11 @@ def _unknown(
     others = f" ({len(strangers)} such data sets in all)" if len(strangers) > 1 else ""
     return DataError(
         f"the network does not know data set {first!r}, which {rows} rows have in column "
-        f"{group!r}{others}; it knows {_listed(levels)}. Make it known with net.adapt(rows, "
+        f"{group!r}{others}; it knows {_shown(levels)}. Make it known with net.adapt(rows, "
         f"name={first!r}), or leave out the column, or make those cells missing, so that the data "
         "set is taken as unknown"
     )
 
 
-def _listed(names: Collection[Hashable]) -> str:
-    """Some names, for a message."""
-    more = f", ... ({len(names)} in all)" if len(names) > 12 else ""
-    return (", ".join(repr(name) for name in islice(names, 12)) or "no columns") + more
+def _shown(names: Iterable[Hashable]) -> str:
+    return shortened([repr(name) for name in names])

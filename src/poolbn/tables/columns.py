@@ -18,7 +18,7 @@ def check_group(parts: list[Part], group: str | None) -> None:
     if group is not None:
         for part in parts:
             if group not in part.types:
-                raise DataError(f"no column {group!r}{part.place}{nearest(group, part.types)}")
+                raise DataError(f"no column {group!r}{part.origin}{nearest(group, part.types)}")
         return
     if parts[0].name is None:
         likely = [c for c in parts[0].types if _looks_like_group(parts[0], c)]
@@ -63,11 +63,11 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
     for part in parts:
         absent = [c for c in names if c not in part.types]
         if absent and (len(parts) == 1 or columns is not None):
-            raise DataError(f"no column {absent[0]!r}{part.place}{nearest(absent[0], part.types)}")
+            raise DataError(f"no column {absent[0]!r}{part.origin}{nearest(absent[0], part.types)}")
         extra = [c for c in own_columns(part, group) if c not in names]
         if columns is None and (absent or extra):
             raise DataError(
-                f"the columns{part.place} differ from those{first.place}: "
+                f"the columns{part.origin} differ from those{first.origin}: "
                 + "; ".join(
                     f"{what} {', '.join(map(repr, which))}"
                     for what, which in (("it lacks", absent), ("it alone has", extra))
@@ -92,7 +92,7 @@ def check_types(part: Part, names: Iterable[str], group: str | None, *, remedy: 
         numeric = [c for c, kind in part.types.items() if not kind and c != group]
         listed = ", ".join(f'"{c}"' for c in numeric[:12]) + (", ..." if len(numeric) > 12 else "")
         raise DataError(
-            f"column {column!r}{part.place} is not numeric: it holds {part.types[column]}"
+            f"column {column!r}{part.origin} is not numeric: it holds {part.types[column]}"
             f"{_stray(part, column)}; {remedy or f'choose columns=[{listed}]'}"
         )
 
@@ -115,6 +115,6 @@ def _stray(part: Part, column: str) -> str:
     if numbers < others:
         return ""
     return (
-        f", mostly numbers, but row {first[0]}{part.place} holds {first[1]!r} (and so "
+        f", mostly numbers, but row {first[0]}{part.origin} holds {first[1]!r} (and so "
         f"{others} cells in all), so make such cells missing and the column numeric"
     )

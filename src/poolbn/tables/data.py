@@ -40,7 +40,7 @@ class Batch:
     """Rows without a missing cell.
 
     Attributes:
-        codes: for each row the place of its data set in `Rows.levels`, (B,).
+        codes: for each row the index of its data set in `Rows.levels`, (B,).
         columns: the N chosen columns, all finite, (B,) each; where it can be they are the memory of
             the source itself, so do not write to them.
         dropped: codes of the rows left out because a cell is missing.
@@ -119,20 +119,7 @@ def read(
     missing: Literal["error", "drop"],
     batch_rows: int | None = None,
 ) -> Rows:
-    """Open a table or files, check the columns, and stream the rows.
-
-    Args:
-        source: a frame, a dict of frames, a path, a pattern, a folder, a URL, or a list of these.
-        group: the column that says which data set a row came from; None when each frame of a dict
-            or each file is a data set.
-        columns: the columns to keep; None for all but `group`, which then must be numeric.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
-        batch_rows: rows in a batch; None picks what is fast.
-
-    Raises:
-        DataError: the source, a column or a cell cannot be used.
-        OptionError: `missing` is neither of its values.
-    """
+    """Stream the rows of what `prepare` opens; `batch_rows` are as for `Reading.rows`."""
     return prepare(source, group=group, columns=columns, missing=missing).rows(batch_rows)
 
 
@@ -144,13 +131,14 @@ def prepare(
     missing: Literal["error", "drop"],
     name: str | None = None,
 ) -> Reading:
-    """Open a table or files and check the columns; as `read`, which goes on to the rows.
+    """Open a table or files, and check the columns.
 
     Args:
-        source: as for `read`.
-        group: as for `read`.
-        columns: as for `read`.
-        missing: as for `read`.
+        source: a frame, a dict of frames, a path, a pattern, a folder, a URL, or a list of these.
+        group: the column that says which data set a row came from; None when each frame of a dict
+            or each file is a data set.
+        columns: the columns to keep; None for all but `group`, which then must be numeric.
+        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
         name: all rows are of one data set that is called so.
 
     Raises:
@@ -209,13 +197,13 @@ def _batches(
     kept = np.zeros(0, dtype=np.int64)
     pieces = _pieces(plan, rows)
     for part, start, piece in _ahead(pieces) if plan.parts[0].path is not None else pieces:
-        codes = encode(piece, index, plan.group, part.place)
+        codes = encode(piece, index, plan.group, part.origin)
         levels.extend(islice(index, len(levels), None))
         columns = piece.columns
         dropped = codes[:0]
         if (codes < 0).any() or not all(map(_surely_finite, columns)):
             values = np.column_stack(columns)
-            where = _where(plan, part.place, start, codes, levels)
+            where = _where(plan, part.origin, start, codes, levels)
             check_finite(values, where, 'make it missing and use missing="drop"')
             bad = tally.add(np.isnan(values), codes, where)
             dropped = codes[bad & (codes >= 0)]
@@ -233,9 +221,9 @@ def _batches(
 
 
 def encode(
-    piece: Piece, index: dict[Hashable, int], group: str | None, place: str
+    piece: Piece, index: dict[Hashable, int], group: str | None, origin: str
 ) -> NDArray[np.int64]:
-    """The place of each row's data set in `index`, which grows by first appearance; -1: missing."""
+    """The index of each row's data set in `index`, which grows by first appearance; -1: missing."""
     code = np.full(len(piece.labels) + 1, -1, dtype=np.int64)
     keys = piece.keys
     present = np.flatnonzero(np.bincount(keys[keys >= 0], minlength=len(piece.labels))).tolist()
@@ -251,7 +239,7 @@ def encode(
         for k in present:
             code[k] = index.get(piece.labels[k], -1)
     except TypeError as error:
-        raise sources.unhashable(str(group), place) from error
+        raise sources.unhashable(str(group), origin) from error
     return code[keys]
 
 
@@ -262,14 +250,14 @@ def _surely_finite(column: NDArray[np.float64]) -> bool:
 
 
 def _where(
-    plan: Reading, place: str, start: int, codes: NDArray[np.int64], levels: list[Hashable]
+    plan: Reading, origin: str, start: int, codes: NDArray[np.int64], levels: list[Hashable]
 ) -> Callable[[int, int], str]:
     """Puts a cell of a batch that begins with row `start` in words; column -1 is `group`."""
 
     def words(row: int, column: int) -> str:
         name = plan.group if column < 0 else plan.names[column]
         known = f" (data set {levels[codes[row]]!r})" if codes[row] >= 0 else ""
-        return f"row {start + row}{place}{known} in column {name!r}"
+        return f"row {start + row}{origin}{known} in column {name!r}"
 
     return words
 

@@ -7,16 +7,16 @@ import glob
 import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import IO, Any
 
 from poolbn.errors import DataError
-from poolbn.tables.paths import KINDS, SUFFIXES, at_arrow, folders, is_url
+from poolbn.tables.paths import KINDS, SUFFIXES, at_arrow, folders
 from poolbn.tables.sources import (
     Part,
     Piece,
+    arrow_part,
     arrow_piece,
-    arrow_types,
     check_unique,
     first_line,
     in_words,
@@ -26,12 +26,7 @@ MISSING_TEXT = ("", "NA")
 
 
 def stem(path: str) -> str:
-    """The name of a file without its folder and ending.
-
-    Examples:
-        >>> stem("trial/siteA.csv.gz")
-        'siteA'
-    """
+    """The name of a file without its folder and ending."""
     name = folders(path)[-1]
     ending = max((s for s in SUFFIXES if name.lower().endswith(s)), key=len, default="")
     return name[: len(name) - len(ending)]
@@ -47,25 +42,25 @@ def file(path: str) -> Part:
     if lower.endswith(KINDS["Parquet"]):
         return _parquet(path)
     if lower.endswith(KINDS["CSV"]):
-        return _csv(_local(path) if is_url(path) else path)
+        return _csv(_local(path))
     raise DataError(
         f"cannot tell what kind of file {path!r} is; its name should end in {', '.join(SUFFIXES)}"
     )
 
 
-def _local(url: str) -> str:
+def _local(path: str) -> str:
     from pyarrow.fs import LocalFileSystem
 
-    system, path = at_arrow(url)
+    system, inner = at_arrow(path)
     if not isinstance(system, LocalFileSystem):
         raise DataError(
-            f"{url!r} cannot be read: from there only Parquet is; turn it into Parquet, or copy it "
-            "here"
+            f"{path!r} cannot be read: from there only Parquet is; turn it into Parquet, or copy "
+            "it here"
         )
-    return path
+    return inner
 
 
-def _place(path: str) -> str:
+def _origin(path: str) -> str:
     """How a message says "in this file": where folders say what it holds, with them."""
     *above, name = folders(path)
     return f" of {'/'.join([*(folder for folder in above if '=' in folder), name])}"
@@ -76,19 +71,13 @@ def _parquet(path: str) -> Part:
     import pyarrow.parquet as pq
     import pyarrow.types as pt
 
-    place = _place(path)
-
-    def source() -> Any:
-        if not is_url(path):
-            return nullcontext(path)
-        system, inner = at_arrow(path)
-        return system.open_input_file(inner)
+    system, inner = at_arrow(path)
 
     @contextmanager
     def opened(**options: Any) -> Iterator[Any]:
         try:
-            with source() as found, pq.ParquetFile(found, **options) as opened_file:
-                yield opened_file
+            with system.open_input_file(inner) as source, pq.ParquetFile(source, **options) as it:
+                yield it
         except (pa.ArrowException, OSError) as error:
             raise DataError(
                 f"{path!r} cannot be read as a Parquet file: it is damaged, cut short, or of "
@@ -97,7 +86,6 @@ def _parquet(path: str) -> Part:
 
     with opened() as parquet:
         schema = parquet.schema_arrow
-    check_unique(schema.names, place)
 
     def batches(keep: list[str], rows: int) -> Iterator[Any]:
         # Text comes as dictionaries, so that a data set's name is decoded once and not in every
@@ -107,25 +95,16 @@ def _parquet(path: str) -> Part:
         with opened(read_dictionary=text, pre_buffer=False, buffer_size=2**20) as parquet:
             yield from parquet.iter_batches(batch_size=rows, columns=keep, use_threads=False)
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
-        keep = [*columns] if group is None else [*columns, group]
-        for batch in batches(keep, rows):
-            yield arrow_piece(batch, columns, group, stem(path), place)
-
-    def cells(column: str) -> Iterator[Any]:
-        for batch in batches([column], 65536):
-            yield from batch.column(0).to_pylist()
-
-    return Part(stem(path), place, arrow_types(schema), pieces, cells, path)
+    return arrow_part(schema, batches, stem(path), _origin(path), path=path)
 
 
 def _csv(path: str) -> Part:
     import duckdb
     import pyarrow as pa
 
-    place = _place(path)
+    origin = _origin(path)
     header, delimiter = _header(path)
-    check_unique(header, place)
+    check_unique(header, origin)
 
     nulls = ", ".join(_literal(text) for text in MISSING_TEXT)
     scan = (
@@ -157,16 +136,16 @@ def _csv(path: str) -> Part:
             with _duckdb() as connection:
                 for batch in connection.sql(f"select {chosen} from {typed}").to_arrow_reader(rows):
                     named = batch.rename_columns(keep)
-                    yield arrow_piece(named, columns, group, stem(path), place)
+                    yield arrow_piece(named, columns, group, stem(path), origin)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise _csv_error(path, columns, error) from error
 
     def cells(column: str) -> Iterator[str | None]:
-        place_of = header.index(column)
+        at = header.index(column)
         for row in _rows(path):
-            yield None if row[place_of] in MISSING_TEXT else row[place_of]
+            yield None if row[at] in MISSING_TEXT else row[at]
 
-    return Part(stem(path), place, types, pieces, cells, path)
+    return Part(stem(path), origin, types, pieces, cells, path)
 
 
 @contextmanager
@@ -212,30 +191,17 @@ def _rows(path: str) -> Iterator[list[str]]:
         yield from (row for row in reader if row)
 
 
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+
+
 def _csv_error(path: str, columns: tuple[str, ...], error: BaseException) -> DataError:
     """What is wrong with a file that could not be read: looks at it again, row by row."""
-    header: list[str] = []
-    try:
-        if not isinstance(error, EOFError | UnicodeDecodeError | zlib.error | gzip.BadGzipFile):
-            header, _ = _header(path)
-            for number, row in enumerate(_rows(path), start=1):
-                if len(row) != len(header):
-                    return DataError(
-                        f"row {number} of {path!r} has {len(row)} cells but the first line names "
-                        f"{len(header)} columns; correct that row"
-                    )
-                for column in columns:
-                    cell = row[header.index(column)]
-                    if cell not in MISSING_TEXT and not looks_numeric(cell):
-                        return DataError(
-                            f"column {column!r} is not numeric: row {number} of {path!r} holds "
-                            f"{cell!r}; correct that cell, or leave it empty and use "
-                            'missing="drop"'
-                        )
-    except (EOFError, zlib.error, gzip.BadGzipFile) as again:
-        error = again
-    except UnicodeDecodeError as again:
-        error = again
+    if not isinstance(error, _DAMAGED):
+        try:
+            if reason := _bad_row(path, columns):
+                return DataError(reason)
+        except _DAMAGED as again:
+            error = again
     if isinstance(error, EOFError | zlib.error):
         return DataError(f"the compressed file {path!r} is damaged or cut short; get it anew")
     if isinstance(error, gzip.BadGzipFile):
@@ -243,6 +209,25 @@ def _csv_error(path: str, columns: tuple[str, ...], error: BaseException) -> Dat
     if isinstance(error, UnicodeDecodeError):
         return DataError(f"{path!r} is not UTF-8 text; save it with that encoding")
     return DataError(f"{path!r} cannot be read as CSV: {first_line(error)}")
+
+
+def _bad_row(path: str, columns: tuple[str, ...]) -> str:
+    """The first row with too many or too few cells, or text in a numeric column; or nothing."""
+    header, _ = _header(path)
+    for number, row in enumerate(_rows(path), start=1):
+        if len(row) != len(header):
+            return (
+                f"row {number} of {path!r} has {len(row)} cells but the first line names "
+                f"{len(header)} columns; correct that row"
+            )
+        for column in columns:
+            cell = row[header.index(column)]
+            if cell not in MISSING_TEXT and not looks_numeric(cell):
+                return (
+                    f"column {column!r} is not numeric: row {number} of {path!r} holds {cell!r}; "
+                    'correct that cell, or leave it empty and use missing="drop"'
+                )
+    return ""
 
 
 def looks_numeric(cell: object) -> bool:

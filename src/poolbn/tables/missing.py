@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.errors import DataError
+from poolbn.wording import shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +44,7 @@ class Tally:
         if self.keys:
             found.append((self.keys, str(group)))
         found.sort(key=lambda pair: -pair[0])
-        more = f", ... ({len(found)} columns in all)" if len(found) > 8 else ""
-        return ", ".join(f"{name} {count}" for count, name in found[:8]) + more
+        return shortened([f"{name} {count}" for count, name in found], 8, "columns ")
 
     def joined(self, other: Tally) -> Tally:
         """What was missing in these rows, and in others that follow them."""
@@ -57,7 +57,7 @@ class Tally:
 
 
 def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None:
-    """Complain about missing cells, where they are not allowed.
+    """Raise where cells are missing.
 
     Raises:
         DataError: there are some.
@@ -73,7 +73,7 @@ def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None
 def check_left(
     kept: NDArray[np.int64], levels: Sequence[Hashable], dropped: int, counts: str = ""
 ) -> None:
-    """Complain about data sets without rows.
+    """Raise unless each data set has rows.
 
     Args:
         kept: rows of each data set, (F,).

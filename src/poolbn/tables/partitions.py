@@ -20,11 +20,9 @@ _WHOLE = re.compile("0|-?[1-9][0-9]*")  # not 007, which is a name
 
 
 def keys(path: str) -> dict[str, str | None]:
-    """What the folders in a path say: names and texts, None where the text is missing.
+    """What the folders in a path say, such as {"site": "NY"}; None where the text is missing.
 
-    Examples:
-        >>> keys("trial/site=New%20York/year=2020/part-0.parquet")
-        {'site': 'New York', 'year': '2020'}
+    pyarrow.dataset reads the same from paths, but only for names that are known before.
     """
     parted = [folder.partition("=") for folder in folders(path)[:-1]]
     return {
@@ -73,7 +71,7 @@ def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) ->
         own = tuple(c for c in columns if c not in values)
         if not own and (group is None or group in values):
             raise DataError(
-                f"columns {', '.join(map(repr, columns))}{part.place} are what names of folders "
+                f"columns {', '.join(map(repr, columns))}{part.origin} are what names of folders "
                 "say, and the same in all rows; choose columns of the files too"
             )
         for piece in part.pieces(own, None if group in values else group, rows):

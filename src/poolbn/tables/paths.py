@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -23,35 +22,35 @@ def paths(entry: str) -> list[str]:
     Raises:
         DataError: there is none, or a folder holds files of more than one kind.
     """
-    if is_url(entry):
-        return _urls(entry)
-    entry = os.path.expanduser(entry)
-    if os.path.isdir(entry):
-        from pyarrow.fs import LocalFileSystem
+    from pyarrow.fs import FileType
 
-        inside = _inside(LocalFileSystem(), entry, entry)
-        return [os.path.join(entry, *name.split("/")) for name in inside]
-    if os.path.exists(entry):
+    entry = entry if is_url(entry) else os.path.expanduser(entry)
+    system, path = at_arrow(entry)
+    try:
+        kind = system.get_file_info(path).type
+        if kind == FileType.Directory:
+            return [_join(entry, name) for name in _inside(system, path, entry)]
+    except OSError as error:
+        raise DataError(f"cannot reach {entry!r}: {first_line(error)}") from error
+    if kind != FileType.NotFound:
         return [entry]
+    if is_url(entry):
+        hint = "; URLs take no patterns, name the folder" if "*" in entry else ""
+        raise DataError(f"there is no file {entry!r}{hint}")
     if glob.has_magic(entry):
         found = sorted(glob.glob(entry, recursive=True))
         if not found:
             raise DataError(f"no file matches the pattern {entry!r}")
         return found
     folder = os.path.dirname(entry) or "."
-    there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    usable = [name for name in there if name.lower().endswith(SUFFIXES)]
+    beside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    usable = [name for name in beside if name.lower().endswith(SUFFIXES)]
     hint = nearest(os.path.basename(entry), usable) if usable else ""
     raise DataError(f"there is no file {entry!r}{hint}")
 
 
 def is_url(path: str) -> bool:
-    """Whether this is a URL; a drive letter makes none.
-
-    Examples:
-        >>> is_url("s3://bucket/trial.parquet"), is_url("C:/trial.parquet")
-        (True, False)
-    """
+    """Whether this is a URL; a drive letter makes none."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
@@ -66,61 +65,40 @@ def folders(path: str) -> list[str]:
     return inner.split("/")
 
 
-def at_arrow(url: str) -> tuple[Any, str]:
-    """Arrow's file system for a URL, and the path in it.
+def at_arrow(path: str) -> tuple[Any, str]:
+    """Arrow's file system for a path or URL, and the path in it.
 
     Raises:
-        DataError: Arrow knows no such place, or cannot reach it.
+        DataError: Arrow does not know the kind of URL.
     """
-    where = urlsplit(url)
-    query = f"?{where.query}" if where.query else ""
-    system, base = _system(f"{where.scheme}://{where.netloc}/{query}")
-    return system, base.rstrip("/") + unquote(where.path)
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    if not is_url(path):
+        return LocalFileSystem(), path
+    try:
+        system, inner = FileSystem.from_uri(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path!r} cannot be read through Arrow ({first_line(error)}); it reads s3://, gs://, "
+            "abfs://, hdfs:// and file:// where it was built with them; or copy the files here"
+        ) from error
+    return system, inner
 
 
 def identity(path: str) -> tuple[str, int, int]:
     """The full path of a file, its size, and the nanosecond of its last change."""
-    if not is_url(path):
-        status = os.stat(path)
-        return os.path.abspath(path), status.st_size, status.st_mtime_ns
     system, inner = at_arrow(path)
     info = system.get_file_info(inner)
-    return path, info.size, info.mtime_ns
+    return path if is_url(path) else os.path.abspath(path), info.size, info.mtime_ns
 
 
-@lru_cache(maxsize=16)
-def _system(root: str) -> tuple[Any, str]:
-    """Kept, because for S3 each new one asks where the bucket is."""
-    import pyarrow as pa
-    from pyarrow.fs import FileSystem
-
-    try:
-        system, base = FileSystem.from_uri(root)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{root!r} cannot be read through Arrow ({first_line(error)}); it reads s3://, gs://, "
-            "abfs://, hdfs:// and file:// where it was built with them; or copy the files here"
-        ) from error
-    return system, base
-
-
-def _urls(url: str) -> list[str]:
-    from pyarrow.fs import FileType
-
-    system, path = at_arrow(url)
-    try:
-        kind = system.get_file_info(path).type
-        inside = _inside(system, path, url) if kind == FileType.Directory else None
-    except OSError as error:
-        raise DataError(f"cannot reach {url!r}: {first_line(error)}") from error
-    if inside is None and kind != FileType.File:
-        hint = "; URLs take no patterns, name the folder" if "*" in url else ""
-        raise DataError(f"there is no file {url!r}{hint}")
-    if inside is None:
-        return [url]
-    where = urlsplit(url)
-    base = unquote(where.path).rstrip("/")
-    return [where._replace(path=quote(f"{base}/{name}", safe="/=")).geturl() for name in inside]
+def _join(folder: str, name: str) -> str:
+    """The path or URL of a file in a folder."""
+    if not is_url(folder):
+        return os.path.join(folder, name)
+    where = urlsplit(folder)
+    return where._replace(path=f"{where.path.rstrip('/')}/{quote(name, safe='/=')}").geturl()
 
 
 def _inside(system: Any, folder: str, shown: str) -> list[str]:
@@ -132,10 +110,10 @@ def _inside(system: Any, folder: str, shown: str) -> list[str]:
     names = [info.path[len(base) :].strip("/") for info in infos if info.type == FileType.File]
     seen = sorted(n for n in names if not any(p.startswith(_HIDDEN) for p in n.split("/")))
     found = {
-        kind: [name for name in seen if name.lower().endswith(suffixes)]
+        kind: files
         for kind, suffixes in KINDS.items()
+        if (files := [name for name in seen if name.lower().endswith(suffixes)])
     }
-    found = {kind: files for kind, files in found.items() if files}
     if not found:
         other = f"; it holds {len(seen)} others, such as {seen[0]!r}: name them" if seen else ""
         raise DataError(f"no CSV or Parquet file is in the folder {shown!r}{other}")

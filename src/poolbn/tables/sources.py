@@ -21,7 +21,7 @@ class Piece:
 
     Attributes:
         columns: the chosen columns, each (B,), NaN where a cell is missing.
-        keys: for each row the place of its data set in `labels`, -1 where missing, (B,).
+        keys: for each row the index of its data set in `labels`, -1 where missing, (B,).
         labels: names of data sets, perhaps more than occur in `keys`.
     """
 
@@ -36,7 +36,7 @@ class Part:
 
     Attributes:
         name: the data set that it is when no column says so; None for a lone frame.
-        place: how a message says "in this part", such as " of siteA.csv".
+        origin: how a message says "in this part", such as " of siteA.csv".
         types: for each column "" if it is numeric, else its type in words.
         pieces: (columns, group, rows per piece) -> the rows, in order. May work only once.
         cells: column -> its cells, for an error message; nothing when that needs a second pass.
@@ -45,7 +45,7 @@ class Part:
     """
 
     name: Hashable | None
-    place: str
+    origin: str
     types: dict[str, str]
     pieces: Callable[[tuple[str, ...], str | None, int], Iterator[Piece]]
     cells: Callable[[str], Iterable[Any]]
@@ -66,24 +66,22 @@ def frame(source: Any, name: Hashable | None) -> Part:
     import pandas as pd
     import pyarrow as pa
 
-    place = "" if name is None else f" of data set {name!r}"
+    origin = "" if name is None else f" of data set {name!r}"
     if isinstance(source, pd.DataFrame):
-        return pandas_part(source, name, place)
+        return pandas_part(source, name, origin)
     if is_dask(source):
-        return _dask(source, name, place)
+        return _dask(source, name, origin)
+    if isinstance(source, pa.RecordBatchReader):
+        return arrow_part(source.schema, lambda keep, rows: source, name, origin, once=True)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
-    if isinstance(source, pa.Table):
-        return _arrow(source.schema, source.select, name, place)
-    if isinstance(source, pa.RecordBatchReader):
-        return _arrow(source.schema, None, name, place, reader=source)
     import narwhals as nw
 
     try:
         native: Any = nw.from_native(source)
     except TypeError:
         raise DataError(
-            f"cannot read rows from a {type(source).__name__}{place}; give a data frame (pandas, "
+            f"cannot read rows from a {type(source).__name__}{origin}; give a data frame (pandas, "
             "polars, Arrow), a dict {name of data set: frame}, or paths of CSV or Parquet files"
         ) from None
 
@@ -94,8 +92,12 @@ def frame(source: Any, name: Hashable | None) -> Part:
     try:
         schema = collected(native.head(0)).schema
     except Exception as error:  # each frame library has its own
-        raise DataError(f"cannot turn the frame{place} into Arrow: {first_line(error)}") from error
-    return _arrow(schema, lambda keep: collected(native.select(keep)), name, place)
+        raise DataError(f"cannot turn the frame{origin} into Arrow: {first_line(error)}") from error
+
+    def batches(keep: list[str], rows: int) -> Iterable[Any]:
+        return cast("Iterable[Any]", collected(native.select(keep)).to_batches(rows))
+
+    return arrow_part(schema, batches, name, origin)
 
 
 def is_dask(source: object) -> bool:
@@ -104,37 +106,32 @@ def is_dask(source: object) -> bool:
     return module is not None and isinstance(source, module.DataFrame)
 
 
-def _dask(table: Any, name: Hashable | None, place: str) -> Part:
+def _dask(table: Any, name: Hashable | None, origin: str) -> Part:
     """A frame of Dask, of which one partition after the other is fetched."""
 
     def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
         chosen = table[[*columns] if group is None else [*columns, group]]
         for k in range(table.npartitions):
-            part = pandas_part(chosen.partitions[k].compute(), name, partition_place(k) + place)
+            part = pandas_part(chosen.partitions[k].compute(), name, partition_origin(k) + origin)
             for column in columns:
                 if part.types[column]:
                     raise DataError(
-                        f"column {column!r}{part.place} is not numeric: it holds "
+                        f"column {column!r}{part.origin} is not numeric: it holds "
                         f"{part.types[column]}; leave it out of columns"
                     )
             yield from part.pieces(columns, group, rows)
 
-    types = pandas_part(table._meta, name, place).types
-    return Part(name, place, types, pieces, lambda column: ())
+    types = pandas_part(table._meta, name, origin).types
+    return Part(name, origin, types, pieces, lambda column: ())
 
 
-def partition_place(k: int) -> str:
+def partition_origin(k: int) -> str:
     """How a message says "in this partition", as Dask writes it."""
     return f" of partitions[{k}]"
 
 
-def pandas_part(table: Any, name: Hashable | None, place: str) -> Part:
-    """The part that a frame of pandas is.
-
-    Args:
-        table: the frame.
-        name: the data set that it is when no column says so.
-        place: how a message says "in this part".
+def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
+    """The part that a frame of pandas is; arguments are as for `Part`.
 
     Raises:
         DataError: its columns have no proper names.
@@ -144,10 +141,10 @@ def pandas_part(table: Any, name: Hashable | None, place: str) -> Part:
     odd = [c for c in table.columns if not isinstance(c, str)]
     if odd:
         raise DataError(
-            f"{len(odd)} columns{place} have names that are not text, the first is {odd[0]!r}; "
+            f"{len(odd)} columns{origin} have names that are not text, the first is {odd[0]!r}; "
             "rename them, for example with frame.columns = frame.columns.map(str)"
         )
-    check_unique(list(table.columns), place)
+    check_unique(list(table.columns), origin)
 
     def kind(column: Any) -> str:
         dtype = column.dtype
@@ -167,7 +164,7 @@ def pandas_part(table: Any, name: Hashable | None, place: str) -> Part:
             try:
                 keys, found = pd.factorize(table[group])
             except TypeError as error:
-                raise unhashable(group, place) from error
+                raise unhashable(group, origin) from error
             labels = found.tolist()
         chosen = [table[c] for c in columns]
         for start in range(0, len(table), rows):
@@ -176,32 +173,31 @@ def pandas_part(table: Any, name: Hashable | None, place: str) -> Part:
             yield Piece(cut, keys[part], labels)
 
     types = {c: kind(table[c]) for c in table.columns}
-    return Part(name, place, types, pieces, lambda column: table[column])
+    return Part(name, origin, types, pieces, lambda column: table[column])
 
 
-def _arrow(
+def arrow_part(
     schema: Any,
-    table: Callable[[list[str]], Any] | None,
+    batches: Callable[[list[str], int], Iterable[Any]],
     name: Hashable | None,
-    place: str,
-    reader: Any = None,
+    origin: str,
+    *,
+    path: str | None = None,
+    once: bool = False,
 ) -> Part:
-    check_unique(schema.names, place)
+    """The part of the record batches that (columns, rows per batch) make, perhaps only `once`."""
+    check_unique(schema.names, origin)
 
     def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
-        keep = [*columns] if group is None else [*columns, group]
-        batches = reader if table is None else table(keep).to_batches(max_chunksize=rows)
-        for batch in batches:
+        for batch in batches([*columns] if group is None else [*columns, group], rows):
             for start in range(0, batch.num_rows, rows):
-                yield arrow_piece(batch.slice(start, rows), columns, group, name, place)
+                yield arrow_piece(batch.slice(start, rows), columns, group, name, origin)
 
     def cells(column: str) -> Iterable[Any]:
-        if table is None:
-            return
-        for chunk in table([column]).column(0).chunks:
-            yield from chunk.to_pylist()
+        for batch in () if once else batches([column], 65536):
+            yield from batch.column(0).to_pylist()
 
-    return Part(name, place, arrow_types(schema), pieces, cells)
+    return Part(name, origin, arrow_types(schema), pieces, cells, path)
 
 
 def arrow_types(schema: Any) -> dict[str, str]:
@@ -220,7 +216,7 @@ def arrow_types(schema: Any) -> dict[str, str]:
 
 
 def arrow_piece(
-    batch: Any, columns: tuple[str, ...], group: str | None, name: Hashable | None, place: str
+    batch: Any, columns: tuple[str, ...], group: str | None, name: Hashable | None, origin: str
 ) -> Piece:
     """The piece in a record batch; without a copy where a column is float64 without nulls."""
     import pyarrow as pa
@@ -240,38 +236,33 @@ def arrow_piece(
         return Piece(cut, np.zeros(batch.num_rows, dtype=np.int64), [name])
     column = batch.column(group)
     if pt.is_nested(column.type):
-        raise unhashable(group, place)
+        raise unhashable(group, origin)
     if not pt.is_dictionary(column.type):
         column = column.dictionary_encode()
     keys = column.indices.cast(pa.int64()).fill_null(-1)
     return Piece(cut, keys.to_numpy(zero_copy_only=False), column.dictionary.to_pylist())
 
 
-def unhashable(group: str, place: str) -> DataError:
+def unhashable(group: str, origin: str) -> DataError:
     """The error for cells that cannot name a data set."""
     return DataError(
-        f"cells of column {group!r}{place} cannot name data sets because they are lists or the "
+        f"cells of column {group!r}{origin} cannot name data sets because they are lists or the "
         "like; turn them into text or numbers"
     )
 
 
-def check_unique(names: list[str], place: str) -> None:
+def check_unique(names: list[str], origin: str) -> None:
     """Raise when two columns have the same name."""
     twice = sorted({c for c in names if names.count(c) > 1})
     if twice:
         raise DataError(
-            f"column {twice[0]!r}{place} occurs {names.count(twice[0])} times; rename or drop all "
+            f"column {twice[0]!r}{origin} occurs {names.count(twice[0])} times; rename or drop all "
             "but one"
         )
 
 
 def in_words(dtype: str) -> str:
-    """A type as a message names it.
-
-    Examples:
-        >>> in_words("large_string"), in_words("datetime64[ns]")
-        ('text', 'datetime64[ns]')
-    """
+    """A type as a message names it."""
     texts = ("str", "string", "large_string", "string_view", "varchar")
     return "text" if dtype in texts or dtype.startswith("string[") else dtype
 
