@@ -36,11 +36,12 @@ ORDER = {
     "scoring": ["criteria", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
-        "assembled", "joint", "divergence", "conditioning", "mixtures", "uncertain", "infer",
-        "weighting", "events", "heterogeneity", "answers",
+        "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",
+        "weighting", "events", "heterogeneity",
     ],
     "network": [
-        "adapting", "interventions", "effects", "exporting", "format1", "file", "network",
+        "questions", "adapting", "interventions", "effects", "exporting", "format1", "file",
+        "network",
     ],
     "learning": [],
     "simulate": [],

@@ -93,3 +93,27 @@ def assemble(dag: Dag, fits: Mapping[str, GaussianFit]) -> LinearNetwork:
         sigma2=sigma2,
         coef_cov=tuple(fits[node].coef_cov for node in dag.nodes),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """The distribution of X in each data set, and of the data sets.
+
+    Attributes:
+        names: the N nodes.
+        levels: the F data sets.
+        prior: P(F), (F,).
+        mean: of X in each data set, (F, N).
+        cov: of X in each data set, (F, N, N).
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[Hashable, ...]
+    prior: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    cov: NDArray[np.float64]
+
+
+def joint_distribution(network: LinearNetwork, n: NDArray[np.int64]) -> Joint:
+    """The joint distribution of the nodes, with data sets as probable as they have rows."""
+    return Joint(network.names, network.levels, n / n.sum(), network.mean, network.cov)

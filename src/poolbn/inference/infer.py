@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
-from poolbn.inference.assembled import LinearNetwork
+from poolbn.inference.assembled import Joint, LinearNetwork
 from poolbn.inference.conditioning import Chunk, Floats, Given, chunks, condition
-from poolbn.inference.joint import Joint
 from poolbn.inference.mixtures import Posterior, moments, quantiles
 from poolbn.inference.uncertain import Uncertain, condition_uncertain, uncertain_data_set
 from poolbn.run.parallel import available_cores, map_threads

@@ -6,29 +6,26 @@ import html
 import math
 import os
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.graph.dag import Dag
-from poolbn.inference import answers
-from poolbn.inference.assembled import LinearNetwork, assemble
-from poolbn.inference.events import Event, Probability
+from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model, inference_model
-from poolbn.inference.joint import Joint, joint_distribution
-from poolbn.inference.mixtures import Posterior
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network import exporting
 from poolbn.network.adapting import adapted, new_data_set
 from poolbn.network.effects import effects_table
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.interventions import checked_values, intervene, total_effects_table
+from poolbn.network.questions import Questions
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.search.problem import Move
 from poolbn.writing import write_whole
@@ -40,7 +37,7 @@ _SHOWN = 12  # arcs that a printed network lists
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Network:
+class Network(Questions):
     """A Bayesian network over several data sets.
 
     Attributes:
@@ -83,6 +80,10 @@ class Network:
     def n_rows(self) -> int:
         """Rows in all data sets together."""
         return int(self.n.sum())
+
+    @cached_property
+    def _model(self) -> Model:
+        return inference_model(self.linear, self.joint, self.adapted)
 
     @cached_property
     def linear(self) -> LinearNetwork:
@@ -247,242 +248,6 @@ class Network:
             0   age  birthweight_g   0.18         0.0  0.18  0.18  0.18  0.18
         """
         return total_effects_table(self.dag, self.fits, cause, effect)
-
-    # Questions
-
-    @cached_property
-    def _model(self) -> Model:
-        return inference_model(self.linear, self.joint, self.adapted)
-
-    def predict(
-        self,
-        data: object,
-        target: str | Sequence[str],
-        *,
-        interval: float = 0.95,
-        method: answers.How = "exact",
-        particles: int = 500,
-        seed: int = 0,
-    ) -> pd.DataFrame:
-        """What is to be expected of a node in each row, given the row's other cells.
-
-        The data set is known where the group column says so, and unknown where that cell is missing
-        or there is no such column: then all data sets count, by how likely they make the row.
-        Missing cells are simply not evidence, and cells of the targets never are.
-
-        In an adapted data set the uncertainty of its coefficients is part of `sd` and the interval:
-        exactly, where all nodes above the target are in the row and none below, else approximately.
-
-        Args:
-            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
-            target: a node, or several.
-            interval: the probability of the interval, which leaves out equal tails.
-            method: "exact", or "lw" for likelihood weighting.
-            particles: draws for each row with "lw".
-            seed: of these draws.
-
-        Returns:
-            Columns mean, sd, lower and upper; for several targets below the name of each. Rows as
-            in the table.
-
-        Raises:
-            DataError: the table cannot be used, a data set is not known, or a row is impossible.
-            OptionError: an option has a value that it does not take.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
-            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
-            >>> net.predict(trial.head(2), "birthweight_g").round()
-                 mean     sd   lower   upper
-            0  3050.0  436.0  2195.0  3904.0
-            1  2729.0  436.0  1875.0  3584.0
-        """
-        return answers.predict(
-            self._model,
-            self.group,
-            data,
-            target,
-            interval=interval,
-            method=method,
-            particles=particles,
-            seed=seed,
-        )
-
-    def classify(
-        self, data: object, *, method: answers.How = "exact", particles: int = 500, seed: int = 0
-    ) -> pd.DataFrame:
-        """Which data set each row comes from: P(data set | row), and the most probable one.
-
-        A group column in the table is ignored, and missing cells are not evidence.
-
-        Args:
-            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
-            method: "exact", or "lw" for likelihood weighting.
-            particles: draws for each row with "lw".
-            seed: of these draws.
-
-        Returns:
-            A column for each data set, and last the column most_probable. Rows as in the table.
-
-        Raises:
-            DataError: the table cannot be used, or a row is impossible.
-            OptionError: an option has a value that it does not take.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", pooling="none")
-            >>> net.classify(trial.head(2)).round(2)
-                 NY    MN    KY    MS most_probable
-            1  0.10  0.25  0.44  0.21            KY
-            2  0.08  0.43  0.34  0.15            MN
-        """
-        return answers.classify(
-            self._model, self.group, data, method=method, particles=particles, seed=seed
-        )
-
-    @overload
-    def loglik(self, data: object, *, rows: Literal[False] = False) -> float: ...
-
-    @overload
-    def loglik(self, data: object, *, rows: Literal[True]) -> pd.Series[float]: ...
-
-    def loglik(self, data: object, *, rows: bool = False) -> float | pd.Series[float]:
-        """The log-likelihood of rows: their log densities, together or each.
-
-        The density is that of the row's data set, or where that is not known of the mixture of all
-        of them. Missing cells are integrated out. A node that is certain, as after `do`, makes the
-        density 0 where the row disagrees, and else counts for nothing.
-
-        Args:
-            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
-            rows: whether to return the log density of each row.
-
-        Raises:
-            DataError: the table cannot be used, or a data set is not known.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", pooling="complete")
-            >>> math.isclose(net.loglik(trial), sum(fit.loglik for fit in net.fits.values()))
-            True
-        """
-        density = answers.log_likelihood(self._model, self.group, data)
-        return density if rows else float(density.sum())
-
-    def impute(self, data: object) -> pd.DataFrame:
-        """The table with missing cells of nodes filled by their expectation given the row.
-
-        The group column stays as it is, and columns that the table lacks are not added.
-
-        Args:
-            data: a pandas table, of which the result is a copy; or a table or file as for
-                `pb.stats`, of which the result has the group column and the nodes.
-
-        Raises:
-            DataError: the table cannot be used, a data set is not known, or a row is impossible.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
-            >>> net = pb.learn(trial.dropna(), group="clinic")
-            >>> int(trial.isna().sum().sum()), int(net.impute(trial).isna().sum().sum())
-            (87, 0)
-        """
-        return answers.impute(self._model, self.group, data)
-
-    def posterior(self, evidence: Mapping[str, Any], target: str | Sequence[str]) -> Posterior:
-        """The distribution of some nodes given evidence.
-
-        Args:
-            evidence: values of nodes by name, and perhaps by the name of the group column the data
-                set.
-            target: a node, or several.
-
-        Raises:
-            DataError: a name is not known, or the evidence is impossible.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
-            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="none")
-            >>> net.posterior({"birthweight_g": 2500, "age": 40}, "gestation_days")
-            Posterior of gestation_days
-              gestation_days  mean 254.744, SD 14.42
-              data set  MN 0.361, NY 0.287, KY 0.242, MS 0.11
-        """
-        return answers.posterior(self._model, self.group, evidence, target)
-
-    def query(
-        self,
-        event: Event,
-        evidence: Mapping[str, Any] | None = None,
-        *,
-        method: answers.How = "exact",
-        particles: int = 10_000,
-        seed: int = 0,
-    ) -> Probability:
-        """The probability of an event given evidence, by sampling.
-
-        Args:
-            event: a condition on nodes and the group column that pandas understands, with names
-                that are not Python's in backticks; or a function of a table of draws that returns
-                True or False for each row.
-            evidence: values of nodes by name, and perhaps by the name of the group column the data
-                set.
-            method: "exact" draws from the exact distribution given the evidence, "lw" is
-                likelihood weighting.
-            particles: draws.
-            seed: of the draws.
-
-        Raises:
-            DataError: a name is not known, or the evidence is impossible.
-            OptionError: the event or an option cannot be used.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
-            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
-            >>> net.query("birthweight_g < 2500 and age < 30", {"gestation_days": 260})
-            0.1258 (standard error 0.0033)
-        """
-        return answers.query(
-            self._model,
-            self.group,
-            event,
-            evidence,
-            method=method,
-            particles=particles,
-            seed=seed,
-        )
-
-    def sample(self, n: int, data_set: Hashable = None, *, seed: int = 0) -> pd.DataFrame:
-        """Rows drawn from the network, the group column first.
-
-        In an adapted data set each row has coefficients of its own, drawn from what is known of
-        them.
-
-        Args:
-            n: how many rows.
-            data_set: where all of them come from; None draws it for each row by P(F).
-            seed: of the draws.
-
-        Raises:
-            DataError: the data set is not known.
-            OptionError: `n` or `seed` is not a whole number.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", pooling="complete")
-            >>> net.sample(2, "KY", seed=1).round(1)
-              clinic   age   bmi
-            0     KY  27.8  30.3
-            1     KY  30.5  19.2
-        """
-        return answers.sample(self._model, self.group, n, data_set, seed=seed)
 
     # Other formats
 

@@ -1,0 +1,360 @@
+"""What a network is asked: prediction, classification, imputation, probabilities, samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
+from poolbn.inference import infer, weighting
+from poolbn.inference.events import Event, Probability, happens, probability
+from poolbn.inference.infer import Model
+from poolbn.inference.mixtures import Posterior
+from poolbn.nodes.localfit import level_columns
+from poolbn.tables.cells import Cells, find_level, read_cells, read_evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Method = Literal["exact", "lw"]
+MOST_PROBABLE = "most_probable"
+
+
+class Questions(ABC):
+    """The questions that a `Network` answers.
+
+    Attributes:
+        group: the column that says which data set a row came from.
+    """
+
+    group: str
+
+    @property
+    @abstractmethod
+    def _model(self) -> Model:
+        """The network as inference works on it."""
+
+    def predict(
+        self,
+        data: object,
+        target: str | Sequence[str],
+        *,
+        interval: float = 0.95,
+        method: Method = "exact",
+        particles: int = 500,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """What is to be expected of a node in each row, given the row's other cells.
+
+        The data set is known where the group column says so, and unknown where that cell is missing
+        or there is no such column: then all data sets count, by how likely they make the row.
+        Missing cells are simply not evidence, and cells of the targets never are.
+
+        In an adapted data set the uncertainty of its coefficients is part of `sd` and the interval:
+        exactly, where all nodes above the target are in the row and none below, else approximately.
+
+        Args:
+            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            target: a node, or several.
+            interval: the probability of the interval, which leaves out equal tails.
+            method: "exact", or "lw" for likelihood weighting.
+            particles: draws for each row with "lw".
+            seed: of these draws.
+
+        Returns:
+            Columns mean, sd, lower and upper; for several targets below the name of each. Rows as
+            in the table.
+
+        Raises:
+            DataError: the table cannot be used, a data set is not known, or a row is impossible.
+            OptionError: an option has a value that it does not take.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> net.predict(trial.head(2), "birthweight_g").round()
+                 mean     sd   lower   upper
+            0  3050.0  436.0  2195.0  3904.0
+            1  2729.0  436.0  1875.0  3584.0
+        """
+        import pandas as pd
+
+        check_interval(interval)
+        _check_method(method, particles, seed)
+        model, at = self._model, self._positions(target)
+        cells = self._read(data)
+        evidence = cells.values.copy()
+        evidence[:, at] = np.nan
+        given = (model, evidence, cells.codes, at, interval)
+        if method == "exact":
+            found = infer.predictions(*given)
+        else:
+            found = weighting.weighted_predictions(*given, particles=particles, seed=seed)
+        numbers = ["mean", "sd", "lower", "upper"]
+        columns: pd.Index = pd.Index(numbers)
+        if not isinstance(target, str):
+            columns = pd.MultiIndex.from_product([list(target), numbers])
+        table = np.moveaxis(found, 0, 2).reshape(len(evidence), len(columns))
+        return pd.DataFrame(table, index=cells.index, columns=columns)
+
+    def classify(
+        self, data: object, *, method: Method = "exact", particles: int = 500, seed: int = 0
+    ) -> pd.DataFrame:
+        """Which data set each row comes from: P(data set | row), and the most probable one.
+
+        A group column in the table is ignored, and missing cells are not evidence.
+
+        Args:
+            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            method: "exact", or "lw" for likelihood weighting.
+            particles: draws for each row with "lw".
+            seed: of these draws.
+
+        Returns:
+            A column for each data set, and last the column most_probable. Rows as in the table.
+
+        Raises:
+            DataError: the table cannot be used, or a row is impossible.
+            OptionError: an option has a value that it does not take.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="none")
+            >>> net.classify(trial.head(2)).round(2)
+                 NY    MN    KY    MS most_probable
+            1  0.10  0.25  0.44  0.21            KY
+            2  0.08  0.43  0.34  0.15            MN
+        """
+        import pandas as pd
+
+        _check_method(method, particles, seed)
+        model, cells = self._model, self._read(data, by_group=False)
+        if method == "exact":
+            found = infer.data_set_probabilities(model, cells.values)
+        else:
+            found = weighting.weighted_probabilities(
+                model, cells.values, particles=particles, seed=seed
+            )
+        columns = pd.Index(level_columns(model.joint.levels, [MOST_PROBABLE]), dtype=object)
+        table = pd.DataFrame(found, index=cells.index, columns=columns)
+        table[MOST_PROBABLE] = self._labels(found.argmax(axis=1))
+        return table
+
+    @overload
+    def loglik(self, data: object, *, rows: Literal[False] = False) -> float: ...
+
+    @overload
+    def loglik(self, data: object, *, rows: Literal[True]) -> pd.Series[float]: ...
+
+    def loglik(self, data: object, *, rows: bool = False) -> float | pd.Series[float]:
+        """The log-likelihood of rows: their log densities, together or each.
+
+        The density is that of the row's data set, or where that is not known of the mixture of all
+        of them. Missing cells are integrated out. A node that is certain, as after `do`, makes the
+        density 0 where the row disagrees, and else counts for nothing.
+
+        Args:
+            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            rows: whether to return the log density of each row.
+
+        Raises:
+            DataError: the table cannot be used, or a data set is not known.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> round(net.loglik(trial) - sum(fit.loglik for fit in net.fits.values()), 6) == 0
+            True
+        """
+        import pandas as pd
+
+        cells = self._read(data)
+        density = infer.log_densities(self._model, cells.values, cells.codes)
+        if not rows:
+            return float(density.sum())
+        return pd.Series(density, index=cells.index, name="loglik")
+
+    def impute(self, data: object) -> pd.DataFrame:
+        """The table with missing cells of nodes filled by their expectation given the row.
+
+        The group column stays as it is, and columns that the table lacks are not added.
+
+        Args:
+            data: a pandas table, of which the result is a copy; or a table or file as for
+                `pb.stats`, of which the result has the group column and the nodes.
+
+        Raises:
+            DataError: the table cannot be used, a data set is not known, or a row is impossible.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic")
+            >>> int(trial.isna().sum().sum()), int(net.impute(trial).isna().sum().sum())
+            (87, 0)
+        """
+        import pandas as pd
+
+        model, cells = self._model, self._read(data)
+        names = model.joint.names
+        if isinstance(data, pd.DataFrame):
+            table = data.copy()
+        else:
+            labels = [None if code < 0 else model.joint.levels[code] for code in cells.codes]
+            nodes = dict(zip(names, cells.values.T, strict=True))
+            table = pd.DataFrame(
+                {c: labels if c == self.group else nodes[c] for c in cells.columns}
+            )
+        missing = np.isnan(cells.values) & np.isin(names, cells.columns)
+        rows = np.flatnonzero(missing.any(axis=1))
+        expected = infer.expectations(model, cells.values[rows], cells.codes[rows])
+        filled = cells.values.copy()
+        filled[rows] = np.where(missing[rows], expected, filled[rows])
+        for i in np.flatnonzero(missing.any(axis=0)):
+            table[names[i]] = filled[:, i]
+        return table
+
+    def posterior(self, evidence: Mapping[str, Any], target: str | Sequence[str]) -> Posterior:
+        """The distribution of some nodes given evidence.
+
+        Args:
+            evidence: values of nodes by name, and perhaps by the name of the group column the data
+                set.
+            target: a node, or several.
+
+        Raises:
+            DataError: a name is not known, or the evidence is impossible.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="none")
+            >>> net.posterior({"birthweight_g": 2500, "age": 40}, "gestation_days")
+            Posterior of gestation_days
+              gestation_days  mean 254.744, SD 14.42
+              data set  MN 0.361, NY 0.287, KY 0.242, MS 0.11
+        """
+        at = self._positions(target)
+        row, code = self._evidence(evidence)
+        told = [self._model.joint.names[i] for i in at if not np.isnan(row[i])]
+        if told:
+            raise DataError(f"{told[0]!r} is both evidence and target; leave it out of one of them")
+        return infer.posterior(self._model, row, code, at)
+
+    def query(
+        self,
+        event: Event,
+        evidence: Mapping[str, Any] | None = None,
+        *,
+        method: Method = "exact",
+        particles: int = 10_000,
+        seed: int = 0,
+    ) -> Probability:
+        """The probability of an event given evidence, by sampling.
+
+        Args:
+            event: a condition on nodes and the group column that pandas understands, with names
+                that are not Python's in backticks; or a function of a table of draws that returns
+                True or False for each row.
+            evidence: values of nodes by name, and perhaps by the name of the group column the data
+                set.
+            method: "exact" draws from the exact distribution given the evidence, "lw" is
+                likelihood weighting.
+            particles: draws.
+            seed: of the draws.
+
+        Raises:
+            DataError: a name is not known, or the evidence is impossible.
+            OptionError: the event or an option cannot be used.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> net.query("birthweight_g < 2500 and age < 30", {"gestation_days": 260})
+            0.1258 (standard error 0.0033)
+        """
+        _check_method(method, particles, seed)
+        row, code = self._evidence(evidence or {})
+        drawn = weighting.exact_rows if method == "exact" else weighting.weighted_rows
+        sets, values, weights = drawn(self._model, row, code, particles, seed)
+        return probability(happens(event, self._frame(sets, values)), weights)
+
+    def sample(self, n: int, data_set: Hashable = None, *, seed: int = 0) -> pd.DataFrame:
+        """Rows drawn from the network, the group column first.
+
+        In an adapted data set each row has coefficients of its own, drawn from what is known of
+        them.
+
+        Args:
+            n: how many rows.
+            data_set: where all of them come from; None draws it for each row by P(F).
+            seed: of the draws.
+
+        Raises:
+            DataError: the data set is not known.
+            OptionError: `n` or `seed` is not a whole number.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> net.sample(2, "KY", seed=1).round(1)
+              clinic   age   bmi
+            0     KY  27.8  30.3
+            1     KY  30.5  19.2
+        """
+        check_count(n=n, seed=seed)
+        code = -1 if data_set is None else find_level(data_set, self._model.joint.levels)
+        return self._frame(*weighting.sample_rows(self._model, n, code, seed))
+
+    def _read(self, data: object, *, by_group: bool = True) -> Cells:
+        joint = self._model.joint
+        return read_cells(data, joint.names, self.group if by_group else None, joint.levels)
+
+    def _evidence(self, evidence: Mapping[str, Any]) -> tuple[NDArray[np.float64], int]:
+        joint = self._model.joint
+        return read_evidence(evidence, joint.names, self.group, joint.levels)
+
+    def _labels(self, sets: NDArray[np.int64]) -> Any:
+        """The names of data sets."""
+        import pandas as pd
+
+        return pd.Series(self._model.joint.levels).to_numpy()[sets]
+
+    def _frame(self, sets: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame:
+        import pandas as pd
+
+        table = pd.DataFrame(values, columns=pd.Index(self._model.joint.names))
+        table.insert(0, self.group, self._labels(sets))
+        return table
+
+    def _positions(self, target: str | Sequence[str]) -> NDArray[np.int64]:
+        """Which of the nodes are the targets, (T,)."""
+        wanted = [target] if isinstance(target, str) else list(target)
+        names = self._model.joint.names
+        if not wanted:
+            raise DataError(f"no target is named{nearest('', names)}")
+        for name in wanted:
+            if name not in names:
+                raise DataError(f"the target {name!r} is not a node{nearest(name, names)}")
+            if wanted.count(name) > 1:
+                raise DataError(f"the target {name!r} is named {wanted.count(name)} times")
+        return np.array([names.index(name) for name in wanted])
+
+
+def _check_method(method: str, particles: int, seed: int) -> None:
+    if method not in get_args(Method):
+        raise OptionError(
+            Option("method", method),
+            ' is not known; use "exact", or "lw" for likelihood weighting',
+        )
+    check_count(1, particles=particles)
+    check_count(seed=seed)
