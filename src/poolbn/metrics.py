@@ -240,26 +240,26 @@ def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterab
         >>> f1(list("aaabbc"), list("aabbba"), levels="abc")
         F1(by_data_set={'a': 0.66..., 'b': 0.8, 'c': 0.0}, never_predicted=('c',))
     """
-    place = {level: j for j, level in enumerate(levels)}
+    position = {level: j for j, level in enumerate(levels)}
     codes = []
     for name, values in (("actual", list(actual)), ("predicted", list(predicted))):
         for row, value in enumerate(values):
-            if value not in place:
+            if value not in position:
                 raise DataError(
-                    f"row {row + 1} of {name} has the data set {value!r}{nearest(value, place)}"
+                    f"row {row + 1} of {name} has the data set {value!r}{nearest(value, position)}"
                 )
-        codes.append(np.array([place[value] for value in values], dtype=np.intp))
+        codes.append(np.array([position[value] for value in values], dtype=np.intp))
     if len(codes[0]) != len(codes[1]) or not len(codes[0]):
         raise DataError(
             f"actual has {len(codes[0])} rows and predicted {len(codes[1])}; "
             "give the same rows to both, at least one"
         )
-    rows, guesses = (np.bincount(c, minlength=len(place)) for c in codes)
-    right = np.bincount(codes[0][codes[0] == codes[1]], minlength=len(place))
+    rows, guesses = (np.bincount(c, minlength=len(position)) for c in codes)
+    right = np.bincount(codes[0][codes[0] == codes[1]], minlength=len(position))
     # 2 / (1 / precision + 1 / recall), with precision right / guesses and recall right / rows
     either = rows + guesses
-    score = {level: float(2 * right[j] / either[j]) for level, j in place.items() if either[j]}
-    return F1(score, tuple(level for level in score if not guesses[place[level]]))
+    score = {level: float(2 * right[j] / either[j]) for level, j in position.items() if either[j]}
+    return F1(score, tuple(level for level in score if not guesses[position[level]]))
 
 
 def coverage(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:

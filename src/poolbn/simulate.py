@@ -133,18 +133,18 @@ def random_network(
     _check_count("data_sets", data_sets)
     check_option("wording", wording, get_args(Wording))
     rng = _generator(seed, _NETWORK)
-    place = {node: i for i, node in enumerate(dag.nodes)}
+    position = {node: i for i, node in enumerate(dag.nodes)}
     # A node is its mean plus `loading` times independent standard normal residuals, (F, N, N).
-    loading = np.zeros((data_sets, len(place), len(place)))
+    loading = np.zeros((data_sets, len(position), len(position)))
     fits = {}
     for node in dag.topological_order():
-        parents, i = dag.parents(node), place[node]
+        parents, i = dag.parents(node), position[node]
         mean, variance, coef = _coefficients(rng, data_sets, len(parents) + 1, wording)
         if not heterogeneous:
             coef[:] = coef[0]
-        inherited = np.zeros((data_sets, len(place)))
+        inherited = np.zeros((data_sets, len(position)))
         for k, parent in enumerate(parents):
-            inherited += coef[:, 1 + k, None] * loading[:, place[parent]]
+            inherited += coef[:, 1 + k, None] * loading[:, position[parent]]
         if parents:
             sigma2 = (1 - EXPLAINED) / EXPLAINED * (inherited**2).sum(axis=1)
             if equal_residuals:

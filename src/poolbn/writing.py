@@ -36,7 +36,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def check_levels(levels: Iterable[Hashable]) -> None:
-    """Complain about names of data sets that a file cannot hold.
+    """Raise for names of data sets that a file cannot hold.
 
     Raises:
         FileError: a name is not a text, a number or a bool.

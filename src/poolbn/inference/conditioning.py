@@ -63,7 +63,7 @@ def condition(
         cov: (..., N, N).
         values: the rows; what is not observed may be anything, (..., r, N).
         observed: which nodes are evidence, (..., N).
-        targets: places of the targets, which may be observed, (T,).
+        targets: positions of the targets, which may be observed, (T,).
     """
     sd = np.sqrt(np.maximum(np.diagonal(cov, axis1=-2, axis2=-1), 0.0))
     size = np.abs(mean)
@@ -119,7 +119,7 @@ class Chunk:
     """Rows of P patterns of evidence, r of each.
 
     Attributes:
-        rows: places of the rows; a pattern with fewer repeats its last one, (P, r).
+        rows: positions of the rows; a pattern with fewer repeats its last one, (P, r).
         observed: which nodes are evidence, (P, N).
         sets: the data sets that a row may come from: the known one, or all, (P, C).
     """

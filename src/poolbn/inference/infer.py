@@ -100,7 +100,7 @@ def predictions(
         model: the network.
         values: the rows, NaN where a cell is missing or not to be used, (n, N).
         codes: the known data set of each row, or -1, (n,).
-        targets: places of the T nodes to predict; what a row says of them itself is evidence.
+        targets: positions of the T nodes to predict; what a row says of them itself is evidence.
         interval: the probability of the interval.
 
     Raises:
@@ -162,7 +162,7 @@ def posterior(model: Model, evidence: Floats, code: int, targets: NDArray[np.int
         model: the network.
         evidence: the row, NaN where there is no evidence, (N,).
         code: the known data set, or -1.
-        targets: places of the T nodes.
+        targets: positions of the T nodes.
 
     Raises:
         DataError: the evidence cannot come from any data set.
@@ -232,13 +232,13 @@ def _weights(model: Model, values: Floats, chunk: Chunk, given: Given) -> Floats
     return weights
 
 
-def impossible(joint: Joint, row: Floats, place: int) -> DataError:
+def impossible(joint: Joint, row: Floats, position: int) -> DataError:
     """The error for a row that no data set can have produced.
 
     Args:
         joint: the distribution.
         row: its cells, (N,).
-        place: where it is, from 0.
+        position: where it is, from 0.
     """
     variance = np.diagonal(joint.cov, axis1=1, axis2=2)
     fixed = [
@@ -248,6 +248,6 @@ def impossible(joint: Joint, row: Floats, place: int) -> DataError:
     ]
     why = "; ".join(fixed[:3]) or "in each of them some cells are certain given the others"
     return DataError(
-        f"row {place + 1} cannot come from any data set of the network: {why}. Make such cells "
+        f"row {position + 1} cannot come from any data set of the network: {why}. Make such cells "
         "missing, or leave the row out"
     )

@@ -119,7 +119,7 @@ def weighted_predictions(
         model: the network.
         values: the rows, NaN where there is no evidence, (n, N).
         codes: the known data set of each row, or -1, (n,).
-        targets: places of the T nodes to predict.
+        targets: positions of the T nodes to predict.
         interval: the probability of the interval.
         particles: for each row.
         seed: of chance; the same one gives the same numbers, whatever the number of threads.
@@ -138,7 +138,7 @@ def weighted_predictions(
             order = np.argsort(x, axis=1)
             below = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
             at = [np.minimum((below < p).sum(axis=1), particles - 1) for p in tails]
-            bounds = (x[np.arange(len(x)), order[np.arange(len(x)), place]] for place in at)
+            bounds = (x[np.arange(len(x)), order[np.arange(len(x)), position]] for position in at)
             for k, of in enumerate((mean, sd, *bounds)):
                 out[k, rows, t] = of
 
@@ -153,8 +153,8 @@ def weighted_probabilities(model: Model, values: Floats, *, particles: int, seed
 
     def work(rows: slice, cloud: Particles, weights: Floats) -> None:
         n = len(weights)
-        place = np.arange(n)[:, None] * F + cloud.sets
-        out[rows] = np.bincount(place.ravel(), weights.ravel(), minlength=n * F).reshape(n, F)
+        position = np.arange(n)[:, None] * F + cloud.sets
+        out[rows] = np.bincount(position.ravel(), weights.ravel(), minlength=n * F).reshape(n, F)
 
     _for_all(model, values, np.full(len(values), -1), particles, seed, work)
     return out

@@ -143,13 +143,13 @@ class GroupStats:
         return self.select((*parents, child))
 
     def _at(self, columns: tuple[str, ...]) -> NDArray[np.intp]:
-        place = {name: i for i, name in enumerate(self.names)}
+        position = {name: i for i, name in enumerate(self.names)}
         for column in columns:
-            if column not in place:
+            if column not in position:
                 raise DataError(f"no column {column!r}{nearest(column, self.names)}")
             if columns.count(column) > 1:
                 raise DataError(f"column {column!r} is named {columns.count(column)} times")
-        return np.array([place[c] for c in columns], dtype=np.intp)
+        return np.array([position[c] for c in columns], dtype=np.intp)
 
     def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
         """Write to one file, whole or not at all.

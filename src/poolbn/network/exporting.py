@@ -53,16 +53,16 @@ def arc_attributes(
 
 
 def names_of_data_sets(
-    dag: Dag, fits: Mapping[str, GaussianFit], taken: Iterable[str] = _SHARED
+    dag: Dag, fits: Mapping[str, GaussianFit], used: Iterable[str] = _SHARED
 ) -> list[str]:
-    """Texts for the data sets, different from each other and from the names taken."""
+    """Texts for the data sets, different from each other and from the names in use."""
     levels = fits[dag.nodes[0]].levels
     texts = [str(level) for level in levels]
     unlike = [
         repr(level) if texts.count(text) > 1 else text
         for level, text in zip(levels, texts, strict=True)
     ]
-    return [str(name) for name in level_columns(unlike, taken)]
+    return [str(name) for name in level_columns(unlike, used)]
 
 
 # Graphs
