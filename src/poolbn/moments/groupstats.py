@@ -138,9 +138,14 @@ class GroupStats:
             >>> pb.stats(trial, group="clinic").family("bmi", ["age"]).scatter.shape
             (4, 2, 2)
         """
+        self.check_family(child, parents)
+        return self.select((*parents, child))
+
+    def check_family(self, child: str, parents: Sequence[str]) -> None:
+        """Raise for names that are unknown or occur twice."""
         if child in parents:
             raise DataError(f"{child!r} is its own parent; take it out of the parents")
-        return self.select((*parents, child))
+        self._at((*parents, child))
 
     def _at(self, columns: tuple[str, ...]) -> NDArray[np.intp]:
         position = {name: i for i, name in enumerate(self.names)}

@@ -7,9 +7,10 @@ not depend, not by a bit, on the order of a table's columns.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -58,15 +59,14 @@ class StandardisedStats:
         return float(self.n.sum())
 
     @cached_property
-    def by_name(self) -> NDArray[np.int64]:
-        """What parents are sorted by: the rank of each column's name, (N,)."""
-        rank = np.empty(len(self.names), dtype=np.int64)
-        rank[sorted(range(len(rank)), key=self.names.__getitem__)] = np.arange(len(rank))
-        return rank
+    def by_name(self) -> Callable[[int], int]:
+        """What parents are sorted by: the rank of each column's name."""
+        rank = {name: k for k, name in enumerate(sorted(self.names))}
+        return [rank[name] for name in self.names].__getitem__
 
     def order(self, parents: Sequence[int]) -> NDArray[np.intp]:
         """What brings the parents of a family into the order that the kernels have them in."""
-        return np.argsort(self.by_name[list(parents)])
+        return np.argsort([self.by_name(p) for p in parents])
 
     def family(self, child: str, parents: Sequence[str]) -> Family:
         """The positions of a child and its parents."""
@@ -123,12 +123,13 @@ class Packed(NamedTuple):
 
 def pack(data: StandardisedStats, families: Sequence[Family]) -> Packed:
     """Families for the kernels."""
-    children = np.array([child for child, _ in families], dtype=np.int64)
-    offsets = np.zeros(len(families) + 1, dtype=np.int64)
-    np.cumsum([len(parents) for _, parents in families], out=offsets[1:])
-    parents = np.array([p for _, of in families for p in of], dtype=np.int64)
-    family = np.repeat(np.arange(len(families)), offsets[1:] - offsets[:-1])
-    return Packed(children, offsets, parents[np.lexsort((data.by_name[parents], family))])
+    offsets = [0, *accumulate(len(parents) for _, parents in families)]
+    ordered = [p for _, parents in families for p in sorted(parents, key=data.by_name)]
+    return Packed(
+        np.array([child for child, _ in families], dtype=np.int64),
+        np.array(offsets, dtype=np.int64),
+        np.array(ordered, dtype=np.int64),
+    )
 
 
 def units(data: StandardisedStats, packed: Packed, reml: bool) -> NDArray[np.float64]:

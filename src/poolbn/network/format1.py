@@ -49,7 +49,7 @@ def _fit(old: dict[str, Any], n: NDArray[np.float64], adapted: NDArray[np.bool_]
     learned = len(n) - int(adapted.sum())
     counts = (0, 0, old["n_params"])
     if not isinstance(pooling, Given):
-        counts = pooling.of_fit(len(old["parents"]), learned)
+        counts = pooling.counts(len(old["parents"]), learned)
     return new | {"counts": counts} | _residuals(old, pooling, n, adapted)
 
 

@@ -63,7 +63,7 @@ def fit_node(
     """
     check_stats(stats)
     parents = [parents] if isinstance(parents, str) else list(parents)
-    stats.family(child, parents)
+    stats.check_family(child, parents)
     data, model = standardise(stats), as_pooling(pooling)
     check_admits(model, data)
     penalty = np.full(3, math.log(stats.n_rows) / 2)

@@ -30,11 +30,8 @@ class Likelihoods(NamedTuple):
     counts: NDArray[np.int64]
 
     def penalised(self, penalty: Penalty) -> NDArray[np.float64]:
-        """Log-likelihood minus penalty, (M,); the same bits wherever a family stands."""
-        rows, groups, own = self.counts.T
-        return np.asarray(
-            self.loglik - (rows * penalty[0] + groups * penalty[1] + own * penalty[2])
-        )
+        """Log-likelihood minus penalty, (M,)."""
+        return np.asarray(self.loglik - (self.counts * penalty).sum(axis=1))
 
 
 class NodeModel(Pooling, Protocol):

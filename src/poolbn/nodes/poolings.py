@@ -30,10 +30,8 @@ class _Gaussian:
     """What the poolings of a normal distribution share."""
 
     @abstractmethod
-    def counts(
-        self, parents: NDArray[np.int64], data_sets: int
-    ) -> tuple[NDArray[np.int64] | int, ...]:
-        """Parameters of the three kinds of `Likelihoods`, for so many parents each."""
+    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
+        """Parameters of the three kinds of `Likelihoods`."""
 
     def n_params(self, parents: int, data_sets: int) -> int:
         """The number of parameters (eq. nparams for partial pooling).
@@ -46,20 +44,14 @@ class _Gaussian:
             >>> Partial().n_params(parents=2, data_sets=4)
             10
         """
-        return sum(self.of_fit(parents, data_sets))
-
-    def of_fit(self, parents: int, data_sets: int) -> tuple[int, int, int]:
-        """The same for one node."""
-        rows, groups, own = self.counts(np.array(parents), data_sets)
-        return int(rows), int(groups), int(own)
+        return sum(self.counts(parents, data_sets))
 
     def _with_counts(
         self, loglik: NDArray[np.float64], data: StandardisedStats, families: Sequence[Family]
     ) -> Likelihoods:
-        sizes = np.array([len(parents) for _, parents in families])
-        counts = np.empty((len(sizes), 3), dtype=np.int64)
-        counts[:, 0], counts[:, 1], counts[:, 2] = self.counts(sizes, len(data.n))
-        return Likelihoods(loglik, counts)
+        sizes = [len(parents) for _, parents in families]
+        known = {size: self.counts(size, len(data.n)) for size in set(sizes)}
+        return Likelihoods(loglik, np.array([known[size] for size in sizes]))
 
 
 @dataclass(frozen=True)
@@ -127,7 +119,7 @@ class _LeastSquares(_Gaussian):
             fixed=None if self.separate else f.coef[0],
             fixed_cov=None if self.separate else f.coef_cov[0],
             loglik=float(f.loglik.sum()),
-            counts=self.of_fit(len(parents), F),
+            counts=self.counts(len(parents), F),
             n_rows=int(data.rows),
             status=status,
             detail=detail,
@@ -155,9 +147,7 @@ class Complete(_LeastSquares):
 
     separate = False
 
-    def counts(
-        self, parents: NDArray[np.int64], data_sets: int
-    ) -> tuple[NDArray[np.int64] | int, ...]:
+    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
         """The coefficients and one variance."""
         return parents + 2, 0, 0
 
@@ -188,9 +178,7 @@ class NoPooling(_LeastSquares):
 
     separate = True
 
-    def counts(
-        self, parents: NDArray[np.int64], data_sets: int
-    ) -> tuple[NDArray[np.int64] | int, ...]:
+    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
         """The coefficients and a variance, for each data set."""
         return 0, 0, (parents + 2) * data_sets
 
@@ -240,9 +228,7 @@ class Partial(_Gaussian):
                 f" is for residuals='shared'; {self.residuals} ones need 'ml'",
             )
 
-    def counts(
-        self, parents: NDArray[np.int64], data_sets: int
-    ) -> tuple[NDArray[np.int64] | int, ...]:
+    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
         """Fixed effects, (co)variances of the random effects, and variances (eq. nparams)."""
         q = parents + 1
         random = q * (q + 1) // 2 if self.random == "full" else 1
@@ -316,7 +302,7 @@ class Partial(_Gaussian):
             residual_shape=f.shape,
             residual_scale=f.scale,
             loglik=f.loglik,
-            counts=self.of_fit(len(parents), F),
+            counts=self.counts(len(parents), F),
             n_rows=int(data.rows),
             status=status,
             detail=detail,
@@ -348,7 +334,7 @@ class Partial(_Gaussian):
             coef_cov=np.zeros_like(f.coef_cov),
             random_cov=np.zeros((q, q)),
             loglik=-np.inf,
-            counts=self.of_fit(len(f.parents), len(f.levels)),
+            counts=self.counts(len(f.parents), len(f.levels)),
             status=status,
             detail=detail,
         )

@@ -102,7 +102,7 @@ class BGeScores:
 
     def _score(self, family: Family) -> float:
         child, parents = family
-        ordered = sorted(parents, key=self.data.by_name.__getitem__)
+        ordered = sorted(parents, key=self.data.by_name)
         n, p = self.data.rows, len(parents)
         # The determinants of family over parents leave one pivot; those of T one power of t.
         at = np.array([*ordered, child])
