@@ -113,7 +113,7 @@ class GroupStats:
         if isinstance(columns, str):
             raise DataError(f"columns={columns!r} is one name; give a list, [{columns!r}]")
         chosen = tuple(columns)
-        at = self._at(chosen)
+        at = _positions(self.names, chosen)
         if not chosen:
             raise DataError("no columns are chosen")
         return GroupStats(
@@ -138,23 +138,8 @@ class GroupStats:
             >>> pb.stats(trial, group="clinic").family("bmi", ["age"]).scatter.shape
             (4, 2, 2)
         """
-        self.check_family(child, parents)
+        check_family(self.names, child, parents)
         return self.select((*parents, child))
-
-    def check_family(self, child: str, parents: Sequence[str]) -> None:
-        """Raise for names that are unknown or occur twice."""
-        if child in parents:
-            raise DataError(f"{child!r} is its own parent; take it out of the parents")
-        self._at((*parents, child))
-
-    def _at(self, columns: tuple[str, ...]) -> NDArray[np.intp]:
-        position = {name: i for i, name in enumerate(self.names)}
-        for column in columns:
-            if column not in position:
-                raise DataError(f"no column {column!r}{nearest(column, self.names)}")
-            if columns.count(column) > 1:
-                raise DataError(f"column {column!r} is named {columns.count(column)} times")
-        return np.array([position[c] for c in columns], dtype=np.intp)
 
     def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
         """Write to one file, whole or not at all.
@@ -208,6 +193,23 @@ class GroupStats:
 
     def _repr_html_(self) -> str:
         return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
+
+
+def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> None:
+    """Raise for a child and parents of which one is not a column, or that occur twice."""
+    if child in parents:
+        raise DataError(f"{child!r} is its own parent; take it out of the parents")
+    _positions(names, (*parents, child))
+
+
+def _positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:
+    position = {name: i for i, name in enumerate(names)}
+    for column in columns:
+        if column not in position:
+            raise DataError(f"no column {column!r}{nearest(column, names)}")
+        if columns.count(column) > 1:
+            raise DataError(f"column {column!r} is named {columns.count(column)} times")
+    return np.array([position[c] for c in columns], dtype=np.intp)
 
 
 def stats(

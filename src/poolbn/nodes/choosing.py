@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.localfit import GaussianFit
@@ -63,7 +63,7 @@ def fit_node(
     """
     check_stats(stats)
     parents = [parents] if isinstance(parents, str) else list(parents)
-    stats.check_family(child, parents)
+    check_family(stats.names, child, parents)
     data, model = standardise(stats), as_pooling(pooling)
     check_admits(model, data)
     penalty = np.full(3, math.log(stats.n_rows) / 2)
