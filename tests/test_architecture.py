@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import poolbn
@@ -71,6 +73,7 @@ MODULES = [
     for package, modules in ORDER.items()
     for name in ([(package,)] if not modules else [(package, module) for module in modules])
 ]
+LONGEST = 350  # lines of code that a newcomer reads in one go
 HEAVY = [
     "numba", "pandas", "polars", "pyarrow", "duckdb", "scipy", "networkx", "igraph", "matplotlib",
     "typer", "dask", "distributed",
@@ -102,6 +105,28 @@ def test_a_module_imports_only_modules_above_it() -> None:
         above = MODULES[: MODULES.index(module)]
         used = imports(path)
         assert used <= set(above), f"{module} imports {used - set(above)}"
+
+
+def lines_of_code(text: str) -> int:
+    """Lines without comments and docstrings."""
+    documented: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            documented |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in {*blank, tokenize.ENDMARKER}:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - documented)
+
+
+def test_no_module_is_long() -> None:
+    assert lines_of_code('"""Words."""\n\nx = 1  # why\n# more\n') == 1
+    lengths = {path.name: lines_of_code(path.read_text()) for path in SOURCE.rglob("*.py")}
+    assert [name for name, length in lengths.items() if length > LONGEST] == []
 
 
 def test_no_module_has_the_name_of_a_public_function() -> None:
