@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import pty
 import re
 import signal
@@ -20,9 +21,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import poolbn as pb
+from poolbn import errors
 from poolbn.cli import demonstration, gathering, inputs, learning, showing
 from poolbn.cli.app import app
-from poolbn.cli.terminal import Terminal, for_shell, plain
+from poolbn.cli.terminal import Terminal, plain
+from poolbn.errors import DataError, Option, PythonOnly
 
 COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
 TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
@@ -445,7 +448,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("learn cut.stats", "cut short"),
         ("compare sites/*.stats", "compare needs rows"),
         ("compare trial.csv -g clinic --poolings partial,foo", "foo"),
-        ("bootstrap sites/*.stats", "use --unit data set"),
+        ("bootstrap sites/*.stats", "use --unit data-set"),
         ("predict cut.json trial.csv --target age", "cut.json"),
         ("predict none.json trial.csv --target age", "cannot read"),
         ("predict network.json trial.csv --target aeg", "did you mean 'age'?"),
@@ -496,12 +499,21 @@ def test_usage_errors_exit_with_2(command: str) -> None:
 
 
 def test_errors_speak_the_language_of_the_command_line() -> None:
-    assert for_shell('choose columns=["age", "bmi"]; or not') == "choose --columns age,bmi; or not"
-    assert for_shell("choose common ones with columns=[...]") == (
-        "choose common ones with --columns A,B,..."
-    )
-    assert for_shell("max_parents=2; require fewer") == "--max-parents 2; require fewer"
-    assert for_shell("a == b, y=2") == "a == b, y=2"
+    for part, python, shell in [
+        (Option("columns", ["age", "bmi"]), "columns=['age', 'bmi']", "--columns age,bmi"),
+        (Option("columns", ["a b", "c,d"]), "columns=['a b', 'c,d']", "--columns 'a b,\"c,d\"'"),
+        (errors.COLUMNS, "columns=[...]", "--columns A,B,..."),
+        (errors.GROUP, "group=...", "--group COLUMN"),
+        (Option("max_parents", 2), "max_parents=2", "--max-parents 2"),
+        (Option("allow_small", True), "allow_small=True", "--allow-small"),
+        (Option("unit", "data set", "data-set"), "unit='data set'", "--unit data-set"),
+        (PythonOnly("or a dict"), "or a dict", ""),
+        ("a == b, y=2", "a == b, y=2", "a == b, y=2"),
+    ]:
+        error = DataError("use ", part, "; or not")
+        for same in (error, pickle.loads(pickle.dumps(error))):
+            assert str(same) == f"use {python}; or not"
+            assert same.for_shell() == f"use {shell}; or not"
 
 
 def test_what_is_unexpected_exits_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

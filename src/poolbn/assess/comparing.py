@@ -13,7 +13,7 @@ from poolbn import metrics
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.folds import Folds, deal
 from poolbn.assess.leaveout import leave_out
-from poolbn.errors import DataError, OptionError, check_count
+from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import inference_model, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.groupstats import GroupStats
@@ -94,7 +94,7 @@ def compare(
 
 def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict[str, Plan]:
     if isinstance(poolings, str) or not isinstance(poolings, Iterable):
-        raise OptionError(f"poolings={poolings!r} is not a list; give several, to compare them")
+        raise OptionError(Option("poolings", poolings), " is not a list; name two or more")
     plans: dict[str, Plan] = {}
     for pooling in poolings:
         name = pooling if isinstance(pooling, str) else repr(pooling)
@@ -102,7 +102,7 @@ def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict
             raise OptionError(f"the pooling {name!r} is named twice")
         plans[name] = as_plan(pooling=pooling, **learning)
     if not plans:
-        raise OptionError("poolings=() are none; name those to compare")
+        raise OptionError(Option("poolings", poolings), " is empty; name two or more")
     return plans
 
 

@@ -19,7 +19,7 @@ from poolbn.assess.strengths import (
     inclusion_threshold,
     strengths,
 )
-from poolbn.errors import DataError, OptionError, PoolbnError, check_count, check_option
+from poolbn.errors import DataError, Option, OptionError, PoolbnError, check_count, check_option
 from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
 from poolbn.moments.groupstats import GroupStats, stats
@@ -127,7 +127,7 @@ class Bootstrap:
         """
         limit: object = self.threshold if threshold is None else threshold
         if not isinstance(limit, int | float) or not 0 <= limit <= 1:
-            raise OptionError(f"threshold={threshold!r} is not a strength between 0 and 1")
+            raise OptionError(Option("threshold", threshold), " is not a strength between 0 and 1")
         edges = averaged_edges(self.strength, self.direction, limit, weakest_first=weakest_first)
         return directed_network(self.nodes, *edges)
 
@@ -276,13 +276,14 @@ def bootstrap(
     if unit == "data set":
         if len(known.levels) < 2:
             raise DataError(
-                f"there is one data set, {known.levels[0]!r}, so data sets cannot be resampled; "
-                "use unit='row'"
+                f"there is one data set, {known.levels[0]!r}, so they cannot be resampled; use ",
+                Option("unit", "row"),
             )
         parts = data_set_replicates(known, replicates, seed)
     elif isinstance(source, GroupStats):
         raise DataError(
-            "statistics hold no rows to resample; give the rows, or use unit='data set'"
+            "sufficient statistics hold no rows to resample; give the rows, or use ",
+            Option("unit", "data set", "data-set"),
         )
     else:
         read = partial(data.read, source, group=group, columns=columns, missing=missing)

@@ -28,19 +28,6 @@ if TYPE_CHECKING:
 UNEXPECTED, WRONG, INTERRUPTED = 1, 2, 130  # exit codes
 _WIDTH = 100  # of text where there is no terminal to tell
 _TRACEBACK = "POOLBN_TRACEBACK"
-# Python's words for options, as errors have them, and those of the command line.
-_SHELL = (
-    (r"; or give a dict \{[^}]*\}", ""),
-    (r"\bgroup=\.\.\.", "--group COLUMN"),
-    (r"\bcolumns=\[\.\.\.\]", "--columns A,B,..."),
-    (r"\ballow_small=True", "--allow-small"),
-    (r"\bcolumns=\[([^\]]*)\]", lambda found: "--columns " + re.sub(r"[\"' ]", "", found[1])),
-    (
-        r"\b(group|missing|columns|pooling|poolings|score|search|restarts|max_parents|unit|folds"
-        r"|replicates|seed|threshold|interval|target)=[\"']?([^\s\"';,.]*)[\"']?",
-        lambda found: f"--{found[1].replace('_', '-')} {found[2]}".rstrip(),
-    ),
-)
 
 
 @contextmanager
@@ -63,7 +50,7 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
         typer.echo("interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except PoolbnError as error:
-        typer.echo(f"error: {for_shell(str(error))}", err=True)
+        typer.echo(f"error: {error.for_shell()}", err=True)
         raise typer.Exit(WRONG) from None
     except Exception as error:
         if _TRACEBACK in os.environ:
@@ -74,18 +61,6 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(UNEXPECTED) from None
-
-
-def for_shell(message: str) -> str:
-    """A message with Python's options as the command line has them.
-
-    Examples:
-        >>> for_shell('leave such rows out with missing="drop"')
-        'leave such rows out with --missing drop'
-    """
-    for pattern, words in _SHELL:
-        message = re.sub(pattern, words, message)
-    return message
 
 
 @dataclass(frozen=True)

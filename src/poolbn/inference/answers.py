@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, OptionError, check_count, check_interval, nearest
+from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
 from poolbn.inference import infer, weighting
 from poolbn.inference.events import Event, Probability, happens, probability
 from poolbn.inference.infer import Model
@@ -178,8 +178,8 @@ def _places(model: Model, target: str | Sequence[str]) -> NDArray[np.int64]:
 def _check_method(method: str, particles: int, seed: int) -> None:
     if method not in get_args(How):
         raise OptionError(
-            f'method={method!r} is not known; use "exact", or "lw" for likelihood weighting'
+            Option("method", method), " is not known; use 'exact', or 'lw' for likelihood weighting"
         )
     check_count(particles=particles, seed=seed)
     if particles == 0:
-        raise OptionError("particles=0 are too few; the default is a good start")
+        raise OptionError(Option("particles", 0), " is too few; the default is a good start")

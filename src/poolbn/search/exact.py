@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import GraphError, OptionError, check_whole
+from poolbn.errors import GraphError, Option, OptionError, check_whole
 from poolbn.graph.constraints import Allowed
 from poolbn.moments.standardised import Family
 from poolbn.scoring.local import LocalScores
@@ -56,8 +56,9 @@ class Exact:
         if (needed > most).any():
             c = int((needed > most).argmax())
             raise GraphError(
-                f"{int(needed[c])} arcs into {scores.names[c]!r} are required, and "
-                f"max_parents={most}; require fewer or allow more"
+                f"{int(needed[c])} arcs into {scores.names[c]!r} are required, and ",
+                Option("max_parents", most),
+                "; require fewer or allow more",
             )
         made = scores.made
         before = _score(scores, problem.start | allowed.required)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
-from poolbn.errors import DataError, nearest
+from poolbn.errors import DataError, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.missing import check_finite
@@ -103,7 +103,7 @@ def read_evidence(
         DataError: a name is not known, or a value is not a finite number.
     """
     if not isinstance(evidence, Mapping):
-        raise DataError(f"evidence={evidence!r} is not a dict like {{{names[0]!r}: 1.5}}")
+        raise DataError(Option("evidence", evidence), f" is not a dict like {{{names[0]!r}: 1.5}}")
     row, code = np.full(len(names), np.nan), -1
     for name, value in evidence.items():
         if name == group:
