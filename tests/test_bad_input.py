@@ -725,7 +725,7 @@ TABLE = [
         ("constraints={'x': 'y'}", "pb.Constraints")),
     Bad("unknown pooling of a comparison",
         lambda f: pb.compare(frame(x=[1, 3, 2, 5], y=[2, 1, 4, 3]), group="site", folds=2,
-                             poolings=["complete"]).behind("none"), OptionError,
+                             poolings=["complete"]).difference("none"), OptionError,
         ("'none'", "complete")),
     # Plots
     Bad("plot of a graph", net(lambda n: pb.plots.network(n.dag)), DataError,

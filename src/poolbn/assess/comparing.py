@@ -1,9 +1,9 @@
-"""`compare`: which pooling the data want, by predicting rows that were not learned from."""
+"""`compare`: which pooling predicts best the rows that it was not learned from."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Unpack
 
 import numpy as np
@@ -13,6 +13,7 @@ from poolbn import metrics
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.folds import Folds, deal
 from poolbn.assess.leaveout import leave_out
+from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import inference_model, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
@@ -40,24 +41,24 @@ def compare(
     seed: int = 0,
     **learning: Unpack[SearchOptions],
 ) -> Comparison:
-    """Learn with several poolings, and see which predicts new rows and new data sets best.
+    """Find out by cross-validation which pooling predicts new rows and new data sets best.
 
-    The rows of each data set are dealt to folds; each fold is predicted by networks that were
-    learned, graph and all, from the others. A data set with one row is never held out. Then each
-    data set is left out as a whole and its rows are predicted from the population, where a pooling
-    has one.
+    The rows of each data set go to folds at random. Networks learned from the other folds, graph
+    and all, predict each fold. A data set with one row is never held out. Then each data set is
+    left out as a whole, and networks of the others predict it from the population, where their
+    pooling has one.
 
-    Rows are read once and become statistics. Of more than 20,000 rows a random sample of 20,000 is
-    kept to be predicted; of more than 20 data sets, 20 at random are left out in turn.
+    Rows are read once and become sufficient statistics. Of more than 20,000 rows a random sample of
+    20,000 is predicted; of more than 20 data sets, 20 at random are left out in turn.
 
     Args:
         source: anything with rows that `pb.stats` takes.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+        missing: "error" refuses missing values; "drop" leaves out the rows that have one.
         folds: how many.
         poolings: names or objects, as for `pb.learn`.
-        seed: of the folds, and of samples.
+        seed: random seed of folds and samples.
         learning: `score`, `search` and `constraints`, as for `pb.learn`.
 
     Raises:
@@ -68,22 +69,22 @@ def compare(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> found = pb.compare(trial, group="clinic", missing="drop", folds=5)
-        >>> found.table()[["arcs", "loglik", "behind", "se"]].round(3)
-                  arcs  loglik  behind     se
+        >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
+                  arcs  loglik  difference     se
         pooling
-        complete     2 -15.184   0.016  0.014
-        none         2 -15.194   0.026  0.023
-        partial      2 -15.168   0.000  0.000
-        auto         3 -15.177   0.008  0.010
-        >>> found.verdict
-        'The data lean to partial pooling, but auto, complete pooling and no pooling may be just ...
+        complete     2 -15.184       0.016  0.014
+        none         2 -15.194       0.026  0.023
+        partial      2 -15.168       0.000  0.000
+        auto         3 -15.177       0.008  0.010
+        >>> found.headline
+        'Networks with partial pooling predict held-out rows best, but auto, complete ...
     """
     check_count(2, folds=folds)
     check_count(seed=seed)
     check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
     plans = _plans(poolings, learning)
     if isinstance(source, GroupStats):
-        raise DataError("statistics hold no rows to hold out; give the rows themselves")
+        raise DataError("sufficient statistics hold no rows to hold out; give the rows")
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans.values():
         plan.constraints.on(rows.names)
@@ -107,17 +108,17 @@ def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict
 
 
 def _check(dealt: Folds) -> None:
-    """Complain about data on which poolings cannot be compared."""
+    """Raise for data on which poolings cannot be compared."""
     total = dealt.total
     if len(total.levels) < 2:
         raise DataError(
-            f"there is one data set, {total.levels[0]!r} with {total.n_rows} rows; poolings can be "
-            "compared on two or more"
+            f"there is one data set, {total.levels[0]!r} with {total.n_rows} rows; a comparison "
+            "needs two or more"
         )
     if (dealt.fold < 0).all():
         raise DataError(
-            f"each of the {len(total.levels)} data sets has one row, so none can be held out; "
-            "poolings can be compared on data sets with two rows or more"
+            f"each of the {len(total.levels)} data sets has one row, so none can be held out; a "
+            "comparison needs data sets with two rows or more"
         )
 
 
@@ -129,7 +130,7 @@ class _Task:
         plan: how to learn.
         train: the statistics to learn from.
         values: rows to predict, (m, N).
-        codes: their data sets, as places in `train.levels`, (m,).
+        codes: their data sets, as positions in `train.levels`, (m,).
         new: the data set that all of them are from, if it is not one of these.
     """
 
@@ -142,13 +143,13 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """How well that went.
+    """How good the predictions are.
 
     Attributes:
-        loglik: per row; -inf if the network could not be fitted, NaN if it says nothing of them.
+        loglik: per row; -inf without a fit, NaN without a prediction.
         known, unknown: squared errors of each variable, summed, (N,).
         data_set: the most probable data set of each row, (m,).
-        trouble: in words, why nothing was predicted, or "".
+        trouble: why nothing was predicted, or "".
     """
 
     loglik: float
@@ -200,14 +201,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
 def _without(total: GroupStats, j: int) -> GroupStats:
     """The statistics without one data set."""
     rest = [i for i in range(len(total.levels)) if i != j]
-    return replace(
-        total,
-        levels=tuple(total.levels[i] for i in rest),
-        n=total.n[rest],
-        mean=total.mean[rest],
-        scatter=total.scatter[rest],
-        dropped=total.dropped[rest],
-    )
+    return data_sets_at(total, rest, (total.levels[i] for i in rest))
 
 
 def _run(
@@ -216,10 +210,10 @@ def _run(
     found: dict[int, _Result] = {}
     with Progress() as progress:
         networks = {name: plan.learned(total) for name, plan in plans.items()}
-        for place, result in map_measured(_assess, tasks, available_cores()):
-            found[place] = result
+        for k, result in map_measured(_assess, tasks, available_cores()):
+            found[k] = result
             progress(lambda: f"comparing: {len(found)} of {len(tasks)} networks")
-    return networks, [found[place] for place in range(len(tasks))]
+    return networks, [found[k] for k in range(len(tasks))]
 
 
 def _assess(task: _Task) -> _Result:

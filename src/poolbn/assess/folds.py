@@ -14,7 +14,7 @@ from poolbn.moments.groupstats import GroupStats, accumulate
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Batch, Rows
 
-_KEPT = 20_000  # rows that are kept to be predicted, at most
+_KEPT = 20_000  # upper bound of the rows that are kept to be predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Folds:
         total: the statistics of all rows.
         train: for each of the K folds the statistics of all other rows; all data sets are there.
         values: rows to predict, (m, N): all of them, or of many a random sample.
-        codes: the data set of each of these rows, as a place in `total.levels`, (m,).
+        codes: the data set of each of these rows, as a position in `total.levels`, (m,).
         fold: the fold of each of these rows, -1 if it is never held out, (m,).
     """
 
@@ -45,7 +45,7 @@ def deal(rows: Rows, folds: int, seed: int) -> Folds:
     Args:
         rows: to be read.
         folds: how many, K.
-        seed: of who gets what, and of the sample of rows that are kept.
+        seed: random seed of the folds and of the sample of rows that are kept.
     """
     dealer = _Dealer(folds, seed, len(rows.names))
     total = accumulate(replace(rows, batches=dealer.watched(rows)))

@@ -17,7 +17,7 @@ class LeaveOut:
     Attributes:
         known: with the row's data set known, (n, N).
         unknown: with it unknown, (n, N).
-        data_set: the place of the most probable data set given all cells, (n,).
+        data_set: the position of the most probable data set given all cells, (n,).
     """
 
     known: NDArray[np.float64]
@@ -35,8 +35,8 @@ def leave_out(network: Network, values: NDArray[np.float64], codes: NDArray[np.i
 
     Args:
         network: residual variances must be positive, and no data set adapted.
-        values: rows without gaps, in the order of the nodes, (n, N).
-        codes: the data set of each row, as a place in `network.levels`, (n,).
+        values: rows without missing values, in the order of the nodes, (n, N).
+        codes: the data set of each row, as a position in `network.levels`, (n,).
 
     Examples:
         >>> import poolbn as pb

@@ -8,7 +8,7 @@ binomial with the block's share of the rows that are left, and inside the block 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -67,6 +67,14 @@ def row_replicates(
         yield list(islice(made, replicates - first * _STACK))
 
 
+def data_sets_at(
+    known: GroupStats, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
+) -> GroupStats:
+    """The statistics of the data sets at these positions, under other names."""
+    arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
+    return GroupStats(known.names, tuple(levels), *arrays, known.group)
+
+
 def data_set_replicates(
     known: GroupStats, replicates: int, seed: int
 ) -> Iterator[list[GroupStats]]:
@@ -78,8 +86,7 @@ def data_set_replicates(
     made = []
     for r in range(replicates):
         at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
-        arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
-        made.append(GroupStats(known.names, tuple(range(F)), *arrays, known.group))
+        made.append(data_sets_at(known, at, range(F)))
     yield made
 
 
@@ -99,7 +106,7 @@ class _Block:
     """Consecutive rows of one data set.
 
     Attributes:
-        data_set: its place.
+        data_set: its position.
         number: which of its blocks.
         share: of its rows that are left, from here to its end.
         columns: the cells, (N, m).

@@ -111,7 +111,7 @@ class Bootstrap:
         v-structure arises if that can be.
 
         Args:
-            threshold: a strength between 0 and 1; `threshold` by default.
+            threshold: a strength between 0 and 1; the attribute `threshold` by default.
             weakest_first: add the weakest arcs first, as bnlearn does: of a cycle it is then the
                 strongest arc that is left out.
 
@@ -231,23 +231,22 @@ def bootstrap(
 ) -> Bootstrap:
     """Learn networks from resampled data, and count how often each arc is found.
 
-    Rows are read twice, in a stream, and their statistics resampled on the way: no replicate copies
-    the rows. The order of the columns is shuffled for each, as in bnlearn, so that it does not
-    decide between moves of a search that score the same. The result depends on the rows, their
-    order, and the seed, not on the number of cores; and the first replicates are the same however
-    many there are.
+    Rows are read twice, in a stream; no replicate copies them. Each replicate has its columns in
+    another random order, as in bnlearn, so that their order does not decide between moves that
+    score the same. The result depends on the rows, their order and the random seed, not on the
+    number of cores. The first replicates are the same however many there are.
 
     Args:
         source: as for `pb.stats`, but it must be possible to read it twice. To resample data sets,
             statistics will do.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+        missing: "error" refuses missing values; "drop" leaves out the rows that have one.
         replicates: networks to learn.
         unit: "row" draws rows with replacement within each data set: how sure the arcs are for
             these data sets. "data set" draws whole data sets: how sure they are for data sets such
             as these; with only a few data sets that says little.
-        seed: of the draws.
+        seed: random seed of the draws.
         learning: `pooling`, `score`, `search` and `constraints`, as for `pb.learn`.
 
     Raises:

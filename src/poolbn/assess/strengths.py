@@ -131,6 +131,6 @@ def directed_network(nodes: Sequence[str], directed: Matrix, undirected: Matrix)
     try:
         return Cpdag(nodes, arcs, edges).extension()
     except GraphError:
-        place = {node: i for i, node in enumerate(Dag(nodes, arcs).topological_order())}
-        along = [(a, b) if place[a] < place[b] else (b, a) for a, b in edges]
+        order = Dag(nodes, arcs).topological_order().index
+        along = [(a, b) if order(a) < order(b) else (b, a) for a, b in edges]
         return Dag(nodes, arcs + along)
