@@ -109,10 +109,10 @@ def test_learn_prints_the_score_of_each_pooling(folder: Path, trial: pd.DataFram
     for name, score in scores.items():
         assert score == pytest.approx(pb.learn(trial, group="clinic", pooling=name).score)
     done = fine("learn", folder / "trial.csv", "-g", "clinic")
-    behind = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
+    printed = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
     best = max(scores["complete"], scores["none"], scores["partial"])
     for name in ("complete", "none", "partial"):
-        assert float(behind[name][2]) == pytest.approx(best - scores[name], abs=0.006)
+        assert float(printed[name][2]) == pytest.approx(best - scores[name], abs=0.006)
 
 
 def test_learn_for_programs(folder: Path, net: pb.Network) -> None:
@@ -203,10 +203,10 @@ def test_constraints(folder: Path, trial: pd.DataFrame) -> None:
 
 
 def test_searches_and_poolings() -> None:
-    assert inputs.search_of("tabu", None, 0) == pb.Tabu()
-    assert inputs.search_of("hc", None, 3) == pb.HillClimb(seed=3)
-    assert inputs.pooling_of("auto", "shared") == "auto"
-    pooled = inputs.pooling_of("partial", "pooled")
+    assert inputs.Searching(search="tabu").options()["search"] == pb.Tabu()
+    assert inputs.Searching(seed=3).options()["search"] == pb.HillClimb(seed=3)
+    assert inputs.Model("auto").chosen() == "auto"
+    pooled = inputs.Model(residuals="pooled").chosen()
     assert pooled == pb.Partial(residuals="pooled")
 
 

@@ -30,8 +30,6 @@ class ReadingOptions(TypedDict):
     missing: Literal["error", "drop"]
 
 
-
-
 def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
     """The .stats files among what is given, and the files of rows.
 

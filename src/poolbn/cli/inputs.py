@@ -25,6 +25,7 @@ from poolbn.run.cluster import on_cluster
 from poolbn.scoring.local import Kind
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
+from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
 
@@ -62,8 +63,6 @@ Dask = Annotated[
 ]
 
 
-
-
 @dataclass(frozen=True)
 class Reading:
     """Which rows to read, and what of them."""
@@ -83,7 +82,8 @@ class Reading:
         typer.Option(metavar="A,B,...", help=f"The columns to use; all by default. {_NAMES}"),
     ] = None
     missing: Annotated[
-        Literal["error", "drop"], typer.Option(help="What to do with rows that have missing values.")
+        Literal["error", "drop"],
+        typer.Option(help="What to do with rows that have missing values."),
     ] = "error"
 
     def options(self) -> ReadingOptions:
@@ -171,7 +171,7 @@ class Searching:
         """
         if self.search != "hc" and self.restarts is not None:
             raise OptionError(f"--restarts is for --search hc; --search {self.search} has none")
-        searches = {
+        searches: dict[str, Learner] = {
             "hc": HillClimb(restarts=self.restarts or 0, seed=self.seed),
             "tabu": Tabu(),
             "exact": Exact(),

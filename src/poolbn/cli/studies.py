@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from poolbn.cli import inputs as given
-from poolbn.cli.terminal import INTERRUPTED, clear_errors
+from poolbn.cli.terminal import INTERRUPTED, command
 from poolbn.errors import OptionError
 from poolbn.studies.reporting import write_report
 from poolbn.studies.run import Progress, run_study
@@ -26,6 +26,7 @@ app = typer.Typer(
 
 
 @app.command()
+@command
 def run(
     out: Annotated[Path, typer.Option(help="The folder for the results.")],
     preset: Annotated[str, typer.Option(help=f"One of {', '.join(PRESETS)}.")] = "paper",
@@ -40,7 +41,7 @@ def run(
 
     A study that was stopped in any way goes on with the same command.
     """
-    with clear_errors(), given.cluster(dask):
+    with given.cluster(dask):
         watch = _Watch()
         try:
             run_study(
@@ -61,6 +62,7 @@ def run(
 
 
 @app.command()
+@command
 def report(
     sources: Annotated[
         list[Path], typer.Argument(help="Folders of a study, and results.parquet files.")
@@ -68,9 +70,8 @@ def report(
     out: Annotated[Path, typer.Option(help="The folder for the report.")],
 ) -> None:
     """Write figures and tables of a study, and the paper's numbers beside its own."""
-    with clear_errors():
-        write_report(sources, out)
-        typer.echo(f"the report is in {out / 'report.html'}", err=True)
+    write_report(sources, out)
+    typer.echo(f"the report is in {out / 'report.html'}", err=True)
 
 
 def _part(text: str) -> tuple[int, int]:
@@ -83,7 +84,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 class _Watch:
-    """A bar with the time left on a terminal, else a line now and then."""
+    """A bar with the time left on a terminal, otherwise a line now and then."""
 
     def __init__(self) -> None:
         from rich.console import Console

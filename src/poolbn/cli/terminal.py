@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 UNEXPECTED, WRONG, INTERRUPTED = 1, 2, 130  # exit codes
 _WIDTH = 100  # of text where there is no terminal to tell
 _TRACEBACK = "POOLBN_TRACEBACK"
+Json = Annotated[
+    bool, typer.Option("--json", help="Print results as JSON, and nothing else, to stdout.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 _NUMBER = re.compile(r"[-+]?(\d[\d,]*\.?\d*(e[-+]?\d+)?|inf)%?")
 
 
@@ -68,12 +72,17 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     A parameter whose type is a dataclass stands for the fields of that, which are options.
     """
     kinds = get_type_hints(function, include_extras=True)
-    groups = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
     parameters = []
     for name, parameter in signature(function).parameters.items():
         options = get_type_hints(groups[name], include_extras=True) if name in groups else {}
         parameters += [
-            Parameter(option, Parameter.KEYWORD_ONLY, annotation=kind, default=getattr(kinds[name], option))
+            Parameter(
+                option,
+                Parameter.KEYWORD_ONLY,
+                annotation=kind,
+                default=getattr(kinds[name], option),
+            )
             for option, kind in options.items()
         ] or [parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=kinds[name])]
 
@@ -99,10 +108,8 @@ class Terminal:
         quiet: no results for people.
     """
 
-    json: Annotated[
-        bool, typer.Option("--json", help="Print results as JSON, and nothing else, to stdout.")
-    ] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False
+    json: Json = False
+    quiet: Quiet = False
 
     def note(self, words: str) -> None:
         """Print on standard error, which a quiet command closes."""
