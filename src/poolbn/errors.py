@@ -90,7 +90,12 @@ class PoolbnError(Exception):
         return "".join(p if isinstance(p, str) else p.python() for p in self.args)
 
     def for_shell(self) -> str:
-        """The message with options as the command line has them."""
+        """The message with options as the command line has them.
+
+        Examples:
+            >>> OptionError(Option("max_parents", 3), " is too many").for_shell()
+            '--max-parents 3 is too many'
+        """
         return "".join(p if isinstance(p, str) else p.shell() for p in self.args)
 
 
