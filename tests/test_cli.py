@@ -442,7 +442,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("learn trial.csv -g clinic --pooling none --residuals pooled", "--pooling partial"),
         ("learn trial.csv -g clinic --score bge", "BGe is a score for complete pooling"),
         ("learn trial.csv -g clinic -o trial.csv", "is a file, so"),
-        ("learn sites/KY.stats -g clinic", "leave --group out"),
+        ("learn sites/KY.stats -g clinic", "leave --group clinic out"),
         ("learn sites/*.stats --compare", "--compare needs rows"),
         ("learn sites/*.stats --bootstrap 3", "--bootstrap needs rows"),
         ("learn cut.stats", "cut short"),

@@ -26,7 +26,8 @@ from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
 
-_LEFT_OUT = 20  # data sets that are left out in turn, at most
+Floats = NDArray[np.float64]
+_LEFT_OUT = 20  # upper bound of the data sets that are left out in turn
 _NUMBERS = 2**21  # in an array of predictions from all data sets
 
 
@@ -84,7 +85,7 @@ def compare(
     check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
     plans = _plans(poolings, learning)
     if isinstance(source, GroupStats):
-        raise DataError("sufficient statistics hold no rows to hold out; give the rows")
+        raise DataError("sufficient statistics hold no rows to hold out; give the rows themselves")
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans.values():
         plan.constraints.on(rows.names)
@@ -95,7 +96,9 @@ def compare(
 
 def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict[str, Plan]:
     if isinstance(poolings, str) or not isinstance(poolings, Iterable):
-        raise OptionError(Option("poolings", poolings), " is not a list; name two or more")
+        raise OptionError(
+            Option("poolings", poolings), " is not a list; name the poolings to compare"
+        )
     plans: dict[str, Plan] = {}
     for pooling in poolings:
         name = pooling if isinstance(pooling, str) else repr(pooling)
@@ -103,7 +106,7 @@ def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict
             raise OptionError(f"the pooling {name!r} is named twice")
         plans[name] = as_plan(pooling=pooling, **learning)
     if not plans:
-        raise OptionError(Option("poolings", poolings), " is empty; name two or more")
+        raise OptionError(Option("poolings", poolings), " is empty; name the poolings to compare")
     return plans
 
 
@@ -124,39 +127,24 @@ def _check(dealt: Folds) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Learn from some rows and predict others.
-
-    Attributes:
-        plan: how to learn.
-        train: the statistics to learn from.
-        values: rows to predict, (m, N).
-        codes: their data sets, as positions in `train.levels`, (m,).
-        new: the data set that all of them are from, if it is not one of these.
-    """
+    """Learn from some rows and predict others."""
 
     plan: Plan
     train: GroupStats
-    values: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    new: Hashable = None
+    values: Floats  # rows to predict, (m, N)
+    codes: NDArray[np.int64]  # their data sets, as positions in `train.levels`, (m,)
+    new: Hashable = None  # the data set that all of them are from, if it is not one of these
 
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """How good the predictions are.
+    """How good the predictions are."""
 
-    Attributes:
-        loglik: per row; -inf without a fit, NaN without a prediction.
-        known, unknown: squared errors of each variable, summed, (N,).
-        data_set: the most probable data set of each row, (m,).
-        trouble: why nothing was predicted, or "".
-    """
-
-    loglik: float
-    known: NDArray[np.float64]
-    unknown: NDArray[np.float64]
-    data_set: NDArray[np.int64]
-    trouble: str = ""
+    loglik: float  # per row; -inf without a fit, NaN without a prediction
+    known: Floats  # squared errors of each variable, summed, (N,)
+    unknown: Floats
+    data_set: NDArray[np.int64]  # the most probable one of each row, (m,)
+    trouble: str = ""  # why nothing was predicted
 
 
 def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
@@ -173,7 +161,8 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
         for plan in plans.values()
     ]
     for j, at in zip(sets, away, strict=True):
-        rest = _without(total, j)
+        others = [i for i in range(len(total.levels)) if i != j]
+        rest = data_sets_at(total, others, (total.levels[i] for i in others))
         last = np.full(len(at), len(rest.levels))
         new = total.levels[j]
         tasks += [_Task(plan, rest, dealt.values[at], last, new) for plan in plans.values()]
@@ -182,26 +171,21 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     of_folds = [results[:cut][p::P] for p in range(P)]
     of_sets = [results[cut:][p::P] for p in range(P)]
     sd = standardise(total).scale
+    rows = np.array([len(at) for at in held])
     actual = [dealt.codes[at] for at in held]
     return Comparison(
         networks=networks,
-        rows=np.array([len(at) for at in held]),
+        rows=rows,
         loglik=np.array([[result.loglik for result in of] for of in of_folds]),
         left_out=tuple(total.levels[j] for j in sets),
         left_out_rows=np.array([len(at) for at in away]),
         left_out_loglik=np.array([[result.loglik for result in of] for of in of_sets]),
-        known=np.array([_relative([r.known for r in of], held, sd) for of in of_folds]),
-        unknown=np.array([_relative([r.unknown for r in of], held, sd) for of in of_folds]),
+        known=_relative([[result.known for result in of] for of in of_folds], rows, sd),
+        unknown=_relative([[result.unknown for result in of] for of in of_folds], rows, sd),
         f1=np.array([_f1(of, actual, len(total.levels)) for of in of_folds]),
         trouble=tuple(_troubles(of, "folds") for of in of_folds),
         no_population=tuple(_troubles(of, "data sets") for of in of_sets),
     )
-
-
-def _without(total: GroupStats, j: int) -> GroupStats:
-    """The statistics without one data set."""
-    rest = [i for i in range(len(total.levels)) if i != j]
-    return data_sets_at(total, rest, (total.levels[i] for i in rest))
 
 
 def _run(
@@ -260,15 +244,12 @@ def _nothing(task: _Task, trouble: str, loglik: float) -> _Result:
     return _Result(loglik, nan, nan, np.full(len(task.values), -1), trouble)
 
 
-def _relative(
-    squares: list[NDArray[np.float64]], held: list[NDArray[np.intp]], sd: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Root mean square errors over standard deviations, in the folds that have them, (N,)."""
-    have = [k for k, of in enumerate(squares) if not np.isnan(of).any()]
-    if not have:
-        return np.full(len(sd), np.nan)
-    rows = sum(len(held[k]) for k in have)
-    return np.asarray(np.sqrt(sum(squares[k] for k in have) / rows) / sd)
+def _relative(squares: list[list[Floats]], rows: NDArray[np.int64], sd: Floats) -> Floats:
+    """Root mean square errors over standard deviations, in the folds that have them, (P, N)."""
+    each = np.array(squares)  # (P, K, N)
+    n = ~np.isnan(each[:, :, 0]) @ rows
+    mean = np.nansum(each, axis=1) / np.where(n > 0, n, np.nan)[:, None]
+    return np.asarray(np.sqrt(mean) / sd)
 
 
 def _f1(results: list[_Result], actual: list[NDArray[np.int64]], levels: int) -> float:
@@ -284,6 +265,4 @@ def _f1(results: list[_Result], actual: list[NDArray[np.int64]], levels: int) ->
 def _troubles(results: list[_Result], what: str) -> str:
     """What went wrong, in words: how often, and the first time why."""
     reasons = [result.trouble for result in results if result.trouble]
-    if not reasons:
-        return ""
-    return f"{reasons[0]} (in {len(reasons)} of {len(results)} {what})"
+    return f"{reasons[0]} (in {len(reasons)} of {len(results)} {what})" if reasons else ""

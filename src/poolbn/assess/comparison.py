@@ -24,17 +24,11 @@ _WORDS = {"complete": "complete pooling", "none": "no pooling", "partial": "part
 
 
 class Difference(NamedTuple):
-    """How much worse a model predicts than the best one, in log-likelihood per held-out row.
+    """How much worse a model predicts than the best one, in log-likelihood per held-out row."""
 
-    Attributes:
-        mean: over all rows.
-        se: its standard error, from the differences in the folds.
-        folds: in how many folds it is worse.
-    """
-
-    mean: float
-    se: float
-    folds: int
+    mean: float  # over all rows
+    se: float  # its standard error, from the differences in the folds
+    folds: int  # in how many folds it is worse
 
     @property
     def clear(self) -> bool:

@@ -26,6 +26,7 @@ from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,19 +36,12 @@ _SHOWN = 12  # arcs that a printed bootstrap lists
 
 
 class ArcStrength(NamedTuple):
-    """How often there is an arc between two nodes.
-
-    Attributes:
-        parent: the first node.
-        child: the second.
-        strength: the share of the networks with an arc between them, either way.
-        direction: the share of these in which it goes from the first to the second.
-    """
+    """How often there is an arc between two nodes."""
 
     parent: str
     child: str
-    strength: float
-    direction: float
+    strength: float  # the share of the networks with an arc between them, either way
+    direction: float  # the share of these in which it goes from the first to the second
 
     @property
     def directed(self) -> bool:
@@ -158,21 +152,20 @@ class Bootstrap:
             >>> Bootstrap(("x", "y"), np.array([[0, 3.0], [5.0, 0]]), 10, "row").pairs()
             [ArcStrength(parent='y', child='x', strength=0.8, direction=0.625)]
         """
-        position = {node: i for i, node in enumerate(self.nodes)}
+        at = self.nodes.index
         rows = map(ArcStrength._make, self.table().itertuples(index=False, name=None))
         return [
             row
             for row in rows
-            if row.strength > 0
-            and (row.direction, position[row.child]) > (0.5, position[row.parent])
+            if row.strength > 0 and (row.direction, at(row.child)) > (0.5, at(row.parent))
         ]
 
     def _summary(self) -> str:
-        above = len(self.averaged().arcs)
         what = "rows within data sets" if self.unit == "row" else "data sets"
         return (
             f"{self.replicates} replicates of {what}, {len(self.nodes)} nodes; threshold "
-            f"{self.threshold:.3g}, {above} arc{'s' * (above != 1)} in the averaged network"
+            f"{self.threshold:.3g}, {counted(len(self.averaged().arcs), 'arc')} in the averaged "
+            "network"
         )
 
     def __repr__(self) -> str:
@@ -290,18 +283,15 @@ def bootstrap(
     fixed = allowed.required | ~allowed.arcs.T
     counts, done = np.zeros(fixed.shape), 0
     work = partial(_directions, plan, known.names, fixed)
+    told = "bootstrap: {} of {} replicates".format
     with Progress() as progress:
-
-        def words() -> str:
-            return f"bootstrap: {done} of {replicates} replicates"
-
         try:
             for part in parts:
                 shuffled = [shuffled_columns(of, r, seed) for r, of in enumerate(part, done)]
                 for _, found in map_measured(work, shuffled, available_cores()):
                     counts += found
                     done += 1
-                    progress(words)
+                    progress(partial(told, done, replicates))
         except KeyboardInterrupt:
             if not done:
                 raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, OptionError, nearest
+from poolbn.learning import check_no_group
 from poolbn.moments.groupstats import GroupStats, of_reading, stats, total
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
@@ -31,11 +32,7 @@ class ReadingOptions(TypedDict):
 
 
 def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The .stats files among what is given, and the files of rows.
-
-    Raises:
-        DataError: there is no such file, or one is given twice.
-    """
+    """The .stats files among what is given, and the files of rows; none may be given twice."""
     found = [path for entry in entries for path in paths(entry)]
     for path, count in Counter(found).items():
         if count > 1:
@@ -68,8 +65,8 @@ def read_stats(
     """
     saved, rows = parted(entries)
     columns = reading["columns"]
-    if reading["group"] is not None and not rows:
-        raise DataError("sufficient statistics know their data sets; leave --group out")
+    if not rows:
+        check_no_group(reading["group"])
     if checkpoint is not None and not rows:
         raise OptionError("--checkpoint is for files of rows; leave it out")
     found = {path: GroupStats.load(path) for path in saved}
@@ -90,15 +87,7 @@ def read_stats(
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
-    """Raise where a file lacks columns that others have, or that are wanted.
-
-    Args:
-        names: the columns of each file.
-        columns: those that are wanted; None for all.
-
-    Raises:
-        DataError: so it is; it says what each file lacks.
-    """
+    """Raise where a file lacks columns that others have, or that are chosen."""
     every = list(dict.fromkeys(columns or (c for own in names.values() for c in own)))
     lacking = {
         path: absent
@@ -120,11 +109,7 @@ def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | N
 def common_columns(
     entries: Sequence[str], group: str | None, tell: Callable[[str], None]
 ) -> list[str]:
-    """The columns that all files have, in the order of the first; tells which are left out.
-
-    Raises:
-        DataError: there is none.
-    """
+    """The columns that all files have, in the order of the first; tells which are left out."""
     saved, rows = parted(entries)
     each = [list(GroupStats.load(path).names) for path in saved]
     each += [own_columns(part, group) for part in data.as_parts(rows)] if rows else []

@@ -90,18 +90,7 @@ def learn(
 
 @dataclass(frozen=True)
 class _Job:
-    """What `learn` does.
-
-    Attributes:
-        terminal: where results go.
-        files: where rows or statistics come from.
-        reading: the group column, the columns, what to do with missing values.
-        learning: score, search and constraints.
-        pooling: of the network.
-        seed: of the bootstrap and of folds.
-        out: the folder to write to.
-        start: the network to start from.
-    """
+    """What `learn` does."""
 
     terminal: Terminal
     files: Sequence[str]
@@ -109,7 +98,7 @@ class _Job:
     learning: SearchOptions
     pooling: str | NodeModel
     seed: int
-    out: Path | None
+    out: Path | None  # the folder to write to
     start: Network | None = None
 
     def run(self, replicates: int | None, *, compare: bool) -> None:

@@ -49,10 +49,9 @@ def show_network(terminal: Terminal, net: Network) -> None:
             terminal.text(f"{node}: {fit.status}: {fit.detail}")
 
 
-def network_record(net: Network, data: GroupStats | None) -> dict[str, Any]:
-    """The same for programs; with the rows left out if the statistics are there."""
-    dropped = [0] * len(net.levels) if data is None else data.dropped.tolist()
-    sets = zip(net.levels, net.n.tolist(), dropped, strict=True)
+def network_record(net: Network, data: GroupStats) -> dict[str, Any]:
+    """The same for programs, and how many rows were left out."""
+    sets = zip(net.levels, net.n.tolist(), data.dropped.tolist(), strict=True)
     return {
         "nodes": net.dag.nodes,
         "group": net.group,

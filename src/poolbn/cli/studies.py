@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -87,21 +88,15 @@ class _Watch:
     """A bar with the time left on a terminal, otherwise a line now and then."""
 
     def __init__(self) -> None:
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            TaskProgressColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bar
 
-        self._bar = Bar(
+        times = rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
+        self._bar = rich.Progress(
             "{task.description}",
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            rich.BarColumn(),
+            rich.TaskProgressColumn(),
+            *times,
             console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
             speed_estimate_period=math.inf,
@@ -119,21 +114,9 @@ class _Watch:
             now - self._said >= _LINE_EVERY or progress.done == progress.chunks
         ):
             self._said = now
-            left = _left(self._bar.tasks[0].time_remaining)
+            seconds = self._bar.tasks[0].time_remaining
+            left = "" if seconds is None else f", {timedelta(seconds=round(seconds))} left"
             typer.echo(f"{words}, {100 * progress.share:.0f}%{left}", err=True)
 
     def close(self) -> None:
         self._bar.stop()
-
-
-def _left(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f", {seconds:.0f} s left"
-    minutes = round(seconds / 60)
-    return (
-        f", {minutes // 60} h {minutes % 60:02d} min left"
-        if minutes >= 60
-        else f", {minutes} min left"
-    )

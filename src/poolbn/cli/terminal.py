@@ -101,12 +101,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class Terminal:
-    """Where results and notes go.
-
-    Attributes:
-        json: results are for programs: one JSON value on standard output and nothing else there.
-        quiet: no results for people.
-    """
+    """Where results and notes go: for programs, one JSON value and nothing else to stdout."""
 
     json: Json = False
     quiet: Quiet = False
