@@ -25,7 +25,7 @@ from poolbn import errors
 from poolbn.cli import demonstration, gathering, inputs, learning, showing
 from poolbn.cli.app import app
 from poolbn.cli.terminal import Terminal, plain
-from poolbn.errors import DataError, Option, PythonOnly
+from poolbn.errors import DataError, InPython, Option
 
 COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
 TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
@@ -507,7 +507,8 @@ def test_errors_speak_the_language_of_the_command_line() -> None:
         (Option("max_parents", 2), "max_parents=2", "--max-parents 2"),
         (Option("allow_small", True), "allow_small=True", "--allow-small"),
         (Option("unit", "data set", "data-set"), "unit='data set'", "--unit data-set"),
-        (PythonOnly("or a dict"), "or a dict", ""),
+        (InPython("or a dict"), "or a dict", ""),
+        (InPython("pb.Tabu()", "--search tabu"), "pb.Tabu()", "--search tabu"),
         ("a == b, y=2", "a == b, y=2", "a == b, y=2"),
     ]:
         error = DataError("use ", part, "; or not")

@@ -49,21 +49,22 @@ class Option:
 
 
 @dataclass(frozen=True)
-class PythonOnly:
-    """A part of a message that means nothing on the command line."""
+class InPython:
+    """A part of a message that the command line has in other words, or not at all."""
 
     text: str
+    instead: str = ""
 
     def python(self) -> str:
-        """The text."""
+        """For users of Python."""
         return self.text
 
     def shell(self) -> str:
-        """Nothing."""
-        return ""
+        """For users of the command line."""
+        return self.instead
 
 
-MessagePart = str | Option | PythonOnly
+MessagePart = str | Option | InPython
 GROUP = Option("group", ..., "COLUMN")
 COLUMNS = Option("columns", [...], "A,B,...")
 DROP = Option("missing", "drop")

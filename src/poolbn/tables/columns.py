@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from poolbn.errors import COLUMNS, GROUP, DataError, Option, PythonOnly, nearest
+from poolbn.errors import COLUMNS, GROUP, DataError, InPython, Option, nearest
 from poolbn.tables.files import looks_numeric
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def check_group(parts: list[Part], group: str | None) -> None:
             "no column says which data set a row came from: name it with ",
             GROUP,
             which,
-            PythonOnly("; or give a dict {name of data set: frame}"),
+            InPython("; or give a dict {name of data set: frame}"),
         )
     known = [part.name for part in parts]
     twice = [name for name in known if known.count(name) > 1]
