@@ -10,6 +10,7 @@ import datetime
 import gzip
 import hashlib
 import json
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -677,7 +678,7 @@ TABLE = [
     Bad("bootstrap of unknown units", boot(unit="rows"), OptionError,
         ("unit='rows'", "did you mean 'row'")),
     Bad("bootstrap with a misspelt option", boot(constrains=None), OptionError,
-        ("constrains=", "pb.bootstrap", "did you mean 'constraints'")),
+        ("'constrains'", "pb.bootstrap", "did you mean 'constraints'")),
     Bad("bootstrap with an unknown pooling", boot(pooling="part"), OptionError,
         ("'part'", "did you mean 'partial'")),
     Bad("bootstrap with bad constraints", boot(constraints=pb.Constraints(required=[("x", "yy")])),
@@ -704,7 +705,7 @@ TABLE = [
     Bad("folds a text", compared(folds="10"), OptionError, ("folds='10'",)),
     Bad("comparison without a seed", compared(seed=None), OptionError, ("seed=None",)),
     Bad("comparison of one pooling by a wrong name", compared(pooling="partial"), OptionError,
-        ("pooling=", "pb.compare", "did you mean 'poolings'")),
+        ("'pooling'", "pb.compare", "did you mean 'poolings'")),
     Bad("comparison of a text", compared(poolings="partial"), OptionError,
         ("'partial'", "not a list")),
     Bad("comparison of nothing", compared(poolings=[]), OptionError, ("poolings",)),
@@ -885,10 +886,20 @@ TABLE = [
 ]  # fmt: skip
 
 
+# Options of commands, as Python has them; in brackets they belong to a function of Python.
+KEYWORD = re.compile(
+    r"\b(group|columns|missing|pooling|poolings|score|search|residuals|restarts|max_parents"
+    r"|folds|replicates|unit|threshold|interval|seed|allow_small|checkpoint)="
+)
+
+
 @pytest.mark.parametrize("bad", TABLE, ids=[bad.id for bad in TABLE])
 def test_message_says_where_and_what_to_do(bad: Bad, tmp_path: Path) -> None:
     with pytest.raises(bad.error) as caught:
         bad.call(tmp_path)
     message = str(caught.value)
     assert [part for part in bad.says if part not in message] == [], message
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.for_shell()) == (message, caught.value.for_shell())
+    assert not KEYWORD.search(re.sub(r"\([^()]*\)", "", again.for_shell()))
     assert "\n" not in message

@@ -41,7 +41,7 @@ def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
     """Raise for keywords that are not handed on; the message names those of the function `of`."""
     for name in given:
         if name not in known:
-            raise OptionError(f"{name}= is not an option of {of}{nearest(name, known)}")
+            raise OptionError(f"{name!r} is not an option of {of}{nearest(name, known)}")
 
 
 def check_no_group(group: str | None) -> None:
