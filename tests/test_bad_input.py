@@ -10,6 +10,7 @@ import datetime
 import gzip
 import hashlib
 import json
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -253,7 +254,7 @@ TABLE = [
     Bad("misspelt group, csv", file("t.csv", CSV + "a,1,2\n", group="sites"), DataError,
         ("'sites'", "t.csv", "did you mean 'site'")),
     Bad("missing data set", of(frame(site=["a", None, "b", "b"])), DataError,
-        ("row 2", "'site'", "site 1", 'missing="drop"')),
+        ("row 2", "'site'", "site 1", "missing='drop'")),
     Bad("missing data set, NaN", of(frame(site=[1.0, 1.0, NAN, NAN])), DataError,
         ("row 3", "'site'", "site 2")),
     Bad("lists as data sets", of(frame(site=[[1], [1], [2], [2]])), DataError,
@@ -273,7 +274,7 @@ TABLE = [
     Bad("only the group", of(frame()[["site"]]), DataError, ("no columns",)),
     Bad("names not text", of(frame().rename(columns={"x": 7})), DataError, ("7", "map(str)")),
     Bad("text column", of(frame(who=list("pqrs"))), DataError,
-        ("'who'", "text", 'columns=["x", "y"]')),
+        ("'who'", "text", "columns=['x', 'y']")),
     Bad("text column chosen", of(frame(who=list("pqrs")), columns=["who"]), DataError,
         ("'who'", "leave it out")),
     Bad("numbers as text", of(frame(x=["1", "2", "3", "4"])), DataError,
@@ -285,7 +286,7 @@ TABLE = [
     Bad("stray text late, csv", file("t.csv", LATE), DataError,
         ("'x'", "row 30001", "'oops'", "t.csv")),
     Bad("complex column", of(frame(x=[1j, 2j, 3j, 4j])), DataError, ("'x'", "complex128")),
-    Bad("dates", of(frame(x=DATES)), DataError, ("'x'", "datetime64", 'columns=["y"]')),
+    Bad("dates", of(frame(x=DATES)), DataError, ("'x'", "datetime64", "columns=['y']")),
     Bad("dates, arrow", of(pa.table({"site": ["a"], "x": [datetime.date(2020, 1, 1)]})),
         DataError, ("'x'", "date32")),
     Bad("dict of different columns", lambda f: stats({"a": ONE, "b": OTHER}), DataError,
@@ -294,7 +295,7 @@ TABLE = [
         files({"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}), DataError, ("b.csv", "'y'")),
     # Which cells
     Bad("NaN", of(frame(x=[1.0, NAN, NAN, 2.0], y=[NAN, 1.0, 1.0, 1.0])), DataError,
-        ("3 rows", "row 1 (data set 'a')", "x 2, y 1", 'missing="drop"')),
+        ("3 rows", "row 1 (data set 'a')", "x 2, y 1", "missing='drop'")),
     Bad("null, polars", of(pl.DataFrame({"site": ["a", "b"], "x": [1, None]})), DataError,
         ("row 2 (data set 'b')", "'x'", "x 1")),
     Bad("empty cell, csv", file("t.csv", CSV + "a,1,2\nb,,2\nb,NA,2\n"), DataError,
@@ -317,7 +318,7 @@ TABLE = [
     Bad("empty list", lambda f: stats([]), DataError, ("list", "empty")),
     Bad("wrong type", lambda f: stats(3.5), DataError, ("float", "data frame")),
     Bad("list of frames", lambda f: stats([ONE, ONE]), DataError, ("list", "dict")),
-    Bad("wrong missing", of(frame(), missing="ignore"), OptionError, ("'ignore'", '"drop"')),
+    Bad("wrong missing", of(frame(), missing="ignore"), OptionError, ("'ignore'", "'drop'")),
     # Files
     Bad("empty file", file("t.csv", ""), DataError, ("t.csv", "empty")),
     Bad("header only", file("t.csv", CSV), DataError, ("t.csv", "no rows")),
@@ -552,7 +553,7 @@ TABLE = [
     Bad("adapt, dict of two", net(lambda n: n.adapt({"p": ONE, "q": ONE}, "c")), DataError,
         ("2 data sets", "'p', 'q'")),
     Bad("adapt, missing cell", net(lambda n: n.adapt(VANISHES, "c")), DataError,
-        ("2 rows", "'x'", 'missing="drop"')),
+        ("2 rows", "'x'", "missing='drop'")),
     Bad("adapt, missing what", net(lambda n: n.adapt(ONE, "c", missing="skip")), OptionError,
         ("'skip'",)),
     Bad("adapt, few rows and no pooling", net(lambda n: n.adapt(ONE[:2], "c"), "none"), DataError,
@@ -598,7 +599,7 @@ TABLE = [
     Bad("predict in percent", net(lambda n: n.predict(ONE, "y", interval=95)), OptionError,
         ("interval=95", "0.95")),
     Bad("unknown method", net(lambda n: n.classify(ONE, method="mcmc")), OptionError,
-        ("'mcmc'", '"exact"', '"lw"')),
+        ("'mcmc'", "'exact'", "'lw'")),
     Bad("no particles", net(lambda n: n.classify(ONE, method="lw", particles=0)), OptionError,
         ("particles=0",)),
     Bad("half a particle", net(lambda n: n.query("x > 1", particles=0.5)), OptionError,
@@ -677,13 +678,13 @@ TABLE = [
     Bad("bootstrap of unknown units", boot(unit="rows"), OptionError,
         ("unit='rows'", "did you mean 'row'")),
     Bad("bootstrap with a misspelt option", boot(constrains=None), OptionError,
-        ("constrains=", "pb.bootstrap", "did you mean 'constraints'")),
+        ("'constrains'", "pb.bootstrap", "did you mean 'constraints'")),
     Bad("bootstrap with an unknown pooling", boot(pooling="part"), OptionError,
         ("'part'", "did you mean 'partial'")),
     Bad("bootstrap with bad constraints", boot(constraints=pb.Constraints(required=[("x", "yy")])),
         GraphError, ("'yy'", "did you mean 'y'")),
     Bad("bootstrap with gaps", boot(frame(x=[1.0, NAN, 2.0, 3.0])), DataError,
-        ("row 2", "'x'", 'missing="drop"')),
+        ("row 2", "'x'", "missing='drop'")),
     Bad("bootstrap of statistics", of_stats(pb.bootstrap), DataError,
         ("no rows", "unit='data set'")),
     Bad("bootstrap of statistics with a group",
@@ -704,7 +705,7 @@ TABLE = [
     Bad("folds a text", compared(folds="10"), OptionError, ("folds='10'",)),
     Bad("comparison without a seed", compared(seed=None), OptionError, ("seed=None",)),
     Bad("comparison of one pooling by a wrong name", compared(pooling="partial"), OptionError,
-        ("pooling=", "pb.compare", "did you mean 'poolings'")),
+        ("'pooling'", "pb.compare", "did you mean 'poolings'")),
     Bad("comparison of a text", compared(poolings="partial"), OptionError,
         ("'partial'", "not a list")),
     Bad("comparison of nothing", compared(poolings=[]), OptionError, ("poolings",)),
@@ -719,13 +720,13 @@ TABLE = [
     Bad("comparison on lone rows", compared(frame(site=list("abcd"))), DataError,
         ("4 data sets", "one row", "two rows or more")),
     Bad("comparison with gaps", compared(frame(x=[1.0, NAN, 2.0, 3.0])), DataError,
-        ("row 2", "'x'", 'missing="drop"')),
+        ("row 2", "'x'", "missing='drop'")),
     Bad("comparison by BGe", compared(score="bge"), OptionError, ("BGe", "complete pooling")),
     Bad("comparison with bad constraints", compared(constraints={"x": "y"}), OptionError,
         ("constraints={'x': 'y'}", "pb.Constraints")),
     Bad("unknown pooling of a comparison",
         lambda f: pb.compare(frame(x=[1, 3, 2, 5], y=[2, 1, 4, 3]), group="site", folds=2,
-                             poolings=["complete"]).behind("none"), OptionError,
+                             poolings=["complete"]).difference("none"), OptionError,
         ("'none'", "complete")),
     # Plots
     Bad("plot of a graph", net(lambda n: pb.plots.network(n.dag)), DataError,
@@ -867,7 +868,7 @@ TABLE = [
     Bad("one row that varies", forged(n=np.array([1, 1])), FileError, ("one row",)),
     # Dask
     Bad("gaps in partitions", dasked(frame(x=[1, 2, np.nan, 5], y=[1, 2, 3, np.nan])), DataError,
-        ("2 rows", "row 1 of partitions[1] (data set 'b') in column 'x'", "x 1, y 1", '"drop"')),
+        ("2 rows", "row 1 of partitions[1] (data set 'b') in column 'x'", "x 1, y 1", "'drop'")),
     Bad("all gaps in a partition", dasked(frame(x=[1, 2, np.nan, np.nan]), missing="drop"),
         DataError, ("data set 'b'", "no rows left", "x 2")),
     Bad("infinite in a partition", dasked(frame(x=[1, 2, 3, np.inf])), DataError,
@@ -885,10 +886,20 @@ TABLE = [
 ]  # fmt: skip
 
 
+# Options of commands, as Python has them; in brackets they belong to a function of Python.
+KEYWORD = re.compile(
+    r"\b(group|columns|missing|pooling|poolings|score|search|residuals|restarts|max_parents"
+    r"|folds|replicates|unit|threshold|interval|seed|allow_small|checkpoint)="
+)
+
+
 @pytest.mark.parametrize("bad", TABLE, ids=[bad.id for bad in TABLE])
 def test_message_says_where_and_what_to_do(bad: Bad, tmp_path: Path) -> None:
     with pytest.raises(bad.error) as caught:
         bad.call(tmp_path)
     message = str(caught.value)
     assert [part for part in bad.says if part not in message] == [], message
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.for_shell()) == (message, caught.value.for_shell())
+    assert not KEYWORD.search(re.sub(r"\([^()]*\)", "", again.for_shell()))
     assert "\n" not in message

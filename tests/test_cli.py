@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import pty
 import re
 import signal
@@ -20,9 +21,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import poolbn as pb
+from poolbn import errors
 from poolbn.cli import demonstration, gathering, inputs, learning, showing
 from poolbn.cli.app import app
-from poolbn.cli.terminal import Terminal, for_shell, plain
+from poolbn.cli.terminal import Terminal, plain
+from poolbn.errors import DataError, InPython, Option
 
 COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
 TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
@@ -106,10 +109,10 @@ def test_learn_prints_the_score_of_each_pooling(folder: Path, trial: pd.DataFram
     for name, score in scores.items():
         assert score == pytest.approx(pb.learn(trial, group="clinic", pooling=name).score)
     done = fine("learn", folder / "trial.csv", "-g", "clinic")
-    behind = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
+    printed = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
     best = max(scores["complete"], scores["none"], scores["partial"])
     for name in ("complete", "none", "partial"):
-        assert float(behind[name][2]) == pytest.approx(best - scores[name], abs=0.006)
+        assert float(printed[name][2]) == pytest.approx(best - scores[name], abs=0.006)
 
 
 def test_learn_for_programs(folder: Path, net: pb.Network) -> None:
@@ -200,10 +203,10 @@ def test_constraints(folder: Path, trial: pd.DataFrame) -> None:
 
 
 def test_searches_and_poolings() -> None:
-    assert inputs.search_of("tabu", None, 0) == pb.Tabu()
-    assert inputs.search_of("hc", None, 3) == pb.HillClimb(seed=3)
-    assert inputs.pooling_of("auto", "shared") == "auto"
-    pooled = inputs.pooling_of("partial", "pooled")
+    assert inputs.Searching(search="tabu").options()["search"] == pb.Tabu()
+    assert inputs.Searching(seed=3).options()["search"] == pb.HillClimb(seed=3)
+    assert inputs.Model("auto").chosen() == "auto"
+    pooled = inputs.Model(residuals="pooled").chosen()
     assert pooled == pb.Partial(residuals="pooled")
 
 
@@ -439,13 +442,13 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("learn trial.csv -g clinic --pooling none --residuals pooled", "--pooling partial"),
         ("learn trial.csv -g clinic --score bge", "BGe is a score for complete pooling"),
         ("learn trial.csv -g clinic -o trial.csv", "is a file, so"),
-        ("learn sites/KY.stats -g clinic", "leave --group out"),
+        ("learn sites/KY.stats -g clinic", "leave --group clinic out"),
         ("learn sites/*.stats --compare", "--compare needs rows"),
         ("learn sites/*.stats --bootstrap 3", "--bootstrap needs rows"),
         ("learn cut.stats", "cut short"),
         ("compare sites/*.stats", "compare needs rows"),
         ("compare trial.csv -g clinic --poolings partial,foo", "foo"),
-        ("bootstrap sites/*.stats", "use --unit data set"),
+        ("bootstrap sites/*.stats", "use --unit data-set"),
         ("predict cut.json trial.csv --target age", "cut.json"),
         ("predict none.json trial.csv --target age", "cannot read"),
         ("predict network.json trial.csv --target aeg", "did you mean 'age'?"),
@@ -496,12 +499,22 @@ def test_usage_errors_exit_with_2(command: str) -> None:
 
 
 def test_errors_speak_the_language_of_the_command_line() -> None:
-    assert for_shell('choose columns=["age", "bmi"]; or not') == "choose --columns age,bmi; or not"
-    assert for_shell("choose common ones with columns=[...]") == (
-        "choose common ones with --columns A,B,..."
-    )
-    assert for_shell("max_parents=2; require fewer") == "--max-parents 2; require fewer"
-    assert for_shell("a == b, y=2") == "a == b, y=2"
+    for part, python, shell in [
+        (Option("columns", ["age", "bmi"]), "columns=['age', 'bmi']", "--columns age,bmi"),
+        (Option("columns", ["a b", "c,d"]), "columns=['a b', 'c,d']", "--columns 'a b,\"c,d\"'"),
+        (errors.COLUMNS, "columns=[...]", "--columns A,B,..."),
+        (errors.GROUP, "group=...", "--group COLUMN"),
+        (Option("max_parents", 2), "max_parents=2", "--max-parents 2"),
+        (Option("allow_small", True), "allow_small=True", "--allow-small"),
+        (Option("unit", "data set", "data-set"), "unit='data set'", "--unit data-set"),
+        (InPython("or a dict"), "or a dict", ""),
+        (InPython("pb.Tabu()", "--search tabu"), "pb.Tabu()", "--search tabu"),
+        ("a == b, y=2", "a == b, y=2", "a == b, y=2"),
+    ]:
+        error = DataError("use ", part, "; or not")
+        for same in (error, pickle.loads(pickle.dumps(error))):
+            assert str(same) == f"use {python}; or not"
+            assert same.for_shell() == f"use {shell}; or not"
 
 
 def test_what_is_unexpected_exits_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import index
@@ -17,7 +18,8 @@ class Option:
 
     Attributes:
         name: as Python has it.
-        value: what it is set to; an ellipsis for a value of the user's own.
+        value: what it is set to; an ellipsis, or a list of one, for the user's own.
+        typed: the value on the command line, where that differs.
 
     Examples:
         >>> Option("max_parents", 3).python(), Option("max_parents", 3).shell()
@@ -26,19 +28,46 @@ class Option:
 
     name: str
     value: object = ...
+    typed: str | None = None
 
     def python(self) -> str:
         """As a keyword."""
-        return f"{self.name}={'...' if self.value is ... else repr(self.value)}"
+        value = self.value
+        if isinstance(value, list):
+            return f"{self.name}=[{', '.join('...' if v is ... else repr(v) for v in value)}]"
+        return f"{self.name}={'...' if value is ... else repr(value)}"
 
     def shell(self) -> str:
         """As an option of the command line."""
         name = f"--{self.name.replace('_', '-')}"
         if self.value is True:
             return name
-        if isinstance(self.value, list):
-            return f"{name} {','.join(map(str, self.value))}"
-        return f"{name} {'...' if self.value is ... else self.value}"
+        values = self.value if isinstance(self.value, list) else [self.value]
+        cells = ["..." if value is ... else str(value) for value in values]
+        commas = (f'"{cell}"' if "," in cell else cell for cell in cells)
+        return f"{name} {self.typed or shlex.quote(','.join(commas))}"
+
+
+@dataclass(frozen=True)
+class InPython:
+    """A part of a message that the command line has in other words, or not at all."""
+
+    text: str
+    instead: str = ""
+
+    def python(self) -> str:
+        """For users of Python."""
+        return self.text
+
+    def shell(self) -> str:
+        """For users of the command line."""
+        return self.instead
+
+
+MessagePart = str | Option | InPython
+GROUP = Option("group", ..., "COLUMN")
+COLUMNS = Option("columns", [...], "A,B,...")
+DROP = Option("missing", "drop")
 
 
 class PoolbnError(Exception):
@@ -55,19 +84,20 @@ class PoolbnError(Exception):
         cannot read 'not there.json': No such file or directory
     """
 
-    def __init__(self, *parts: str | Option) -> None:
+    def __init__(self, *parts: MessagePart) -> None:
         super().__init__(*parts)
 
     def __str__(self) -> str:
-        return "".join(
-            part.python() if isinstance(part, Option) else str(part) for part in self.args
-        )
+        return "".join(p if isinstance(p, str) else p.python() for p in self.args)
 
     def for_shell(self) -> str:
-        """The message with options as the command line has them."""
-        return "".join(
-            part.shell() if isinstance(part, Option) else str(part) for part in self.args
-        )
+        """The message with options as the command line has them.
+
+        Examples:
+            >>> OptionError(Option("max_parents", 3), " is too many").for_shell()
+            '--max-parents 3 is too many'
+        """
+        return "".join(p if isinstance(p, str) else p.shell() for p in self.args)
 
 
 class DataError(PoolbnError, ValueError):

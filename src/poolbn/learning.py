@@ -41,13 +41,15 @@ def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
     """Raise for keywords that are not handed on; the message names those of the function `of`."""
     for name in given:
         if name not in known:
-            raise OptionError(f"{name}= is not an option of {of}{nearest(name, known)}")
+            raise OptionError(f"{name!r} is not an option of {of}{nearest(name, known)}")
 
 
 def check_no_group(group: str | None) -> None:
     """Raise for a group column where there are sufficient statistics."""
     if group is not None:
-        raise DataError("statistics know their data sets; leave ", Option("group", group), " out")
+        raise DataError(
+            "sufficient statistics know their data sets; leave ", Option("group", group), " out"
+        )
 
 
 @dataclass(frozen=True)
@@ -208,11 +210,12 @@ def _checked(start: Dag, allowed: Allowed) -> NDArray[np.bool_]:
     try:
         Dag(names, [(names[p], names[c]) for p, c in np.argwhere(arcs)])
     except GraphError as error:
-        raise GraphError(f"the start does not go with the required arcs: {error}") from None
+        raise GraphError("the start does not go with the required arcs: ", *error.args) from None
     crowded = np.flatnonzero(arcs.sum(axis=0) > allowed.max_parents)
     if len(crowded):
         raise GraphError(
             f"in the start, with the required arcs, {names[crowded[0]]!r} has "
-            f"{int(arcs[:, crowded[0]].sum())} parents, and max_parents={allowed.max_parents}"
+            f"{int(arcs[:, crowded[0]].sum())} parents, and ",
+            Option("max_parents", allowed.max_parents),
         )
     return arcs

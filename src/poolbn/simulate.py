@@ -57,8 +57,8 @@ def random_dag(N: int, mean_parents: float, *, seed: int = 0) -> Dag:
     _check_count("N", N)
     if not isinstance(mean_parents, Real) or not 0 <= mean_parents <= N / 2:
         raise OptionError(
-            f"mean_parents={mean_parents!r} is not between 0 and N / 2 = {N / 2:g}, "
-            "where all earlier nodes are parents"
+            Option("mean_parents", mean_parents),
+            f" is not between 0 and N / 2 = {N / 2:g}, where all earlier nodes are parents",
         )
     nodes = [f"X{i + 1}" for i in range(N)]
     share = 2 * mean_parents / N
@@ -75,8 +75,12 @@ def random_dag(N: int, mean_parents: float, *, seed: int = 0) -> Dag:
             if len(reached(nodes[:1], around)) == N:
                 return Dag(nodes, arcs)
     raise OptionError(
-        f"with N={N} and mean_parents={mean_parents!r} hardly any graph is connected; "
-        f"raise mean_parents towards log(N) / 2 = {math.log(N) / 2:.2g}"
+        "with ",
+        Option("N", N),
+        " and ",
+        Option("mean_parents", mean_parents),
+        " hardly any graph is connected; "
+        f"raise mean_parents towards log(N) / 2 = {math.log(N) / 2:.2g}",
     )
 
 
@@ -208,13 +212,16 @@ def unbalanced_rows(total: int, data_sets: int) -> list[int]:
     _check_count("total", total)
     _check_count("data_sets", data_sets)
     if data_sets < 3:
-        raise OptionError(f"data_sets={data_sets} leaves no other data sets; take 3 or more")
+        raise OptionError(
+            Option("data_sets", data_sets), " leaves no other data sets; take 3 or more"
+        )
     large = round(0.3 * total)
     each, over = divmod(total - 2 * large, data_sets - 2)
     counts = [large, large, *(each + (k < over) for k in range(data_sets - 2))]
     if min(counts) < 1:
         raise OptionError(
-            f"total={total} rows leave one of the {data_sets} data sets without rows; take more"
+            Option("total", total),
+            f" rows leave one of the {data_sets} data sets without rows; take more",
         )
     return counts
 

@@ -1,9 +1,9 @@
-"""`compare`: which pooling the data want, by predicting rows that were not learned from."""
+"""`compare`: which pooling predicts best the rows that it was not learned from."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Unpack
 
 import numpy as np
@@ -13,7 +13,8 @@ from poolbn import metrics
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.folds import Folds, deal
 from poolbn.assess.leaveout import leave_out
-from poolbn.errors import DataError, OptionError, check_count
+from poolbn.assess.replicates import data_sets_at
+from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import inference_model, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.groupstats import GroupStats
@@ -25,7 +26,8 @@ from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
 
-_LEFT_OUT = 20  # data sets that are left out in turn, at most
+Floats = NDArray[np.float64]
+_LEFT_OUT = 20  # upper bound of the data sets that are left out in turn
 _NUMBERS = 2**21  # in an array of predictions from all data sets
 
 
@@ -40,24 +42,24 @@ def compare(
     seed: int = 0,
     **learning: Unpack[SearchOptions],
 ) -> Comparison:
-    """Learn with several poolings, and see which predicts new rows and new data sets best.
+    """Find out by cross-validation which pooling predicts new rows and new data sets best.
 
-    The rows of each data set are dealt to folds; each fold is predicted by networks that were
-    learned, graph and all, from the others. A data set with one row is never held out. Then each
-    data set is left out as a whole and its rows are predicted from the population, where a pooling
-    has one.
+    The rows of each data set go to folds at random. Networks learned from the other folds, graph
+    and all, predict each fold. A data set with one row is never held out. Then each data set is
+    left out as a whole, and networks of the others predict it from the population, where their
+    pooling has one.
 
-    Rows are read once and become statistics. Of more than 20,000 rows a random sample of 20,000 is
-    kept to be predicted; of more than 20 data sets, 20 at random are left out in turn.
+    Rows are read once and become sufficient statistics. Of more than 20,000 rows a random sample of
+    20,000 is predicted; of more than 20 data sets, 20 at random are left out in turn.
 
     Args:
         source: anything with rows that `pb.stats` takes.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+        missing: "error" refuses missing values; "drop" leaves out the rows that have one.
         folds: how many.
         poolings: names or objects, as for `pb.learn`.
-        seed: of the folds, and of samples.
+        seed: random seed of folds and samples.
         learning: `score`, `search` and `constraints`, as for `pb.learn`.
 
     Raises:
@@ -68,22 +70,22 @@ def compare(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> found = pb.compare(trial, group="clinic", missing="drop", folds=5)
-        >>> found.table()[["arcs", "loglik", "behind", "se"]].round(3)
-                  arcs  loglik  behind     se
+        >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
+                  arcs  loglik  difference     se
         pooling
-        complete     2 -15.184   0.016  0.014
-        none         2 -15.194   0.026  0.023
-        partial      2 -15.168   0.000  0.000
-        auto         3 -15.177   0.008  0.010
-        >>> found.verdict
-        'The data lean to partial pooling, but auto, complete pooling and no pooling may be just ...
+        complete     2 -15.184       0.016  0.014
+        none         2 -15.194       0.026  0.023
+        partial      2 -15.168       0.000  0.000
+        auto         3 -15.177       0.008  0.010
+        >>> found.headline
+        'Networks with partial pooling predict held-out rows best, but auto, complete ...
     """
     check_count(2, folds=folds)
     check_count(seed=seed)
     check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
     plans = _plans(poolings, learning)
     if isinstance(source, GroupStats):
-        raise DataError("statistics hold no rows to hold out; give the rows themselves")
+        raise DataError("sufficient statistics hold no rows to hold out; give the rows themselves")
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans.values():
         plan.constraints.on(rows.names)
@@ -94,7 +96,9 @@ def compare(
 
 def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict[str, Plan]:
     if isinstance(poolings, str) or not isinstance(poolings, Iterable):
-        raise OptionError(f"poolings={poolings!r} is not a list; give several, to compare them")
+        raise OptionError(
+            Option("poolings", poolings), " is not a list; name the poolings to compare"
+        )
     plans: dict[str, Plan] = {}
     for pooling in poolings:
         name = pooling if isinstance(pooling, str) else repr(pooling)
@@ -102,60 +106,45 @@ def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict
             raise OptionError(f"the pooling {name!r} is named twice")
         plans[name] = as_plan(pooling=pooling, **learning)
     if not plans:
-        raise OptionError("poolings=() are none; name those to compare")
+        raise OptionError(Option("poolings", poolings), " is empty; name the poolings to compare")
     return plans
 
 
 def _check(dealt: Folds) -> None:
-    """Complain about data on which poolings cannot be compared."""
+    """Raise for data on which poolings cannot be compared."""
     total = dealt.total
     if len(total.levels) < 2:
         raise DataError(
-            f"there is one data set, {total.levels[0]!r} with {total.n_rows} rows; poolings can be "
-            "compared on two or more"
+            f"there is one data set, {total.levels[0]!r} with {total.n_rows} rows; a comparison "
+            "needs two or more"
         )
     if (dealt.fold < 0).all():
         raise DataError(
-            f"each of the {len(total.levels)} data sets has one row, so none can be held out; "
-            "poolings can be compared on data sets with two rows or more"
+            f"each of the {len(total.levels)} data sets has one row, so none can be held out; a "
+            "comparison needs data sets with two rows or more"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Learn from some rows and predict others.
-
-    Attributes:
-        plan: how to learn.
-        train: the statistics to learn from.
-        values: rows to predict, (m, N).
-        codes: their data sets, as places in `train.levels`, (m,).
-        new: the data set that all of them are from, if it is not one of these.
-    """
+    """Learn from some rows and predict others."""
 
     plan: Plan
     train: GroupStats
-    values: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    new: Hashable = None
+    values: Floats  # rows to predict, (m, N)
+    codes: NDArray[np.int64]  # their data sets, as positions in `train.levels`, (m,)
+    new: Hashable = None  # the data set that all of them are from, if it is not one of these
 
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """How well that went.
+    """How good the predictions are."""
 
-    Attributes:
-        loglik: per row; -inf if the network could not be fitted, NaN if it says nothing of them.
-        known, unknown: squared errors of each variable, summed, (N,).
-        data_set: the most probable data set of each row, (m,).
-        trouble: in words, why nothing was predicted, or "".
-    """
-
-    loglik: float
-    known: NDArray[np.float64]
-    unknown: NDArray[np.float64]
-    data_set: NDArray[np.int64]
-    trouble: str = ""
+    loglik: float  # per row; -inf without a fit, NaN without a prediction
+    known: Floats  # squared errors of each variable, summed, (N,)
+    unknown: Floats
+    data_set: NDArray[np.int64]  # the most probable one of each row, (m,)
+    trouble: str = ""  # why nothing was predicted
 
 
 def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
@@ -172,7 +161,8 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
         for plan in plans.values()
     ]
     for j, at in zip(sets, away, strict=True):
-        rest = _without(total, j)
+        others = [i for i in range(len(total.levels)) if i != j]
+        rest = data_sets_at(total, others, (total.levels[i] for i in others))
         last = np.full(len(at), len(rest.levels))
         new = total.levels[j]
         tasks += [_Task(plan, rest, dealt.values[at], last, new) for plan in plans.values()]
@@ -181,32 +171,20 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     of_folds = [results[:cut][p::P] for p in range(P)]
     of_sets = [results[cut:][p::P] for p in range(P)]
     sd = standardise(total).scale
+    rows = np.array([len(at) for at in held])
     actual = [dealt.codes[at] for at in held]
     return Comparison(
         networks=networks,
-        rows=np.array([len(at) for at in held]),
+        rows=rows,
         loglik=np.array([[result.loglik for result in of] for of in of_folds]),
         left_out=tuple(total.levels[j] for j in sets),
         left_out_rows=np.array([len(at) for at in away]),
         left_out_loglik=np.array([[result.loglik for result in of] for of in of_sets]),
-        known=np.array([_relative([r.known for r in of], held, sd) for of in of_folds]),
-        unknown=np.array([_relative([r.unknown for r in of], held, sd) for of in of_folds]),
+        known=_relative([[result.known for result in of] for of in of_folds], rows, sd),
+        unknown=_relative([[result.unknown for result in of] for of in of_folds], rows, sd),
         f1=np.array([_f1(of, actual, len(total.levels)) for of in of_folds]),
         trouble=tuple(_troubles(of, "folds") for of in of_folds),
         no_population=tuple(_troubles(of, "data sets") for of in of_sets),
-    )
-
-
-def _without(total: GroupStats, j: int) -> GroupStats:
-    """The statistics without one data set."""
-    rest = [i for i in range(len(total.levels)) if i != j]
-    return replace(
-        total,
-        levels=tuple(total.levels[i] for i in rest),
-        n=total.n[rest],
-        mean=total.mean[rest],
-        scatter=total.scatter[rest],
-        dropped=total.dropped[rest],
     )
 
 
@@ -216,10 +194,10 @@ def _run(
     found: dict[int, _Result] = {}
     with Progress() as progress:
         networks = {name: plan.learned(total) for name, plan in plans.items()}
-        for place, result in map_measured(_assess, tasks, available_cores()):
-            found[place] = result
+        for k, result in map_measured(_assess, tasks, available_cores()):
+            found[k] = result
             progress(lambda: f"comparing: {len(found)} of {len(tasks)} networks")
-    return networks, [found[place] for place in range(len(tasks))]
+    return networks, [found[k] for k in range(len(tasks))]
 
 
 def _assess(task: _Task) -> _Result:
@@ -266,15 +244,12 @@ def _nothing(task: _Task, trouble: str, loglik: float) -> _Result:
     return _Result(loglik, nan, nan, np.full(len(task.values), -1), trouble)
 
 
-def _relative(
-    squares: list[NDArray[np.float64]], held: list[NDArray[np.intp]], sd: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Root mean square errors over standard deviations, in the folds that have them, (N,)."""
-    have = [k for k, of in enumerate(squares) if not np.isnan(of).any()]
-    if not have:
-        return np.full(len(sd), np.nan)
-    rows = sum(len(held[k]) for k in have)
-    return np.asarray(np.sqrt(sum(squares[k] for k in have) / rows) / sd)
+def _relative(squares: list[list[Floats]], rows: NDArray[np.int64], sd: Floats) -> Floats:
+    """Root mean square errors over standard deviations, in the folds that have them, (P, N)."""
+    each = np.array(squares)  # (P, K, N)
+    n = ~np.isnan(each[:, :, 0]) @ rows
+    mean = np.nansum(each, axis=1) / np.where(n > 0, n, np.nan)[:, None]
+    return np.asarray(np.sqrt(mean) / sd)
 
 
 def _f1(results: list[_Result], actual: list[NDArray[np.int64]], levels: int) -> float:
@@ -290,6 +265,4 @@ def _f1(results: list[_Result], actual: list[NDArray[np.int64]], levels: int) ->
 def _troubles(results: list[_Result], what: str) -> str:
     """What went wrong, in words: how often, and the first time why."""
     reasons = [result.trouble for result in results if result.trouble]
-    if not reasons:
-        return ""
-    return f"{reasons[0]} (in {len(reasons)} of {len(results)} {what})"
+    return f"{reasons[0]} (in {len(reasons)} of {len(results)} {what})" if reasons else ""

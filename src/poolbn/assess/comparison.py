@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,26 +18,21 @@ from poolbn.wording import listed
 if TYPE_CHECKING:
     import pandas as pd
 
+Floats = NDArray[np.float64]
 _CLEAR = 2.0  # standard errors
 _WORDS = {"complete": "complete pooling", "none": "no pooling", "partial": "partial pooling"}
 
 
 class Difference(NamedTuple):
-    """How far a pooling is behind the best one, in log-likelihood per held-out row.
+    """How much worse a model predicts than the best one, in log-likelihood per held-out row."""
 
-    Attributes:
-        mean: over all rows.
-        se: its standard error, from the differences in the folds.
-        folds: in how many folds it is behind.
-    """
-
-    mean: float
-    se: float
-    folds: int
+    mean: float  # over all rows
+    se: float  # its standard error, from the differences in the folds
+    folds: int  # in how many folds it is worse
 
     @property
     def clear(self) -> bool:
-        """Whether it is more than chance makes."""
+        """Whether it is more than two standard errors."""
         return self.mean > _CLEAR * self.se
 
 
@@ -45,22 +40,22 @@ class Difference(NamedTuple):
 class Comparison:
     """Networks learned with P poolings, and how well they predict rows not learned from.
 
-    Log-likelihoods are means per row, with the row's data set known: higher is better. Where a
-    network could not be fitted they are -inf, and `trouble` says why.
+    Log-likelihoods are means per row, with the row's data set known: higher is better. They are
+    -inf where there is no fit, and `trouble` says why.
 
     Attributes:
         networks: by name of the pooling, the network learned from all rows.
-        rows: held-out rows that were predicted in each of the K folds, (K,).
+        rows: held-out rows in each of the K folds, (K,).
         loglik: their log-likelihoods, (P, K).
         left_out: L data sets that were left out as a whole, and predicted from the population.
-        left_out_rows: rows of each of them that were predicted, (L,).
+        left_out_rows: rows of each of them, (L,).
         left_out_loglik: their log-likelihoods, (P, L).
         known: root mean square error of each variable, predicted from all others with the data set
             known, over its standard deviation in all rows together, (P, N).
         unknown: the same with the data set unknown, (P, N).
-        f1: F1 of guessing the data set of a row, the mean over data sets, (P,).
-        trouble: for each pooling, in words, why it could not be fitted in some folds, or "".
-        no_population: for each pooling, in words, why it says nothing of new data sets, or "".
+        f1: F1 of classifying rows by data set, the mean over data sets, (P,).
+        trouble: for each pooling why some folds have no fit, or "".
+        no_population: for each pooling why it does not predict new data sets, or "".
 
     Examples:
         >>> import poolbn as pb
@@ -72,13 +67,13 @@ class Comparison:
 
     networks: Mapping[str, Network]
     rows: NDArray[np.int64]
-    loglik: NDArray[np.float64]
+    loglik: Floats
     left_out: tuple[Hashable, ...]
     left_out_rows: NDArray[np.int64]
-    left_out_loglik: NDArray[np.float64]
-    known: NDArray[np.float64]
-    unknown: NDArray[np.float64]
-    f1: NDArray[np.float64]
+    left_out_loglik: Floats
+    known: Floats
+    unknown: Floats
+    f1: Floats
     trouble: tuple[str, ...]
     no_population: tuple[str, ...]
 
@@ -94,8 +89,8 @@ class Comparison:
         scores = [net.score for net in self.networks.values()]
         return max(zip(total, scores, self.poolings, strict=True))[-1]
 
-    def behind(self, name: str) -> Difference:
-        """How far a pooling is behind the best one.
+    def difference(self, name: str) -> Difference:
+        """The difference from the best model.
 
         Raises:
             OptionError: it was not compared.
@@ -104,7 +99,7 @@ class Comparison:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
             >>> found = pb.compare(trial, group="clinic", poolings=["complete", "none"], folds=5)
-            >>> found.behind("complete").clear
+            >>> found.difference("complete").clear
             False
         """
         if name not in self.networks:
@@ -121,17 +116,19 @@ class Comparison:
             float(self.rows @ each / self.rows.sum()), float(se), int((each > 0).sum())
         )
 
+    behind = difference  # its name in version 0.1
+
     def table(self) -> pd.DataFrame:
         """A row for each pooling.
 
         - `score`, `arcs`: of the network learned from all rows;
-        - `loglik`: of held-out rows; `behind` the best pooling by so much, with standard error
-          `se`, in `folds_behind` of the folds;
+        - `loglik`: of held-out rows; `difference` from the best model, with its standard error
+          `se`, and the number of folds in which it is worse, `folds_worse`;
         - `new_data_set`: log-likelihood of data sets that were left out as a whole; NaN without a
           population;
         - `known`, `unknown`: relative error of predictions, the mean over variables, with the data
           set known and unknown; 1 is as bad as always predicting the mean;
-        - `f1`: of guessing the data set;
+        - `f1`: of classifying rows by data set;
         - `note`: what could not be done.
 
         Examples:
@@ -146,7 +143,7 @@ class Comparison:
         """
         import pandas as pd
 
-        behind = [self.behind(name) for name in self.poolings]
+        differences = [self.difference(name) for name in self.poolings]
         nets = self.networks.values()
         notes = zip(self.trouble, self.no_population, strict=True)
         return pd.DataFrame(
@@ -154,9 +151,9 @@ class Comparison:
                 "score": [net.score for net in nets],
                 "arcs": [len(net.dag.arcs) for net in nets],
                 "loglik": self._total(),
-                "behind": [difference.mean for difference in behind],
-                "se": [difference.se for difference in behind],
-                "folds_behind": [difference.folds for difference in behind],
+                "difference": [difference.mean for difference in differences],
+                "se": [difference.se for difference in differences],
+                "folds_worse": [difference.folds for difference in differences],
                 "new_data_set": self._total_left_out(),
                 "known": self.known.mean(axis=1),
                 "unknown": self.unknown.mean(axis=1),
@@ -169,7 +166,7 @@ class Comparison:
     def by_variable(self) -> pd.DataFrame:
         """Relative errors of predictions: a row for each variable, a column for each pooling.
 
-        Below `known` with the data set of a row known, below `unknown` without it.
+        They are under `known` with the data set of a row known, and under `unknown` without it.
 
         Examples:
             >>> import poolbn as pb
@@ -201,11 +198,7 @@ class Comparison:
             0      405    -11.97 -11.98
             1      404    -12.04 -12.02
         """
-        import pandas as pd
-
-        table = pd.DataFrame(self.loglik.T, columns=pd.Index(self.poolings))
-        table.insert(0, "rows", self.rows)
-        return table.rename_axis("fold")
+        return self._by("fold", range(len(self.rows)), self.rows, self.loglik)
 
     def by_data_set(self) -> pd.DataFrame:
         """Log-likelihoods per row of data sets left out as a whole; a column for each pooling.
@@ -222,41 +215,48 @@ class Comparison:
             KY         207    -11.77   -11.73
             MS         191    -12.42   -12.42
         """
+        return self._by("data_set", self.left_out, self.left_out_rows, self.left_out_loglik)
+
+    def _by(
+        self, name: str, parts: Iterable[Hashable], rows: NDArray[np.int64], loglik: Floats
+    ) -> pd.DataFrame:
         import pandas as pd
 
-        table = pd.DataFrame(
-            self.left_out_loglik.T,
-            index=pd.Index(self.left_out, name="data_set", dtype=object),
-            columns=pd.Index(self.poolings),
-        )
-        table.insert(0, "rows", self.left_out_rows)
-        return table
+        index = pd.Index(list(parts), name=name)
+        columns = dict(zip(self.poolings, loglik, strict=True))
+        return pd.DataFrame({"rows": rows, **columns}, index=index)
+
+    @property
+    def headline(self) -> str:
+        """Which pooling predicts best, in one sentence."""
+        if not np.isfinite(self._total()).any():
+            return "No pooling has a fit in all folds."
+        rivals = self._rivals()
+        if not rivals:
+            return f"Only {_words(self.best)} has a fit in all folds."
+        tied = [_words(name) for name, difference in rivals.items() if not difference.clear]
+        more = f", but {listed(tied)} may be as good" if tied else ", by a clear difference"
+        return f"Networks with {_words(self.best)} predict held-out rows best{more}."
 
     @property
     def verdict(self) -> str:
-        """Which pooling the data want, and how sure that is, in words."""
-        behind = {name: self.behind(name) for name in self.poolings if name != self.best}
-        fitted = [name for name in behind if np.isfinite(behind[name].mean)]
-        fitted.sort(key=lambda name: behind[name].mean)
-        tied = [_words(name) for name in fitted if not behind[name].clear]
-        best, folds = _words(self.best), len(self.rows)
-        if not np.isfinite(self._total()).any():
-            said = ["No pooling has a fit in all folds."]
-        elif tied:
-            said = [f"The data lean to {best}, but {listed(tied)} may be just as good."]
-        elif fitted:
-            said = [f"The data clearly want {best}."]
-        else:
-            said = [f"Only {best} has a fit in all folds."]
-        if fitted:
-            parts = [_phrase(name, behind[name], folds) for name in fitted]
+        """Which pooling predicts best, and how sure that is, in words."""
+        said = [self.headline]
+        folds = len(self.rows)
+        if parts := [_phrase(name, found, folds) for name, found in self._rivals().items()]:
             said.append(
-                f"With it, the log-likelihood of a held-out row is {listed(parts)}; ± is a "
-                "standard error over the folds."
+                f"The log-likelihood of a held-out row is {listed(parts)}; ± is a standard error "
+                "over the folds."
             )
         reasons = zip(self.poolings, self.trouble, strict=True)
         said += [f"{name!r} has no fit for {trouble}." for name, trouble in reasons if trouble]
         return " ".join(filter(None, [*said, self._about_score(), self._about_new()]))
+
+    def _rivals(self) -> dict[str, Difference]:
+        """Poolings with a fit in all folds, without the best one; the nearest to it first."""
+        found = {name: self.difference(name) for name in self.poolings if name != self.best}
+        fitted = [name for name in found if np.isfinite(found[name].mean)]
+        return {name: found[name] for name in sorted(fitted, key=lambda name: found[name].mean)}
 
     def _about_score(self) -> str:
         scores = {name: net.score for name, net in self.networks.items()}
@@ -264,7 +264,7 @@ class Comparison:
         if len(scores) < 2 or not np.isfinite(scores[first]):
             return ""
         too = " too" if first == self.best else ""
-        return f"The score of networks learned from all rows is best with {_words(first)}{too}."
+        return f"The network of all rows has the best score with {_words(first)}{too}."
 
     def _about_new(self) -> str:
         total = dict(zip(self.poolings, self._total_left_out(), strict=True))
@@ -273,15 +273,15 @@ class Comparison:
             return ""
         rest = ", ".join(f"{_words(name)} {total[name]:.4g}" for name in able[1:])
         return (
-            f"Data sets that were left out as a whole are predicted best with {_words(able[0])}: "
-            f"log-likelihood {total[able[0]]:.4g} per row ({rest})."
+            f"Networks with {_words(able[0])} predict new data sets best: log-likelihood "
+            f"{total[able[0]]:.4g} for a row of a data set that was left out ({rest})."
         )
 
-    def _total(self) -> NDArray[np.float64]:
+    def _total(self) -> Floats:
         """Log-likelihood per held-out row, (P,)."""
         return np.asarray(self.loglik @ self.rows / self.rows.sum())
 
-    def _total_left_out(self) -> NDArray[np.float64]:
+    def _total_left_out(self) -> Floats:
         """Log-likelihood per row of data sets left out, (P,)."""
         return np.asarray(self.left_out_loglik @ self.left_out_rows / self.left_out_rows.sum())
 
@@ -311,12 +311,12 @@ class Comparison:
         )
 
 
-def _phrase(name: str, behind: Difference, folds: int) -> str:
-    if behind.mean == behind.se == 0:
-        return f"the same as with {_words(name)}"
+def _phrase(name: str, difference: Difference, folds: int) -> str:
+    if difference.mean == difference.se == 0:
+        return f"the same with {_words(name)}"
     return (
-        f"{behind.mean:.2g} ± {behind.se:.2g} higher than with {_words(name)} "
-        f"(in {behind.folds} of {folds} folds)"
+        f"{difference.mean:.2g} ± {difference.se:.2g} lower with {_words(name)} "
+        f"(in {difference.folds} of {folds} folds)"
     )
 
 

@@ -9,31 +9,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.replicates import random_stream
+from poolbn.assess.replicates import by_data_set, random_stream
 from poolbn.moments.groupstats import GroupStats, accumulate
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Batch, Rows
 
-_KEPT = 20_000  # rows that are kept to be predicted, at most
+_KEPT = 20_000  # upper bound of the rows that are kept to be predicted
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """All rows as statistics, and some of them as they are.
+    """All rows as statistics, and some of them as they are."""
 
-    Attributes:
-        total: the statistics of all rows.
-        train: for each of the K folds the statistics of all other rows; all data sets are there.
-        values: rows to predict, (m, N): all of them, or of many a random sample.
-        codes: the data set of each of these rows, as a place in `total.levels`, (m,).
-        fold: the fold of each of these rows, -1 if it is never held out, (m,).
-    """
-
-    total: GroupStats
-    train: tuple[GroupStats, ...]
-    values: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    fold: NDArray[np.int64]
+    total: GroupStats  # of all rows
+    train: tuple[GroupStats, ...]  # for each of the K folds that of all other rows
+    values: NDArray[np.float64]  # rows to predict, (m, N): all, or of many a random sample
+    codes: NDArray[np.int64]  # the data set of each, as a position in `total.levels`, (m,)
+    fold: NDArray[np.int64]  # the fold of each, -1 if it is never held out, (m,)
 
 
 def deal(rows: Rows, folds: int, seed: int) -> Folds:
@@ -45,7 +37,7 @@ def deal(rows: Rows, folds: int, seed: int) -> Folds:
     Args:
         rows: to be read.
         folds: how many, K.
-        seed: of who gets what, and of the sample of rows that are kept.
+        seed: random seed of the folds and of the sample of rows that are kept.
     """
     dealer = _Dealer(folds, seed, len(rows.names))
     total = accumulate(replace(rows, batches=dealer.watched(rows)))
@@ -100,16 +92,14 @@ class _Dealer:
             self._decks.append(np.empty(0, dtype=np.int64))
             self._shuffles.append(random_stream(self._seed, j))
         fold = np.empty_like(codes)
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=levels))
-        for j, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        for j, at in by_data_set(codes, levels):
             deck = self._decks[j]
-            short = end - begin - len(deck)
+            short = len(at) - len(deck)
             if short > 0:
                 fresh = np.tile(np.arange(self._folds), (-(-short // self._folds), 1))
                 deck = np.concatenate([deck, *self._shuffles[j].permuted(fresh, axis=1)])
-            fold[order[begin:end]] = deck[: end - begin]
-            self._decks[j] = deck[end - begin :]
+            fold[at] = deck[: len(at)]
+            self._decks[j] = deck[len(at) :]
         return fold
 
     def _keep(self, batch: Batch, fold: NDArray[np.int64]) -> None:

@@ -12,17 +12,11 @@ from poolbn.network.network import Network
 
 @dataclass(frozen=True, eq=False)
 class LeaveOut:
-    """Posterior means of every cell given the rest of its row.
+    """Posterior means of every cell given the rest of its row."""
 
-    Attributes:
-        known: with the row's data set known, (n, N).
-        unknown: with it unknown, (n, N).
-        data_set: the place of the most probable data set given all cells, (n,).
-    """
-
-    known: NDArray[np.float64]
-    unknown: NDArray[np.float64]
-    data_set: NDArray[np.int64]
+    known: NDArray[np.float64]  # with the row's data set known, (n, N)
+    unknown: NDArray[np.float64]  # with it unknown, (n, N)
+    data_set: NDArray[np.int64]  # the position of the most probable one given all cells, (n,)
 
 
 def leave_out(network: Network, values: NDArray[np.float64], codes: NDArray[np.int64]) -> LeaveOut:
@@ -35,18 +29,8 @@ def leave_out(network: Network, values: NDArray[np.float64], codes: NDArray[np.i
 
     Args:
         network: residual variances must be positive, and no data set adapted.
-        values: rows without gaps, in the order of the nodes, (n, N).
-        codes: the data set of each row, as a place in `network.levels`, (n,).
-
-    Examples:
-        >>> import poolbn as pb
-        >>> true = pb.random_network(pb.random_dag(5, 2), data_sets=3)
-        >>> rows = true.sample(10)
-        >>> codes = np.array([true.levels.index(level) for level in rows["F"]])
-        >>> predicted = leave_out(true, rows[list(true.dag.nodes)].to_numpy(), codes)
-        >>> exact = true.predict(rows, "X1")["mean"]
-        >>> bool(np.allclose(predicted.known[:, 0], exact))
-        True
+        values: rows without missing values, in the order of the nodes, (n, N).
+        codes: the data set of each row, as a position in `network.levels`, (n,).
     """
     n, N = values.shape
     F = len(network.levels)

@@ -8,7 +8,7 @@ binomial with the block's share of the rows that are left, and inside the block 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -39,19 +39,21 @@ def random_stream(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
+def by_data_set(codes: NDArray[np.int64], F: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each data set of a batch, and its rows in their order."""
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=F))
+    parts = enumerate(np.split(order, ends[:-1]))
+    return ((j, at) for j, at in parts if len(at))
+
+
 def row_replicates(
     read: Callable[[], Rows], known: GroupStats, replicates: int, seed: int
 ) -> Iterator[list[GroupStats]]:
     """Statistics of as many rows as there are in each data set, drawn from them with replacement.
 
-    Args:
-        read: opens the rows; called once for each pass over them.
-        known: their statistics.
-        replicates: how many.
-        seed: of the draws.
-
-    Yields:
-        The replicates of one pass, as many as take a moderate amount of memory.
+    `read` opens the rows for each pass over them, and `known` are their statistics. Yields the
+    replicates of one pass, as many as take a moderate amount of memory.
 
     Raises:
         DataError: the rows are not the same in each pass.
@@ -62,9 +64,17 @@ def row_replicates(
     for first in range(0, len(numbers), at_once):
         stacks = [_Stack(k, seed, known) for k in numbers[first : first + at_once]]
         for block in _blocks(read(), known, max(1, _CELLS // N)):
-            map_threads(partial(_add, block), stacks, available_cores())
+            map_threads(partial(_Stack.add, block=block), stacks, available_cores())
         made = (stats for stack in stacks for stats in stack.statistics())
         yield list(islice(made, replicates - first * _STACK))
+
+
+def data_sets_at(
+    known: GroupStats, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
+) -> GroupStats:
+    """The statistics of the data sets at these positions, under other names."""
+    arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
+    return GroupStats(known.names, tuple(levels), *arrays, known.group)
 
 
 def data_set_replicates(
@@ -78,8 +88,7 @@ def data_set_replicates(
     made = []
     for r in range(replicates):
         at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
-        arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
-        made.append(GroupStats(known.names, tuple(range(F)), *arrays, known.group))
+        made.append(data_sets_at(known, at, range(F)))
     yield made
 
 
@@ -96,19 +105,12 @@ def shuffled_columns(replicate: GroupStats, number: int, seed: int) -> GroupStat
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Consecutive rows of one data set.
+    """Consecutive rows of one data set."""
 
-    Attributes:
-        data_set: its place.
-        number: which of its blocks.
-        share: of its rows that are left, from here to its end.
-        columns: the cells, (N, m).
-    """
-
-    data_set: int
-    number: int
-    share: float
-    columns: NDArray[np.float64]
+    data_set: int  # its position
+    number: int  # which of its blocks
+    share: float  # of its rows that are left, from here to its end
+    columns: NDArray[np.float64]  # the cells, (N, m)
 
 
 def _blocks(rows: Rows, known: GroupStats, size: int) -> Iterator[_Block]:
@@ -125,17 +127,13 @@ def _blocks(rows: Rows, known: GroupStats, size: int) -> Iterator[_Block]:
         return made
 
     for codes, matrix in _again(rows, known):
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=F))
-        for j, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            if begin == end:
-                continue
-            mine = np.concatenate([held[j], matrix[:, order[begin:end]]], axis=1)
+        for j, at in by_data_set(codes, F):
+            mine = np.concatenate([held[j], matrix[:, at]], axis=1)
             if mine.shape[1] > left[j]:
                 raise _changed()
             whole = mine.shape[1] // size * size
-            for at in range(0, whole, size):
-                yield block(j, mine[:, at : at + size])
+            for start in range(0, whole, size):
+                yield block(j, mine[:, start : start + size])
             held[j] = mine[:, whole:].copy()
     for j, rest in enumerate(held):
         if rest.shape[1] != left[j]:
@@ -192,7 +190,3 @@ class _Stack:
             part = slice(at, at + F)
             arrays = (sums.n[part], sums.mean[part], sums.scatter[part])
             yield GroupStats(known.names, known.levels, *arrays, known.dropped, known.group)
-
-
-def _add(block: _Block, stack: _Stack) -> None:
-    stack.add(block)

@@ -19,13 +19,14 @@ from poolbn.assess.strengths import (
     inclusion_threshold,
     strengths,
 )
-from poolbn.errors import DataError, OptionError, PoolbnError, check_count, check_option
+from poolbn.errors import DataError, Option, OptionError, PoolbnError, check_count, check_option
 from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,19 +36,12 @@ _SHOWN = 12  # arcs that a printed bootstrap lists
 
 
 class ArcStrength(NamedTuple):
-    """How often there is an arc between two nodes.
-
-    Attributes:
-        parent: the first node.
-        child: the second.
-        strength: the share of the networks with an arc between them, either way.
-        direction: the share of these in which it goes from the first to the second.
-    """
+    """How often there is an arc between two nodes."""
 
     parent: str
     child: str
-    strength: float
-    direction: float
+    strength: float  # the share of the networks with an arc between them, either way
+    direction: float  # the share of these in which it goes from the first to the second
 
     @property
     def directed(self) -> bool:
@@ -111,7 +105,7 @@ class Bootstrap:
         v-structure arises if that can be.
 
         Args:
-            threshold: a strength between 0 and 1; `threshold` by default.
+            threshold: a strength between 0 and 1; the attribute `threshold` by default.
             weakest_first: add the weakest arcs first, as bnlearn does: of a cycle it is then the
                 strongest arc that is left out.
 
@@ -127,7 +121,7 @@ class Bootstrap:
         """
         limit: object = self.threshold if threshold is None else threshold
         if not isinstance(limit, int | float) or not 0 <= limit <= 1:
-            raise OptionError(f"threshold={threshold!r} is not a strength between 0 and 1")
+            raise OptionError(Option("threshold", threshold), " is not a strength between 0 and 1")
         edges = averaged_edges(self.strength, self.direction, limit, weakest_first=weakest_first)
         return directed_network(self.nodes, *edges)
 
@@ -158,21 +152,20 @@ class Bootstrap:
             >>> Bootstrap(("x", "y"), np.array([[0, 3.0], [5.0, 0]]), 10, "row").pairs()
             [ArcStrength(parent='y', child='x', strength=0.8, direction=0.625)]
         """
-        position = {node: i for i, node in enumerate(self.nodes)}
+        at = self.nodes.index
         rows = map(ArcStrength._make, self.table().itertuples(index=False, name=None))
         return [
             row
             for row in rows
-            if row.strength > 0
-            and (row.direction, position[row.child]) > (0.5, position[row.parent])
+            if row.strength > 0 and (row.direction, at(row.child)) > (0.5, at(row.parent))
         ]
 
     def _summary(self) -> str:
-        above = len(self.averaged().arcs)
         what = "rows within data sets" if self.unit == "row" else "data sets"
         return (
             f"{self.replicates} replicates of {what}, {len(self.nodes)} nodes; threshold "
-            f"{self.threshold:.3g}, {above} arc{'s' * (above != 1)} in the averaged network"
+            f"{self.threshold:.3g}, {counted(len(self.averaged().arcs), 'arc')} in the averaged "
+            "network"
         )
 
     def __repr__(self) -> str:
@@ -231,23 +224,22 @@ def bootstrap(
 ) -> Bootstrap:
     """Learn networks from resampled data, and count how often each arc is found.
 
-    Rows are read twice, in a stream, and their statistics resampled on the way: no replicate copies
-    the rows. The order of the columns is shuffled for each, as in bnlearn, so that it does not
-    decide between moves of a search that score the same. The result depends on the rows, their
-    order, and the seed, not on the number of cores; and the first replicates are the same however
-    many there are.
+    Rows are read twice, in a stream; no replicate copies them. Each replicate has its columns in
+    another random order, as in bnlearn, so that their order does not decide between moves that
+    score the same. The result depends on the rows, their order and the random seed, not on the
+    number of cores. The first replicates are the same however many there are.
 
     Args:
         source: as for `pb.stats`, but it must be possible to read it twice. To resample data sets,
             statistics will do.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+        missing: "error" refuses missing values; "drop" leaves out the rows that have one.
         replicates: networks to learn.
         unit: "row" draws rows with replacement within each data set: how sure the arcs are for
             these data sets. "data set" draws whole data sets: how sure they are for data sets such
             as these; with only a few data sets that says little.
-        seed: of the draws.
+        seed: random seed of the draws.
         learning: `pooling`, `score`, `search` and `constraints`, as for `pb.learn`.
 
     Raises:
@@ -276,13 +268,14 @@ def bootstrap(
     if unit == "data set":
         if len(known.levels) < 2:
             raise DataError(
-                f"there is one data set, {known.levels[0]!r}, so data sets cannot be resampled; "
-                "use unit='row'"
+                f"there is one data set, {known.levels[0]!r}, so they cannot be resampled; use ",
+                Option("unit", "row"),
             )
         parts = data_set_replicates(known, replicates, seed)
     elif isinstance(source, GroupStats):
         raise DataError(
-            "statistics hold no rows to resample; give the rows, or use unit='data set'"
+            "sufficient statistics hold no rows to resample; give the rows, or use ",
+            Option("unit", "data set", "data-set"),
         )
     else:
         read = partial(data.read, source, group=group, columns=columns, missing=missing)
@@ -290,18 +283,15 @@ def bootstrap(
     fixed = allowed.required | ~allowed.arcs.T
     counts, done = np.zeros(fixed.shape), 0
     work = partial(_directions, plan, known.names, fixed)
+    told = "bootstrap: {} of {} replicates".format
     with Progress() as progress:
-
-        def words() -> str:
-            return f"bootstrap: {done} of {replicates} replicates"
-
         try:
             for part in parts:
                 shuffled = [shuffled_columns(of, r, seed) for r, of in enumerate(part, done)]
                 for _, found in map_measured(work, shuffled, available_cores()):
                     counts += found
                     done += 1
-                    progress(words)
+                    progress(partial(told, done, replicates))
         except KeyboardInterrupt:
             if not done:
                 raise

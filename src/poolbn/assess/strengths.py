@@ -106,18 +106,15 @@ def averaged_edges(
 
 def _leads(arcs: Matrix, start: int, end: int) -> bool:
     """Whether a path leads from one node to another, other than an arc between the two."""
-    seen = np.zeros(len(arcs), dtype=bool)
+    new = arcs[start].copy()
+    new[end] = False
+    seen = new.copy()
     seen[start] = True
-    todo = np.flatnonzero(arcs[start]).tolist()
-    while todo:
-        node = todo.pop()
-        if node == end:
-            continue
-        if not seen[node]:
-            seen[node] = True
-            if arcs[node, end]:
-                return True
-            todo += np.flatnonzero(arcs[node]).tolist()
+    while new.any():
+        new = arcs[new].any(axis=0) & ~seen
+        if new[end]:
+            return True
+        seen |= new
     return False
 
 
@@ -131,6 +128,6 @@ def directed_network(nodes: Sequence[str], directed: Matrix, undirected: Matrix)
     try:
         return Cpdag(nodes, arcs, edges).extension()
     except GraphError:
-        place = {node: i for i, node in enumerate(Dag(nodes, arcs).topological_order())}
-        along = [(a, b) if place[a] < place[b] else (b, a) for a, b in edges]
+        order = Dag(nodes, arcs).topological_order().index
+        along = [(a, b) if order(a) < order(b) else (b, a) for a, b in edges]
         return Dag(nodes, arcs + along)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
+from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, OptionError, nearest
+from poolbn.learning import check_no_group
 from poolbn.moments.groupstats import GroupStats, of_reading, stats, total
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
@@ -22,12 +23,16 @@ _SHOWN = 20  # columns or data sets in a message
 _ROWS = "the files of rows"
 
 
-def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The .stats files among what is given, and the files of rows.
+class ReadingOptions(TypedDict):
+    """Which rows to read, and what of them; as `pb.stats` has it."""
 
-    Raises:
-        DataError: there is no such file, or one is given twice.
-    """
+    group: str | None
+    columns: Sequence[str] | None
+    missing: Literal["error", "drop"]
+
+
+def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The .stats files among what is given, and the files of rows; none may be given twice."""
     found = [path for entry in entries for path in paths(entry)]
     for path, count in Counter(found).items():
         if count > 1:
@@ -38,24 +43,20 @@ def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def read_stats(
     entries: Sequence[str],
-    *,
-    group: str | None,
-    columns: list[str] | None,
-    missing: Literal["error", "drop"],
     tell: Callable[[str], None],
+    *,
     name: str | None = None,
     checkpoint: Checkpoint | None = None,
+    **reading: Unpack[ReadingOptions],
 ) -> GroupStats:
     """The statistics of rows and of .stats files, added up.
 
     Args:
         entries: paths, patterns, folders, URLs.
-        group: the group column of the rows.
-        columns: the columns to keep; None for all.
-        missing: what to do with missing cells of the rows.
         tell: is told what a user should know of the sum.
-        name: all is one data set that is called so.
+        name: all is one data set of this name.
         checkpoint: keeps the statistics of each file of rows.
+        reading: group column, columns, and what to do with missing values.
 
     Raises:
         DataError: rows cannot be used, columns differ, or `group` is given without rows.
@@ -63,37 +64,30 @@ def read_stats(
         OptionError: a checkpoint without rows.
     """
     saved, rows = parted(entries)
-    if group is not None and not rows:
-        raise DataError("statistics know their data sets; leave --group out")
+    columns = reading["columns"]
+    if not rows:
+        check_no_group(reading["group"])
     if checkpoint is not None and not rows:
         raise OptionError("--checkpoint is for files of rows; leave it out")
     found = {path: GroupStats.load(path) for path in saved}
-    reading = None
+    prepared = None
     names = {path: part.names for path, part in found.items()}
     if rows:
-        reading = data.prepare(rows, group=group, columns=columns, missing=missing, name=name)
-        names[_ROWS] = reading.names
+        prepared = data.prepare(rows, name=name, **reading)
+        names[_ROWS] = prepared.names
     check_columns(names, columns)
     parts = {path: stats(part, columns=columns) for path, part in found.items()}
     if name is not None:
         parts = {path: as_one(part, name) for path, part in parts.items()}
-    if reading is not None:
-        parts[_ROWS] = of_reading(reading, checkpoint)
+    if prepared is not None:
+        parts[_ROWS] = of_reading(prepared, checkpoint)
     if name is None:
         _tell_shared({path: part.levels for path, part in parts.items()}, tell)
     return total(parts.values())
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
-    """Raise where a file lacks columns that others have, or that are wanted.
-
-    Args:
-        names: the columns of each file.
-        columns: those that are wanted; None for all.
-
-    Raises:
-        DataError: so it is; it says what each file lacks.
-    """
+    """Raise where a file lacks columns that others have, or that are chosen."""
     every = list(dict.fromkeys(columns or (c for own in names.values() for c in own)))
     lacking = {
         path: absent
@@ -113,19 +107,9 @@ def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | N
 
 
 def common_columns(
-    entries: Sequence[str],
-    group: str | None,
-    columns: list[str] | None,
-    tell: Callable[[str], None],
+    entries: Sequence[str], group: str | None, tell: Callable[[str], None]
 ) -> list[str]:
-    """The columns that all files have, in the order of the first; tells which are left out.
-
-    Raises:
-        DataError: there is none.
-        OptionError: columns are chosen as well.
-    """
-    if columns is not None:
-        raise OptionError("--common and --columns exclude each other; give one of them")
+    """The columns that all files have, in the order of the first; tells which are left out."""
     saved, rows = parted(entries)
     each = [list(GroupStats.load(path).names) for path in saved]
     each += [own_columns(part, group) for part in data.as_parts(rows)] if rows else []
@@ -141,21 +125,11 @@ def common_columns(
 
 def as_one(stats: GroupStats, name: str) -> GroupStats:
     """All data sets as one of this name."""
-    return total(
-        replace(
-            stats,
-            levels=(name,),
-            n=stats.n[[j]],
-            mean=stats.mean[[j]],
-            scatter=stats.scatter[[j]],
-            dropped=stats.dropped[[j]],
-        )
-        for j in range(len(stats.levels))
-    )
+    return total(data_sets_at(stats, [j], [name]) for j in range(len(stats.levels)))
 
 
 def _tell_shared(levels: Mapping[str, tuple[Hashable, ...]], tell: Callable[[str], None]) -> None:
-    """Two sites that call themselves the same would become one without a word."""
+    """Tell where data sets of the same name become one: they may be different sites."""
     counts = Counter(level for own in levels.values() for level in own)
     shared = [level for level, count in counts.items() if count > 1]
     if shared:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import numpy as np
 import typer
 
-from poolbn.cli.gathering import parted
+from poolbn.cli.gathering import ReadingOptions, common_columns, parted
+from poolbn.cli.terminal import Terminal, check_free, write_csv
 from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
+from poolbn.learning import SearchOptions
 from poolbn.nodes.model import NodeModel
-from poolbn.nodes.poolings import Partial
+from poolbn.nodes.poolings import Partial, Residuals
 from poolbn.run.cluster import on_cluster
+from poolbn.scoring.local import Kind
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
 from poolbn.search.problem import Learner
@@ -48,64 +51,7 @@ Rows = Annotated[
         show_default=False,
     ),
 ]
-Group = Annotated[
-    str | None,
-    typer.Option(
-        "--group",
-        "-g",
-        metavar="COLUMN",
-        help="The column that says which data set a row came from. Without it each file is one.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(metavar="A,B,...", help=f"The columns to use; all by default. {_NAMES}"),
-]
 Common = Annotated[bool, typer.Option("--common", help="Use the columns that all files have.")]
-Missing = Annotated[
-    Literal["error", "drop"], typer.Option(help="What to do with rows that have a missing cell.")
-]
-PoolingName = Annotated[
-    Literal["complete", "none", "partial", "auto"],
-    typer.Option(help="How data sets share strength; auto lets each node choose."),
-]
-ResidualsName = Annotated[
-    Literal["shared", "separate", "pooled"],
-    typer.Option(
-        help="Residual variances in partial pooling: one for all, one each, or pooled too."
-    ),
-]
-ScoreName = Annotated[
-    Literal["bic", "aic", "loglik", "bge"],
-    typer.Option(help="What the network is to be best in; bge goes with complete pooling."),
-]
-SearchName = Annotated[
-    Literal["hc", "tabu", "exact"],
-    typer.Option(help="Hill climbing, tabu search, or the exact optimum (up to some 20 columns)."),
-]
-Restarts = Annotated[
-    int | None, typer.Option(min=0, help="Hill climbing again from around the best; 0 by default.")
-]
-Require = Annotated[
-    list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must be there.")
-]
-Forbid = Annotated[
-    list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must not be there.")
-]
-Tiers = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="TOML",
-        help="A file with tiers = [[...], [...]], columns in order of time: nothing later points "
-        "to anything earlier.",
-    ),
-]
-MaxParents = Annotated[int | None, typer.Option(min=0, help="Parents of a node, at most.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn at random.")]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print results as JSON, and nothing else, to stdout.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 Dask = Annotated[
     str | None,
@@ -117,49 +63,147 @@ Dask = Annotated[
 ]
 
 
-def cluster(address: str | None) -> AbstractContextManager[None]:
-    """Where long work runs: on a cluster, or here.
+@dataclass(frozen=True)
+class Reading:
+    """Which rows to read, and what of them."""
 
-    Examples:
-        >>> with cluster(None):
-        ...     pass
-    """
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            "-g",
+            metavar="COLUMN",
+            help="The column that says which data set a row came from. Without it each file is "
+            "one.",
+        ),
+    ] = None
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,...", help=f"The columns to use; all by default. {_NAMES}"),
+    ] = None
+    missing: Annotated[
+        Literal["error", "drop"],
+        typer.Option(help="What to do with rows that have missing values."),
+    ] = "error"
+
+    def options(self) -> ReadingOptions:
+        """As keywords."""
+        return {"group": self.group, "columns": names(self.columns), "missing": self.missing}
+
+    def common(self, entries: Sequence[str], tell: Callable[[str], None]) -> ReadingOptions:
+        """With the columns that all files have."""
+        if self.columns is not None:
+            raise OptionError("--common and --columns exclude each other; give one of them")
+        return self.options() | {"columns": common_columns(entries, self.group, tell)}
+
+
+@dataclass(frozen=True)
+class Model:
+    """How to fit the nodes."""
+
+    pooling: Annotated[
+        Literal["complete", "none", "partial", "auto"],
+        typer.Option(help="How data sets share strength; auto chooses for each node."),
+    ] = "partial"
+    residuals: Annotated[
+        Residuals,
+        typer.Option(
+            help="Residual variances in partial pooling: one for all, one for each data set, or "
+            "pooled too."
+        ),
+    ] = "shared"
+
+    def chosen(self) -> str | NodeModel:
+        """The pooling."""
+        if self.residuals == "shared":
+            return self.pooling
+        if self.pooling != "partial":
+            raise OptionError(
+                f"--residuals {self.residuals} is for --pooling partial, not {self.pooling}"
+            )
+        return Partial(residuals=self.residuals)
+
+
+@dataclass(frozen=True)
+class Searching:
+    """How to search."""
+
+    score: Annotated[
+        Kind, typer.Option(help="The score to maximise; bge is for complete pooling.")
+    ] = "bic"
+    search: Annotated[
+        Literal["hc", "tabu", "exact"],
+        typer.Option(help="Hill climbing, tabu search, or the exact optimum (up to 20 columns)."),
+    ] = "hc"
+    restarts: Annotated[
+        int | None,
+        typer.Option(min=0, help="Restarts of hill climbing, from changes of the best network."),
+    ] = None
+    require: Annotated[
+        list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must be there.")
+    ] = None
+    forbid: Annotated[
+        list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must not be there.")
+    ] = None
+    tiers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TOML",
+            help="A file with tiers = [[...], [...]], columns in order of time: no arc points from "
+            "a later tier to an earlier one.",
+        ),
+    ] = None
+    max_parents: Annotated[
+        int | None, typer.Option(min=0, help="Upper bound of the parents of a node.")
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
+
+    def options(self) -> SearchOptions:
+        """As keywords."""
+        if self.search != "hc" and self.restarts is not None:
+            raise OptionError(f"--restarts is for --search hc; --search {self.search} has none")
+        searches: dict[str, Learner] = {
+            "hc": HillClimb(restarts=self.restarts or 0, seed=self.seed),
+            "tabu": Tabu(),
+            "exact": Exact(),
+        }
+        constraints = Constraints(
+            required=[_arc(text, "--require") for text in self.require or ()],
+            forbidden=[_arc(text, "--forbid") for text in self.forbid or ()],
+            tiers=() if self.tiers is None else read_tiers(self.tiers),
+            max_parents=self.max_parents,
+        )
+        return {"score": self.score, "search": searches[self.search], "constraints": constraints}
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """The file that a table goes to."""
+
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The CSV file to write.")] = None
+    force: Force = False
+
+    def check(self) -> None:
+        """Raise for a file that is there or cannot be written."""
+        check_free([self.out] if self.out else [], force=self.force)
+
+    def write(self, table: pd.DataFrame, terminal: Terminal, *, index: bool = False) -> None:
+        """Write a table, if a file is named, and tell."""
+        if self.out is not None:
+            write_csv(table, self.out, index=index)
+            terminal.note(f"written: {self.out}, {len(table):,} rows")
+
+
+def cluster(address: str | None) -> AbstractContextManager[None]:
+    """Where long work runs: on a cluster, or here."""
     return nullcontext() if address is None else on_cluster(address)
 
 
 def names(texts: Iterable[str] | None) -> list[str] | None:
-    """Names between commas, in one text or several.
-
-    Examples:
-        >>> names(["age,bmi", '"length, cm"'])
-        ['age', 'bmi', 'length, cm']
-    """
+    """Names between commas, in one text or several; those with a comma are in quotes."""
     if not texts:
         return None
     return [cell.strip() for row in csv.reader(texts, skipinitialspace=True) for cell in row]
-
-
-def constraints(
-    require: Sequence[str] | None,
-    forbid: Sequence[str] | None,
-    tiers: Path | None,
-    max_parents: int | None,
-) -> Constraints:
-    """The constraints that options stand for.
-
-    Raises:
-        OptionError: an arc is not written as one, or the file of tiers cannot be used.
-
-    Examples:
-        >>> constraints(["age:bmi"], None, None, 3)
-        Constraints(required=(('age', 'bmi'),), forbidden=(), tiers=(), max_parents=3)
-    """
-    return Constraints(
-        required=[_arc(text, "--require") for text in require or ()],
-        forbidden=[_arc(text, "--forbid") for text in forbid or ()],
-        tiers=() if tiers is None else read_tiers(tiers),
-        max_parents=max_parents,
-    )
 
 
 def _arc(text: str, option: str) -> Pair:
@@ -174,19 +218,13 @@ def _arc(text: str, option: str) -> Pair:
 
 
 def read_tiers(path: Path) -> list[list[str]]:
-    """The tiers in a TOML file: `tiers = [["age", "bmi"], ["outcome"]]`, the earliest first.
-
-    Raises:
-        OptionError: the file cannot be read, or holds something else.
-    """
+    """The tiers in a TOML file: `tiers = [["age", "bmi"], ["outcome"]]`, the earliest first."""
     example = 'tiers = [["age", "bmi"], ["outcome"]]'
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OptionError(f"cannot read the tiers in '{path}': {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise OptionError(f"'{path}' is not UTF-8 text; it should have a line {example}") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise OptionError(
             f"'{path}' is not TOML: {error}; it should have a line {example}"
         ) from error
@@ -197,64 +235,20 @@ def read_tiers(path: Path) -> list[list[str]]:
         raise OptionError(f"'{path}' {have}; it should have only a line {example}")
     if not isinstance(found, list):
         raise OptionError(f"tiers in '{path}' are {found!r}; write them as in {example}")
-    for place, tier in enumerate(found, start=1):
+    for number, tier in enumerate(found, start=1):
         if not isinstance(tier, list) or not all(isinstance(name, str) for name in tier):
             raise OptionError(
-                f"tier {place} in '{path}' is {tier!r}, not a list of names; write tiers as in "
+                f"tier {number} in '{path}' is {tier!r}, not a list of names; write tiers as in "
                 f"{example}"
             )
     return found
 
 
-def search_of(name: str, restarts: int | None, seed: int) -> Learner:
-    """The search that options stand for.
-
-    Raises:
-        OptionError: restarts of a search that has none.
-
-    Examples:
-        >>> search_of("hc", 5, 1)
-        HillClimb(restarts=5, perturb=1, max_iter=None, seed=1)
-    """
-    if name == "hc":
-        return HillClimb(restarts=restarts or 0, seed=seed)
-    if restarts is not None:
-        raise OptionError(f"--restarts is for --search hc; --search {name} has none")
-    return Tabu() if name == "tabu" else Exact()
-
-
-def pooling_of(name: str, residuals: Literal["shared", "separate", "pooled"]) -> str | NodeModel:
-    """The pooling that options stand for.
-
-    Raises:
-        OptionError: pooled residual variances without partial pooling.
-
-    Examples:
-        >>> pooling_of("partial", "pooled")
-        Partial(random='full', residuals='pooled', method='ml')
-    """
-    if residuals == "shared":
-        return name
-    if name != "partial":
-        raise OptionError(f"--residuals {residuals} is for --pooling partial, not {name}")
-    return Partial(residuals=residuals)
-
-
-def read_frame(
-    entries: Sequence[str],
-    *,
-    group: str | None,
-    columns: Sequence[str] | None,
-    missing: Literal["error", "drop"],
-) -> pd.DataFrame:
-    """All rows without a missing cell, the group column first; for pages that show residuals.
-
-    Raises:
-        DataError: rows cannot be used.
-    """
+def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.DataFrame:
+    """All rows without missing values, the group column first; for reports that show residuals."""
     import pandas as pd
 
-    rows = data.read(list(entries), group=group, columns=columns, missing=missing)
+    rows = data.read(list(entries), **reading)
     with closing(rows.batches) as batches:
         read = [(batch.codes, batch.values) for batch in batches]
     values = np.concatenate([part for _, part in read])
@@ -279,21 +273,13 @@ def has_rows(entries: Sequence[str]) -> bool:
 
 
 def check_group_known(entries: Sequence[str], group: str | None) -> None:
-    """Complain about a single file of rows without a group column: that is one data set.
-
-    Raises:
-        DataError: so it is; it names columns that could be meant.
-    """
+    """Raise for a single file of rows without a group column: that is one data set."""
     saved, rows = parted(entries)
     if group is None and not saved and len(rows) == 1:
         check_group([replace(part, name=None) for part in data.as_parts(rows)], None)
 
 
 def check_rows(entries: Sequence[str], what: str) -> None:
-    """Complain about statistics where rows are needed.
-
-    Raises:
-        DataError: a file has no rows.
-    """
+    """Raise for sufficient statistics where rows are needed."""
     if not has_rows(entries):
         raise DataError(f"{what} needs rows, and .stats files hold none; give the rows")

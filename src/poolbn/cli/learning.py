@@ -1,4 +1,4 @@
-"""`poolbn learn`: from rows or statistics to a network, its arcs, and a page about it."""
+"""`poolbn learn`: from rows or statistics to a network, its arcs, and a report."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from poolbn.assess.comparing import compare as compare_poolings
 from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import common_columns, read_stats
+from poolbn.cli.gathering import ReadingOptions, read_stats
 from poolbn.cli.terminal import (
     INTERRUPTED,
     Terminal,
     check_free,
-    clear_errors,
+    command,
     make_folder,
     write_csv,
 )
@@ -38,110 +38,81 @@ _COMPARABLE = ("bic", "aic")  # scores on one scale under all poolings
 _CELLS = 10**8  # of rows that are kept in memory for the report
 
 
+@command
 def learn(
     files: given.Files,
-    group: given.Group = None,
-    columns: given.Columns = None,
+    *,
+    reading: given.Reading,
     common: given.Common = False,
-    missing: given.Missing = "error",
-    pooling: given.PoolingName = "partial",
-    residuals: given.ResidualsName = "shared",
-    score: given.ScoreName = "bic",
-    search: given.SearchName = "hc",
-    restarts: given.Restarts = None,
-    require: given.Require = None,
-    forbid: given.Forbid = None,
-    tiers: given.Tiers = None,
-    max_parents: given.MaxParents = None,
+    model: given.Model,
+    searching: given.Searching,
     start: Annotated[
-        Path | None,
-        typer.Option(metavar="NETWORK", help="Start from the arcs of a network that was saved."),
+        Path | None, typer.Option(metavar="NETWORK", help="Start from the arcs of a saved network.")
     ] = None,
     bootstrap: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Also find arc strengths, from N samples."),
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Also compare poolings on rows that are held out.")
+        bool, typer.Option("--compare", help="Also compare poolings on held-out rows.")
     ] = False,
-    seed: given.Seed = 0,
     dask: given.Dask = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="A folder for network.json, arcs.csv, report.html."),
     ] = None,
     force: given.Force = False,
-    json: given.Json = False,
-    quiet: given.Quiet = False,
+    terminal: Terminal,
 ) -> None:
-    """Learn a network; print its arcs, and how it fares with each pooling; write a report.
+    """Learn a network; print its arcs, and the score with each pooling; write a report.
 
     On Ctrl-C the best network so far is printed and written.
     """
-    with clear_errors(quiet=quiet), given.cluster(dask):
-        terminal = Terminal(json, quiet)
-        first = None if start is None else load(start)
-        chosen = given.names(columns)
-        if common:
-            chosen = common_columns(files, group, chosen, terminal.note)
+    with given.cluster(dask):
         job = _Job(
             terminal,
             files,
-            {"group": group, "columns": chosen, "missing": missing},
-            {
-                "score": score,
-                "search": given.search_of(search, restarts, seed),
-                "constraints": given.constraints(require, forbid, tiers, max_parents),
-            },
-            seed,
+            reading.common(files, terminal.note) if common else reading.options(),
+            searching.options(),
+            model.chosen(),
+            searching.seed,
             out,
-            first,
+            None if start is None else load(start),
         )
-        names = ["network.json", "arcs.csv", "report.html"]
-        if bootstrap is not None:
-            names.append("strengths.csv")
+        written = ["network.json", "arcs.csv", "report.html", "strengths.csv"]
         if out is not None:
-            check_free([out / name for name in names], force=force)
-        given.check_group_known(files, group)
+            check_free([out / name for name in written[: 3 + (bootstrap is not None)]], force=force)
+        given.check_group_known(files, reading.group)
         if compare or bootstrap is not None:
             given.check_rows(files, "--compare" if compare else "--bootstrap")
-        job.run(given.pooling_of(pooling, residuals), bootstrap, compare=compare)
+        job.run(bootstrap, compare=compare)
 
 
 @dataclass(frozen=True)
 class _Job:
-    """What `learn` does.
-
-    Attributes:
-        terminal: where results go.
-        files: where rows or statistics come from.
-        reading: the group column, the columns, what to do with missing cells.
-        learning: score, search and constraints.
-        seed: of the bootstrap and of folds.
-        out: the folder to write to.
-        start: the network to start from.
-    """
+    """What `learn` does."""
 
     terminal: Terminal
     files: Sequence[str]
-    reading: dict[str, Any]
+    reading: ReadingOptions
     learning: SearchOptions
+    pooling: str | NodeModel
     seed: int
-    out: Path | None
+    out: Path | None  # the folder to write to
     start: Network | None = None
 
-    def run(self, pooling: str | NodeModel, replicates: int | None, *, compare: bool) -> None:
+    def run(self, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
-        data = read_stats(self.files, tell=terminal.note, **self.reading)
+        data = read_stats(self.files, terminal.note, **self.reading)
         left = int(data.dropped.sum())
         terminal.note(
             f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
-            + (f"; {left:,} rows with a missing cell are left out" if left else "")
+            + (f"; {left:,} rows with missing values are left out" if left else "")
         )
         stopped = False
         try:
-            net = self._learned(data, pooling)
+            net = self._learned(data, self.pooling)
         except SearchInterrupted as interrupted:
             net, stopped = interrupted.network, True
         showing.show_network(terminal, net)
@@ -150,7 +121,7 @@ class _Job:
         what = "the best network so far" if stopped else "the network"
         if not stopped:
             try:
-                self._assess(net, data, pooling, replicates, record, written, compare=compare)
+                self._assess(net, data, replicates, record, written, compare=compare)
             except KeyboardInterrupt:
                 stopped = record["interrupted"] = True
         if stopped:
@@ -167,33 +138,32 @@ class _Job:
         self,
         net: Network,
         data: GroupStats,
-        pooling: str | NodeModel,
         replicates: int | None,
         record: dict[str, Any],
         written: list[Path],
         *,
         compare: bool,
     ) -> None:
-        """How sure the arcs are, which pooling the data want, and the page with all of it."""
+        """How sure the arcs are, which pooling predicts best, and the report."""
         terminal, rows = self.terminal, list(self.files)
         boot = found = None
         if replicates is not None:
             terminal.note(f"bootstrap: learning {replicates} networks from resampled rows")
             boot = resample(
-                rows, replicates=replicates, pooling=pooling, seed=self.seed, **self.reading,
-                **self.learning,
+                rows, replicates=replicates, pooling=self.pooling, seed=self.seed,
+                **self.reading, **self.learning,
             )  # fmt: skip
             record["bootstrap"] = showing.bootstrap_record(boot)
             terminal.text()
             showing.show_bootstrap(terminal, boot)
         if compare:
-            terminal.note("comparing poolings on rows that are held out")
+            terminal.note("comparing poolings on held-out rows")
             found = compare_poolings(rows, seed=self.seed, **self.reading, **self.learning)
             record["comparison"] = showing.comparison_record(found)
             terminal.text()
             showing.show_comparison(terminal, found)
         elif self.learning["score"] in _COMPARABLE and len(data.levels) > 1:
-            nets = self._other_poolings(net, data, pooling)
+            nets = self._other_poolings(net, data)
             record["scores"] = {name: other.score for name, other in nets.items()}
             terminal.text()
             showing.show_scores(terminal, nets, hint=given.has_rows(rows))
@@ -206,7 +176,7 @@ class _Job:
         page = self.out / "report.html"
         report(
             net, page, data=self._rows(data), bootstrap=boot, comparison=found,
-            settings=self._settings(pooling),
+            settings=self._settings(),
         )  # fmt: skip
         written.append(page)
 
@@ -214,21 +184,21 @@ class _Job:
         return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
     def _rows(self, data: GroupStats) -> pd.DataFrame | None:
-        """The rows, for residuals; none of statistics, and none that would fill the memory."""
+        """The rows, for residuals; None where there are none, or too many for memory."""
         if not given.has_rows(self.files) or data.n_rows * len(data.names) > _CELLS:
             return None
         return given.read_frame(self.files, **self.reading)
 
-    def _settings(self, pooling: str | NodeModel) -> dict[str, object]:
-        """For the page, so that someone can do the same again."""
+    def _settings(self) -> dict[str, object]:
+        """For the report, so that a reader can repeat the analysis."""
         return {
             "Files": ", ".join(self.files),
-            "Missing cells": self.reading["missing"],
-            "Pooling": pooling,
+            "Missing values": self.reading["missing"],
+            "Pooling": self.pooling,
             "Searched for": f"the best {self.learning['score']}",
             "Searched by": self.learning["search"],
             "Constraints": _words(self.learning["constraints"] or Constraints()),
-            "Seed": self.seed,
+            "Random seed": self.seed,
         }
 
     def _write(self, net: Network) -> list[Path]:
@@ -240,21 +210,19 @@ class _Job:
         write_csv(net.effects(), written[1])
         return written
 
-    def _other_poolings(
-        self, net: Network, data: GroupStats, pooling: str | NodeModel
-    ) -> dict[str, Network]:
+    def _other_poolings(self, net: Network, data: GroupStats) -> dict[str, Network]:
         """Networks learned with each pooling; the one that is there is not learned again."""
-        own = pooling if isinstance(pooling, str) else repr(pooling)
+        own = self.pooling if isinstance(self.pooling, str) else repr(self.pooling)
         nets = {name: net if name == own else self._learned(data, name) for name in _POOLINGS}
         return nets if own in nets else nets | {own: net}
 
 
 def _words(constraints: Constraints) -> str:
-    """Constraints as a reader of the page wants them."""
+    """Constraints for the report."""
     parts = [" | ".join(", ".join(tier) for tier in constraints.tiers)]
     for what in ("required", "forbidden"):
         arcs = ", ".join(f"{parent} -> {child}" for parent, child in getattr(constraints, what))
         parts.append(f"{what}: {arcs}" if arcs else "")
     if constraints.max_parents is not None:
-        parts.append(f"at most {constraints.max_parents} parents")
+        parts.append(f"up to {constraints.max_parents} parents")
     return "; ".join(filter(None, parts)) or "none"

@@ -40,7 +40,7 @@ def show_network(terminal: Terminal, net: Network) -> None:
         terminal.table(headers, rows, needless=2)
         terminal.text(
             "The effect is the change of the second for one unit of the first, in the population "
-            "of data sets; SD between is how much it differs between them."
+            "of data sets; SD between is its standard deviation between data sets."
         )
     else:
         terminal.text("No column depends on another.")
@@ -49,10 +49,9 @@ def show_network(terminal: Terminal, net: Network) -> None:
             terminal.text(f"{node}: {fit.status}: {fit.detail}")
 
 
-def network_record(net: Network, data: GroupStats | None) -> dict[str, Any]:
-    """The same for programs; with the rows left out if the statistics are there."""
-    dropped = [0] * len(net.levels) if data is None else data.dropped.tolist()
-    sets = zip(net.levels, net.n.tolist(), dropped, strict=True)
+def network_record(net: Network, data: GroupStats) -> dict[str, Any]:
+    """The same for programs, and how many rows were left out."""
+    sets = zip(net.levels, net.n.tolist(), data.dropped.tolist(), strict=True)
     return {
         "nodes": net.dag.nodes,
         "group": net.group,
@@ -65,7 +64,7 @@ def network_record(net: Network, data: GroupStats | None) -> dict[str, Any]:
 
 
 def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool) -> None:
-    """Print how networks learned with several poolings score, and a hint at what else can be."""
+    """Print the scores of networks learned with several poolings, and a hint."""
     best = max(networks, key=lambda name: networks[name].score)
     top = networks[best].score
     rows = [
@@ -73,8 +72,8 @@ def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool)
         for name, net in networks.items()
     ]
     terminal.text("Networks learned with each pooling:")
-    terminal.table(["pooling", "score", "behind", "arcs"], rows)
-    more = "; --compare also predicts rows that are held out" if hint else ""
+    terminal.table(["pooling", "score", "difference", "arcs"], rows)
+    more = "; --compare also predicts held-out rows" if hint else ""
     terminal.text(f"The best score has {best!r}{more}.")
 
 
@@ -85,7 +84,7 @@ def show_comparison(terminal: Terminal, found: Comparison) -> None:
         "score": "score",
         "arcs": "arcs",
         "loglik": "loglik",
-        "behind": "behind",
+        "difference": "difference",
         "se": "SE",
         "new_data_set": "new set",
         "known": "error",
@@ -95,8 +94,8 @@ def show_comparison(terminal: Terminal, found: Comparison) -> None:
     rows = [
         [str(name), *(number(row[column]) for column in headers)] for name, row in table.iterrows()
     ]
-    held = f"{found.rows.sum():,} rows in {len(found.rows)} folds"
-    terminal.text(f"Poolings, by predicting {held} that they were not learned from:")
+    held = f"{found.rows.sum():,} held-out rows in {len(found.rows)} folds"
+    terminal.text(f"Predictions of {held}:")
     terminal.table(["pooling", *headers.values()], rows)
     terminal.text(found.verdict)
 
@@ -129,10 +128,10 @@ def show_bootstrap(terminal: Terminal, boot: Bootstrap, threshold: float | None 
         rows.append([arc, f"{row.strength:.2f}", f"{row.direction:.2f}", mark])
     shown = len(kept) + _WEAKER
     terminal.table(["arc", "strength", "direction", "averaged"], rows[:shown])
-    more = f"; {len(rows) - shown} weaker ones are not shown" if len(rows) > shown else ""
+    more = f"; {len(rows) - shown} weaker arcs are not shown" if len(rows) > shown else ""
     terminal.text(
-        f"Those with a strength above {limit:.3g} make the averaged network, "
-        f"{len(kept)} arcs{more}."
+        f"The averaged network has the {counted(len(kept), 'arc')} with a strength above "
+        f"{limit:.3g}{more}."
     )
 
 
@@ -148,14 +147,14 @@ def bootstrap_record(boot: Bootstrap, threshold: float | None = None) -> dict[st
 
 
 def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -> None:
-    """Print all that a file of statistics holds, with all digits, some columns at a time."""
+    """Print all that a file of sufficient statistics holds, some columns at a time."""
     terminal.text(
-        f"{path}: statistics of {stats.n_rows:,} rows in {counted(len(stats.levels), 'data set')} "
-        f"(column {stats.group!r}), {counted(len(stats.names), 'column')}. Written by poolbn "
-        f"{about.poolbn}, format {about.version}, {about.size:,} bytes, with the checksum (SHA-256)"
-        f"\n{about.sha256}\n"
-        "Below are, for each data set, the number of rows and of rows left out because a cell is "
-        "missing, the means, and the centred sums of squares and products, each once. All digits "
+        f"{path}: sufficient statistics of {counted(stats.n_rows, 'row')} in "
+        f"{counted(len(stats.levels), 'data set')} (column {stats.group!r}), "
+        f"{counted(len(stats.names), 'column')}. Written by poolbn {about.poolbn}, format "
+        f"{about.version}, {about.size:,} bytes, with the checksum (SHA-256)\n{about.sha256}\n"
+        "Below are, for each data set, the number of rows, the number of rows left out for missing "
+        "values, the means, and the centred sums of squares and products, each once. All digits "
         "are shown, and nothing else is in the file."
     )
     for j, level in enumerate(stats.levels):

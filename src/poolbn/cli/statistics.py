@@ -1,4 +1,4 @@
-"""`poolbn stats`: the statistics of a site as a file, to be read, added up and learned from."""
+"""`poolbn stats`: sufficient statistics of a site as a file, to add up and to learn from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import STATS, common_columns, parted, read_stats
-from poolbn.cli.terminal import Terminal, check_free, clear_errors, make_folder
+from poolbn.cli.gathering import STATS, parted, read_stats
+from poolbn.cli.terminal import Json, Terminal, check_free, command, make_folder
 from poolbn.errors import OptionError
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.groupstats import SMALLEST, GroupStats
@@ -39,21 +39,21 @@ class _MakeByDefault(TyperGroup):
 app = typer.Typer(
     cls=_MakeByDefault,
     no_args_is_help=True,
-    help="Statistics of data sets as files: poolbn stats FILE... -o site.stats makes one.",
+    help="Sufficient statistics as files: poolbn stats FILE... -o site.stats makes one.",
 )
 
 
 @app.command()
+@command
 def make(
     files: given.Rows,
+    *,
     out: Out,
-    group: given.Group = None,
+    reading: given.Reading,
     group_name: Annotated[
         str | None, typer.Option(metavar="NAME", help="All rows are one data set of this name.")
     ] = None,
-    columns: given.Columns = None,
     common: given.Common = False,
-    missing: given.Missing = "error",
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -63,69 +63,60 @@ def make(
     ] = None,
     allow_small: AllowSmall = False,
     force: given.Force = False,
-    json: given.Json = False,
-    quiet: given.Quiet = False,
+    terminal: Terminal,
 ) -> None:
-    """Make statistics of rows: counts, means, sums of squares and products, of each data set."""
-    with clear_errors(quiet=quiet):
-        if group is not None and group_name is not None:
-            raise OptionError("--group and --group-name exclude each other; give one of them")
-        check_free([_checked(out)], force=force)
-        terminal = Terminal(json, quiet)
-        chosen = given.names(columns)
-        if common:
-            chosen = common_columns(files, group, chosen, terminal.note)
-        kept = None if checkpoint is None else Checkpoint(checkpoint)
-        made = read_stats(
-            files, group=group, columns=chosen, missing=missing, tell=terminal.note,
-            name=group_name, checkpoint=kept,
-        )  # fmt: skip
-        if kept is not None:
-            terminal.note(
-                f"checkpoint: {kept.taken} of {kept.taken + kept.made} files were taken from "
-                f"{checkpoint}, {kept.made} were read"
-            )
-        _keep(terminal, made, out, allow_small=allow_small)
+    """Make sufficient statistics of rows: for each data set its size, means and scatter matrix."""
+    if reading.group is not None and group_name is not None:
+        raise OptionError("--group and --group-name exclude each other; give one of them")
+    check_free([_checked(out)], force=force)
+    options = reading.common(files, terminal.note) if common else reading.options()
+    kept = None if checkpoint is None else Checkpoint(checkpoint)
+    made = read_stats(files, terminal.note, name=group_name, checkpoint=kept, **options)
+    if kept is not None:
+        terminal.note(
+            f"checkpoint: {kept.taken} of {kept.taken + kept.made} files were taken from "
+            f"{checkpoint}, {kept.made} were read"
+        )
+    _keep(terminal, made, out, allow_small=allow_small)
 
 
 @app.command()
+@command
 def add(
     files: StatsFiles,
+    *,
     out: Out,
     common: given.Common = False,
     allow_small: AllowSmall = False,
     force: given.Force = False,
-    json: given.Json = False,
-    quiet: given.Quiet = False,
+    terminal: Terminal,
 ) -> None:
-    """Add statistics up: data sets of the same name become one."""
-    with clear_errors(quiet=quiet):
-        check_free([_checked(out)], force=force)
-        terminal = Terminal(json, quiet)
-        columns = common_columns(files, None, None, terminal.note) if common else None
-        _, rows = parted(files)
-        if rows:
-            raise OptionError(
-                f"'{rows[0]}' is no {STATS} file; poolbn stats make makes one of rows, and adds "
-                "others that it is given"
-            )
-        both = read_stats(files, group=None, columns=columns, missing="error", tell=terminal.note)
-        _keep(terminal, both, out, allow_small=allow_small)
+    """Add sufficient statistics up: data sets of the same name become one."""
+    check_free([_checked(out)], force=force)
+    reading = given.Reading()
+    options = reading.common(files, terminal.note) if common else reading.options()
+    _, rows = parted(files)
+    if rows:
+        raise OptionError(
+            f"'{rows[0]}' is no {STATS} file; poolbn stats make makes one of rows, and adds "
+            "others that it is given"
+        )
+    _keep(terminal, read_stats(files, terminal.note, **options), out, allow_small=allow_small)
 
 
 @app.command()
-def show(files: StatsFiles, json: given.Json = False) -> None:
-    """Print all that a file of statistics holds, with all digits."""
-    with clear_errors():
-        terminal = Terminal(json)
-        records = []
-        for path in (path for entry in files for path in paths(entry)):
-            stats, about = GroupStats.load(path), read_about(path)
-            showing.show_stats(terminal, stats, about, path)
-            own = {"file": path, "format": about.version, "poolbn": about.poolbn}
-            own |= {"bytes": about.size, "sha256": about.sha256}
-            records.append(own | showing.stats_record(stats))
-        terminal.result(records[0] if len(records) == 1 else records)
+@command
+def show(files: StatsFiles, json: Json = False) -> None:
+    """Print all that a file of sufficient statistics holds, with all digits."""
+    terminal = Terminal(json)
+    records = []
+    for path in (path for entry in files for path in paths(entry)):
+        stats, about = GroupStats.load(path), read_about(path)
+        showing.show_stats(terminal, stats, about, path)
+        own = {"file": path, "format": about.version, "poolbn": about.poolbn}
+        own |= {"bytes": about.size, "sha256": about.sha256}
+        records.append(own | showing.stats_record(stats))
+    terminal.result(records[0] if len(records) == 1 else records)
 
 
 def _checked(out: Path) -> Path:
@@ -144,7 +135,7 @@ def _keep(terminal: Terminal, stats: GroupStats, out: Path, *, allow_small: bool
     if few:
         terminal.note(
             f"note: {listed(few)}: no more rows than columns ({width}); such "
-            "statistics say much about single rows, so think before you hand them on"
+            "statistics say much about single rows, so think before you share them"
         )
     terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
     terminal.result(showing.stats_record(stats))

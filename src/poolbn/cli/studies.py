@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from poolbn.cli import inputs as given
-from poolbn.cli.terminal import INTERRUPTED, clear_errors
+from poolbn.cli.terminal import INTERRUPTED, command
 from poolbn.errors import OptionError
 from poolbn.studies.reporting import write_report
 from poolbn.studies.run import Progress, run_study
@@ -26,6 +27,7 @@ app = typer.Typer(
 
 
 @app.command()
+@command
 def run(
     out: Annotated[Path, typer.Option(help="The folder for the results.")],
     preset: Annotated[str, typer.Option(help=f"One of {', '.join(PRESETS)}.")] = "paper",
@@ -40,7 +42,7 @@ def run(
 
     A study that was stopped in any way goes on with the same command.
     """
-    with clear_errors(), given.cluster(dask):
+    with given.cluster(dask):
         watch = _Watch()
         try:
             run_study(
@@ -61,6 +63,7 @@ def run(
 
 
 @app.command()
+@command
 def report(
     sources: Annotated[
         list[Path], typer.Argument(help="Folders of a study, and results.parquet files.")
@@ -68,9 +71,8 @@ def report(
     out: Annotated[Path, typer.Option(help="The folder for the report.")],
 ) -> None:
     """Write figures and tables of a study, and the paper's numbers beside its own."""
-    with clear_errors():
-        write_report(sources, out)
-        typer.echo(f"the report is in {out / 'report.html'}", err=True)
+    write_report(sources, out)
+    typer.echo(f"the report is in {out / 'report.html'}", err=True)
 
 
 def _part(text: str) -> tuple[int, int]:
@@ -83,24 +85,18 @@ def _part(text: str) -> tuple[int, int]:
 
 
 class _Watch:
-    """A bar with the time left on a terminal, else a line now and then."""
+    """A bar with the time left on a terminal, otherwise a line now and then."""
 
     def __init__(self) -> None:
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            TaskProgressColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bar
 
-        self._bar = Bar(
+        times = rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
+        self._bar = rich.Progress(
             "{task.description}",
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            rich.BarColumn(),
+            rich.TaskProgressColumn(),
+            *times,
             console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
             speed_estimate_period=math.inf,
@@ -118,21 +114,9 @@ class _Watch:
             now - self._said >= _LINE_EVERY or progress.done == progress.chunks
         ):
             self._said = now
-            left = _left(self._bar.tasks[0].time_remaining)
+            seconds = self._bar.tasks[0].time_remaining
+            left = "" if seconds is None else f", {timedelta(seconds=round(seconds))} left"
             typer.echo(f"{words}, {100 * progress.share:.0f}%{left}", err=True)
 
     def close(self) -> None:
         self._bar.stop()
-
-
-def _left(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f", {seconds:.0f} s left"
-    minutes = round(seconds / 60)
-    return (
-        f", {minutes // 60} h {minutes % 60:02d} min left"
-        if minutes >= 60
-        else f", {minutes} min left"
-    )

@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, clear errors, results for people or for programs."""
+"""What all commands share: options, exit codes, clear errors, results for people or programs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -28,19 +30,11 @@ if TYPE_CHECKING:
 UNEXPECTED, WRONG, INTERRUPTED = 1, 2, 130  # exit codes
 _WIDTH = 100  # of text where there is no terminal to tell
 _TRACEBACK = "POOLBN_TRACEBACK"
-# Python's words for options, as errors have them, and those of the command line.
-_SHELL = (
-    (r"; or give a dict \{[^}]*\}", ""),
-    (r"\bgroup=\.\.\.", "--group COLUMN"),
-    (r"\bcolumns=\[\.\.\.\]", "--columns A,B,..."),
-    (r"\ballow_small=True", "--allow-small"),
-    (r"\bcolumns=\[([^\]]*)\]", lambda found: "--columns " + re.sub(r"[\"' ]", "", found[1])),
-    (
-        r"\b(group|missing|columns|pooling|poolings|score|search|restarts|max_parents|unit|folds"
-        r"|replicates|seed|threshold|interval|target)=[\"']?([^\s\"';,.]*)[\"']?",
-        lambda found: f"--{found[1].replace('_', '-')} {found[2]}".rstrip(),
-    ),
-)
+Json = Annotated[
+    bool, typer.Option("--json", help="Print results as JSON, and nothing else, to stdout.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+_NUMBER = re.compile(r"[-+]?(\d[\d,]*\.?\d*(e[-+]?\d+)?|inf)%?")
 
 
 @contextmanager
@@ -48,11 +42,7 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
     """End with an exit code and one paragraph on standard error, whatever goes wrong.
 
     Args:
-        quiet: whether to keep all else from standard error: progress and notes.
-
-    Examples:
-        >>> with clear_errors():
-        ...     pass
+        quiet: whether to keep progress and notes from standard error.
     """
     try:
         with redirect_stderr(io.StringIO()) if quiet else nullcontext():
@@ -63,45 +53,61 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
         typer.echo("interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except PoolbnError as error:
-        typer.echo(f"error: {for_shell(str(error))}", err=True)
+        typer.echo(f"error: {error.for_shell()}", err=True)
         raise typer.Exit(WRONG) from None
     except Exception as error:
         if _TRACEBACK in os.environ:
             raise
         typer.echo(
             f"error: poolbn met something unexpected, {type(error).__name__}: {error}. This is a "
-            f"mistake in poolbn; with {_TRACEBACK}=1 in the environment it says where",
+            f"mistake in poolbn; {_TRACEBACK}=1 in the environment shows where",
             err=True,
         )
         raise typer.Exit(UNEXPECTED) from None
 
 
-def for_shell(message: str) -> str:
-    """A message with Python's options as the command line has them.
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A command of a function: its errors are clear, and parameters may be groups of options.
 
-    Examples:
-        >>> for_shell('leave such rows out with missing="drop"')
-        'leave such rows out with --missing drop'
+    A parameter whose type is a dataclass stands for the fields of that, which are options.
     """
-    for pattern, words in _SHELL:
-        message = re.sub(pattern, words, message)
-    return message
+    kinds = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+    parameters = []
+    for name, parameter in signature(function).parameters.items():
+        options = get_type_hints(groups[name], include_extras=True) if name in groups else {}
+        parameters += [
+            Parameter(
+                option,
+                Parameter.KEYWORD_ONLY,
+                annotation=kind,
+                default=getattr(kinds[name], option),
+            )
+            for option, kind in options.items()
+        ] or [parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=kinds[name])]
+
+    @wraps(function)
+    def run(**given: Any) -> None:
+        with clear_errors(quiet=given.get("quiet", False)):
+            for name, kind in groups.items():
+                own = {field.name: given.pop(field.name, field.default) for field in fields(kind)}
+                given[name] = kind(**own)
+            function(**given)
+
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 @dataclass(frozen=True)
 class Terminal:
-    """Where results and notes go.
+    """Where results and notes go: for programs, one JSON value and nothing else to stdout."""
 
-    Attributes:
-        json: results are for programs: one JSON value on standard output and nothing else there.
-        quiet: no results for people.
-    """
-
-    json: bool = False
-    quiet: bool = False
+    json: Json = False
+    quiet: Quiet = False
 
     def note(self, words: str) -> None:
-        """Say something on standard error, which `clear_errors` closes to a quiet command."""
+        """Print on standard error, which a quiet command closes."""
         typer.echo(words, err=True)
 
     def text(self, words: str = "") -> None:
@@ -143,12 +149,7 @@ class Terminal:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number as tables for people have it.
-
-    Examples:
-        >>> number(0.01234567), number(1234567.0), number(float("nan"))
-        ('0.01235', '1234567', '')
-    """
+    """A number as tables for people have it."""
     if math.isnan(value):
         return ""
     if math.isinf(value) or abs(value) < 10**digits:
@@ -157,12 +158,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def plain(value: object) -> Any:
-    """A value as JSON can hold it: tables become lists of records, what is not finite null.
-
-    Examples:
-        >>> plain({"a": (1.5, float("nan"))})
-        {'a': [1.5, None]}
-    """
+    """A value as JSON can hold it: tables become lists of records, what is not finite null."""
     if isinstance(value, dict):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -177,14 +173,11 @@ def plain(value: object) -> Any:
 
 
 def check_free(paths: Iterable[Path], *, force: bool) -> None:
-    """Complain about files that would be overwritten, or could not be, before work begins.
+    """Raise for files that would be overwritten, or could not be, before work begins.
 
     Raises:
         OptionError: a file is there, and `force` is not given.
         FileError: there is a folder where the file should be, or a file where its folder should be.
-
-    Examples:
-        >>> check_free([Path("not there yet.html")], force=False)
     """
     for path in paths:
         folder = next(folder for folder in path.absolute().parents if folder.exists())
@@ -229,9 +222,9 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
         padding=(0, 1, 0, 0),
         header_style="bold",
     )
-    for place, header in enumerate(headers):
-        cells = [row[place] for row in rows]
-        numbers = any(map(_is_number, cells)) and all(map(_is_number_or_none, cells))
+    for k, header in enumerate(headers):
+        cells = [row[k] for row in rows if row[k]]
+        numbers = cells and all(map(_NUMBER.fullmatch, cells))
         table.add_column(header, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
@@ -246,11 +239,3 @@ def _console(*, wide: bool = False) -> Console:
     if not sys.stdout.isatty():
         options["width"] = 10_000 if wide else _WIDTH
     return Console(**options)
-
-
-def _is_number(cell: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?(\d[\d,]*\.?\d*(e[-+]?\d+)?|inf)%?", cell))
-
-
-def _is_number_or_none(cell: str) -> bool:
-    return not cell or _is_number(cell)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import GraphError, check_whole, nearest
+from poolbn.errors import GraphError, Option, check_whole, nearest
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
 
@@ -55,7 +55,7 @@ class Constraints:
         for name in ("required", "forbidden", "tiers"):
             value = getattr(self, name)
             if not isinstance(value, Iterable):
-                raise GraphError(f"{name}={value!r} is not a list")
+                raise GraphError(Option(name, value), " is not a list")
             object.__setattr__(self, name, tuple(value))
         tiers: Sequence[object] = self.tiers
         lists = (
@@ -92,12 +92,13 @@ class Constraints:
         try:
             Dag(nodes, [(nodes[p], nodes[c]) for p, c in np.argwhere(required)])
         except GraphError as error:
-            raise GraphError(f"the required arcs cannot be in one network: {error}") from None
+            raise GraphError("the required arcs cannot be in one network: ", *error.args) from None
         if (required.sum(axis=0) > most).any():
             c = int((required.sum(axis=0) > most).argmax())
             raise GraphError(
-                f"{int(required[:, c].sum())} arcs into {nodes[c]!r} are required, and "
-                f"max_parents={most}; require fewer or allow more"
+                f"{int(required[:, c].sum())} arcs into {nodes[c]!r} are required, and ",
+                Option("max_parents", most),
+                "; require fewer or allow more",
             )
         return Allowed(~(forbidden | against | np.eye(N, dtype=bool)), required, most)
 

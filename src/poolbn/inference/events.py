@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import OptionError, nearest
+from poolbn.errors import Option, OptionError, nearest
 from poolbn.tables.sources import first_line
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def happens(event: Event, rows: pd.DataFrame) -> NDArray[np.bool_]:
             ) from error
     else:
         raise OptionError(
-            f"event={event!r} is neither a text like 'bmi > 25' nor a function of a table"
+            Option("event", event), " is neither a text like 'bmi > 25' nor a function of a table"
         )
     happened = np.asarray(answer)
     if happened.shape != (len(rows),) or happened.dtype != bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.errors import OptionError
+from poolbn.errors import Option, OptionError
 from poolbn.inference.conditioning import Floats, condition
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Posterior:
         """
         wanted = np.asarray(p, dtype=np.float64)
         if not ((wanted > 0) & (wanted < 1)).all():
-            raise OptionError(f"p={p!r} is not between 0 and 1")
+            raise OptionError(Option("p", p), " is not between 0 and 1")
         components = self._components(1)
         found = [quantiles(one, *components)[0] for one in wanted.ravel().tolist()]
         return np.array(found).reshape(wanted.shape)

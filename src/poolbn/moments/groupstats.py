@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from poolbn.errors import DataError, OptionError, nearest
+from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
 from poolbn.moments.statsfile import Fields, read_file, write_file
@@ -111,7 +111,7 @@ class GroupStats:
             (4, 1, 1)
         """
         if isinstance(columns, str):
-            raise DataError(f"columns={columns!r} is one name; give a list, [{columns!r}]")
+            raise DataError(Option("columns", columns), f" is one name; give a list, [{columns!r}]")
         chosen = tuple(columns)
         at = _positions(self.names, chosen)
         if not chosen:
@@ -269,7 +269,9 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
     if checkpoint is None:
         return accumulate(reading.rows())
     if any(part.path is None for part in reading.parts):
-        raise OptionError("checkpoint=... is for files, and these rows are in memory; leave it out")
+        raise OptionError(
+            Option("checkpoint"), " is for files, and these rows are in memory; leave it out"
+        )
 
     def fields(each: data.Reading) -> Fields:
         return _fields(accumulate(each.rows(lenient=True)))
@@ -336,6 +338,7 @@ def _check_size(stats: GroupStats) -> None:
         more = f", and so {len(few)} data sets in all" if len(few) > SHOWN else ""
         raise DataError(
             f"data sets have fewer than {SMALLEST} rows: {', '.join(few[:SHOWN])}{more}; "
-            "statistics of few rows reveal them, with one row the mean is that row; put data sets "
-            "together, leave small ones out, or write them all the same with allow_small=True"
+            "sufficient statistics of few rows reveal them: with one row the mean is that row; "
+            "merge data sets, leave small ones out, or write them all the same with ",
+            Option("allow_small", True),
         )

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError
+from poolbn.errors import DataError, Option
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.blup import effective_df, random_effects
@@ -35,7 +35,9 @@ def new_data_set(
     """
     if name is None or not isinstance(name, Hashable):
         raise DataError(
-            f"name={name!r} does not name a data set; use a text or a number, name='new clinic'"
+            Option("name", name),
+            " does not name a data set; use a text or a number, ",
+            Option("name", "new clinic"),
         )
     if name in levels:
         raise DataError(
@@ -123,10 +125,11 @@ def _alone(new: GroupStats, child: str, parents: Sequence[str]) -> GaussianFit:
         raise DataError(
             f"{alone}: {q} coefficient{'s' * (q > 1)} and a variance of {child!r} need at least "
             f"{q + 1} rows of data set {new.levels[0]!r}, and there are {rows}; give more rows, or "
-            "learn with pooling='partial'"
+            "learn with ",
+            Option("pooling", "partial"),
         )
     data = standardise(new)
     fit = NoPooling().fit(data, data.family(child, parents), np.zeros(3))
     if not fit.status.ok:
-        raise DataError(f"{alone}, and {fit.detail}; or learn with pooling='partial'")
+        raise DataError(f"{alone}, and {fit.detail}; or learn with ", Option("pooling", "partial"))
     return fit

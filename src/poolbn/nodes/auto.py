@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import Likelihoods, Penalty
@@ -48,7 +49,7 @@ class Auto:
         NoPooling(),
     )
 
-    def admits(self, data: StandardisedStats) -> str | None:
+    def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """What all candidates admit."""
         return next(filter(None, (how.admits(data) for how in self.among)), None)
 

@@ -73,7 +73,7 @@ def fit_node(
 def check_admits(model: NodeModel, data: StandardisedStats) -> None:
     """Raise for data that a model cannot be fitted to."""
     if why := model.admits(data):
-        raise DataError(why)
+        raise DataError(*why)
 
 
 def check_stats(stats: object) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit, Pooling
 
@@ -40,8 +41,8 @@ class NodeModel(Pooling, Protocol):
     The penalty matters only to a model that chooses between others.
     """
 
-    def admits(self, data: StandardisedStats) -> str | None:
-        """None, or why the data cannot be used, in words for the user."""
+    def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
+        """None, or why the data cannot be used: a text, or the parts of a message."""
 
     def logliks(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty

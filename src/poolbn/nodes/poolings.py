@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import Option, OptionError, check_option
+from poolbn.errors import MessagePart, Option, OptionError, check_option
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses
 from poolbn.nodes.localfit import GaussianFit, Status
@@ -225,7 +225,9 @@ class Partial(_Gaussian):
         if self.residuals != "shared" and self.method == "reml":
             raise OptionError(
                 Option("method", self.method),
-                f" is for residuals='shared'; {self.residuals} ones need 'ml'",
+                " is for ",
+                Option("residuals", "shared"),
+                f"; {self.residuals} ones need 'ml'",
             )
 
     def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
@@ -235,13 +237,15 @@ class Partial(_Gaussian):
         rows, groups, own = mixed.RESIDUALS[self.residuals].counts
         return q + rows, random + groups, own * data_sets
 
-    def admits(self, data: StandardisedStats) -> str | None:
+    def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """Two data sets or more."""
         if len(data.levels) > 1:
             return None
         return (
             f"partial pooling needs at least two data sets; there is one, {data.levels[0]!r} "
-            f"with {data.rows:.0f} rows; use pooling='complete', or add the others' statistics"
+            f"with {data.rows:.0f} rows; use ",
+            Option("pooling", "complete"),
+            ", or add the sufficient statistics of others",
         )
 
     def logliks(

@@ -1,4 +1,4 @@
-"""The compiled kernels, loaded on first use: numba takes its time, and a user should be told."""
+"""The compiled kernels, loaded on first use: compiling takes time, so the user is told."""
 
 from __future__ import annotations
 
@@ -23,12 +23,7 @@ def kernels(
         "moments", "regress", "optimise", "estimates", "pooled", "separate", "work", "moves"
     ],
 ) -> ModuleType:
-    """A module of kernels; a word on standard error when it is not in numba's cache yet.
-
-    Examples:
-        >>> kernels("regress").least_squares.__name__
-        'least_squares'
-    """
+    """A module of kernels; a note on standard error when it is not in numba's cache yet."""
     if name not in _loaded:
         with _lock:
             full = f"poolbn.kernels.{name}"
@@ -40,7 +35,7 @@ def _load(name: str) -> ModuleType:
     from numba.core import event
 
     class Tell(event.Listener):
-        """Told by numba that it compiles, tells the user, once."""
+        """Tells the user once that numba compiles."""
 
         def on_start(self, event: object) -> None:
             if not _told.is_set():

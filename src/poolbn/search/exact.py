@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import GraphError, OptionError, check_whole
+from poolbn.errors import GraphError, InPython, Option, OptionError, check_whole
 from poolbn.graph.constraints import Allowed
 from poolbn.moments.standardised import Family
 from poolbn.scoring.local import LocalScores
@@ -46,8 +46,9 @@ class Exact:
         N = len(problem.start)
         if N > _MOST:
             raise OptionError(
-                f"exact search is for up to {_MOST} nodes, and there are {N}; use pb.HillClimb or "
-                "pb.Tabu, or select fewer columns"
+                f"exact search is for up to {_MOST} nodes, and there are {N}; use ",
+                InPython("pb.HillClimb or pb.Tabu", "--search hc or --search tabu"),
+                ", or select fewer columns",
             )
         most = min(N - 1, allowed.max_parents)
         if self.max_parents is not None:
@@ -56,8 +57,9 @@ class Exact:
         if (needed > most).any():
             c = int((needed > most).argmax())
             raise GraphError(
-                f"{int(needed[c])} arcs into {scores.names[c]!r} are required, and "
-                f"max_parents={most}; require fewer or allow more"
+                f"{int(needed[c])} arcs into {scores.names[c]!r} are required, and ",
+                Option("max_parents", most),
+                "; require fewer or allow more",
             )
         made = scores.made
         before = _score(scores, problem.start | allowed.required)

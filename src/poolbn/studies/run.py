@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from poolbn.errors import FileError, OptionError, nearest
+from poolbn.errors import FileError, Option, OptionError, nearest
 from poolbn.run.parallel import available_cores, map_processes
 from poolbn.studies.study import (
     PRESETS,
@@ -76,10 +76,10 @@ def run_study(
         FileError: the folder holds another study, or cannot be written.
     """
     if preset not in PRESETS:
-        raise OptionError(f"preset={preset!r} is not a preset{nearest(preset, PRESETS)}")
+        raise OptionError(Option("preset", preset), f" is not a preset{nearest(preset, PRESETS)}")
     check_models(tuple(models))
     if workers is not None and workers < 1:
-        raise OptionError(f"workers={workers} do no work; take 1 or more")
+        raise OptionError(Option("workers", workers), " do no work; take 1 or more")
     k, parts = part
     if not 1 <= k <= parts:
         raise OptionError(f"part {k} of {parts} is not a part; count from 1, as in 1/{parts}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
-from poolbn.errors import DataError, nearest
+from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.missing import check_finite
@@ -103,7 +103,7 @@ def read_evidence(
         DataError: a name is not known, or a value is not a finite number.
     """
     if not isinstance(evidence, Mapping):
-        raise DataError(f"evidence={evidence!r} is not a dict like {{{names[0]!r}: 1.5}}")
+        raise DataError(Option("evidence", evidence), f" is not a dict like {{{names[0]!r}: 1.5}}")
     row, code = np.full(len(names), np.nan), -1
     for name, value in evidence.items():
         if name == group:
@@ -196,9 +196,9 @@ def _unknown(
     others = f" ({len(strangers)} such data sets in all)" if len(strangers) > 1 else ""
     return DataError(
         f"the network does not know data set {first!r}, which {rows} rows have in column "
-        f"{group!r}{others}; it knows {_shown(levels)}. Make it known with net.adapt(rows, "
-        f"name={first!r}), or leave out the column, or make those cells missing, so that the data "
-        "set is taken as unknown"
+        f"{group!r}{others}; it knows {_shown(levels)}. Leave out the column, or make those "
+        "cells missing: then the data set is unknown",
+        InPython(f"; or add it with net.adapt(rows, name={first!r})"),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from poolbn.errors import DataError, nearest
+from poolbn.errors import COLUMNS, GROUP, DataError, InPython, Option, nearest
 from poolbn.tables.files import looks_numeric
 
 if TYPE_CHECKING:
@@ -24,15 +24,18 @@ def check_group(parts: list[Part], group: str | None) -> None:
         likely = [c for c in parts[0].types if _looks_like_group(parts[0], c)]
         which = f"; it could be {' or '.join(map(repr, likely[:5]))}" if likely else ""
         raise DataError(
-            "no column says which data set a row came from: name it with group=..."
-            f"{which}; or give a dict {{name of data set: frame}}"
+            "no column says which data set a row came from: name it with ",
+            GROUP,
+            which,
+            InPython("; or give a dict {name of data set: frame}"),
         )
     known = [part.name for part in parts]
     twice = [name for name in known if known.count(name) > 1]
     if twice:
         raise DataError(
             f"{known.count(twice[0])} files have the name {twice[0]!r}, and each file is taken "
-            "for a data set of that name; rename them, or name a column with group=..."
+            "for a data set of that name; rename them, or name a column with ",
+            GROUP,
         )
 
 
@@ -50,7 +53,9 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
     What names of folders say is a column only for those who ask for it.
     """
     if isinstance(columns, str):
-        raise DataError(f"columns={columns!r} is one name; give a list, columns=[{columns!r}]")
+        raise DataError(
+            Option("columns", columns), " is one name; give a list, ", Option("columns", [columns])
+        )
     first = parts[0]
     names = tuple(own_columns(first, group) if columns is None else columns)
     if group in names:
@@ -73,7 +78,8 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
                     for what, which in (("it lacks", absent), ("it alone has", extra))
                     if which
                 )
-                + "; choose common ones with columns=[...]"
+                + "; choose common ones with ",
+                COLUMNS,
             )
     return names
 
@@ -90,10 +96,11 @@ def check_types(part: Part, names: Iterable[str], group: str | None, *, remedy: 
         if not part.types[column]:
             continue
         numeric = [c for c, kind in part.types.items() if not kind and c != group]
-        listed = ", ".join(f'"{c}"' for c in numeric[:12]) + (", ..." if len(numeric) > 12 else "")
+        listed = [*numeric[:12], *([...] if len(numeric) > 12 else [])]
         raise DataError(
             f"column {column!r}{part.origin} is not numeric: it holds {part.types[column]}"
-            f"{_stray(part, column)}; {remedy or f'choose columns=[{listed}]'}"
+            f"{_stray(part, column)}; ",
+            *([remedy] if remedy else ["choose ", Option("columns", listed)]),
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
-from poolbn.errors import DataError, OptionError
+from poolbn.errors import DROP, DataError, Option, OptionError
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
 from poolbn.tables.missing import Tally, check_finite, check_left, check_missing
@@ -147,7 +147,11 @@ def prepare(
     """
     if missing not in ("error", "drop"):
         raise OptionError(
-            f'missing={missing!r} is not known; use missing="error" or missing="drop"'
+            Option("missing", missing),
+            " is not known; use ",
+            Option("missing", "error"),
+            " or ",
+            DROP,
         )
     parts = as_parts(source)
     if name is not None:
@@ -204,7 +208,7 @@ def _batches(
         if (codes < 0).any() or not all(map(_surely_finite, columns)):
             values = np.column_stack(columns)
             where = _where(plan, part.origin, start, codes, levels)
-            check_finite(values, where, 'make it missing and use missing="drop"')
+            check_finite(values, where, "make it missing and use ", DROP)
             bad = tally.add(np.isnan(values), codes, where)
             dropped = codes[bad & (codes >= 0)]
             codes, columns = codes[~bad], [column[~bad] for column in columns]

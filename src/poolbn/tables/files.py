@@ -6,11 +6,11 @@ import csv
 import glob
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
-from poolbn.errors import DataError
+from poolbn.errors import DROP, DataError, MessagePart
 from poolbn.tables.paths import KINDS, SUFFIXES, at_arrow, folders
 from poolbn.tables.sources import (
     Part,
@@ -199,7 +199,7 @@ def _csv_error(path: str, columns: tuple[str, ...], error: BaseException) -> Dat
     if not isinstance(error, _DAMAGED):
         try:
             if reason := _bad_row(path, columns):
-                return DataError(reason)
+                return DataError(*reason)
         except _DAMAGED as again:
             error = again
     if isinstance(error, EOFError | zlib.error):
@@ -211,23 +211,24 @@ def _csv_error(path: str, columns: tuple[str, ...], error: BaseException) -> Dat
     return DataError(f"{path!r} cannot be read as CSV: {first_line(error)}")
 
 
-def _bad_row(path: str, columns: tuple[str, ...]) -> str:
+def _bad_row(path: str, columns: tuple[str, ...]) -> Sequence[MessagePart]:
     """The first row with too many or too few cells, or text in a numeric column; or nothing."""
     header, _ = _header(path)
     for number, row in enumerate(_rows(path), start=1):
         if len(row) != len(header):
             return (
                 f"row {number} of {path!r} has {len(row)} cells but the first line names "
-                f"{len(header)} columns; correct that row"
+                f"{len(header)} columns; correct that row",
             )
         for column in columns:
             cell = row[header.index(column)]
             if cell not in MISSING_TEXT and not looks_numeric(cell):
                 return (
                     f"column {column!r} is not numeric: row {number} of {path!r} holds {cell!r}; "
-                    'correct that cell, or leave it empty and use missing="drop"'
+                    "correct that cell, or leave it empty and use ",
+                    DROP,
                 )
-    return ""
+    return ()
 
 
 def looks_numeric(cell: object) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.errors import DataError
+from poolbn.errors import DROP, DataError, MessagePart
 from poolbn.wording import shortened
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None
     """
     if tally.rows:
         raise DataError(
-            f"{tally.rows} rows have a missing cell, the first is {tally.first}; missing are "
-            f'{tally.counts(names, group)}. Leave such rows out with missing="drop", or choose '
-            "columns without missing cells"
+            f"{tally.rows} rows have a missing value, the first is {tally.first}; missing are "
+            f"{tally.counts(names, group)}. Leave such rows out with ",
+            DROP,
+            ", or choose columns without missing values",
         )
 
 
@@ -88,20 +89,20 @@ def check_left(
         raise DataError("there are no rows")
     if kept.sum() == 0:
         raise DataError(
-            f"no rows are left: all {dropped} have a missing cell{counts}; choose columns that are "
-            "less often missing"
+            f"no rows are left: all {dropped} have a missing value{counts}; choose columns that "
+            "are less often missing"
         )
     gone = [level for level, count in zip(levels, kept, strict=True) if count == 0]
     if gone:
         others = f" (so it is with {len(gone)} data sets in all)" if len(gone) > 1 else ""
         raise DataError(
-            f"data set {gone[0]!r} has no rows left, each has a missing cell{others}{counts}; "
+            f"data set {gone[0]!r} has no rows left, each has a missing value{others}{counts}; "
             "choose columns that are less often missing, or leave that data set out"
         )
 
 
 def check_finite(
-    values: NDArray[np.float64], where: Callable[[int, int], str], remedy: str
+    values: NDArray[np.float64], where: Callable[[int, int], str], *remedy: MessagePart
 ) -> None:
     """Raise when a cell is infinite; `where` puts a row and a column in words."""
     infinite = np.isinf(values)
@@ -109,6 +110,6 @@ def check_finite(
         row, column = np.unravel_index(int(infinite.argmax()), infinite.shape)
         raise DataError(
             f"a cell is {'infinite' if values[row, column] > 0 else 'minus infinite'} "
-            f"({values[row, column]}): {where(int(row), int(column))}; replace it by a number, or "
-            f"{remedy}"
+            f"({values[row, column]}): {where(int(row), int(column))}; replace it by a number, or ",
+            *remedy,
         )
