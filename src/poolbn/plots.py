@@ -10,14 +10,14 @@ import numpy as np
 from poolbn.assess.arceffects import arc_effects
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
+from poolbn.assess.residuals import node_residuals
 from poolbn.assess.residualsds import residual_sds
 from poolbn.errors import check_count, check_kind
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.show.assessplots import draw_comparison, draw_strengths
-from poolbn.show.diagnostics import node_residuals
 from poolbn.show.effectplots import draw_forest, draw_heterogeneity
-from poolbn.show.marks import arc_strengths
+from poolbn.show.figures import MOST, arc_strengths
 from poolbn.show.netplot import draw_network
 from poolbn.show.residualplots import draw_residuals
 
@@ -62,7 +62,8 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
     if strengths is None:
         return draw_network(net, None, ax)
     check_kind(strengths, Bootstrap, "a bootstrap", "pb.bootstrap")
-    return draw_network(net, arc_strengths(net, strengths), ax)
+    found = [arc.strength for arc in arc_strengths(net, strengths)]
+    return draw_network(net, found, ax)
 
 
 def forest(
@@ -117,7 +118,7 @@ def forest(
 
 
 def heterogeneity(
-    net: Network, *, stats: GroupStats | None = None, most: int = 40, ax: Axes | None = None
+    net: Network, *, stats: GroupStats | None = None, most: int = MOST, ax: Axes | None = None
 ) -> Axes:
     """Show the effects of all arcs, those that differ most between data sets on top.
 
@@ -222,7 +223,7 @@ def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArra
     return draw_comparison(found, ax)
 
 
-def strengths(boot: Bootstrap, *, most: int = 40, ax: Axes | None = None) -> Axes:
+def strengths(boot: Bootstrap, *, most: int = MOST, ax: Axes | None = None) -> Axes:
     """Show how often arcs were found in a bootstrap: a bar for each pair of nodes.
 
     Bars are split by direction, and pale below the threshold that `Bootstrap.threshold` estimates.

@@ -235,6 +235,11 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Which pooling the data want, and how sure that is, in words."""
+        return " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences of the verdict, the most important one first."""
         behind = {name: self.behind(name) for name in self.poolings if name != self.best}
         fitted = [name for name in behind if np.isfinite(behind[name].mean)]
         fitted.sort(key=lambda name: behind[name].mean)
@@ -256,7 +261,7 @@ class Comparison:
             )
         reasons = zip(self.poolings, self.trouble, strict=True)
         said += [f"{name!r} has no fit for {trouble}." for name, trouble in reasons if trouble]
-        return " ".join(filter(None, [*said, self._about_score(), self._about_new()]))
+        return tuple(filter(None, [*said, self._about_score(), self._about_new()]))
 
     def _about_score(self) -> str:
         scores = {name: net.score for name, net in self.networks.items()}

@@ -1,4 +1,4 @@
-"""The rows that a report page is made with, read once."""
+"""The rows of a report, read once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from poolbn.assess.residuals import Residuals, cell_residuals
 from poolbn.errors import DataError
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network
-from poolbn.show.diagnostics import Residuals, cell_residuals
 from poolbn.tables.cells import Cells, read_cells
 
 
@@ -67,7 +67,7 @@ def read_rows(net: Network, data: object) -> Given:
 
 
 def _residuals(net: Network, cells: Cells, node: str) -> Residuals | str:
-    """The residuals of a node, or why there are none: that is no reason to have no page."""
+    """The residuals of a node, or why there are none: the report is written all the same."""
     try:
         return cell_residuals(net, cells, node)
     except DataError as error:

@@ -1,4 +1,4 @@
-"""Plots of effects: one arc in all data sets, and all arcs at a glance."""
+"""Plots of effects by matplotlib: one arc in all data sets, and all arcs at a glance."""
 
 from __future__ import annotations
 
@@ -8,29 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolbn.assess.arceffects import Estimates, Floats
+from poolbn.assess.effectsizes import EffectSize, effect_sizes, most_different
 from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.show import style
-from poolbn.show.forest import forest_limits
-from poolbn.show.marks import Mark, arc_marks, unit_ratios
+from poolbn.show.figures import forest_limits, forest_order
+from poolbn.show.texts import arrow, p_value, shortened, what
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WIDE, _HIGHEST = 6.4, 12.0  # inches
 _ASIDE = 0.17  # from the middle of a row to each of two estimates, in rows
-
-
-# One arc
 
 
 def draw_forest(found: Estimates, ax: Axes | None) -> Axes:
     """A row for each data set, sorted by estimate, and the population's at the bottom."""
-    order = np.lexsort((found.alone, found.effect))
+    order = forest_order(found)
     F = len(order)
     last = F + 0.5  # the population's row
-    ax = style.new_axes(ax, _WIDE, min(_HIGHEST, 1.4 + style.ROW * (F + 2)))
-    ax.set_ylim(last + 0.7, -1.5)
+    ax = style.new_rows(ax, F + 2, last + 0.7)
     size = min(style.MARK, 0.4 * style.points(ax)[1] / (F + 3))
     limits = forest_limits(found)
     both = bool(np.isfinite(found.alone).any())
@@ -50,28 +46,20 @@ def draw_forest(found: Estimates, ax: Axes | None) -> Axes:
     row = np.arange(float(F)) + _ASIDE * both
     _intervals(ax, row, found.interval[order], limits, style.POSITIVE)
     ax.plot(found.effect[order], row, "o", color=style.POSITIVE, markersize=size,
-            label=found.pooling)  # fmt: skip
+            label=str(found.pooling))  # fmt: skip
     new = np.array([found.new_interval])
     if np.isfinite(new).all():
         _intervals(ax, np.array([last]), new, limits, style.INK)
-        ax.plot([], [], color=style.INK, linewidth=1, label="where another data set is expected")
+        ax.plot([], [], color=style.INK, linewidth=1, label="range expected for a new data set")
     ax.plot(found.population, last, "D", color=style.INK, markersize=1.3 * size,
-            label=found.common)  # fmt: skip
+            label=found.common.value)  # fmt: skip
     ax.set_xlim(*limits)
-    style.bare(ax)
     names = [str(found.levels[j]) + " (adapted)" * bool(found.adapted[j]) for j in order]
-    style.name_rows(
-        ax,
-        [-1, *range(F), last],
-        ["", *names, found.common],
-        [
-            "rows",
-            *(f"{n:,}" for n in found.n[order].tolist()),
-            f"{found.n[~found.adapted].sum():,}",
-        ],
-    )
-    ax.set_xlabel(found.axis(style.shortened), fontsize=style.FONT, parse_math=False)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, **style.LEGEND)
+    rows = [*found.n[order].tolist(), int(found.n[~found.adapted].sum())]
+    notes = ["rows", *(f"{n:,}" for n in rows)]
+    style.name_rows(ax, [-1, *range(F), last], ["", *names, found.common.value], notes)
+    ax.set_xlabel(what(found), fontsize=style.FONT, parse_math=False)
+    style.legend_above(ax, 2)
     return ax
 
 
@@ -95,9 +83,6 @@ def _intervals(
                     clip_on=False)  # fmt: skip
 
 
-# All arcs
-
-
 def draw_heterogeneity(
     net: Network, p_values: Mapping[Pair, float] | None, most: int, ax: Axes | None
 ) -> Axes:
@@ -106,62 +91,47 @@ def draw_heterogeneity(
     Args:
         net: the network.
         p_values: of a test of each arc for equal effects; None for none.
-        most: how many arcs to show at most.
+        most: the upper bound of the number of arcs that are shown.
         ax: where to draw; None makes a figure that fits.
     """
-    marks = arc_marks(net)
-    ratios = unit_ratios(net)
-    order = sorted(range(len(marks)), key=lambda k: (-marks[k].between_sd, -abs(marks[k].effect)))
-    shown = order[:most]
-    ax = style.new_axes(ax, _WIDE, min(_HIGHEST, 1.3 + style.ROW * max(2, len(shown))))
-    ax.set_ylim(max(1, len(shown)) - 0.4, -1.5)
-    style.bare(ax)
+    shown = most_different(effect_sizes(net))[:most]
+    ax = style.new_rows(ax, len(shown), max(1, len(shown)) - 0.4)
     ax.set_xlabel("effect, in standard deviations of the child for one of the parent",
                   fontsize=style.FONT)  # fmt: skip
     if not shown:
         style.say(ax, "no arcs: no node depends on another")
         return ax
     ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
-    _spread(ax, net, [marks[k] for k in shown], [ratios[k] for k in shown])
-    names = [f"{style.shortened(marks[k].parent, 24)} → {style.shortened(marks[k].child, 24)}"
-             for k in shown]  # fmt: skip
-    notes = ["" for _ in shown]
+    _spread(ax, shown)
+    arcs = [(size.parent, size.child) for size in shown]
+    names = [arrow(shortened(a, 24), shortened(b, 24)) for a, b in arcs]
+    notes = [""] * (1 + len(shown))
     if p_values is not None:
-        notes = [_p_value(p_values[marks[k].parent, marks[k].child]) for k in shown]
-    heading = "" if p_values is None else "p (equal effects)"
-    more = f"{len(shown)} of {len(marks)} arcs" if len(shown) < len(marks) else ""
-    style.name_rows(ax, range(-1, len(shown)), [more, *names], [heading, *notes])
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, **style.LEGEND)
+        notes = ["p (equal effects)", *(p_value(p_values[arc]) for arc in arcs)]
+    count = len(net.dag.arcs)
+    more = f"{len(shown)} of {count} arcs" if len(shown) < count else ""
+    style.name_rows(ax, range(-1, len(shown)), [more, *names], notes)
+    style.legend_above(ax, 2)
     return ax
 
 
-def _spread(ax: Axes, net: Network, marks: Sequence[Mark], ratios: Sequence[float]) -> None:
+def _spread(ax: Axes, shown: Sequence[EffectSize]) -> None:
     """The effects in the data sets, the population's, and the standard deviation around it."""
-    rows, values, opposite = [], [], []
-    for row, (mark, ratio) in enumerate(zip(marks, ratios, strict=True)):
-        fit = net.fits[mark.child]
-        coef = ratio * fit.coef[:, 1 + fit.parents.index(mark.parent)]
-        rows += [row] * len(coef)
-        values += coef.tolist()
-        opposite += (np.sign(coef) * np.sign(mark.effect) < 0).tolist()
-    at, x, other = np.array(rows), np.array(values), np.array(opposite)
-    effect = np.array([mark.effect for mark in marks])
-    sd = np.array([mark.between_sd for mark in marks])
-    size = min(style.MARK, 0.4 * style.points(ax)[1] / len(marks))
-    ax.hlines(np.arange(len(marks)), effect - sd, effect + sd, colors=style.FAINT,
-              linewidths=1.6 * size, label="± SD between data sets", zorder=1)  # fmt: skip
+    row = np.arange(len(shown))
+    x = np.concatenate([size.own for size in shown])
+    at = np.repeat(row, len(shown[0].own))
+    effect = np.array([size.effect for size in shown])
+    sd = np.array([size.between_sd for size in shown])
+    other = np.sign(x) * np.sign(effect[at]) < 0
+    mark = min(style.MARK, 0.4 * style.points(ax)[1] / len(shown))
+    ax.hlines(row, effect - sd, effect + sd, colors=style.FAINT, linewidths=1.6 * mark,
+              label="± SD between data sets", zorder=1)  # fmt: skip
     for which, colour, label in (
         (~other, style.POSITIVE, "one data set"),
         (other, style.NEGATIVE, "one data set, opposite sign"),
     ):
         if which.any():
-            ax.plot(x[which], at[which], "o", color=colour, markersize=0.75 * size, alpha=0.8,
+            ax.plot(x[which], at[which], "o", color=colour, markersize=0.75 * mark, alpha=0.8,
                     markeredgewidth=0, label=label, zorder=3)  # fmt: skip
-    ax.plot(effect, np.arange(len(marks)), "|", color=style.INK, markersize=2.2 * size,
-            markeredgewidth=1.6, label="population of data sets", zorder=2)  # fmt: skip
-
-
-def _p_value(p: float) -> str:
-    if np.isnan(p):
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    ax.plot(effect, row, "|", color=style.INK, markersize=2.2 * mark, markeredgewidth=1.6,
+            label="population of data sets", zorder=2)  # fmt: skip
