@@ -50,7 +50,7 @@ ORDER = {
         "strengths", "resample", "folds", "comparison", "comparing",
     ],
     "show": [
-        "layers", "places", "layout", "texts", "figures", "drawing", "style", "netplot",
+        "layers", "positions", "layout", "texts", "figures", "drawing", "style", "netplot",
         "effectplots", "residualplots", "assessplots",
     ],
     "plots": [],

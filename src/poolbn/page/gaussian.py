@@ -125,7 +125,7 @@ def _about_equation(fit: GaussianFit) -> str:
 def _about_sds(fit: GaussianFit) -> str:
     """Where the residual SDs of the data sets come from."""
     if fit.residual_shape is not None and math.isinf(fit.residual_shape):
-        return "They are pooled. Their estimates are equal: the data show no difference."
+        return "They are pooled. The data show no difference between them."
     if fit.residual_shape is not None:
         return (
             "They are pooled. The estimate of a data set alone is shrunk towards the population's, "

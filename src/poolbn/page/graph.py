@@ -11,7 +11,7 @@ import numpy as np
 from poolbn.network.network import Network
 from poolbn.page.words import arc_label, node_label
 from poolbn.show.drawing import ArcShape, Drawing, Sizes, drawn
-from poolbn.show.places import Floats
+from poolbn.show.positions import Floats
 
 # Pixels, at a scale of 1.
 FONT, LINE = 13.0, 16.0  # size of letters, height of a line
@@ -78,23 +78,20 @@ def picture(net: Network) -> Picture:
 
 
 def text_width(text: str) -> float:
-    """About how wide a text is in the fonts that systems have, in sizes of its letters.
+    """About how wide a text is in sizes of its letters: rather too wide, as fonts differ."""
 
-    Rather too wide than too narrow. The font of the reader is not known here.
-    """
-    return sum(_letter(letter) for letter in text)
+    def wide(letter: str) -> float:
+        if unicodedata.east_asian_width(letter) in "WF":
+            return 1.05
+        if unicodedata.combining(letter):
+            return 0.0
+        if letter in _NARROW:
+            return 0.38
+        if letter in _WIDE:
+            return 0.95
+        return 0.7 if letter.isupper() else 0.6
 
-
-def _letter(letter: str) -> float:
-    if unicodedata.east_asian_width(letter) in "WF":
-        return 1.05
-    if unicodedata.combining(letter):
-        return 0.0
-    if letter in _NARROW:
-        return 0.38
-    if letter in _WIDE:
-        return 0.95
-    return 0.7 if letter.isupper() else 0.6
+    return sum(map(wide, text))
 
 
 def _arc(arc: ArcShape, high: float) -> SvgArc:

@@ -16,29 +16,14 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.page.words import about_arc
-from poolbn.show.figures import (
-    MOST,
-    Differences,
-    arc_strengths,
-    forest_limits,
-    forest_order,
-    held_out_differences,
-    is_sure,
-    left_out_differences,
-    pair_name,
-)
+from poolbn.show import figures
 from poolbn.show.texts import arrow, p_value, what
 
 _SHORT = 24  # letters of a name at an axis
 
 
 def rounded(value: Any, digits: int = 6) -> Any:
-    """Numbers with so many digits, None where one is not finite; arrays become lists.
-
-    Examples:
-        >>> rounded(np.array([[1 / 3, np.nan], [2.0, -np.inf]]))
-        [[0.333333, None], [2.0, None]]
-    """
+    """Numbers with so many digits, None where one is not finite; arrays become lists."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -53,7 +38,7 @@ def arc_numbers(
 ) -> list[dict[str, Any]]:
     """What is said and drawn of each arc."""
     index = {node: i for i, node in enumerate(net.dag.nodes)}
-    strengths = [None] * len(net.dag.arcs) if boot is None else arc_strengths(net, boot)
+    strengths = [None] * len(net.dag.arcs) if boot is None else figures.arc_strengths(net, boot)
     effects = net.effects().to_dict("records")
     arcs = []
     for size, effect, strength in zip(effect_sizes(net), effects, strengths, strict=True):
@@ -85,8 +70,8 @@ def forest_numbers(found: Estimates) -> dict[str, Any]:
         "ownIntervals": rounded(found.interval),
         "alone": rounded(found.alone) if np.isfinite(found.alone).any() else None,
         "aloneIntervals": rounded(found.alone_interval),
-        "order": forest_order(found).tolist(),
-        "limits": rounded(forest_limits(found)),
+        "order": figures.forest_order(found).tolist(),
+        "limits": rounded(figures.forest_limits(found)),
     }
 
 
@@ -104,7 +89,7 @@ def overview_numbers(net: Network, p_values: Mapping[Pair, float]) -> dict[str, 
                 "own": rounded(size.own),
                 "p": p_value(p_values.get((size.parent, size.child))),
             }
-            for size in most_different(sizes)[:MOST]
+            for size in most_different(sizes)[: figures.MOST]
         ],
     }
 
@@ -114,12 +99,12 @@ def comparison_numbers(found: Comparison) -> dict[str, Any]:
     return {
         "poolings": list(found.poolings),
         "best": found.poolings.index(found.best),
-        "heldOut": _differences(held_out_differences(found)),
-        "leftOut": _differences(left_out_differences(found)),
+        "heldOut": _differences(figures.held_out_differences(found)),
+        "leftOut": _differences(figures.left_out_differences(found)),
     }
 
 
-def _differences(found: Differences) -> dict[str, Any]:
+def _differences(found: figures.Differences) -> dict[str, Any]:
     return {name: rounded(getattr(found, name)) for name in ("each", "mean", "reach")}
 
 
@@ -132,11 +117,11 @@ def bootstrap_numbers(boot: Bootstrap) -> dict[str, Any]:
         "pairs": len(pairs),
         "bars": [
             {
-                "name": pair_name(pair),
+                "name": figures.pair_name(pair),
                 "strength": rounded(pair.strength),
                 "direction": rounded(pair.direction),
-                "sure": is_sure(boot, pair.strength),
+                "sure": figures.is_sure(boot, pair.strength),
             }
-            for pair in pairs[:MOST]
+            for pair in pairs[: figures.MOST]
         ],
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from importlib import metadata
 from importlib.resources import files
@@ -21,26 +21,11 @@ from poolbn.errors import DataError, FileError, check_kind
 from poolbn.graph.pairs import Pair
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
+from poolbn.page import numbers
 from poolbn.page.gaussian import node_numbers
 from poolbn.page.graph import picture
-from poolbn.page.numbers import (
-    arc_numbers,
-    bootstrap_numbers,
-    comparison_numbers,
-    overview_numbers,
-)
 from poolbn.page.rows import Given, read_rows
-from poolbn.page.tables import (
-    ReportTable,
-    arcs_table,
-    comparison_table,
-    data_table,
-    equality_table,
-    nodes_table,
-    strengths_table,
-    totals_table,
-    variables_table,
-)
+from poolbn.page.tables import report_tables
 from poolbn.page.words import about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
 from poolbn.wording import counted
@@ -119,9 +104,11 @@ def _contents(
     settings: Mapping[str, object],
 ) -> dict[str, Any]:
     """What the template shows."""
-    known = net.stats
-    if known is None and rows is not None:
-        known = rows.stats
+    known, dropped = net.stats, None
+    if known is not None:
+        dropped = dict(zip(known.levels, known.dropped.tolist(), strict=True))
+    elif rows is not None:
+        known, dropped = rows.stats, rows.dropped
     tests: dict[Pair, tuple[float, float]] = {}
     if known is not None and len(known.levels) > 1:
         table = net.heterogeneity(known).itertuples(index=False, name=None)
@@ -140,13 +127,13 @@ def _contents(
             "levels": [n + " (adapted)" * (not o) for n, o in zip(names, old, strict=True)],
             "rows": net.n.tolist(),
             "learned": int(net.n[old].sum()),
-            "arcs": arc_numbers(net, known, p_values, boot),
+            "arcs": numbers.arc_numbers(net, known, p_values, boot),
             "nodes": node_numbers(net, known, p_values, residuals),
-            "overview": overview_numbers(net, p_values),
-            "comparison": None if found is None else comparison_numbers(found),
-            "bootstrap": None if boot is None else bootstrap_numbers(boot),
+            "overview": numbers.overview_numbers(net, p_values),
+            "comparison": None if found is None else numbers.comparison_numbers(found),
+            "bootstrap": None if boot is None else numbers.bootstrap_numbers(boot),
         },
-        "tables": _tables(net, names, rows, tests, boot, found),
+        "tables": report_tables(net, tests, dropped, boot, found),
         "note": _NO_RESIDUALS if rows is None else about_rows(net, rows.stats),
         "verdict": "" if found is None else found.verdict,
         "boot": boot,
@@ -160,36 +147,6 @@ def _contents(
         "code": _code(net),
         "files": _files(net),
     }
-
-
-def _tables(
-    net: Network,
-    names: list[str],
-    rows: Given | None,
-    tests: Mapping[Pair, tuple[float, float]],
-    boot: Bootstrap | None,
-    found: Comparison | None,
-) -> dict[str, ReportTable]:
-    dropped: dict[Hashable, int] | None = None
-    if net.stats is not None:
-        dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
-    elif rows is not None:
-        dropped = rows.dropped
-    p_values = {arc: p for arc, (_, p) in tests.items()}
-    tables = [
-        arcs_table(net, p_values, boot),
-        nodes_table(net, p_values),
-        data_table(net, names, dropped),
-    ]
-    if net.dag.arcs:
-        tables.append(totals_table(net))
-    if tests:
-        tables.append(equality_table(net, tests))
-    if found is not None:
-        tables += [comparison_table(found), variables_table(found)]
-    if boot is not None:
-        tables.append(strengths_table(net, boot))
-    return {table.key: table for table in tables}
 
 
 def _code(net: Network) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from poolbn.assess.effectsizes import effect_sizes, explained, within_variances
 from poolbn.assess.resample import Bootstrap
 from poolbn.graph.pairs import Pair
 from poolbn.inference.heterogeneity import RESIDUAL
+from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
 from poolbn.page.gaussian import sd_range
 from poolbn.page.words import is_warning
@@ -24,14 +25,7 @@ _MOST = 400  # rows of a table that grows with the square of the nodes
 
 
 class Cell(NamedTuple):
-    """A cell of a table.
-
-    Attributes:
-        text: what it shows.
-        value: what it is sorted by; None for last.
-        arc: the index of the arc that it leads to.
-        node: the index of the node that it leads to.
-    """
+    """What a cell shows, what it is sorted by (None for last), and the arc or node it leads to."""
 
     text: str
     value: float | str | None
@@ -41,15 +35,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table.
-
-    Attributes:
-        key: its id in the report.
-        title: what it is.
-        columns: each name with an explanation.
-        rows: as many cells each.
-        note: what to know about it.
-    """
+    """A table: its id, its title, names of columns with explanations, rows, and a note."""
 
     key: str
     title: str
@@ -64,30 +50,62 @@ class ReportTable:
         return tuple(not any(isinstance(cell.value, str) for cell in cells) for cells in columns)
 
 
-def _value(value: float | None, text: str | None = None) -> Cell:
-    sortable = value is not None and math.isfinite(value)
-    return Cell(number(value) if text is None else text, value if sortable else None)
+def report_tables(
+    net: Network,
+    tests: Mapping[Pair, tuple[float, float]],
+    dropped: Mapping[Hashable, int] | None,
+    boot: Bootstrap | None,
+    found: Comparison | None,
+) -> dict[str, ReportTable]:
+    """The tables of a report, by their ids.
 
-
-def _text(text: str, arc: int | None = None, node: int | None = None) -> Cell:
-    return Cell(text, text.lower(), arc, node)
+    Args:
+        net: the network.
+        tests: LR statistic and p-value of tests for equal effects by arc, and equal residual
+            variances by (`RESIDUAL`, node).
+        dropped: rows that were left out, by data set; None if that is not known.
+        boot: how sure the arcs are.
+        found: models compared.
+    """
+    p_values = {arc: p for arc, (_, p) in tests.items()}
+    tables = [_arcs(net, p_values, boot), _nodes(net, p_values), _data(net, dropped)]
+    if net.dag.arcs:
+        tables.append(_totals(net))
+    if tests:
+        tables.append(_tests(net, tests))
+    if found is not None:
+        tables += [_poolings(found), _errors(found)]
+    if boot is not None:
+        tables.append(_strengths(net, boot))
+    return {table.key: table for table in tables}
 
 
 def _table(
     key: str,
     title: str,
     help: Mapping[str, str],
-    rows: Iterable[Mapping[str, Cell]],
+    rows: Sequence[Mapping[str, Cell]],
     note: str = "",
 ) -> ReportTable:
     """A table of the columns that its rows have, or all columns without rows."""
-    found = list(rows)
-    columns = {name: help[name] for name in (found[0] if found else help)}
-    cells = tuple(tuple(row.values()) for row in found)
-    return ReportTable(key, title, columns, cells, note)
+    columns = {name: help[name] for name in (rows[0] if rows else help)}
+    return ReportTable(key, title, columns, tuple(tuple(row.values()) for row in rows), note)
 
 
-def arcs_table(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | None) -> ReportTable:
+def _value(value: float | None, text: str | None = None) -> Cell:
+    sortable = value is not None and math.isfinite(value)
+    return Cell(number(value) if text is None else text, value if sortable else None)
+
+
+def _p(p: float | None) -> Cell:
+    return _value(p, p_value(p))
+
+
+def _text(text: str, arc: int | None = None, node: int | None = None) -> Cell:
+    return Cell(text, text.lower(), arc, node)
+
+
+def _arcs(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | None) -> ReportTable:
     """A row for each arc."""
     help = {
         "arc": "choose it to see its effect in each data set",
@@ -113,8 +131,7 @@ def arcs_table(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | N
             "opposite": _value(row["opposite"], percent(row["opposite"])),
         }
         if p_values:
-            p = p_values[size.parent, size.child]
-            cells["p, same effect"] = _value(p, p_value(p))
+            cells["p, same effect"] = _p(p_values[size.parent, size.child])
         if strengths is not None:
             strength = strengths[size.index].strength
             cells["strength"] = _value(strength, f"{strength:.2f}")
@@ -124,7 +141,7 @@ def arcs_table(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | N
     return _table("arcs", "Direct effects", help, rows, note)
 
 
-def nodes_table(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
+def _nodes(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
     """A row for each node."""
     help = {
         "variable": "choose it to see its distribution",
@@ -148,8 +165,7 @@ def nodes_table(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
             "residual SD": _value(float(np.sqrt(fit.sigma2.max())), sd_range(fit)),
         }
         if p_values:
-            p = p_values.get((RESIDUAL, node))
-            cells["p, same SD"] = _value(p, p_value(p))
+            cells["p, same SD"] = _p(p_values.get((RESIDUAL, node)))
         cells |= {
             "log-likelihood": _value(fit.loglik),
             "parameters": _value(float(fit.n_params)),
@@ -160,7 +176,7 @@ def nodes_table(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
     return _table("nodes", "Variables", help, rows)
 
 
-def equality_table(net: Network, tests: Mapping[Pair, tuple[float, float]]) -> ReportTable:
+def _tests(net: Network, tests: Mapping[Pair, tuple[float, float]]) -> ReportTable:
     """A row for each test for differences between data sets: LR statistic and p-value."""
     help = {
         "what": "an effect, or the residual variance of a variable",
@@ -175,7 +191,7 @@ def equality_table(net: Network, tests: Mapping[Pair, tuple[float, float]]) -> R
             first = _text(f"residual variance of {child}", node=index[child])
         else:
             first = _text(arrow(parent, child), arc=arcs[parent, child])
-        rows.append({"what": first, "LR statistic": _value(lr), "p-value": _value(p, p_value(p))})
+        rows.append({"what": first, "LR statistic": _value(lr), "p-value": _p(p)})
     note = (
         "A search of the same data chose the effects, so their p-values are too small, as with "
         "every test after a search."
@@ -183,16 +199,8 @@ def equality_table(net: Network, tests: Mapping[Pair, tuple[float, float]]) -> R
     return _table("tests", "Tests for equality", help, rows, note)
 
 
-def data_table(
-    net: Network, names: list[str], dropped: Mapping[Hashable, int] | None
-) -> ReportTable:
-    """A row for each data set.
-
-    Args:
-        net: the network.
-        names: of the data sets.
-        dropped: rows that were left out, by data set; None if that is not known.
-    """
+def _data(net: Network, dropped: Mapping[Hashable, int] | None) -> ReportTable:
+    """A row for each data set."""
     help = {
         "data set": f"by the group column {net.group}",
         "rows": "that were used",
@@ -201,6 +209,7 @@ def data_table(
         "part": "whether the network was learned from it",
     }
     rows = []
+    names = names_of_data_sets(net.dag, net.fits, ())
     for level, name, n in zip(net.levels, names, net.n.tolist(), strict=True):
         cells = {
             "data set": _text(name),
@@ -217,7 +226,7 @@ def data_table(
     return _table("data", "Data sets", help, rows, note)
 
 
-def totals_table(net: Network) -> ReportTable:
+def _totals(net: Network) -> ReportTable:
     """A row for each two nodes that a directed path joins: the largest ones, if they are many."""
     help = {
         "cause": "that is set by an intervention",
@@ -252,7 +261,7 @@ def totals_table(net: Network) -> ReportTable:
     return _table("totals", "Total effects", help, [cells for _, cells in found[:_MOST]], note)
 
 
-def comparison_table(found: Comparison) -> ReportTable:
+def _poolings(found: Comparison) -> ReportTable:
     """A row for each pooling."""
     help = {
         "pooling": "",
@@ -277,7 +286,7 @@ def comparison_table(found: Comparison) -> ReportTable:
     return _table("poolings", "Models compared", help, rows, " ".join(notes))
 
 
-def variables_table(found: Comparison) -> ReportTable:
+def _errors(found: Comparison) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
     rows = []
@@ -293,7 +302,7 @@ def variables_table(found: Comparison) -> ReportTable:
     return _table("errors", "Errors of predictions", help, rows, note)
 
 
-def strengths_table(net: Network, boot: Bootstrap) -> ReportTable:
+def _strengths(net: Network, boot: Bootstrap) -> ReportTable:
     """A row for each two nodes with an arc in a bootstrap network."""
     help = {
         "pair": "in the more frequent direction",

@@ -10,33 +10,22 @@ import numpy as np
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.network.network import Network
 from poolbn.show.layout import Layout, layered, smooth
-from poolbn.show.places import Floats
+from poolbn.show.positions import Floats
 from poolbn.show.texts import wrapped
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes in the units of a drawing.
+    """Sizes in the units of a drawing."""
 
-    Attributes:
-        text: the width of a line of text.
-        letters: the length of a line of text, about.
-        line: the height of a line of text.
-        pad: between a name and its box, sideways and up.
-        gap: between nodes.
-        port: of a node's edge for each arc.
-        widths: of arcs without strength and of full strength.
-        head: length and half the width of the head of an arc without width.
-    """
-
-    text: Callable[[str], float]
-    letters: int
-    line: float
-    pad: tuple[float, float]
-    gap: float
-    port: float
-    widths: tuple[float, float]
-    head: tuple[float, float]
+    text: Callable[[str], float]  # the width of a line of text
+    letters: int  # in a line of text, about
+    line: float  # the height of a line of text
+    pad: tuple[float, float]  # between a name and its box, sideways and up
+    gap: float  # between nodes
+    port: float  # of a node's edge for each arc
+    widths: tuple[float, float]  # of arcs without strength and of full strength
+    head: tuple[float, float]  # length and half the width of the head of an arc without width
 
     def width(self, strength: float) -> float:
         """The width of an arc."""

@@ -86,14 +86,7 @@ def _intervals(
 def draw_heterogeneity(
     net: Network, p_values: Mapping[Pair, float] | None, most: int, ax: Axes | None
 ) -> Axes:
-    """A row for each arc, those that differ most between data sets on top.
-
-    Args:
-        net: the network.
-        p_values: of a test of each arc for equal effects; None for none.
-        most: the upper bound of the number of arcs that are shown.
-        ax: where to draw; None makes a figure that fits.
-    """
+    """A row for each arc, those that differ most between data sets on top, at most so many."""
     shown = most_different(effect_sizes(net))[:most]
     ax = style.new_rows(ax, len(shown), max(1, len(shown)) - 0.4)
     ax.set_xlabel("effect, in standard deviations of the child for one of the parent",

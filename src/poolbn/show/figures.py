@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,6 @@ from poolbn.assess.arceffects import Estimates
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.errors import DataError
-from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.show.texts import arrow, shortened
 
@@ -69,10 +69,10 @@ def arc_strengths(net: Network, boot: Bootstrap) -> list[ArcStrength]:
                 f"the bootstrap does not know the node {node!r}; it was of "
                 f"{', '.join(map(repr, boot.nodes[:12]))}"
             )
-    at = [(p, c, (index[p], index[c])) for p, c in net.dag.arcs]
-    return [
-        ArcStrength(p, c, float(boot.strength[ij]), float(boot.direction[ij])) for p, c, ij in at
-    ]
+    strength, direction = boot.strength.tolist(), boot.direction.tolist()
+    at = [(index[parent], index[child]) for parent, child in net.dag.arcs]
+    found = zip(net.dag.arcs, at, strict=True)
+    return [ArcStrength(*arc, strength[i][j], direction[i][j]) for arc, (i, j) in found]
 
 
 def is_sure(boot: Bootstrap, strength: float) -> bool:
@@ -80,11 +80,9 @@ def is_sure(boot: Bootstrap, strength: float) -> bool:
     return strength > boot.threshold or strength == 1
 
 
-def pair_name(pair: ArcStrength, length: int | None = None) -> str:
+def pair_name(pair: ArcStrength, length: int = sys.maxsize) -> str:
     """A pair of nodes in its more frequent direction, with names of at most this length."""
-    ends: Pair = (pair.parent, pair.child)
-    if length is not None:
-        ends = (shortened(pair.parent, length), shortened(pair.child, length))
+    ends = shortened(pair.parent, length), shortened(pair.child, length)
     return arrow(*ends, directed=pair.directed)
 
 

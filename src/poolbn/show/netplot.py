@@ -32,13 +32,7 @@ _EXAMPLES = (0.2, 0.8)  # strengths in the legend
 
 
 def draw_network(net: Network, strengths: Sequence[float] | None, ax: Axes | None) -> Axes:
-    """Nodes, arcs and legend.
-
-    Args:
-        net: the network.
-        strengths: of its arcs, from 0 to 1; None for the size of the standardised effects.
-        ax: where to draw; None makes a figure that fits.
-    """
+    """Nodes, arcs and legend, on a figure that fits unless there are Axes."""
     if ax is not None:
         style.check_axes(ax)
     found = drawn(net, _SIZES, strengths)
@@ -69,10 +63,7 @@ def draw_network(net: Network, strengths: Sequence[float] | None, ax: Axes | Non
 def _follow(ax: Axes, size: tuple[float, float], below: float) -> None:
     """Keep all sizes in proportion to the Axes, also when a figure's layout changes these later.
 
-    Args:
-        ax: where lines and names have the sizes that they are to have at a scale of 1.
-        size: width and height of the drawing.
-        below: points to keep free for the legend.
+    `size` is that of the drawing at a scale of 1, `below` the points to keep free for the legend.
     """
     from matplotlib.artist import Artist
     from matplotlib.backend_bases import RendererBase

@@ -28,11 +28,7 @@ LEGEND: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "labelcolor": INK
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The Axes given, or new ones in a figure of pyplot's of this size in inches.
-
-    Raises:
-        OptionError: what is given is no Axes.
-    """
+    """The Axes given, or new ones in a figure of pyplot's of this size in inches."""
     if ax is None:
         from matplotlib import pyplot as plt
 
@@ -57,11 +53,7 @@ def legend_above(ax: Axes, columns: int) -> None:
 def new_panels(
     axes: object, count: int, width: float, height: float, *, sharey: bool = False
 ) -> NDArray[np.object_]:
-    """The Axes given, or new ones beside each other in a figure of pyplot's, (count,).
-
-    Raises:
-        OptionError: what is given is not as many Axes.
-    """
+    """The Axes given, or new ones beside each other in a figure of pyplot's, (count,)."""
     if axes is None:
         from matplotlib import pyplot as plt
 
@@ -129,11 +121,7 @@ def bare(ax: Axes) -> None:
 def name_rows(ax: Axes, at: Iterable[float], names: Iterable[str], notes: Iterable[str]) -> None:
     """Names on the left of rows and notes on their right, as large as the rows allow.
 
-    Args:
-        ax: where the limits of y are set, with 1 from row to row.
-        at: the positions of the rows.
-        names: what to call them.
-        notes: short texts, empty where there is none.
+    The limits of y are set before, with 1 from row to row.
     """
     bottom, top = ax.get_ylim()
     size = min(SMALL, 0.85 * points(ax)[1] / abs(bottom - top))

@@ -10,12 +10,7 @@ from poolbn.assess.arceffects import Estimates
 
 
 def number(value: float | None) -> str:
-    """Four digits, and never fewer than those before the point.
-
-    Examples:
-        >>> number(24.163), number(-12345.6), number(1.5e-7), number(float("nan"))
-        ('24.16', '−12,346', '1.5e−07', '–')
-    """
+    """Four digits, and never fewer than those before the point."""
     if value is None or not math.isfinite(value):
         return "–"
     large = 1000 <= abs(value) < 1e7
@@ -50,12 +45,7 @@ def what(found: Estimates, length: int = 40) -> str:
 
 
 def shortened(text: str, length: int = 40) -> str:
-    """A text of at most this length, its middle left out where it is longer.
-
-    Examples:
-        >>> shortened("University hospital of the north", 20)
-        'University…the north'
-    """
+    """A text of at most this length, its middle left out where it is longer."""
     if len(text) <= length:
         return text
     half = (length - 1) // 2
@@ -63,12 +53,7 @@ def shortened(text: str, length: int = 40) -> str:
 
 
 def wrapped(name: str, width: int) -> list[str]:
-    """A name in lines of about equal length, broken after spaces and signs, or else anywhere.
-
-    Examples:
-        >>> wrapped("birthweight_in_grams", 15), wrapped("bmi", 15)
-        (['birthweight_', 'in_grams'], ['bmi'])
-    """
+    """A name in lines of about equal length, broken after spaces and signs, or else anywhere."""
     width = max(width, -(-len(name) // 4))
     pieces = [
         piece[i : i + width]

@@ -1,8 +1,8 @@
-"""Horizontal places in a drawing of a graph in layers: arcs run straight down where they can."""
+"""Horizontal positions in a drawing of a graph in layers: arcs run straight down where they can."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,10 @@ def ports(graph: Levelled, rows: Sequence[Ints], width: Floats) -> Floats:
 
     Arcs touch a node side by side, in the order of where they go.
     """
-    place = np.zeros(graph.size)
-    for row in rows:
-        place[row] = np.arange(len(row))
+    position = graph.positions(rows)
     ends = np.zeros((len(graph.arcs), 2))
     for side, other in ((0, 1), (1, 0)):
-        order = np.lexsort((place[graph.arcs[:, other]], graph.arcs[:, side]))
+        order = np.lexsort((position[graph.arcs[:, other]], graph.arcs[:, side]))
         node, first, count = np.unique(
             graph.arcs[order, side], return_index=True, return_counts=True
         )
@@ -40,7 +38,7 @@ def ports(graph: Levelled, rows: Sequence[Ints], width: Floats) -> Floats:
 def across(
     graph: Levelled, rows: Sequence[Ints], ends: Floats, width: Floats, gap: float
 ) -> Floats:
-    """The horizontal place of each vertex, the order and the gaps kept, (V,).
+    """The horizontal position of each vertex, the order and the gaps kept, (V,).
 
     The weighted sum of the ways sideways along the arcs is the least there can be. Sums of
     distances, not of squares, make most ways exactly straight; arcs through several layers weigh
@@ -67,7 +65,7 @@ def across(
         gaps.append((width[row][:-1] + width[row][1:]) / 2 + clear)
     left = np.concatenate([row[:-1] for row in rows])
     right = np.concatenate([row[1:] for row in rows])
-    # Unknown are the places x and the ways sideways: t >= |x_b + end_b - x_a - end_a|.
+    # Unknown are the positions x and the ways sideways: t >= |x_b + end_b - x_a - end_a|.
     shift = ends[:, 1] - ends[:, 0]
     sideways = _differences(graph.arcs[:, 0], graph.arcs[:, 1], graph.size)
     t = identity(len(graph.arcs))
@@ -82,6 +80,7 @@ def across(
     own, other = np.concatenate([graph.arcs, graph.arcs[:, ::-1]]).T
     target, pull = np.concatenate([shift, -shift]), np.tile(weight, 2)
     here = {int(v): np.flatnonzero(own == v) for v in np.flatnonzero(~passing)}
+    # The vertices that each node is joined to, how far from these straight arcs have it, weights.
     pulls = {v: (other[at], target[at], pull[at]) for v, at in here.items()}
     for _ in range(_SWEEPS):
         for row, between in zip(rows, gaps, strict=True):
@@ -90,21 +89,11 @@ def across(
 
 
 def _centre(
-    x: Floats,
-    row: Ints,
-    between: Floats,
-    pulls: Mapping[int, tuple[Ints, Floats, Floats]],
+    x: Floats, row: Ints, between: Floats, pulls: dict[int, tuple[Ints, Floats, Floats]]
 ) -> None:
-    """Move the nodes of a row to the middle of places that are as good, neighbours kept apart.
+    """Move the nodes of a row to the middle of positions that are as good, neighbours kept apart.
 
-    The best place is a weighted median, and that is often any place between two.
-
-    Args:
-        x: of the vertices, (V,); written to.
-        row: the vertices of a layer, (m,).
-        between: least distances in it, (m - 1,).
-        pulls: for each node the vertices that it is joined to, how far from these it would have
-            to be for straight arcs, and weights.
+    The best position is a weighted median, and that is often any position between two.
     """
     for i, v in enumerate(row.tolist()):
         if v not in pulls:
