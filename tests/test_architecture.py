@@ -50,8 +50,8 @@ ORDER = {
         "strengths", "resample", "folds", "comparison", "comparing",
     ],
     "show": [
-        "layers", "positions", "layout", "texts", "figures", "drawing", "style", "netplot",
-        "effectplots", "residualplots", "assessplots",
+        "layers", "layout", "texts", "figures", "drawing", "style", "netplot", "rowplots",
+        "residualplots",
     ],
     "plots": [],
     "page": ["rows", "words", "graph", "numbers", "gaussian", "tables", "reporting"],

@@ -15,11 +15,8 @@ from poolbn.assess.residualsds import residual_sds
 from poolbn.errors import check_count, check_kind
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.show.assessplots import draw_comparison, draw_strengths
-from poolbn.show.effectplots import draw_forest, draw_heterogeneity
+from poolbn.show import netplot, residualplots, rowplots
 from poolbn.show.figures import MOST, arc_strengths
-from poolbn.show.netplot import draw_network
-from poolbn.show.residualplots import draw_residuals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,10 +55,11 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
         ['age', 'gestation_days', 'birthweight_g']
     """
     _check_network(net)
-    if strengths is None:
-        return draw_network(net, None, ax)
-    check_kind(strengths, Bootstrap, "a bootstrap", "pb.bootstrap")
-    return draw_network(net, [arc.strength for arc in arc_strengths(net, strengths)], ax)
+    found = None
+    if strengths is not None:
+        check_kind(strengths, Bootstrap, "a bootstrap", "pb.bootstrap")
+        found = [arc.strength for arc in arc_strengths(net, strengths)]
+    return netplot.draw_network(net, found, ax)
 
 
 def forest(
@@ -109,8 +107,10 @@ def forest(
     """
     _check_network(net)
     if parent is None:
-        return draw_forest(residual_sds(net, child, stats=stats, interval=interval), ax)
-    return draw_forest(arc_effects(net, parent, child, stats=stats, interval=interval), ax)
+        found = residual_sds(net, child, stats=stats, interval=interval)
+    else:
+        found = arc_effects(net, parent, child, stats=stats, interval=interval)
+    return rowplots.draw_forest(found, ax)
 
 
 def heterogeneity(
@@ -146,7 +146,7 @@ def heterogeneity(
         table = net.heterogeneity(stats)
         arcs = zip(table["parent"], table["child"], strict=True)
         p_values = dict(zip(arcs, table["p_value"].tolist(), strict=True))
-    return draw_heterogeneity(net, p_values, most, ax)
+    return rowplots.draw_heterogeneity(net, p_values, most, ax)
 
 
 def residuals(
@@ -182,7 +182,7 @@ def residuals(
         ['NY', 'MN', 'KY', 'MS']
     """
     _check_network(net)
-    return draw_residuals(node_residuals(net, data, node), ax)
+    return residualplots.draw_residuals(node_residuals(net, data, node), ax)
 
 
 def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArray[np.object_]:
@@ -208,7 +208,7 @@ def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArra
         ['complete', 'none']
     """
     check_kind(found, Comparison, "a comparison", "pb.compare")
-    return draw_comparison(found, ax)
+    return rowplots.draw_comparison(found, ax)
 
 
 def strengths(boot: Bootstrap, *, most: int = MOST, ax: Axes | None = None) -> Axes:
@@ -233,7 +233,7 @@ def strengths(boot: Bootstrap, *, most: int = MOST, ax: Axes | None = None) -> A
     """
     check_kind(boot, Bootstrap, "a bootstrap", "pb.bootstrap")
     check_count(1, most=most)
-    return draw_strengths(boot, most, ax)
+    return rowplots.draw_strengths(boot, most, ax)
 
 
 def _check_network(net: object) -> None:

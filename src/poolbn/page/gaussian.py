@@ -37,14 +37,7 @@ def node_numbers(
     p_values: Mapping[Pair, float],
     residuals: Mapping[str, Residuals | str],
 ) -> list[dict[str, Any]]:
-    """What is said and drawn of each node.
-
-    Args:
-        net: the network.
-        stats: the sufficient statistics of the rows, where they are known.
-        p_values: of tests for equal residual variances, by (`RESIDUAL`, node).
-        residuals: of each node, or in words why there are none.
-    """
+    """What is said and drawn of each node, with its residuals or why there are none."""
     nodes = []
     for node in net.dag.nodes:
         fit, found = net.fits[node], residuals[node]

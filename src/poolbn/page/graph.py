@@ -11,7 +11,7 @@ import numpy as np
 from poolbn.network.network import Network
 from poolbn.page.words import arc_label, node_label
 from poolbn.show.drawing import ArcShape, Drawing, Sizes, drawn
-from poolbn.show.positions import Floats
+from poolbn.show.layers import Floats
 
 # Pixels, at a scale of 1.
 FONT, LINE = 13.0, 16.0  # size of letters, height of a line

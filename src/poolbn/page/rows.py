@@ -16,16 +16,10 @@ from poolbn.tables.cells import Cells, read_cells
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the rows say.
+    """What the rows say: residuals of each node, or in words why there are none."""
 
-    Attributes:
-        stats: of the complete rows; None if there are none.
-        dropped: incomplete rows, by data set.
-        residuals: of each node, or in words why there are none.
-    """
-
-    stats: GroupStats | None
-    dropped: dict[Hashable, int]
+    stats: GroupStats | None  # of the complete rows; None if there are none
+    dropped: dict[Hashable, int]  # incomplete rows, by data set
     residuals: dict[str, Residuals | str]
 
 

@@ -59,13 +59,8 @@ def report_tables(
 ) -> dict[str, ReportTable]:
     """The tables of a report, by their ids.
 
-    Args:
-        net: the network.
-        tests: LR statistic and p-value of tests for equal effects by arc, and equal residual
-            variances by (`RESIDUAL`, node).
-        dropped: rows that were left out, by data set; None if that is not known.
-        boot: how sure the arcs are.
-        found: models compared.
+    Tests have an LR statistic and a p-value, for equal effects by arc, and for equal residual
+    variances by (`RESIDUAL`, node). Without `dropped` it is not known how many rows were left out.
     """
     p_values = {arc: p for arc, (_, p) in tests.items()}
     tables = [_arcs(net, p_values, boot), _nodes(net, p_values), _data(net, dropped)]
@@ -84,12 +79,14 @@ def _table(
     key: str,
     title: str,
     help: Mapping[str, str],
-    rows: Sequence[Mapping[str, Cell]],
-    note: str = "",
+    rows: Sequence[Sequence[Cell | None]],
+    *notes: str,
 ) -> ReportTable:
-    """A table of the columns that its rows have, or all columns without rows."""
-    columns = {name: help[name] for name in (rows[0] if rows else help)}
-    return ReportTable(key, title, columns, tuple(tuple(row.values()) for row in rows), note)
+    """A table without the columns that have no cells."""
+    there = [k for k in range(len(help)) if not rows or rows[0][k] is not None]
+    columns = {name: help[name] for name in [list(help)[k] for k in there]}
+    cells = tuple(tuple(cell for cell in row if cell is not None) for row in rows)
+    return ReportTable(key, title, columns, cells, " ".join(filter(None, notes)))
 
 
 def _value(value: float | None, text: str | None = None) -> Cell:
@@ -123,19 +120,17 @@ def _arcs(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | None) 
     rows = []
     for size, row in zip(effect_sizes(net), net.effects().to_dict("records"), strict=True):
         fit = net.fits[size.child]
-        cells = {
-            "arc": _text(arrow(size.parent, size.child), arc=size.index),
-            **{name: _value(row[name]) for name in ("effect", "lower", "upper")},
-            "standardised": _value(size.effect),
-            "SD between": _value(fit.between_sd(fit.position(size.parent))),
-            "opposite": _value(row["opposite"], percent(row["opposite"])),
-        }
-        if p_values:
-            cells["p, same effect"] = _p(p_values[size.parent, size.child])
-        if strengths is not None:
-            strength = strengths[size.index].strength
-            cells["strength"] = _value(strength, f"{strength:.2f}")
-        cells["direction"] = _text("either way" if size.reversible else "determined")
+        strength = None if strengths is None else strengths[size.index].strength
+        cells = (
+            _text(arrow(size.parent, size.child), arc=size.index),
+            *(_value(row[name]) for name in ("effect", "lower", "upper")),
+            _value(size.effect),
+            _value(fit.between_sd(fit.position(size.parent))),
+            _value(row["opposite"], percent(row["opposite"])),
+            _p(p_values[size.parent, size.child]) if p_values else None,
+            None if strength is None else _value(strength, f"{strength:.2f}"),
+            _text("either way" if size.reversible else "determined"),
+        )
         rows.append(cells)
     note = "" if rows else "There are no arcs: no variable depends on another."
     return _table("arcs", "Direct effects", help, rows, note)
@@ -158,20 +153,17 @@ def _nodes(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
     for i, node in enumerate(net.dag.nodes):
         fit, share = net.fits[node], explained(net, node)
         known = fit.parents and math.isfinite(share)
-        cells = {
-            "variable": _text(node, node=i),
-            "depends on": _text(", ".join(fit.parents) or "–"),
-            "explained": _value(share, percent(share) if known else "–"),
-            "residual SD": _value(float(np.sqrt(fit.sigma2.max())), sd_range(fit)),
-        }
-        if p_values:
-            cells["p, same SD"] = _p(p_values.get((RESIDUAL, node)))
-        cells |= {
-            "log-likelihood": _value(fit.loglik),
-            "parameters": _value(float(fit.n_params)),
-            "pooling": _text(str(fit.pooling)),
-            "fit": _text(f"⚠ {fit.status}" if is_warning(fit) else str(fit.status)),
-        }
+        cells = (
+            _text(node, node=i),
+            _text(", ".join(fit.parents) or "–"),
+            _value(share, percent(share) if known else "–"),
+            _value(float(np.sqrt(fit.sigma2.max())), sd_range(fit)),
+            _p(p_values.get((RESIDUAL, node))) if p_values else None,
+            _value(fit.loglik),
+            _value(float(fit.n_params)),
+            _text(str(fit.pooling)),
+            _text(f"⚠ {fit.status}" if is_warning(fit) else str(fit.status)),
+        )
         rows.append(cells)
     return _table("nodes", "Variables", help, rows)
 
@@ -191,7 +183,7 @@ def _tests(net: Network, tests: Mapping[Pair, tuple[float, float]]) -> ReportTab
             first = _text(f"residual variance of {child}", node=index[child])
         else:
             first = _text(arrow(parent, child), arc=arcs[parent, child])
-        rows.append({"what": first, "LR statistic": _value(lr), "p-value": _p(p)})
+        rows.append((first, _value(lr), _p(p)))
     note = (
         "A search of the same data chose the effects, so their p-values are too small, as with "
         "every test after a search."
@@ -211,16 +203,15 @@ def _data(net: Network, dropped: Mapping[Hashable, int] | None) -> ReportTable:
     rows = []
     names = names_of_data_sets(net.dag, net.fits, ())
     for level, name, n in zip(net.levels, names, net.n.tolist(), strict=True):
-        cells = {
-            "data set": _text(name),
-            "rows": _value(float(n), f"{n:,}"),
-            "share": _value(n / net.n_rows, percent(n / net.n_rows)),
-        }
-        if dropped is not None:
-            count = dropped.get(level, 0)
-            cells["left out"] = _value(float(count), f"{count:,}")
-        if net.adapted:
-            cells["part"] = _text("came later" if level in net.adapted else "learned from")
+        lost = None if dropped is None else dropped.get(level, 0)
+        part = _text("came later" if level in net.adapted else "learned from")
+        cells = (
+            _text(name),
+            _value(float(n), f"{n:,}"),
+            _value(n / net.n_rows, percent(n / net.n_rows)),
+            None if lost is None else _value(float(lost), f"{lost:,}"),
+            part if net.adapted else None,
+        )
         rows.append(cells)
     note = "" if dropped is not None else "How many rows were left out is not known here."
     return _table("data", "Data sets", help, rows, note)
@@ -239,26 +230,21 @@ def _totals(net: Network) -> ReportTable:
     }
     sd = {node: math.sqrt(variance) for node, variance in within_variances(net).items()}
     index = {node: i for i, node in enumerate(net.dag.nodes)}
-    found = []
+    rows = []
     table = net.total_effects().itertuples(index=False, name=None)
     for cause, effect, total, between, *own in table:
         unit = sd[cause] / sd[effect] if sd[effect] > 0 else math.nan
-        standard = float(np.mean(own)) * unit
-        numbers = zip(list(help)[2:], (total, between, min(own), max(own), standard), strict=True)
-        ends = {
-            "cause": _text(cause, node=index[cause]),
-            "effect": _text(effect, node=index[effect]),
-        }
-        cells = ends | {name: _value(float(value)) for name, value in numbers}
-        found.append((-abs(standard) if math.isfinite(standard) else 0.0, cells))
-    found.sort(key=lambda row: row[0])
+        ends = (_text(node, node=index[node]) for node in (cause, effect))
+        numbers = (total, between, min(own), max(own), float(np.mean(own)) * unit)
+        rows.append((*ends, *(_value(float(value)) for value in numbers)))
+    count = len(rows)
+    rows.sort(key=lambda row: -abs(row[-1].value) if isinstance(row[-1].value, float) else 0.0)
     note = (
         "What a change of one variable from outside does to another, if each arc of the network is "
         "a cause, and no common cause is missing."
     )
-    if len(found) > _MOST:
-        note += f" The {_MOST} largest of {len(found):,}; net.total_effects() has all."
-    return _table("totals", "Total effects", help, [cells for _, cells in found[:_MOST]], note)
+    more = f"The {_MOST} largest of {count:,}; net.total_effects() has all." * (count > _MOST)
+    return _table("totals", "Total effects", help, rows[:_MOST], note, more)
 
 
 def _poolings(found: Comparison) -> ReportTable:
@@ -279,20 +265,18 @@ def _poolings(found: Comparison) -> ReportTable:
     rows, notes = [], []
     for name, *values, note in found.table().reset_index().itertuples(index=False, name=None):
         title = f"{name} (best)" if name == found.best else str(name)
-        cells = (_text(title), *(_value(float(value)) for value in values))
-        rows.append(dict(zip(help, cells, strict=True)))
-        if note:
-            notes.append(f"{name}: {note}.")
-    return _table("poolings", "Models compared", help, rows, " ".join(notes))
+        rows.append((_text(title), *(_value(float(value)) for value in values)))
+        notes.append(f"{name}: {note}." if note else "")
+    return _table("poolings", "Models compared", help, rows, *notes)
 
 
 def _errors(found: Comparison) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
-    rows = []
-    for variable, *values in found.by_variable().itertuples(name=None):
-        cells = (_text(str(variable)), *(_value(float(value), f"{value:.3f}") for value in values))
-        rows.append(dict(zip(["variable", *names], cells, strict=True)))
+    rows = [
+        (_text(str(variable)), *(_value(float(value), f"{value:.3f}") for value in values))
+        for variable, *values in found.by_variable().itertuples(name=None)
+    ]
     note = (
         "Root mean square error of each variable predicted from all others, over its standard "
         "deviation, with the data set of a row known and unknown: 1 is as bad as always predicting "
@@ -317,14 +301,13 @@ def _strengths(net: Network, boot: Bootstrap) -> ReportTable:
     for pair in pairs[:_MOST]:
         named, other = arcs.get((pair.parent, pair.child)), arcs.get((pair.child, pair.parent))
         here = "as named" if named is not None else "no" if other is None else "the other way"
-        rows.append(
-            {
-                "pair": _text(pair_name(pair), arc=other if named is None else named),
-                "strength": _value(pair.strength, f"{pair.strength:.2f}"),
-                "direction": _value(pair.direction, f"{pair.direction:.2f}"),
-                "above threshold": _text("yes" if is_sure(boot, pair.strength) else "no"),
-                "in this network": _text(here),
-            }
+        cells = (
+            _text(pair_name(pair), arc=other if named is None else named),
+            _value(pair.strength, f"{pair.strength:.2f}"),
+            _value(pair.direction, f"{pair.direction:.2f}"),
+            _text("yes" if is_sure(boot, pair.strength) else "no"),
+            _text(here),
         )
+        rows.append(cells)
     note = f"The {_MOST} strongest of {len(pairs):,} pairs." if len(pairs) > _MOST else ""
     return _table("strengths", "Strength of arcs", help, rows, note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from poolbn.assess.comparison import Comparison
@@ -25,14 +25,7 @@ _SCORES = {"bic": " (BIC)", "aic": " (AIC)", "loglik": " (log-likelihood)", "bge
 
 
 class Card(NamedTuple):
-    """A part of the summary.
-
-    Attributes:
-        heading: what it is about.
-        sentences: what it says.
-        bullets: whether the sentences are a list.
-        look: a class of the style sheet.
-    """
+    """A part of the summary: sentences, perhaps as a list, in a look of the style sheet."""
 
     heading: str
     sentences: Sequence[str]
@@ -101,16 +94,7 @@ def about_arc(
     boot: Bootstrap | None,
     found: ArcStrength | None,
 ) -> list[str]:
-    """What is known of an arc.
-
-    Args:
-        fit: of the child.
-        size: of the arc's effect.
-        effect: the arc's row of `Network.effects`.
-        p: of the test for the same effect in all data sets; NaN for none.
-        boot: how sure arcs are.
-        found: how sure this one is.
-    """
+    """What is known of an arc, with its row of `Network.effects` and its p-value or NaN."""
     if fit.fixed is None:
         where = "On average over the data sets"
     else:
@@ -153,16 +137,10 @@ def summary(
     boot: Bootstrap | None,
     found: Comparison | None,
 ) -> list[Card]:
-    """What a reader should know first.
-
-    Args:
-        net: the network.
-        stats: the sufficient statistics of the rows, where they are known.
-        p_values: of tests for equal effects, by arc.
-        boot: how sure the arcs are.
-        found: models compared.
-    """
+    """What a reader should know first."""
     sizes = effect_sizes(net)
+    fits = net.fits.items()
+    warnings = [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
     cards = [
         Card("Data", _data(net, stats)),
         Card("Network", _network(net, sizes)),
@@ -171,7 +149,7 @@ def summary(
         Card("Most different between data sets", _different(net, sizes, p_values), bullets=True),
         Card("How sure the arcs are", _sure(net, boot) if boot else ()),
         Card("Which model predicts best", found.sentences[:1] if found else (), look="broad"),
-        Card("Warnings", list(_warnings(net)), bullets=True, look="warning"),
+        Card("Warnings", warnings, bullets=True, look="warning"),
     ]
     return [card for card in cards if card.sentences]
 
@@ -199,12 +177,8 @@ def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
     if not sizes:
         return [*said, "No variable depends on another."]
     free = sum(size.reversible for size in sizes)
-    if free == len(sizes):
-        said.append("The data do not determine the direction of any arc.")
-    elif free:
-        said.append(f"The data do not determine the direction of {free} of them.")
-    else:
-        said.append("The data determine the direction of all of them.")
+    which = "any arc" if free == len(sizes) else f"{free} of them" if free else "all of them"
+    said.append(f"The data {'do not ' * bool(free)}determine the direction of {which}.")
     lone = [n for n in net.dag.nodes if not net.dag.parents(n) and not net.dag.children(n)]
     if lone:
         said.append(f"Without any arc: {listed(lone)}.")
@@ -269,31 +243,19 @@ def resampled(boot: Bootstrap) -> str:
     return "rows within data sets" if boot.unit == "row" else "whole data sets"
 
 
-def _warnings(net: Network) -> Iterator[str]:
-    for node, fit in net.fits.items():
-        if is_warning(fit):
-            yield f"{node}: {fit.status}: {fit.detail}."
-
-
 # Rows, and how it was made
 
 
 def about_rows(net: Network, given: GroupStats | None) -> str:
     """What to know about complete rows that are not those that the network was learned from."""
-    rows = dict.fromkeys(net.levels, 0)
-    if given is not None:
-        rows |= dict(zip(given.levels, given.n.tolist(), strict=True))
+    rows = {} if given is None else dict(zip(given.levels, given.n.tolist(), strict=True))
     other = [
-        f"{level} {rows[level]:,} instead of {n:,}"
+        f"{level} {rows.get(level, 0):,} instead of {n:,}"
         for level, n in zip(net.levels, net.n.tolist(), strict=True)
-        if rows[level] != n
+        if rows.get(level, 0) != n
     ]
-    if not other:
-        return ""
-    return (
-        "The network was learned from other rows than those of this report, or other ones were "
-        f"complete: {listed(other)}."
-    )
+    told = "The network was learned from other rows than those of this report: "
+    return f"{told}{listed(other)}." if other else ""
 
 
 def about_search(

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from poolbn.graph.dag import Dag
-from poolbn.graph.pairs import Pair, grouped, reached
-from poolbn.show.layers import Ints, Levelled, levelled, ordered
-from poolbn.show.positions import Floats, across, ports
+from poolbn.graph.pairs import Pair
+from poolbn.show.layers import Floats, Ints, Levelled, across, levelled, ordered, ports
 
 _BOX = (1.0, 0.5)  # width and height of a node that has no size
 _ASPECT = 1.6  # of the whole, where there are parts that can be put beside or below each other
@@ -62,7 +61,7 @@ def layered(
     index = {node: i for i, node in enumerate(dag.nodes)}
     arcs = np.array([(index[p], index[c]) for p, c in dag.arcs], dtype=np.int64).reshape(-1, 2)
     xy, routes = np.zeros((len(dag.nodes), 2)), [np.zeros((0, 2))] * len(arcs)
-    parts = list(_connected(dag, arcs))
+    parts = list(_connected(len(dag.nodes), arcs))
     found = [_part(np.searchsorted(nodes, arcs[own]), size[nodes], gap) for nodes, own in parts]
     corners, whole = _packed([part.size for part in found], 2 * gap)
     for (nodes, own), part, corner in zip(parts, found, corners, strict=True):
@@ -105,16 +104,14 @@ class _Part(NamedTuple):
     size: tuple[float, float]
 
 
-def _connected(dag: Dag, arcs: Ints) -> Iterator[tuple[Ints, Ints]]:
+def _connected(N: int, arcs: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Nodes and arcs of each connected part, the part with most nodes first."""
-    around = grouped(dag.nodes, [*dag.arcs, *((c, p) for p, c in dag.arcs)])
-    parts: list[Ints] = []
-    seen: set[str] = set()
-    for node in dag.nodes:
-        if node not in seen:
-            part = reached([node], around)
-            seen |= part
-            parts.append(np.array([i for i, name in enumerate(dag.nodes) if name in part]))
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    joined = csr_array((np.ones(len(arcs)), (arcs[:, 0], arcs[:, 1])), (N, N))
+    count, part = connected_components(joined, directed=False)
+    parts = [np.flatnonzero(part == k) for k in range(count)]
     for nodes in sorted(parts, key=len, reverse=True):
         yield nodes, np.flatnonzero(np.isin(arcs[:, 0], nodes))
 
@@ -152,13 +149,7 @@ def _packed(
 
 
 def _part(arcs: Ints, size: Floats, gap: float) -> _Part:
-    """Lay out a connected part of M nodes.
-
-    Args:
-        arcs: pairs of nodes, (A, 2).
-        size: width and height of the nodes, (M, 2).
-        gap: the least distance between two nodes beside each other.
-    """
+    """Lay out a connected part: arcs, (A, 2), and sizes of its M nodes, (M, 2)."""
     M = len(size)
     graph = levelled(M, arcs)
     rows = ordered(graph)
@@ -194,13 +185,7 @@ def _routes(
 ) -> list[Floats]:
     """The corners of each arc's way.
 
-    Args:
-        graph: with a vertex wherever an arc passes a layer.
-        x: of the vertices, (V,).
-        y: of the layers.
-        ends: from `ports`, (E, 2).
-        half: half the height of the vertices, (V,).
-        band: half the height of the layers.
+    `x` and half the height, `half`, are of the vertices, (V,), `y` and `band` of the layers.
     """
     routes, piece = [], 0
     for way in graph.ways:

@@ -160,20 +160,19 @@ def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
         return Line2D([], [], color=colour, linewidth=width, linestyle=dashes, label=label)
 
     sizes = [arc.size for arc in found.arcs]
-    entries: list[Artist] = []
-    if any(size.effect >= 0 for size in sizes):
-        entries.append(line("positive effect", style.POSITIVE))
-    if any(size.effect < 0 for size in sizes):
-        entries.append(line("negative effect", style.NEGATIVE))
-    if sizes:
-        entries += [line(f"{what} {s:g}", style.SOFT, s) for s in _EXAMPLES]
-    else:
-        entries.append(line("no arcs: no node depends on another", style.PAPER))
-    if any(size.varies > 0 for size in sizes):
-        entries.append(line("pale: differs between data sets", _colour(1.0, 1.0)))
-    if any(size.reversible for size in sizes):
-        entries.append(line("direction not determined", style.SOFT, 0.2, (0, _DASHES)))
-    if not all(fit.status.ok for fit in net.fits.values()):
-        look: dict[str, Any] = {"facecolor": style.TROUBLE, "edgecolor": style.SOFT}
-        entries.append(Patch(label="fit without likelihood", **look))
-    return entries
+    trouble: dict[str, Any] = {"facecolor": style.TROUBLE, "edgecolor": style.SOFT}
+    pale = _colour(1.0, 1.0)
+    free = line("direction not determined", style.SOFT, 0.2, (0, _DASHES))
+    entries: list[tuple[bool, Artist]] = [
+        (any(size.effect >= 0 for size in sizes), line("positive effect", style.POSITIVE)),
+        (any(size.effect < 0 for size in sizes), line("negative effect", style.NEGATIVE)),
+        *((bool(sizes), line(f"{what} {s:g}", style.SOFT, s)) for s in _EXAMPLES),
+        (not sizes, line("no arcs: no node depends on another", style.PAPER)),
+        (any(size.varies > 0 for size in sizes), line("pale: differs between data sets", pale)),
+        (any(size.reversible for size in sizes), free),
+        (
+            not all(fit.status.ok for fit in net.fits.values()),
+            Patch(label="fit without likelihood", **trouble),
+        ),
+    ]
+    return [entry for there, entry in entries if there]
