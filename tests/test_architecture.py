@@ -49,15 +49,15 @@ ORDER = {
     "simulate": [],
     "metrics": [],
     "assess": [
-        "arceffects", "residualsds", "leaveout", "replicates", "strengths", "resample", "folds",
-        "comparison", "comparing",
+        "arceffects", "residualsds", "residuals", "effectsizes", "leaveout", "replicates",
+        "strengths", "resample", "folds", "comparison", "comparing",
     ],
     "show": [
-        "layers", "places", "layout", "marks", "forest", "diagnostics", "style", "netplot",
-        "effectplots", "residualplots", "assessplots",
+        "layers", "layout", "texts", "figures", "drawing", "style", "netplot", "rowplots",
+        "residualplots",
     ],
     "plots": [],
-    "page": ["rows", "words", "graph", "numbers", "tables", "reporting"],
+    "page": ["rows", "words", "graph", "numbers", "gaussian", "tables", "reporting"],
     "studies": [
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
     ],

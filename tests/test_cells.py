@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import poolbn as pb
-from poolbn.show.diagnostics import cell_residuals, node_residuals
+from poolbn.assess.residuals import cell_residuals, node_residuals
 from poolbn.tables.cells import read_cells, read_evidence
 
 NAMES, LEVELS = ("a", "b", "c"), ("x", "y")

@@ -22,9 +22,9 @@ from scipy.stats import norm, t
 
 import poolbn as pb
 from poolbn.assess.arceffects import arc_effects
+from poolbn.assess.effectsizes import effect_sizes
+from poolbn.assess.residuals import node_residuals
 from poolbn.show import style
-from poolbn.show.diagnostics import node_residuals
-from poolbn.show.marks import arc_marks
 
 TRIAL = pb.datasets.opt()
 SIX = ["age", "bmi", "gingival_0", "bleeding_0", "gestation_days", "birthweight_g"]
@@ -152,7 +152,7 @@ def test_width_is_the_standardised_effect_and_paleness_the_spread() -> None:
         "z": [[0.0, -1.0], [0.0, -1.0]],
     }
     net = given(dag, coef, np.array([[2.0, 3.0, 8.0], [4.0, 3.0, 8.0]]), ["a", "b"], [10, 10])
-    y, z = arc_marks(net)
+    y, z = effect_sizes(net)
     sd_y = math.sqrt((0.25 * 4 + 9 + 0.49 * 16 + 9) / 2)
     assert y.effect == pytest.approx(0.6 * math.sqrt(10) / sd_y)
     assert y.between_sd == pytest.approx(np.std([0.5, 0.7], ddof=1) * math.sqrt(10) / sd_y)
@@ -172,7 +172,7 @@ def test_the_spread_without_pooling_leaves_out_errors() -> None:
     dag = [("x1", "y")]
     still = pb.Constraints(required=dag)
     mark = {
-        how: arc_marks(pb.learn(frame, group="F", pooling=how, constraints=still))[0]
+        how: effect_sizes(pb.learn(frame, group="F", pooling=how, constraints=still))[0]
         for how in ("none", "complete", "partial")
     }
     naive = np.std(
@@ -181,7 +181,7 @@ def test_the_spread_without_pooling_leaves_out_errors() -> None:
     assert mark["complete"].between_sd == 0
     assert mark["none"].between_sd < naive / 2
     frame = simulate(3, data_sets=30, rows=12, parents=1, between=2.0)
-    found = [arc_marks(pb.learn(frame, group="F", pooling=how, constraints=still))[0].between_sd
+    found = [effect_sizes(pb.learn(frame, group="F", pooling=how, constraints=still))[0].between_sd
              for how in ("none", "partial")]  # fmt: skip
     assert found[0] == pytest.approx(found[1], rel=0.2)
 
@@ -417,7 +417,7 @@ def test_adapted_data_sets_have_no_estimate_alone(six: pb.Network) -> None:
 def test_the_overview_has_all_effects(trial: pb.Network) -> None:
     ax = pb.plots.heterogeneity(trial)
     drawn = series(ax)
-    marks = {f"{mark.parent} → {mark.child}": mark for mark in arc_marks(trial)}
+    marks = {f"{mark.parent} → {mark.child}": mark for mark in effect_sizes(trial)}
     order = names(ax)[1:]
     assert sorted(order) == sorted(marks)
     np.testing.assert_allclose(
@@ -442,8 +442,8 @@ def test_the_overview_shows_the_arcs_that_differ_most(fifty: pb.Network) -> None
     assert names(ax)[0] == f"7 of {len(fifty.dag.arcs)} arcs"
     assert len(names(ax)) == 8
     assert set(margin(ax)) == {""}
-    largest = sorted((mark.between_sd for mark in arc_marks(fifty)), reverse=True)[:7]
-    shown = {f"{mark.parent} → {mark.child}": mark.between_sd for mark in arc_marks(fifty)}
+    largest = sorted((mark.between_sd for mark in effect_sizes(fifty)), reverse=True)[:7]
+    shown = {f"{mark.parent} → {mark.child}": mark.between_sd for mark in effect_sizes(fifty)}
     assert [shown[name] for name in names(ax)[1:]] == largest
 
 

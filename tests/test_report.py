@@ -20,7 +20,7 @@ import poolbn as pb
 from poolbn.assess.arceffects import arc_effects
 from poolbn.assess.residualsds import residual_sds
 from poolbn.page.graph import picture, text_width
-from poolbn.page.words import number
+from poolbn.show.texts import number
 
 ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]
 NODES = ["age", "bmi", "gestation_days", "birthweight_g"]
@@ -132,8 +132,8 @@ def test_the_summary_has_the_counts_and_the_verdict(
     whole = trial.dropna()
     sizes = ", ".join(f"{c} ({n})" for c, n in whole.groupby("clinic", sort=False).size().items())
     sizes = " and ".join(sizes.rsplit(", ", 1))
-    assert f"{len(whole)} rows in 4 data sets, told apart by clinic: {sizes}." in words
-    assert f"{len(trial) - len(whole)} rows with a missing cell were left out." in words
+    assert f"{len(whole)} rows in 4 data sets, grouped by clinic: {sizes}." in words
+    assert f"{len(trial) - len(whole)} rows with missing values were left out." in words
     assert "4 variables, 3 arcs." in words
     assert "Partial pooling for all variables." in words
     assert " ".join(compared.verdict.split()) in words
@@ -171,9 +171,9 @@ def test_every_arc_and_node_is_drawn_inside(path: Path, net: pb.Network) -> None
     for node in drawn.nodes:
         assert 0 < node.x < node.x + node.width < drawn.width
         assert 0 < node.y < node.y + node.height < drawn.height
-    box = {NODES[node.place]: node for node in drawn.nodes}
+    box = {NODES[node.index]: node for node in drawn.nodes}
     for arc in drawn.arcs:
-        parent, child = (box[name] for name in net.dag.arcs[arc.place])
+        parent, child = (box[name] for name in net.dag.arcs[arc.index])
         x, y = map(float, arc.path[1:].split("C")[0].split(","))
         assert parent.x < x < parent.x + parent.width
         assert y == pytest.approx(parent.y + parent.height, abs=0.2)
@@ -186,9 +186,9 @@ def test_marks_are_those_of_the_plot(net: pb.Network) -> None:
     free = {frozenset(edge) for edge in net.dag.cpdag().undirected}
     assert len(picture(net).arcs) == len(net.dag.arcs) > 0
     for arc in picture(net).arcs:
-        parent, child = net.dag.arcs[arc.place]
+        parent, child = net.dag.arcs[arc.index]
         assert arc.reversible == (frozenset((parent, child)) in free)
-        assert arc.negative == (net.effects()["effect"][arc.place] < 0)
+        assert arc.negative == (net.effects()["effect"][arc.index] < 0)
         assert 0.3 <= arc.opacity <= 1
 
 
@@ -241,7 +241,7 @@ def test_a_loaded_network_says_what_needs_the_rows(
     assert "data=rows" in numbers["nodes"][0]["note"]
     assert numbers["arcs"][0]["alone"] is None
     page = written(tmp_path, loaded, data=trial)
-    assert f"{trial.isna().any(axis=1).sum()} rows with a missing cell were left out." in page.words
+    assert f"{trial.isna().any(axis=1).sum()} rows with missing values were left out." in page.words
     whole = page.numbers()
     learned = written(tmp_path, net, data=trial).numbers()
     for with_rows, with_stats in zip(whole["arcs"], learned["arcs"], strict=True):

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, invgamma
 
 import poolbn as pb
+from poolbn.assess.arceffects import Estimates
 from poolbn.assess.residualsds import (
-    ResidualSds,
     _chi_square,
     _components,
     _mixture_ends,
@@ -191,7 +191,7 @@ def test_intervals_cover() -> None:
 
 
 def covered(
-    pooling: pb.Partial, spread: float, of: Callable[[ResidualSds, NDArray[np.float64]], list[bool]]
+    pooling: pb.Partial, spread: float, of: Callable[[Estimates, NDArray[np.float64]], list[bool]]
 ) -> float:
     """The share of 50 fits of 8 data sets in which intervals hold the true SDs."""
     random = np.random.default_rng(21)
@@ -209,12 +209,12 @@ def covered(
     return float(np.mean(inside))
 
 
-def own(found: ResidualSds, sd: NDArray[np.float64]) -> list[bool]:
+def own(found: Estimates, sd: NDArray[np.float64]) -> list[bool]:
     low, high = found.interval.T
     return ((low <= sd) & (sd <= high)).tolist()
 
 
-def common(found: ResidualSds, sd: NDArray[np.float64]) -> list[bool]:
+def common(found: Estimates, sd: NDArray[np.float64]) -> list[bool]:
     low, high = found.population_interval
     return [low <= sd[0] <= high]
 

@@ -10,16 +10,13 @@ import numpy as np
 from poolbn.assess.arceffects import arc_effects
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
+from poolbn.assess.residuals import node_residuals
 from poolbn.assess.residualsds import residual_sds
 from poolbn.errors import check_count, check_kind
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.show.assessplots import draw_comparison, draw_strengths
-from poolbn.show.diagnostics import node_residuals
-from poolbn.show.effectplots import draw_forest, draw_heterogeneity
-from poolbn.show.marks import arc_strengths
-from poolbn.show.netplot import draw_network
-from poolbn.show.residualplots import draw_residuals
+from poolbn.show import netplot, residualplots, rowplots
+from poolbn.show.figures import MOST, arc_strengths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +36,7 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
     - dashed, with an empty head: equivalent networks have the arc the other way round;
     - yellow node: its fit has no likelihood.
 
-    All sizes are such that the drawing fills the Axes. Left to itself it takes a figure in which
-    names are readable.
+    The drawing fills the Axes. A new figure is large enough for names to be readable.
 
     Args:
         net: the network.
@@ -59,10 +55,11 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
         ['age', 'gestation_days', 'birthweight_g']
     """
     _check_network(net)
-    if strengths is None:
-        return draw_network(net, None, ax)
-    check_kind(strengths, Bootstrap, "a bootstrap", "pb.bootstrap")
-    return draw_network(net, arc_strengths(net, strengths), ax)
+    found = None
+    if strengths is not None:
+        check_kind(strengths, Bootstrap, "a bootstrap", "pb.bootstrap")
+        found = [arc.strength for arc in arc_strengths(net, strengths)]
+    return netplot.draw_network(net, found, ax)
 
 
 def forest(
@@ -76,10 +73,10 @@ def forest(
 ) -> Axes:
     """Show an arc's effect in each data set, or a node's residual SD, the population's below.
 
-    Filled dots are the network's estimates; open ones are what each data set says on its own, so
-    that with partial pooling it can be seen how far estimates are drawn to the population. The
-    thick line at the bottom is the interval of the population's effect, the thin line where the
-    effect in another data set is to be expected. Intervals that end in an arrow go on.
+    Filled dots are the network's estimates, open ones those of each data set alone: with partial
+    pooling the first are shrunk towards the population. At the bottom, the thick line is the
+    interval of the population's effect, the thin line the range expected for a new data set.
+    Intervals that end in an arrow go on.
 
     Intervals of effects take the variances as known; those of data sets alone are Student's. Those
     of SDs are from the posterior distribution where residual variances are pooled, else chi-square,
@@ -89,8 +86,8 @@ def forest(
         net: the network.
         parent: the parent; None for the residual standard deviation of the child.
         child: the child.
-        stats: the statistics, for the estimates of each data set alone; by default those that the
-            network was learned from, which a loaded network does not have.
+        stats: the sufficient statistics, for the estimates of each data set alone; by default those
+            that the network was learned from, which a loaded network does not have.
         interval: the probability of the intervals.
         ax: where to draw; by default on a new figure.
 
@@ -103,21 +100,21 @@ def forest(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
         >>> net = pb.learn(trial, group="clinic")
-        >>> ax = pb.plots.forest(net, "birthweight_g", "gestation_days")
-        >>> ax.get_xlabel()
+        >>> pb.plots.forest(net, "birthweight_g", "gestation_days").get_xlabel()
         'change of gestation_days per unit of birthweight_g'
-        >>> ax = pb.plots.forest(net, None, "gestation_days")
-        >>> ax.get_xlabel()
+        >>> pb.plots.forest(net, None, "gestation_days").get_xlabel()
         'residual SD of gestation_days'
     """
     _check_network(net)
     if parent is None:
-        return draw_forest(residual_sds(net, child, stats=stats, interval=interval), ax)
-    return draw_forest(arc_effects(net, parent, child, stats=stats, interval=interval), ax)
+        found = residual_sds(net, child, stats=stats, interval=interval)
+    else:
+        found = arc_effects(net, parent, child, stats=stats, interval=interval)
+    return rowplots.draw_forest(found, ax)
 
 
 def heterogeneity(
-    net: Network, *, stats: GroupStats | None = None, most: int = 40, ax: Axes | None = None
+    net: Network, *, stats: GroupStats | None = None, most: int = MOST, ax: Axes | None = None
 ) -> Axes:
     """Show the effects of all arcs, those that differ most between data sets on top.
 
@@ -126,9 +123,9 @@ def heterogeneity(
 
     Args:
         net: the network.
-        stats: the statistics, for the p-values; by default those that the network was learned from,
-            which a loaded network does not have.
-        most: how many arcs to show at most.
+        stats: the sufficient statistics, for the p-values; by default those that the network was
+            learned from, which a loaded network does not have.
+        most: the largest number of arcs to show.
         ax: where to draw; by default on a new figure.
 
     Raises:
@@ -139,8 +136,7 @@ def heterogeneity(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> net = pb.learn(trial.dropna(), group="clinic")
-        >>> ax = pb.plots.heterogeneity(net)
-        >>> [label.get_text() for label in ax.get_yticklabels()]
+        >>> [label.get_text() for label in pb.plots.heterogeneity(net).get_yticklabels()]
         ['', 'gestation_days → age', 'birthweight_g → gestation_days']
     """
     _check_network(net)
@@ -150,13 +146,13 @@ def heterogeneity(
         table = net.heterogeneity(stats)
         arcs = zip(table["parent"], table["child"], strict=True)
         p_values = dict(zip(arcs, table["p_value"].tolist(), strict=True))
-    return draw_heterogeneity(net, p_values, most, ax)
+    return rowplots.draw_heterogeneity(net, p_values, most, ax)
 
 
 def residuals(
     net: Network, data: object, node: str, *, ax: Sequence[Axes] | None = None
 ) -> NDArray[np.object_]:
-    """Show whether a node's distributions fit the rows: three panels.
+    """Show whether a node's distributions fit the rows: three panels, whose Axes it returns.
 
     - residuals against fitted values: the mean of neighbours should stay at 0, the spread the same;
     - quantiles against those of the normal distribution, a curve for each data set: on the line if
@@ -164,7 +160,7 @@ def residuals(
     - the spread in each data set, with half of the rows in a box and 95% between the ends of a
       line: boxes should reach from one dashed line to the other.
 
-    Residuals are in the residual standard deviations of the data sets. Rows with a missing cell are
+    Residuals are in the residual standard deviations of the data sets. Rows with missing values are
     left out.
 
     Args:
@@ -172,9 +168,6 @@ def residuals(
         data: a table or file as for `pb.stats`, with the group column.
         node: the node.
         ax: three Axes to draw on; by default those of a new figure.
-
-    Returns:
-        The three Axes.
 
     Raises:
         GraphError: there is no such node.
@@ -189,14 +182,14 @@ def residuals(
         ['NY', 'MN', 'KY', 'MS']
     """
     _check_network(net)
-    return draw_residuals(node_residuals(net, data, node), ax)
+    return residualplots.draw_residuals(node_residuals(net, data, node), ax)
 
 
 def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArray[np.object_]:
-    """Show a comparison of poolings: four panels, a row for each pooling, the best one shaded.
+    """Show a comparison of poolings: four panels, whose Axes it returns. The best one is shaded.
 
-    - log-likelihood of held-out rows, less that of the best pooling: grey dots are folds, the blue
-      one is their mean with two standard errors;
+    - log-likelihood of held-out rows, as the difference from the best pooling: grey dots are folds,
+      the blue one is their mean with two standard errors;
     - the same for data sets that were left out as a whole;
     - errors of predictions: grey dots are variables, blue ones their mean, filled with the data set
       known and open with it unknown; 1 is as bad as always predicting the mean;
@@ -206,30 +199,26 @@ def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArra
         found: from `pb.compare`.
         ax: four Axes to draw on; by default those of a new figure.
 
-    Returns:
-        The four Axes.
-
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
         >>> found = pb.compare(trial, group="clinic", missing="drop", folds=2,
         ...                    poolings=["complete", "none"])
-        >>> axes = pb.plots.comparison(found)
-        >>> [label.get_text() for label in axes[0].get_yticklabels()]
+        >>> [label.get_text() for label in pb.plots.comparison(found)[0].get_yticklabels()]
         ['complete', 'none']
     """
     check_kind(found, Comparison, "a comparison", "pb.compare")
-    return draw_comparison(found, ax)
+    return rowplots.draw_comparison(found, ax)
 
 
-def strengths(boot: Bootstrap, *, most: int = 40, ax: Axes | None = None) -> Axes:
-    """Show how often arcs were found in a bootstrap: a bar for each pair of nodes.
+def strengths(boot: Bootstrap, *, most: int = MOST, ax: Axes | None = None) -> Axes:
+    """Show how often a bootstrap found arcs: a bar for each pair of nodes.
 
     Bars are split by direction, and pale below the threshold that `Bootstrap.threshold` estimates.
 
     Args:
         boot: from `pb.bootstrap`.
-        most: how many pairs to show at most.
+        most: the largest number of pairs to show.
         ax: where to draw; by default on a new figure.
 
     Raises:
@@ -239,13 +228,12 @@ def strengths(boot: Bootstrap, *, most: int = 40, ax: Axes | None = None) -> Axe
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
         >>> boot = pb.bootstrap(trial, group="clinic", missing="drop", replicates=5)
-        >>> ax = pb.plots.strengths(boot)
-        >>> ax.get_xlabel()
+        >>> pb.plots.strengths(boot).get_xlabel()
         'share of 5 networks from resampled rows'
     """
     check_kind(boot, Bootstrap, "a bootstrap", "pb.bootstrap")
     check_count(1, most=most)
-    return draw_strengths(boot, most, ax)
+    return rowplots.draw_strengths(boot, most, ax)
 
 
 def _check_network(net: object) -> None:

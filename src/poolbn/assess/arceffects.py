@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import NormalDist
 
 import numpy as np
@@ -24,11 +24,24 @@ from poolbn.nodes.poolings import Complete, NoPooling
 Floats = NDArray[np.float64]
 
 
+class Common(StrEnum):
+    """What the estimate below those of the data sets is of."""
+
+    POPULATION = "population of data sets"
+    MEAN = "mean of the data sets"
+    ALL = "all data sets together"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Estimates(ABC):
-    """Estimates of one thing in all data sets. Intervals are (lower, upper).
+class Estimates:
+    """Estimates of an arc's effect or a node's residual SD in all data sets.
+
+    Intervals are (lower, upper). With partial pooling those of effects have the uncertainty of the
+    random effects and of the population's; variances are taken as known.
 
     Attributes:
+        parent: of the arc; None for the residual SD.
+        child: of the arc, or the node.
         pooling: how the child's fit shares strength.
         levels: the F data sets.
         n: their rows, (F,).
@@ -37,11 +50,14 @@ class Estimates(ABC):
         interval: of these, (F, 2).
         alone: the estimate from the data set's own rows, NaN where there is none, (F,).
         alone_interval: of these, (F, 2).
+        common: what `population` is of.
         population: in the population of data sets; without pooling the mean.
         population_interval: of that.
         new_interval: the range expected for a new data set; NaN unless pooling is partial.
     """
 
+    parent: str | None
+    child: str
     pooling: Pooling
     levels: tuple[Hashable, ...]
     n: NDArray[np.int64]
@@ -50,46 +66,10 @@ class Estimates(ABC):
     interval: Floats
     alone: Floats
     alone_interval: Floats
+    common: Common
     population: float
     population_interval: tuple[float, float]
     new_interval: tuple[float, float]
-
-    @abstractmethod
-    def axis(self, shown: Callable[[str], str] = str) -> str:
-        """What the estimates are, with names as they are to be shown."""
-
-    @property
-    @abstractmethod
-    def common(self) -> str:
-        """What the population's estimate is the estimate in."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ArcEffects(Estimates):
-    """The effect of a parent on its child, with the attributes of `Estimates`.
-
-    With partial pooling both the random effects and the population's are uncertain, which is in the
-    intervals; variances are taken as known.
-
-    Attributes:
-        parent: the parent.
-        child: the child.
-    """
-
-    parent: str
-    child: str
-
-    def axis(self, shown: Callable[[str], str] = str) -> str:
-        """What the estimates are, with names as they are to be shown."""
-        return f"change of {shown(self.child)} per unit of {shown(self.parent)}"
-
-    @property
-    def common(self) -> str:
-        """What the population's effect is the effect in."""
-        if isinstance(self.pooling, Complete):
-            return "all data sets together"
-        mean = isinstance(self.pooling, NoPooling)
-        return "mean of the data sets" if mean else "population of data sets"
 
 
 def arc_effects(
@@ -99,15 +79,15 @@ def arc_effects(
     *,
     stats: GroupStats | None = None,
     interval: float = 0.95,
-) -> ArcEffects:
+) -> Estimates:
     """Collect the estimates of one arc.
 
     Args:
         net: the network.
         parent: a node.
         child: a child of it.
-        stats: the statistics; by default those that the network was learned from. Without any, as
-            for a loaded network, there are no estimates of data sets alone.
+        stats: the sufficient statistics; by default those that the network was learned from.
+            Without any, as for a loaded network, there are no estimates of data sets alone.
         interval: the probability of the intervals.
 
     Raises:
@@ -145,7 +125,7 @@ def arc_effects(
         value, reach = _slopes_alone(stats, k, interval)
         alone = by_level(fit, stats, value)
         alone_interval = by_level(fit, stats, value[:, None] + reach[:, None] * [-1, 1])
-    return ArcEffects(
+    return Estimates(
         parent=parent,
         child=child,
         pooling=fit.pooling,
@@ -156,18 +136,25 @@ def arc_effects(
         interval=effect[:, None] + z * sd[:, None] * [-1, 1],
         alone=alone,
         alone_interval=alone_interval,
+        common=_common(fit.pooling),
         population=population,
         population_interval=(population - z * se, population + z * se),
         new_interval=(population - half, population + half),
     )
 
 
+def _common(pooling: Pooling) -> Common:
+    if isinstance(pooling, Complete):
+        return Common.ALL
+    return Common.MEAN if isinstance(pooling, NoPooling) else Common.POPULATION
+
+
 def by_level(fit: GaussianFit, stats: GroupStats, values: Floats) -> Floats:
     """Values of the data sets of statistics, (F', ...), as (F, ...) of a fit; NaN for others."""
-    place = {level: j for j, level in enumerate(stats.levels)}
-    known = [j for j, level in enumerate(fit.levels) if level in place]
+    index = {level: j for j, level in enumerate(stats.levels)}
+    known = [j for j, level in enumerate(fit.levels) if level in index]
     found = np.full((len(fit.levels), *values.shape[1:]), math.nan)
-    found[known] = values[[place[fit.levels[j]] for j in known]]
+    found[known] = values[[index[fit.levels[j]] for j in known]]
     return found
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import Estimates, Floats, alone, by_level
+from poolbn.assess.arceffects import Common, Estimates, Floats, alone, by_level
 from poolbn.errors import check_interval
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
@@ -18,37 +16,14 @@ from poolbn.nodes.choosing import check_stats
 from poolbn.nodes.localfit import GaussianFit, Status
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ResidualSds(Estimates):
-    """The residual SD of a node, with the attributes of `Estimates`.
-
-    `population` is the median of those that pooled variances are drawn from, the one SD where there
-    is one, else the root of the mean variance. Only pooled variances have a `new_interval`.
-    Where there is one SD, its interval is `population_interval`, and data sets have none.
-
-    Attributes:
-        node: the node.
-    """
-
-    node: str
-
-    def axis(self, shown: Callable[[str], str] = str) -> str:
-        """What the estimates are, with names as they are to be shown."""
-        return f"residual SD of {shown(self.node)}"
-
-    @property
-    def common(self) -> str:
-        """What the population's SD is the SD in."""
-        if np.isfinite(self.new_interval).all():
-            return "population of data sets"
-        one = np.isfinite(self.population_interval).all()
-        return "all data sets together" if one else "mean of the data sets"
-
-
 def residual_sds(
     net: Network, node: str, *, stats: GroupStats | None = None, interval: float = 0.95
-) -> ResidualSds:
+) -> Estimates:
     """Collect the residual SDs of one node.
+
+    `population` is the median of the distribution of pooled variances, the one SD where there is
+    one, else the root of the mean variance. Only pooled variances have a `new_interval`. Where
+    there is one SD, its interval is `population_interval`, and data sets have none.
 
     Pooled variances are inverse gamma once the rows are seen (`mixed.expected_variance`) and their
     spread and common value are known; both are uncertain too, so intervals are from a mixture of
@@ -60,8 +35,8 @@ def residual_sds(
     Args:
         net: the network.
         node: a node.
-        stats: the statistics; by default those that the network was learned from. Without any, as
-            for a loaded network, there are no estimates of data sets alone.
+        stats: the sufficient statistics; by default those that the network was learned from.
+            Without any, as for a loaded network, there are no estimates of data sets alone.
         interval: the probability of the intervals.
 
     Raises:
@@ -110,8 +85,12 @@ def residual_sds(
     if stats is not None and fit.fixed is not None:
         own = _variances_alone(stats, interval)
         single, single_ends = (by_level(fit, stats, values) for values in own)
-    return ResidualSds(
-        node=node,
+    shared = Common.ALL if np.isfinite(common_ends).all() else Common.MEAN
+    if np.isfinite(new_ends).all():
+        shared = Common.POPULATION
+    return Estimates(
+        parent=None,
+        child=node,
         pooling=fit.pooling,
         levels=fit.levels,
         n=net.n,
@@ -120,6 +99,7 @@ def residual_sds(
         interval=np.sqrt(ends),
         alone=np.sqrt(single),
         alone_interval=np.sqrt(single_ends),
+        common=shared,
         population=math.sqrt(common),
         population_interval=_pair(common_ends),
         new_interval=_pair(new_ends),

@@ -1,4 +1,4 @@
-"""The rows that a report page is made with, read once."""
+"""The rows of a report, read once."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from poolbn.assess.residuals import Residuals, cell_residuals
 from poolbn.errors import DataError
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network
-from poolbn.show.diagnostics import Residuals, cell_residuals
 from poolbn.tables.cells import Cells, read_cells
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the rows say.
+    """What the rows say: residuals of each node, or in words why there are none."""
 
-    Attributes:
-        stats: of the complete rows; None if there are none.
-        dropped: incomplete rows, by data set.
-        residuals: of each node, or in words why there are none.
-    """
-
-    stats: GroupStats | None
-    dropped: dict[Hashable, int]
+    stats: GroupStats | None  # of the complete rows; None if there are none
+    dropped: dict[Hashable, int]  # incomplete rows, by data set
     residuals: dict[str, Residuals | str]
 
 
@@ -67,7 +61,7 @@ def read_rows(net: Network, data: object) -> Given:
 
 
 def _residuals(net: Network, cells: Cells, node: str) -> Residuals | str:
-    """The residuals of a node, or why there are none: that is no reason to have no page."""
+    """The residuals of a node, or why there are none: the report is written all the same."""
     try:
         return cell_residuals(net, cells, node)
     except DataError as error:

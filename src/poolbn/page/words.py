@@ -1,81 +1,44 @@
-"""The words of a report page: numbers, equations, and what there is to say of a network."""
+"""The sentences of a report: made last, from values, and never read back."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from poolbn.assess.comparison import Comparison
-from poolbn.assess.resample import Bootstrap
+from poolbn.assess.effectsizes import EffectSize, effect_sizes, most_different, strongest
+from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import GaussianFit, Pooling, Status
+from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.show.marks import Mark, arc_marks, arc_strengths
+from poolbn.show.figures import arc_strengths, is_sure
+from poolbn.show.texts import arrow, number, p_value, percent
 from poolbn.wording import counted, listed
 
 _FEW = 3  # arcs that the summary names
 _LEAST = 0.05  # standardised effects and differences below are not worth naming
+_SCORES = {"bic": " (BIC)", "aic": " (AIC)", "loglik": " (log-likelihood)", "bge": " (BGe)"}
 
 
-def number(value: float | None) -> str:
-    """Four digits, and never fewer than those before the point.
+class Card(NamedTuple):
+    """A part of the summary: sentences, perhaps as a list, in a look of the style sheet."""
 
-    Examples:
-        >>> number(24.163), number(-12345.6), number(1.5e-7), number(float("nan"))
-        ('24.16', '−12,346', '1.5e−07', '–')
-    """
-    if value is None or not math.isfinite(value):
-        return "–"
-    size = abs(value)
-    large = 1000 <= size < 1e7
-    return (f"{value:,.0f}" if large else f"{value:.4g}").replace("-", "−")
-
-
-def p_value(p: float | None) -> str:
-    """A p-value to three decimals.
-
-    Examples:
-        >>> p_value(0.04321), p_value(1e-9)
-        ('0.043', '< 0.001')
-    """
-    if p is None or math.isnan(p):
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    heading: str
+    sentences: Sequence[str]
+    bullets: bool = False
+    look: str = ""
 
 
 def p_words(p: float) -> str:
-    """A p-value in a sentence.
-
-    Examples:
-        >>> p_words(0.04321), p_words(1e-9)
-        ('p = 0.043', 'p < 0.001')
-    """
-    return f"p {p_value(p)}" if p < 0.001 else f"p = {p_value(p)}"
+    """A p-value in a sentence."""
+    return f"p {'' if p < 0.001 else '= '}{p_value(p)}"
 
 
-def percent(share: float) -> str:
-    """A share, without 0% and 100% where it is neither.
-
-    Examples:
-        >>> percent(0.256), percent(0.9999), percent(1.0), percent(0.001)
-        ('26%', '> 99%', '100%', '< 1%')
-    """
-    if 0 < share < 0.005:
-        return "< 1%"
-    return "> 99%" if 0.995 <= share < 1 else f"{100 * share:.0f}%"
-
-
-def arrow(parent: str, child: str) -> str:
-    """An arc."""
-    return f"{parent} → {child}"
-
-
-# Nodes
+# Nodes and arcs
 
 
 def about_pooling(pooling: Pooling) -> str:
@@ -97,105 +60,71 @@ def about_pooling(pooling: Pooling) -> str:
     return f"{said}. Data sets with few rows are shrunk towards the population."
 
 
-def about_sds(fit: GaussianFit) -> str:
-    """Where the residual SDs of the data sets come from.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age"]], group="clinic", missing="drop")
-        >>> about_sds(pb.fit_node(stats, "age", []))
-        'All data sets share one, whatever they say alone.'
-    """
-    if fit.residual_shape is not None and math.isinf(fit.residual_shape):
-        return "They are pooled, and came out the same: nothing says that they differ."
-    if fit.residual_shape is not None:
-        return (
-            "They are pooled: what a data set says alone is shrunk towards the population's, the "
-            "more the fewer its rows are."
-        )
-    separate = isinstance(fit.pooling, Partial) and fit.pooling.residuals == "separate"
-    if fit.fixed is None or separate:
-        return "Each data set has its own."
-    return "All data sets share one, whatever they say alone."
-
-
-def equation(fit: GaussianFit) -> str:
-    """The distribution of a node, with the population's coefficients.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> equation(pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"]))
-        'bmi = 22.66 + 0.1969 × age + error with SD 6.816'
-    """
-    values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
-    terms = [number(float(values[0]))]
-    for parent, value in zip(fit.parents, values[1:].tolist(), strict=True):
-        terms.append(f"{'−' if value < 0 else '+'} {number(abs(value))} × {parent}")
-    sd = np.sqrt(fit.sigma2)
-    spread = number(float(sd.min()))
-    if sd.max() > sd.min() * (1 + 1e-9):
-        spread += f" to {number(float(sd.max()))}"
-    return f"{fit.child} = {' '.join(terms)} + error with SD {spread}"
-
-
-def about_equation(fit: GaussianFit) -> str:
-    """Whose coefficients an equation has."""
-    if fit.fixed is None:
-        return "Coefficients are means over the data sets."
-    if fit.random_cov is None:
-        return "Coefficients are those that all data sets share."
-    return "Coefficients are the population's."
-
-
-def is_warning(fit: GaussianFit) -> bool:
+def is_warning(fit: LocalFit) -> bool:
     """Whether a reader should know what happened in a fit before they believe it."""
     return not fit.status.ok or fit.status is Status.NOT_CONVERGED
 
 
-# Arcs
+def node_label(fit: LocalFit) -> str:
+    """A node in the drawing, in words."""
+    told = [f"{fit.child}: {fit.pooling}"]
+    if fit.parents:
+        told.append(f"depends on {', '.join(fit.parents)}")
+    if not fit.status.ok:
+        told.append(str(fit.status))
+    return ", ".join(told)
+
+
+def arc_label(size: EffectSize) -> str:
+    """An arc in the drawing, in words."""
+    name = arrow(size.parent, size.child)
+    told = [f"{name}: effect {number(size.effect)} in standard deviations"]
+    if size.between_sd > 0:
+        told.append(f"between data sets it varies by {number(size.between_sd)}")
+    if size.reversible:
+        told.append("direction not determined")
+    return ", ".join(told)
 
 
 def about_arc(
-    net: Network, mark: Mark, effect: float, interval: tuple[float, float], between: float
+    fit: GaussianFit,
+    size: EffectSize,
+    effect: Mapping[Hashable, Any],
+    p: float,
+    boot: Bootstrap | None,
+    found: ArcStrength | None,
 ) -> list[str]:
-    """What is known of an arc, in sentences.
-
-    Args:
-        net: the network.
-        mark: the arc.
-        effect: the population's.
-        interval: of that.
-        between: its standard deviation between data sets.
-    """
-    fit = net.fits[mark.child]
+    """What is known of an arc, with its row of `Network.effects` and its p-value or NaN."""
     if fit.fixed is None:
         where = "On average over the data sets"
     else:
         where = "In all data sets" if fit.random_cov is None else "In the population of data sets"
     said = [
-        f"{where}, one unit more of {mark.parent} goes with a change of {mark.child} by "
-        f"{number(effect)} (95% interval {number(interval[0])} to {number(interval[1])})"
+        f"{where}, one unit more of {size.parent} goes with a change of {size.child} by "
+        f"{number(effect['effect'])} {_interval(effect)}"
         f"{', its other parents being equal' * (len(fit.parents) > 1)}. In standard deviations "
-        f"that is {number(mark.effect)}."
+        f"that is {number(size.effect)}."
     ]
-    if between > 0:
-        said.append(f"Between data sets the effect has a standard deviation of {number(between)}.")
-    if mark.reversible:
+    if size.between_sd > 0:
+        between = number(fit.between_sd(fit.position(size.parent)))
+        said.append(f"Between data sets the effect has a standard deviation of {between}.")
+    if size.reversible:
         said.append(
-            "The direction is not determined: equivalent networks have this arc the other way "
-            "round, and the data cannot tell them apart."
+            "The data do not determine the direction: equivalent networks have this arc the other "
+            "way round."
         )
+    if not math.isnan(p):
+        said.append(f"Test for the same effect in all data sets: {p_words(p)}.")
+    if boot is not None and found is not None:
+        times = round(found.strength * boot.replicates)
+        told = f"{times} of {boot.replicates} bootstrap networks have an arc between the two"
+        way = f"; in {percent(found.direction)} of these it points this way" if times else ""
+        said.append(f"{told}{way}.")
     return said
 
 
-def about_strength(boot: Bootstrap, strength: float, direction: float) -> str:
-    """How sure an arc is."""
-    found = round(strength * boot.replicates)
-    told = f"There is an arc between the two in {found} of {boot.replicates} bootstrap networks"
-    if not found:
-        return f"{told}."
-    return f"{told}; in {percent(direction)} of these it points this way."
+def _interval(effect: Mapping[Hashable, Any]) -> str:
+    return f"(95% interval {number(effect['lower'])} to {number(effect['upper'])})"
 
 
 # The whole
@@ -207,40 +136,34 @@ def summary(
     p_values: Mapping[Pair, float],
     boot: Bootstrap | None,
     found: Comparison | None,
-) -> list[tuple[str, list[str]]]:
-    """What a reader should know first: headings, each with sentences.
-
-    Args:
-        net: the network.
-        stats: the statistics of the rows, where they are known.
-        p_values: of tests for equal effects, by arc.
-        boot: how sure the arcs are.
-        found: poolings compared.
-    """
-    marks = arc_marks(net)
-    parts = [
-        ("Data", _data(net, stats)),
-        ("Network", _network(net, marks)),
-        ("Pooling", _pooling(net)),
-        ("Strongest effects", _strongest(net, marks)),
-        ("Most different between data sets", _different(net, marks, p_values)),
-        ("How sure the arcs are", _sure(net, boot) if boot else []),
-        ("Which pooling the data want", [_first(found.verdict)] if found else []),
-        ("Warnings", list(warnings(net))),
+) -> list[Card]:
+    """What a reader should know first."""
+    sizes = effect_sizes(net)
+    fits = net.fits.items()
+    warnings = [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
+    cards = [
+        Card("Data", _data(net, stats)),
+        Card("Network", _network(net, sizes)),
+        Card("Pooling", _pooling(net)),
+        Card("Strongest effects", _strongest(net, sizes), bullets=True),
+        Card("Most different between data sets", _different(net, sizes, p_values), bullets=True),
+        Card("How sure the arcs are", _sure(net, boot) if boot else ()),
+        Card("Which model predicts best", (found.headline,) if found else (), look="broad"),
+        Card("Warnings", warnings, bullets=True, look="warning"),
     ]
-    return [(heading, said) for heading, said in parts if said]
+    return [card for card in cards if card.sentences]
 
 
 def _data(net: Network, stats: GroupStats | None) -> list[str]:
     old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
     sizes = [f"{net.levels[j]} ({net.n[j]:,})" for j in old]
     said = [
-        f"{counted(int(net.n[old].sum()), 'row')} in {counted(len(old), 'data set')}, told apart "
-        f"by {net.group}: {listed(sizes)}."
+        f"{counted(int(net.n[old].sum()), 'row')} in {counted(len(old), 'data set')}, grouped by "
+        f"{net.group}: {listed(sizes)}."
     ]
     dropped = 0 if stats is None else int(stats.dropped.sum())
     if dropped:
-        said.append(f"{counted(dropped, 'row')} with a missing cell were left out.")
+        said.append(f"{counted(dropped, 'row')} with missing values were left out.")
     if net.adapted:
         said.append(
             f"{counted(len(net.adapted), 'data set')} came later, and had no part in learning: "
@@ -249,17 +172,13 @@ def _data(net: Network, stats: GroupStats | None) -> list[str]:
     return said
 
 
-def _network(net: Network, marks: Sequence[Mark]) -> list[str]:
-    said = [f"{counted(len(net.dag.nodes), 'variable')}, {counted(len(marks), 'arc')}."]
-    if not marks:
+def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
+    said = [f"{counted(len(net.dag.nodes), 'variable')}, {counted(len(sizes), 'arc')}."]
+    if not sizes:
         return [*said, "No variable depends on another."]
-    free = sum(mark.reversible for mark in marks)
-    if free == len(marks):
-        said.append("The data do not determine the direction of any arc.")
-    elif free:
-        said.append(f"The data do not determine the direction of {free} of them.")
-    else:
-        said.append("The data determine the direction of all of them.")
+    free = sum(size.reversible for size in sizes)
+    which = "any arc" if free == len(sizes) else f"{free} of them" if free else "all of them"
+    said.append(f"The data {'do not ' * bool(free)}determine the direction of {which}.")
     lone = [n for n in net.dag.nodes if not net.dag.parents(n) and not net.dag.children(n)]
     if lone:
         said.append(f"Without any arc: {listed(lone)}.")
@@ -274,64 +193,87 @@ def _pooling(net: Network) -> list[str]:
     return [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
 
 
-def _strongest(net: Network, marks: Sequence[Mark]) -> list[str]:
-    table = net.effects()
-    order = sorted(range(len(marks)), key=lambda k: -abs(marks[k].effect))
-    said = []
-    for k in order[:_FEW]:
-        mark, row = marks[k], table.iloc[k]
-        if abs(mark.effect) >= _LEAST:
-            said.append(
-                f"{arrow(mark.parent, mark.child)}: {number(row['effect'])} for each unit (95% "
-                f"interval {number(row['lower'])} to {number(row['upper'])}); "
-                f"{number(mark.effect)} in standard deviations."
-            )
-    return said
+def _strongest(net: Network, sizes: tuple[EffectSize, ...]) -> list[str]:
+    rows = net.effects().to_dict("records")
+    named = [size for size in strongest(sizes)[:_FEW] if abs(size.effect) >= _LEAST]
+    return [
+        f"{arrow(size.parent, size.child)}: {number(rows[size.index]['effect'])} for each unit "
+        f"{_interval(rows[size.index])}; {number(size.effect)} in standard deviations."
+        for size in named
+    ]
 
 
-def _different(net: Network, marks: Sequence[Mark], p_values: Mapping[Pair, float]) -> list[str]:
-    order = sorted(range(len(marks)), key=lambda k: -marks[k].between_sd)
+def _different(
+    net: Network, sizes: tuple[EffectSize, ...], p_values: Mapping[Pair, float]
+) -> list[str]:
+    if len(net.levels) < 2 or not sizes:
+        return []
     said = []
-    for k in order[:_FEW]:
-        mark = marks[k]
-        if mark.between_sd < _LEAST:
+    for size in most_different(sizes)[:_FEW]:
+        if size.between_sd < _LEAST:
             continue
-        fit = net.fits[mark.child]
-        coef = fit.coef[:, 1 + fit.parents.index(mark.parent)]
+        fit = net.fits[size.child]
+        coef = fit.coef[:, fit.position(size.parent)]
         low, high = int(coef.argmin()), int(coef.argmax())
-        p = p_values.get((mark.parent, mark.child), math.nan)
+        p = p_values.get((size.parent, size.child), math.nan)
         test = "" if math.isnan(p) else f"; test for equal effects {p_words(p)}"
         said.append(
-            f"{arrow(mark.parent, mark.child)}: from {number(float(coef[low]))} in "
+            f"{arrow(size.parent, size.child)}: from {number(float(coef[low]))} in "
             f"{fit.levels[low]} to {number(float(coef[high]))} in {fit.levels[high]}{test}."
         )
-    if marks and not said:
-        said.append("No effect differs much between data sets.")
-    return said if len(net.levels) > 1 else []
+    return said or ["No effect differs much between data sets."]
 
 
 def _sure(net: Network, boot: Bootstrap) -> list[str]:
-    strengths = arc_strengths(net, boot)
-    what = "rows within data sets" if boot.unit == "row" else "whole data sets"
-    sure = sum(strength > boot.threshold or strength == 1 for strength in strengths.values())
+    found = arc_strengths(net, boot)
+    sure = sum(is_sure(boot, arc.strength) for arc in found)
     said = [
-        f"{counted(boot.replicates, 'network')} from resampled {what}: {sure} of "
-        f"{counted(len(strengths), 'arc')} are above the threshold of {number(boot.threshold)}."
+        f"{counted(boot.replicates, 'network')} from resampled {resampled(boot)}: {sure} of "
+        f"{counted(len(found), 'arc')} are above the threshold of {number(boot.threshold)}."
     ]
-    weak = sorted((strength, arc) for arc, strength in strengths.items() if strength < 0.5)
+    weak = sorted((arc.strength, arc.parent, arc.child) for arc in found if arc.strength < 0.5)
     if weak:
-        arcs = [f"{arrow(*arc)} ({percent(strength)})" for strength, arc in weak]
+        arcs = [f"{arrow(parent, child)} ({percent(share)})" for share, parent, child in weak]
         said.append(f"Found in less than half of them: {listed(arcs, _FEW)}.")
     return said
 
 
-def _first(text: str) -> str:
-    """The first sentence; the others are further down the page."""
-    return f"{text.partition('. ')[0].rstrip('.')}."
+def resampled(boot: Bootstrap) -> str:
+    """What a bootstrap resampled."""
+    return "rows within data sets" if boot.unit == "row" else "whole data sets"
 
 
-def warnings(net: Network) -> Iterable[str]:
-    """Fits that a reader should not simply believe."""
-    for node, fit in net.fits.items():
-        if is_warning(fit):
-            yield f"{node}: {fit.status}: {fit.detail}."
+# Rows, and how it was made
+
+
+def about_rows(net: Network, given: GroupStats | None) -> str:
+    """What to know about complete rows that are not those that the network was learned from."""
+    rows = {} if given is None else dict(zip(given.levels, given.n.tolist(), strict=True))
+    other = [
+        f"{level} {rows.get(level, 0):,} instead of {n:,}"
+        for level, n in zip(net.levels, net.n.tolist(), strict=True)
+        if rows.get(level, 0) != n
+    ]
+    told = "The network was learned from other rows than those of this report: "
+    return f"{told}{listed(other)}." if other else ""
+
+
+def about_search(
+    net: Network, boot: Bootstrap | None, found: Comparison | None
+) -> list[tuple[str, str]]:
+    """How a network was made, as far as it tells."""
+    score = f"{net.score:,.4f}{_SCORES.get(net.score_kind, '')}".replace("-", "−")
+    fits = counted(sum(move.fits for move in net.trace), "local fit")
+    moves = f"{counted(len(net.trace), 'move')}, {fits}"
+    lines = [
+        ("Group column", net.group),
+        ("Score", score if math.isfinite(net.score) else "–"),
+        ("Search", moves if net.trace else "none, or no move was better than the start"),
+    ]
+    if boot is not None:
+        replicates = counted(boot.replicates, "replicate")
+        lines.append(("Bootstrap", f"{replicates}, resampling {boot.unit}s"))
+    if found is not None:
+        folds = counted(len(found.rows), "fold")
+        lines.append(("Comparison", f"{', '.join(found.poolings)}; {folds}"))
+    return lines

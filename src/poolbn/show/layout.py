@@ -1,9 +1,9 @@
 """Where a drawing of a graph has its nodes and arcs: in layers, parents above children.
 
 The steps of Sugiyama, Tagawa and Toda (1981): nodes get layers, and so does an arc wherever it
-passes one; layers are ordered so that few arcs cross; places become coordinates in which arcs run
-straight down where they can. Arcs move sideways only between layers, and pass a layer in a place of
-their own, so they never run through a node.
+passes one; layers are ordered so that few arcs cross; positions become coordinates in which arcs
+run straight down where they can. Arcs move sideways only between layers, and pass a layer in a
+position of their own, so they never run through a node.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from poolbn.graph.dag import Dag
-from poolbn.graph.pairs import Pair, grouped, reached
-from poolbn.show.layers import Ints, Levelled, levelled, ordered
-from poolbn.show.places import Floats, across, ports
+from poolbn.graph.pairs import Pair
+from poolbn.show.layers import Floats, Ints, Levelled, across, levelled, ordered, ports
 
 _BOX = (1.0, 0.5)  # width and height of a node that has no size
 _ASPECT = 1.6  # of the whole, where there are parts that can be put beside or below each other
@@ -30,12 +30,8 @@ class Layout:
     """Coordinates of a drawing. x grows to the right and y upwards; the left lower corner is 0, 0.
 
     Attributes:
-        nodes: the N nodes.
+        nodes: the N nodes, with centres `x` and `y`, and boxes of `width` and `height`, (N,) each.
         arcs: pairs (parent, child).
-        x: centres of the nodes, (N,).
-        y: centres of the nodes, (N,).
-        width: of the nodes' boxes, (N,).
-        height: of the nodes' boxes, (N,).
         routes: of each arc the corners of its way, (k, 2), from the lower edge of the parent's box
             to the upper edge of the child's; `smooth` makes a curve of it.
         size: width and height of the whole.
@@ -60,27 +56,18 @@ def layered(
         dag: the graph.
         boxes: width and height of each node; by default all are 1 wide and 0.5 high.
         gap: the least distance between two nodes beside each other.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> layout = layered(pb.Dag.from_modelstring("[A][B|A][C|A:B]"))
-        >>> layout.y.round(2)
-        array([2.45, 1.35, 0.25])
-        >>> [len(route) for route in layout.routes]
-        [2, 4, 2]
     """
     size = np.array([_BOX if boxes is None else boxes[node] for node in dag.nodes], dtype=float)
-    place = {node: i for i, node in enumerate(dag.nodes)}
-    arcs = np.array([(place[p], place[c]) for p, c in dag.arcs], dtype=np.int64).reshape(-1, 2)
-    parts = [_part(nodes, own, arcs[own], size, gap) for nodes, own in _connected(dag, arcs)]
-    xy = np.zeros((len(dag.nodes), 2))
-    routes: dict[int, Floats] = {}
-    whole = (0.0, 0.0)
-    if parts:
-        corners, whole = _packed([part.size for part in parts], 2 * gap)
-        for part, corner in zip(parts, corners, strict=True):
-            xy[part.nodes] = part.xy + corner
-            routes |= {a: route + corner for a, route in part.routes.items()}
+    index = {node: i for i, node in enumerate(dag.nodes)}
+    arcs = np.array([(index[p], index[c]) for p, c in dag.arcs], dtype=np.int64).reshape(-1, 2)
+    xy, routes = np.zeros((len(dag.nodes), 2)), [np.zeros((0, 2))] * len(arcs)
+    parts = list(_connected(len(dag.nodes), arcs))
+    found = [_part(np.searchsorted(nodes, arcs[own]), size[nodes], gap) for nodes, own in parts]
+    corners, whole = _packed([part.size for part in found], 2 * gap)
+    for (nodes, own), part, corner in zip(parts, found, corners, strict=True):
+        xy[nodes] = part.xy + corner
+        for a, route in zip(own.tolist(), part.routes, strict=True):
+            routes[a] = route + corner
     return Layout(
         nodes=dag.nodes,
         arcs=dag.arcs,
@@ -88,23 +75,16 @@ def layered(
         y=xy[:, 1],
         width=size[:, 0],
         height=size[:, 1],
-        routes=tuple(routes[a] for a in range(len(arcs))),
+        routes=tuple(routes),
         size=whole,
     )
 
 
 def smooth(route: Floats) -> Floats:
-    """The points of a chain of cubic Bezier curves along a route, (3k - 2, 2).
+    """The points of a chain of cubic Bezier curves along a route, (3k - 2, 2), of k corners.
 
     A curve leaves and reaches each corner of the route upright, and stays between the heights of
     its two ends: where the route does not run through a node, neither does the curve.
-
-    Args:
-        route: the corners, (k, 2).
-
-    Examples:
-        >>> smooth(np.array([[0.0, 2.0], [1.0, 0.0]]))
-        array([[0., 2.], [0., 1.], [1., 1.], [1., 0.]])
     """
     points = [route[0]]
     for start, end in pairwise(route):
@@ -113,36 +93,25 @@ def smooth(route: Floats) -> Floats:
     return np.array(points)
 
 
-# Connected parts, and their places beside and below each other
+# Connected parts, beside and below each other
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A connected part, its left lower corner at 0, 0.
+class _Part(NamedTuple):
+    """Centres of nodes, routes of arcs, width and height; the left lower corner is 0, 0."""
 
-    Attributes:
-        nodes: their places among all nodes, (M,).
-        xy: their centres, (M, 2).
-        routes: by the place of an arc among all arcs.
-        size: width and height.
-    """
-
-    nodes: Ints
     xy: Floats
-    routes: dict[int, Floats]
+    routes: list[Floats]
     size: tuple[float, float]
 
 
-def _connected(dag: Dag, arcs: Ints) -> Iterator[tuple[Ints, Ints]]:
+def _connected(N: int, arcs: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Nodes and arcs of each connected part, the part with most nodes first."""
-    around = grouped(dag.nodes, [*dag.arcs, *((c, p) for p, c in dag.arcs)])
-    parts: list[Ints] = []
-    seen: set[str] = set()
-    for node in dag.nodes:
-        if node not in seen:
-            part = reached([node], around)
-            seen |= part
-            parts.append(np.array([i for i, name in enumerate(dag.nodes) if name in part]))
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    joined = csr_array((np.ones(len(arcs)), (arcs[:, 0], arcs[:, 1])), (N, N))
+    count, part = connected_components(joined, directed=False)
+    parts = [np.flatnonzero(part == k) for k in range(count)]
     for nodes in sorted(parts, key=len, reverse=True):
         yield nodes, np.flatnonzero(np.isin(arcs[:, 0], nodes))
 
@@ -155,6 +124,8 @@ def _packed(
     Parts fill rows from the top. A row is as high as its tallest part, so that small ones can be
     below each other in it.
     """
+    if not sizes:
+        return [], (0.0, 0.0)
     area = sum((w + gap) * (h + gap) for w, h in sizes)
     limit = max((area * _ASPECT) ** 0.5, *(w for w, _ in sizes))
     corners: list[tuple[float, float]] = []
@@ -177,50 +148,28 @@ def _packed(
 # One connected part
 
 
-def _part(
-    nodes: Ints,
-    own: Ints,
-    arcs: Ints,
-    size: Floats,
-    gap: float,
-) -> _Part:
-    """Lay out a connected part.
-
-    Args:
-        nodes: its nodes, (M,).
-        own: the places of its arcs among all arcs.
-        arcs: its arcs, pairs of nodes.
-        size: width and height of all nodes, (N, 2).
-        gap: the least distance between two nodes beside each other.
-    """
-    graph = levelled(len(nodes), np.searchsorted(nodes, arcs))
+def _part(arcs: Ints, size: Floats, gap: float) -> _Part:
+    """Lay out a connected part: arcs, (A, 2), and sizes of its M nodes, (M, 2)."""
+    M = len(size)
+    graph = levelled(M, arcs)
     rows = ordered(graph)
-    extra = graph.size - len(nodes)
-    width = np.append(size[nodes, 0], np.zeros(extra))
+    width, height = np.vstack([size, np.zeros((graph.size - M, 2))]).T
     ends = ports(graph, rows, width)
     x = across(graph, rows, ends, width, gap)
-    tall = np.array([size[nodes[row[row < len(nodes)]], 1].max(initial=0.0) for row in rows])
+    x = x - (x - width / 2).min()
+    tall = np.array([height[row].max() for row in rows])
     y = _down(graph, x[graph.arcs] + ends, tall, gap)
-    left = (x - width / 2).min()
-    x = x - left
-    half = np.append(size[nodes, 1] / 2, np.zeros(extra))
-    routes = _routes(graph, x, y, ends, half, tall / 2)
     return _Part(
-        nodes,
-        np.column_stack([x, y[graph.level]])[: len(nodes)],
-        {int(a): route for a, route in zip(own, routes, strict=True)},
+        np.column_stack([x, y[graph.level]])[:M],
+        _routes(graph, x, y, ends, height / 2, tall / 2),
         (float((x + width / 2).max()), float(y[0] + tall[0] / 2)),
     )
 
 
 def _down(graph: Levelled, span: Floats, tall: Floats, gap: float) -> Floats:
-    """The middle of each layer, the lowest layer's edge at 0, (layers,).
+    """The middle of each layer of this height, the lowest edge at 0.
 
-    Args:
-        graph: with a vertex wherever an arc passes a layer.
-        span: where each piece of an arc begins and ends, (E, 2).
-        tall: the height of each layer.
-        gap: the least distance between two nodes.
+    Layers are further apart where a piece of an arc spans more, (E, 2).
     """
     reach = np.zeros(len(tall))  # farthest way sideways below each layer
     np.maximum.at(reach, graph.level[graph.arcs[:, 0]], np.abs(span[:, 1] - span[:, 0]))
@@ -236,13 +185,7 @@ def _routes(
 ) -> list[Floats]:
     """The corners of each arc's way.
 
-    Args:
-        graph: with a vertex wherever an arc passes a layer.
-        x: of the vertices, (V,).
-        y: of the layers.
-        ends: how far from the middle of its vertices each piece begins and ends, (E, 2).
-        half: half the height of the vertices, (V,).
-        band: half the height of the layers.
+    `x` and half the height, `half`, are of the vertices, (V,), `y` and `band` of the layers.
     """
     routes, piece = [], 0
     for way in graph.ways:

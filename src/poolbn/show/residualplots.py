@@ -1,52 +1,51 @@
-"""Plots of residuals: do the distributions of a node fit the rows?"""
+"""Plots of the residuals of a Gaussian node by matplotlib: do its distributions fit the rows?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.assess.residuals import QUARTILE, Residuals, normal_quantiles
 from poolbn.show import style
-from poolbn.show.diagnostics import Residuals, neighbour_means, normal_quantiles, spread
+from poolbn.show.texts import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE = (10.5, 3.6)  # inches
 _DOTS = 3000  # rows shown as dots, at most
-_QUARTILE = NormalDist().inv_cdf(0.75)
 
 
 def draw_residuals(found: Residuals, ax: Sequence[Axes] | None) -> NDArray[np.object_]:
     """Three panels: residuals against fitted values, normal quantiles, spread in each data set."""
-    present = np.unique(found.codes)
+    present = found.present
     axes = style.new_panels(ax, 3, _SIZE[0], _SIZE[1] + 0.12 * max(0, len(present) - 14))
-    coloured = len(present) <= len(style.SERIES)
-    colours = dict(zip(present.tolist(), style.SERIES, strict=False)) if coloured else {}
+    few = len(present) <= len(style.SERIES)
+    colours = dict(zip(present, style.SERIES, strict=False)) if few else {}
     _against_fitted(axes[0], found, colours)
     _normal(axes[1], found, colours)
-    _by_data_set(axes[2], found, present, colours)
+    _by_data_set(axes[2], found, colours)
     return axes
 
 
 def _against_fitted(ax: Axes, found: Residuals, colours: dict[int, str]) -> None:
-    shown = found.order[np.unique(np.linspace(0, len(found.order) - 1, _DOTS).astype(int))]
+    shown = found.some(_DOTS)
     colour = [colours.get(code, style.POSITIVE) for code in found.codes[shown].tolist()]
     dots: dict[str, Any] = {"s": 7, "alpha": 0.45, "linewidths": 0}
     ax.scatter(found.fitted[shown], found.standard[shown], c=colour, **dots)
     ax.axhline(0, color=style.SOFT, linewidth=0.8)
-    ax.plot(*neighbour_means(found).T, color=style.INK, linewidth=1.4, label="mean of neighbours")
+    ax.plot(*found.trend().T, color=style.INK, linewidth=1.4, label="mean of neighbours")
     ax.legend(loc="upper right", **style.LEGEND)
-    _label(ax, f"fitted {style.shortened(found.node, 30)}", "residual, in standard deviations")
+    _label(ax, f"fitted {shortened(found.node, 30)}", "residual, in standard deviations")
 
 
 def _normal(ax: Axes, found: Residuals, colours: dict[int, str]) -> None:
     limit = 0.0
-    for code in np.unique(found.codes).tolist():
-        x, y = normal_quantiles(found.standard[found.codes == code])
+    for code in found.present:
+        x, y = normal_quantiles(found.of(code))
         colour = colours.get(code, style.paler(style.POSITIVE, 0.5))
         ax.plot(x, y, color=colour, linewidth=1.1, alpha=0.9)
         limit = max(limit, *np.abs(x), *np.abs(y))
@@ -60,24 +59,23 @@ def _normal(ax: Axes, found: Residuals, colours: dict[int, str]) -> None:
     _label(ax, "normal quantile", "quantile of the residuals")
 
 
-def _by_data_set(
-    ax: Axes, found: Residuals, present: NDArray[np.int64], colours: dict[int, str]
-) -> None:
-    for side in (-_QUARTILE, _QUARTILE):
+def _by_data_set(ax: Axes, found: Residuals, colours: dict[int, str]) -> None:
+    for side in (-QUARTILE, QUARTILE):
         ax.axvline(side, color=style.SOFT, linewidth=0.8, dashes=(3, 2), zorder=0)
-    for row, (code, _, ends) in enumerate(spread(found)):
+    boxes = found.boxes()
+    for row, (code, _, ends) in enumerate(boxes):
         low, first, middle, third, high = ends.tolist()
         face = style.paler(colours.get(code, style.POSITIVE), 0.4)
         ax.hlines(row, low, high, colors=style.INK, linewidths=0.9, zorder=1)
         ax.barh(row, third - first, left=first, height=0.6, color=face, edgecolor=style.INK,
                 linewidth=0.9, zorder=2)  # fmt: skip
         ax.vlines(middle, row - 0.3, row + 0.3, colors=style.INK, linewidths=1.6, zorder=3)
-    ax.set_ylim(len(present) - 0.4, -0.6)
-    rows = [f"{(found.codes == code).sum():,}" for code in present.tolist()]
+    ax.set_ylim(len(boxes) - 0.4, -0.6)
     style.bare(ax)
-    style.name_rows(ax, range(len(present)), [str(found.levels[code]) for code in present], rows)
+    names = [str(found.levels[code]) for code, _, _ in boxes]
+    style.name_rows(ax, range(len(boxes)), names, [f"{rows:,}" for _, rows, _ in boxes])
     note = f"; {found.left_out:,} rows left out" if found.left_out else ""
-    _label(ax, f"residual, in standard deviations\n(dashed: quartiles to expect{note})", "")
+    _label(ax, f"residual, in standard deviations\n(dashed: expected quartiles{note})", "")
 
 
 def _label(ax: Axes, x: str, y: str) -> None:

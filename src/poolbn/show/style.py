@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,28 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import OptionError
+from poolbn.show.texts import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which people with any kind of colour blindness can tell apart.
+# Okabe and Ito's colours, for readers with any kind of colour blindness.
 POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#BBAA00")
 INK, SOFT, FAINT, PAPER = "#222222", "#767676", "#D9D9D9", "#FFFFFF"
 NODE, TROUBLE = "#F4F4F2", "#FFF3B0"
 
 FONT, SMALL = 9.0, 8.0  # points
-ROW = 0.24  # inches of a line in a plot with a line for each data set or arc
+ROW = 0.24  # inches of a row, for a data set or an arc
 MARK = 5.5  # points across an estimate
+_WIDE, _HIGHEST = 6.4, 12.0  # inches of a plot with rows
 LEGEND: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "labelcolor": INK}
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The Axes given, or new ones in a figure of pyplot's of this size in inches.
-
-    Raises:
-        OptionError: what is given is no Axes.
-    """
+    """The Axes given, or new ones in a figure of pyplot's of this size in inches."""
     if ax is None:
         from matplotlib import pyplot as plt
 
@@ -40,14 +37,23 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     return ax
 
 
+def new_rows(ax: Axes | None, count: int, bottom: float) -> Axes:
+    """Axes for a plot with rows at 0, 1, ... and a heading at -1, y growing down to the bottom."""
+    ax = new_axes(ax, _WIDE, min(_HIGHEST, 1.3 + ROW * max(2, count)))
+    ax.set_ylim(bottom, -1.5)
+    bare(ax)
+    return ax
+
+
+def legend_above(ax: Axes, columns: int) -> None:
+    """A legend above the Axes."""
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, **LEGEND)
+
+
 def new_panels(
     axes: object, count: int, width: float, height: float, *, sharey: bool = False
 ) -> NDArray[np.object_]:
-    """The Axes given, or new ones beside each other in a figure of pyplot's, (count,).
-
-    Raises:
-        OptionError: what is given is not as many Axes.
-    """
+    """The Axes given, or new ones beside each other in a figure of pyplot's, (count,)."""
     if axes is None:
         from matplotlib import pyplot as plt
 
@@ -65,7 +71,7 @@ def new_panels(
 
 
 def check_axes(ax: object) -> None:
-    """Complain about anything that is not matplotlib's Axes."""
+    """Raise for anything that is not matplotlib's Axes."""
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
@@ -90,7 +96,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def say(ax: Axes, text: str) -> None:
-    """A text in the place of what there is not."""
+    """A text where there is nothing to draw."""
     ax.set_yticks([])
     ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize=FONT,
             color=INK)  # fmt: skip
@@ -115,63 +121,14 @@ def bare(ax: Axes) -> None:
 def name_rows(ax: Axes, at: Iterable[float], names: Iterable[str], notes: Iterable[str]) -> None:
     """Names on the left of rows and notes on their right, as large as the rows allow.
 
-    Args:
-        ax: where the limits of y are set, with 1 from row to row.
-        at: the places of the rows.
-        names: what to call them.
-        notes: short texts, empty where there is none.
+    The limits of y are set before, with 1 from row to row.
     """
     bottom, top = ax.get_ylim()
     size = min(SMALL, 0.85 * points(ax)[1] / abs(bottom - top))
-    places = list(at)
-    ax.set_yticks(places, [shortened(name) for name in names], parse_math=False)
+    rows = list(at)
+    ax.set_yticks(rows, [shortened(name) for name in names], parse_math=False)
     margin = ax.secondary_yaxis("right")
-    margin.set_yticks(places, list(notes), parse_math=False)
+    margin.set_yticks(rows, list(notes), parse_math=False)
     margin.spines["right"].set_visible(False)
     for side in (ax, margin):
         side.tick_params(axis="y", length=0, labelsize=size, labelcolor=INK)
-
-
-def shortened(text: str, length: int = 40) -> str:
-    """A text of at most this length, its middle left out where it is longer.
-
-    Examples:
-        >>> shortened("University hospital of the north", 20)
-        'University…the north'
-    """
-    if len(text) <= length:
-        return text
-    half = (length - 1) // 2
-    return f"{text[: length - 1 - half]}…{text[-half:]}"
-
-
-def wrapped(name: str, width: int = 15) -> str:
-    r"""A name in lines of about equal length, broken after spaces and signs, or else anywhere.
-
-    Examples:
-        >>> wrapped("birthweight_in_grams"), wrapped("bmi")
-        ('birthweight_\nin_grams', 'bmi')
-    """
-    width = max(width, -(-len(name) // 4))
-    pieces = [
-        piece[i : i + width]
-        for piece in re.findall(r"[^\s_.:/-]*[\s_.:/-]*", name)
-        for i in range(0, len(piece.rstrip()), width)
-    ]
-    lines = _filled(pieces, width)
-    for narrower in range(width - 1, 0, -1):
-        even = _filled(pieces, narrower)
-        if len(even) > len(lines):
-            break
-        lines = even
-    return "\n".join(lines)
-
-
-def _filled(pieces: Iterable[str], width: int) -> list[str]:
-    """Lines of at most this width, or of one piece."""
-    lines = [""]
-    for piece in pieces:
-        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-    return [line.strip() for line in lines]

@@ -22,8 +22,8 @@ function told(value, ends) {
 // Estimates of one thing in all data sets; `what` says whose, for those who cannot see it.
 function forest(arc, what, width) {
   const count = data.levels.length;
-  const order = [...data.levels.keys()].sort((i, j) => arc.own[i] - arc.own[j] || (arc.alone ? arc.alone[i] - arc.alone[j] : 0));
-  const names = [...order.map((j) => data.levels[j]), arc.population.split(" ")[0]];
+  const { order } = arc;
+  const names = [...order.map((j) => data.levels[j]), arc.short];
   const notes = [...order.map((j) => data.rows[j].toLocaleString("en")), data.learned.toLocaleString("en")];
   const sure = arc.interval[0] !== null;
   const label = `${what} in ${count} data sets, from ${range(around(arc.own, 0))}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
@@ -68,50 +68,38 @@ function forest(arc, what, width) {
 }
 
 // All arcs, those that differ most on top: data sets as dots, the population as a line.
-function spread(width, most = 40) {
-  const order = [...data.arcs.keys()].sort((i, j) => data.arcs[j].spread - data.arcs[i].spread || Math.abs(data.arcs[j].standard) - Math.abs(data.arcs[i].standard)).slice(0, most);
-  const arcs = order.map((k) => data.arcs[k]);
-  const names = arcs.map((arc) => `${data.nodes[arc.parent].name} → ${data.nodes[arc.child].name}`);
-  const dots = arcs.map((arc) => arc.own.map((value) => value * arc.ratio));
-  const ends = arcs.flatMap((arc) => [arc.standard - arc.spread, arc.standard + arc.spread]);
-  const limits = around([0, ...ends, ...dots.flat()]);
-  const tested = arcs.some((arc) => arc.p !== null);
-  const shown = arcs.length < data.arcs.length ? ` (${arcs.length} of ${data.arcs.length} arcs)` : "";
+function spread(width) {
+  const { rows, tested } = data.overview;
+  const limits = around([0, ...rows.flatMap((row) => [row.effect - row.sd, row.effect + row.sd, ...row.own])]);
+  const shown = rows.length < data.arcs.length ? ` (${rows.length} of ${data.arcs.length} arcs)` : "";
   const { svg, x, y, top, bottom } = rowsChart({
-    width, names, limits, top: tested ? 20 : 6, name: "spread",
-    notes: tested ? arcs.map((arc) => pValue(arc.p)) : [],
-    label: `Standardised effects of ${arcs.length} arcs in all data sets; the table of tests below has the numbers.`,
+    width, names: rows.map((row) => data.arcs[row.arc].name), limits, top: tested ? 20 : 6, name: "spread",
+    notes: tested ? rows.map((row) => row.p) : [],
+    label: `Standardised effects of ${rows.length} arcs in all data sets; the table of tests below has the numbers.`,
     axis: `standardised effect${shown}`,
   });
   if (tested) svg.append(text(width - 2, 13, "p", { "text-anchor": "end", class: "note" }));
   svg.prepend(line(x(0), top, x(0), bottom, "zero"));
-  arcs.forEach((arc, row) => {
+  rows.forEach(({ effect, sd, own }, row) => {
     const at = y(row);
-    const here = x(arc.standard).toFixed(1);
-    svg.append(line(x(arc.standard - arc.spread).toFixed(1), at, x(arc.standard + arc.spread).toFixed(1), at, "reach"));
+    const here = x(effect).toFixed(1);
+    svg.append(line(x(effect - sd).toFixed(1), at, x(effect + sd).toFixed(1), at, "reach"));
     svg.append(line(here, at - 7, here, at + 7, "tickmark"));
-    dots[row].forEach((value) => {
-      const other = value * arc.standard < 0 ? " other" : "";
+    for (const value of own) {
+      const other = value * effect < 0 ? " other" : "";
       svg.append(draw("circle", { cx: x(value).toFixed(1), cy: at, r: 3, class: `dot${other}` }));
-    });
+    }
   });
   return svg;
 }
 
 // Differences of poolings from the best one: folds or data sets as dots, their mean, two errors.
-function differences(width, each, weights, absent, axis) {
+function differences(width, { each, mean, reach }, absent, axis) {
   const { poolings, best } = data.comparison;
-  const there = each.map((values) => values.every((value) => value !== null));
-  const sum = weights.reduce((a, b) => a + b, 0);
-  const means = each.map((values) => values.reduce((total, value, k) => total + value * weights[k], 0) / sum);
-  const reaches = each.map((values) => {
-    const n = values.length;
-    const middle = values.reduce((a, b) => a + b, 0) / n;
-    return n > 1 ? 2 * Math.sqrt(values.reduce((total, v) => total + (v - middle) ** 2, 0) / (n - 1) / n) : 0;
-  });
-  const all = each.flatMap((values, p) => (there[p] ? [...values, means[p] - reaches[p], means[p] + reaches[p]] : []));
+  const there = mean.map((value) => value !== null);
+  const all = each.flatMap((values, p) => (there[p] ? [...values, mean[p] - reach[p], mean[p] + reach[p]] : []));
   const limits = around([0, ...all]);
-  const told = poolings.map((name, p) => `${name} ${there[p] ? number(means[p]) : absent}`).join(", ");
+  const told = poolings.map((name, p) => `${name} ${there[p] ? number(mean[p]) : absent}`).join(", ");
   const { svg, x, y, top, bottom, high } = rowsChart({ width, names: poolings, limits, high: 26, axis, name: "differences", label: `${axis}: ${told}.` });
   svg.prepend(draw("rect", { x: 0, y: top + best * high, width, height: high, class: "best" }), line(x(0), top, x(0), bottom, "zero"));
   poolings.forEach((name, p) => {
@@ -121,8 +109,8 @@ function differences(width, each, weights, absent, axis) {
       return;
     }
     for (const value of each[p]) svg.append(draw("circle", { cx: x(value).toFixed(1), cy: at, r: 3, class: "dot small" }));
-    svg.append(line(x(means[p] - reaches[p]), at, x(means[p] + reaches[p]), at, "error"));
-    svg.append(draw("circle", { cx: x(means[p]).toFixed(1), cy: at, r: 4.5, class: "centre" }));
+    svg.append(line(x(mean[p] - reach[p]), at, x(mean[p] + reach[p]), at, "error"));
+    svg.append(draw("circle", { cx: x(mean[p]).toFixed(1), cy: at, r: 4.5, class: "centre" }));
   });
   return svg;
 }
@@ -143,64 +131,5 @@ function bars(width) {
     svg.append(group);
   });
   svg.append(line(x(boot.threshold), top, x(boot.threshold), bottom, "mean"));
-  return svg;
-}
-
-// Residuals of a node: against what was expected, their quantiles, and their spread in data sets.
-function colour(residuals, code) {
-  const place = residuals.boxes.findIndex((box) => box.code === code);
-  return `var(--s${residuals.coloured && place >= 0 ? place : 0})`;
-}
-
-function againstFitted(node, width) {
-  const own = node.residuals;
-  const { svg, x, y } = planeChart({
-    width, high: 240, xLimits: around(own.fitted), yLimits: around([0, ...own.standard]), name: "fitted",
-    xWords: `expected ${node.name}`, yWords: "residual / SD",
-    label: `Residuals of ${node.name} against expected values; the mean of neighbours should stay at 0.`,
-  });
-  svg.append(line(x(around(own.fitted)[0]), y(0), x(around(own.fitted)[1]), y(0), "zero"));
-  own.fitted.forEach((value, k) => {
-    svg.append(draw("circle", { cx: x(value).toFixed(1), cy: y(own.standard[k]).toFixed(1), r: 2, fill: colour(own, own.codes[k]), "fill-opacity": 0.5 }));
-  });
-  const way = own.trend.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join("L");
-  svg.append(draw("path", { d: `M${way}`, class: "trend" }));
-  return svg;
-}
-
-function quantiles(node, width) {
-  const own = node.residuals;
-  const points = own.curves.flatMap((curve) => curve.points);
-  const [xLimits, yLimits] = [0, 1].map((k) => around(points.map((point) => point[k])));
-  const [low, far] = [Math.max(xLimits[0], yLimits[0]), Math.min(xLimits[1], yLimits[1])];
-  const { svg, x, y } = planeChart({
-    width, high: 240, xLimits, yLimits, name: "quantiles",
-    xWords: "normal quantile", yWords: "quantile",
-    label: `Quantiles of the residuals of ${node.name} against those of the normal distribution; they should lie on the line.`,
-  });
-  svg.append(line(x(low), y(low), x(far), y(far), "zero"));
-  for (const curve of own.curves) {
-    const way = curve.points.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join("L");
-    svg.append(draw("path", { d: `M${way}`, class: "curve", style: `stroke: ${colour(own, curve.code)}` }, draw("title", {}, curve.code === null ? "all data sets" : data.levels[curve.code])));
-  }
-  return svg;
-}
-
-function boxes(node, width) {
-  const own = node.residuals;
-  const limits = around(own.boxes.flatMap((box) => box.ends));
-  const { svg, x, y, top, bottom } = rowsChart({
-    width, limits, names: own.boxes.map((box) => data.levels[box.code]), notes: own.boxes.map((box) => box.rows.toLocaleString("en")),
-    high: own.boxes.length > 20 ? 15 : 22, axis: "residual / SD", name: "boxes",
-    label: `Spread of the residuals of ${node.name} in each data set: half of the rows in a box, 95% between the ends of a line.`,
-  });
-  for (const side of [-0.6745, 0.6745]) {
-    if (side > limits[0] && side < limits[1]) svg.prepend(line(x(side), top, x(side), bottom, "mean"));
-  }
-  own.boxes.forEach((box, row) => {
-    const [low, first, middle, third, last] = box.ends.map((value) => x(value));
-    const at = y(row);
-    svg.append(line(low, at, first, at, "whisker"), line(third, at, last, at, "whisker"), draw("rect", { x: first, y: at - 5.5, width: third - first, height: 11, class: "box", fill: colour(own, box.code) }), line(middle, at - 5.5, middle, at + 5.5, "tickmark"));
-  });
   return svg;
 }

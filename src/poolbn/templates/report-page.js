@@ -1,26 +1,26 @@
-// The page: choosing, moving and zooming, tables, theme, downloads.
+// The report: choosing, moving and zooming, tables, theme, downloads.
 
 const graph = document.getElementById("graph");
 const detail = document.getElementById("detail");
-const find = (kind, place) => graph.querySelector(`[data-${kind}="${place}"]`);
+const find = (kind, index) => graph.querySelector(`[data-${kind}="${index}"]`);
 
 // Choosing
 
 let chosen = null;
 
-function choose(kind, place, { focus = false, tell = true } = {}) {
-  chosen = find(kind, place);
+function choose(kind, index, { focus = false, tell = true } = {}) {
+  chosen = find(kind, index);
   for (const shape of graph.querySelectorAll(".chosen, .far")) shape.classList.remove("chosen", "far");
   chosen.classList.add("chosen");
   if (kind === "arc") {
-    const { parent, child } = data.arcs[place];
+    const { parent, child } = data.arcs[index];
     for (const end of [parent, child]) find("node", end).classList.add("chosen");
   } else {
-    const near = new Set(data.nodes[place].arcs);
+    const near = new Set(data.nodes[index].arcs);
     for (const arc of graph.querySelectorAll(".arc")) arc.classList.toggle("far", !near.has(Number(arc.dataset.arc)));
   }
   const back = make("a", { href: "#network", class: "return" }, "↑ Network");
-  detail.replaceChildren(back, ...(kind === "arc" ? arcDetail(place) : nodeDetail(place)));
+  detail.replaceChildren(back, ...(kind === "arc" ? arcDetail(index) : nodeDetail(index)));
   if (!tell) return;
   const heading = detail.querySelector("h3");
   document.getElementById("said").textContent = `Shown: ${heading.textContent}`;
@@ -223,12 +223,12 @@ const paint = (name, how) => {
 };
 fit();
 squeeze();
-paint("spread", (width) => spread(width));
+paint("spread", spread);
 if (data.comparison) {
-  const { folds, rows, away, awayRows } = data.comparison;
-  paint("held-out", (width) => differences(width, folds, rows, "no fit", "held-out rows: log-likelihood per row, best = 0"));
-  paint("left-out", (width) => differences(width, away, awayRows, "no population", "data sets left out: log-likelihood per row, best = 0"));
+  const { heldOut, leftOut } = data.comparison;
+  paint("held-out", (width) => differences(width, heldOut, "no fit", "held-out rows: log-likelihood per row, best = 0"));
+  paint("left-out", (width) => differences(width, leftOut, "no population", "data sets left out: log-likelihood per row, best = 0"));
 }
 if (data.bootstrap) paint("bars", bars);
-const strongest = [...data.arcs.keys()].sort((i, j) => Math.abs(data.arcs[j].standard) - Math.abs(data.arcs[i].standard))[0];
-choose(strongest === undefined ? "node" : "arc", strongest || 0, { tell: false });
+const { strongest } = data.overview;
+choose(strongest === null ? "node" : "arc", strongest || 0, { tell: false });

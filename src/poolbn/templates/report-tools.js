@@ -29,11 +29,6 @@ function number(value) {
   return text.replace(/-/g, "−");
 }
 
-function pValue(p) {
-  if (p === null || p === undefined) return "–";
-  return p < 0.001 ? "< 0.001" : p.toFixed(3);
-}
-
 function range(interval) {
   return `${number(interval[0])} to ${number(interval[1])}`;
 }

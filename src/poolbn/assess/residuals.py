@@ -1,4 +1,4 @@
-"""Residuals of a node: what rows differ by from what their data set's distribution expects."""
+"""Residuals of a node in each row: the value minus what its data set's distribution expects."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from poolbn.tables.cells import Cells, read_cells
 
 Floats = NDArray[np.float64]
 
+QUARTILE = NormalDist().inv_cdf(0.75)  # of normal residuals, in standard deviations
 _BINS = 12
 _QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
@@ -29,9 +30,9 @@ class Residuals:
         levels: the F data sets.
         codes: the index of each row's data set, (n,).
         fitted: expected from the parents, (n,).
-        residual: the cell minus that, (n,).
+        residual: the value minus that, (n,).
         standard: the same in the residual standard deviations of the data sets, (n,).
-        left_out: rows with a missing cell, or whose data set is not known.
+        left_out: rows with a missing value, or whose data set is not known.
     """
 
     node: str
@@ -43,9 +44,46 @@ class Residuals:
     left_out: int
 
     @cached_property
+    def present(self) -> list[int]:
+        """The indices of data sets that have rows."""
+        return [int(code) for code in np.unique(self.codes)]
+
+    @cached_property
     def order(self) -> NDArray[np.intp]:
         """The rows by their fitted values, (n,)."""
         return np.argsort(self.fitted, kind="stable")
+
+    def some(self, most: int) -> NDArray[np.int64]:
+        """Rows that are evenly spaced in `order`, at most so many."""
+        at = np.unique(np.linspace(0, len(self.order) - 1, most).astype(int))
+        return np.asarray(self.order[at])
+
+    def of(self, code: int) -> Floats:
+        """The standardised residuals of one data set."""
+        return np.asarray(self.standard[self.codes == code])
+
+    def trend(self) -> Floats:
+        """Means of the fitted values and standardised residuals of neighbouring rows, (m, 2)."""
+        parts = np.array_split(self.order, min(_BINS, max(1, len(self.order) // 8)))
+        return np.array([[self.fitted[part].mean(), self.standard[part].mean()] for part in parts])
+
+    def boxes(self) -> list[tuple[int, int, Floats]]:
+        """Of each data set that has rows: its index, its rows, and five quantiles.
+
+        Half of its standardised residuals lie between the second and the fourth, 95% between the
+        first and the last; the third is the median.
+        """
+        own = [(code, self.of(code)) for code in self.present]
+        return [(code, len(values), np.quantile(values, _QUANTILES)) for code, values in own]
+
+
+def normal_quantiles(values: Floats, most: int = 150) -> Floats:
+    """Quantiles of the normal distribution and of values, (2, m), at the same probabilities."""
+    n = len(values)
+    at = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+    normal = NormalDist()
+    expected = [normal.inv_cdf(p) for p in ((at + 0.5) / n).tolist()]
+    return np.array([expected, np.sort(values)[at]])
 
 
 def node_residuals(net: Network, data: object, node: str) -> Residuals:
@@ -59,14 +97,6 @@ def node_residuals(net: Network, data: object, node: str) -> Residuals:
     Raises:
         GraphError: there is no such node.
         DataError: the table cannot be used or has no such row, or the node does not vary.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
-        >>> net = pb.learn(trial.dropna(), group="clinic", pooling="none")
-        >>> found = node_residuals(net, trial, "bmi")
-        >>> len(found.residual), found.left_out
-        (750, 73)
     """
     if node not in net.fits:
         raise GraphError(f"no node is called {node!r}{nearest(node, net.dag.nodes)}")
@@ -79,7 +109,7 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
     """The residuals of a node in cells that were read, with its parents among them.
 
     Raises:
-        DataError: there is no row with all that is needed, or the node does not vary.
+        DataError: no row has all that is needed, or the node does not vary.
     """
     fit = net.fits[node]
     if not (fit.sigma2 > 0).all():
@@ -100,7 +130,7 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
     if not known.any():
         raise DataError(
             f"none of the {len(known)} rows has a data set, {node!r} and all of its parents "
-            f"({', '.join(map(repr, fit.parents)) or 'none'}); give rows without missing cells"
+            f"({', '.join(map(repr, fit.parents)) or 'none'}); give rows without missing values"
         )
     codes, values = cells.codes[known], values[known]
     coef = fit.coef[codes]
@@ -115,33 +145,3 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
         standard=residual / np.sqrt(fit.sigma2[codes]),
         left_out=int((~known).sum()),
     )
-
-
-# What is shown of them
-
-
-def neighbour_means(found: Residuals) -> Floats:
-    """Means of the fitted values and standardised residuals of rows with like values, (m, 2)."""
-    parts = np.array_split(found.order, min(_BINS, max(1, len(found.order) // 8)))
-    return np.array([[found.fitted[part].mean(), found.standard[part].mean()] for part in parts])
-
-
-def normal_quantiles(values: Floats, most: int = 150) -> Floats:
-    """Quantiles of the normal distribution and of values, (2, m), at the same probabilities."""
-    n = len(values)
-    at = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
-    normal = NormalDist()
-    expected = [normal.inv_cdf(p) for p in ((at + 0.5) / n).tolist()]
-    return np.array([expected, np.sort(values)[at]])
-
-
-def spread(found: Residuals) -> list[tuple[int, int, Floats]]:
-    """Of each data set that has rows: its index, its rows, and where 95% and half of them lie.
-
-    The last are quantiles of the standardised residuals, with the median in the middle, (5,).
-    """
-    rows = []
-    for code in np.unique(found.codes).tolist():
-        own = found.standard[found.codes == code]
-        rows.append((code, len(own), np.quantile(own, _QUANTILES)))
-    return rows

@@ -1,0 +1,86 @@
+"""The drawing of a network: boxes, curves and heads of arcs, for matplotlib and for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolbn.assess.effectsizes import EffectSize, effect_sizes
+from poolbn.network.network import Network
+from poolbn.show.layers import Floats
+from poolbn.show.layout import Layout, layered, smooth
+from poolbn.show.texts import wrapped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Sizes in the units of a drawing."""
+
+    text: Callable[[str], float]  # the width of a line of text
+    letters: int  # in a line of text, about
+    line: float  # the height of a line of text
+    pad: tuple[float, float]  # between a name and its box, sideways and up
+    gap: float  # between nodes
+    port: float  # of a node's edge for each arc
+    widths: tuple[float, float]  # of arcs without strength and of full strength
+    head: tuple[float, float]  # length and half the width of the head of an arc without width
+
+    def width(self, strength: float) -> float:
+        """The width of an arc."""
+        return self.widths[0] + (self.widths[1] - self.widths[0]) * strength
+
+
+@dataclass(frozen=True, eq=False)
+class ArcShape:
+    """One arc: its effect, the width of its line, the points of Bezier curves, and its head."""
+
+    size: EffectSize
+    width: float
+    curve: Floats
+    head: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A network: where its nodes are, lines of text in them, and its arcs, the strongest last."""
+
+    layout: Layout
+    lines: Mapping[str, list[str]]
+    arcs: tuple[ArcShape, ...]
+
+
+def drawn(net: Network, sizes: Sizes, strengths: Sequence[float] | None = None) -> Drawing:
+    """Lay a network out.
+
+    Args:
+        net: the network.
+        sizes: of all that is drawn.
+        strengths: of its arcs, from 0 to 1; None for the size of the standardised effects.
+    """
+    effects = effect_sizes(net)
+    if strengths is None:
+        strengths = [min(1.0, abs(size.effect)) for size in effects]
+    lines = {node: wrapped(node, sizes.letters) for node in net.dag.nodes}
+    boxes = {node: _box(net, node, lines[node], sizes) for node in net.dag.nodes}
+    layout = layered(net.dag, boxes, gap=sizes.gap)
+    order = np.argsort(strengths, kind="stable").tolist()
+    arcs = [_arc(effects[k], layout.routes[k], sizes.width(strengths[k]), sizes) for k in order]
+    return Drawing(layout, lines, tuple(arcs))
+
+
+def _box(net: Network, node: str, lines: Sequence[str], sizes: Sizes) -> tuple[float, float]:
+    """Width and height of a node: its name fits in, and so do the ends of its arcs."""
+    wide = max(map(sizes.text, lines)) + 2 * sizes.pad[0]
+    arcs = max(len(net.dag.parents(node)), len(net.dag.children(node)))
+    return max(wide, sizes.port * arcs), len(lines) * sizes.line + 2 * sizes.pad[1]
+
+
+def _arc(size: EffectSize, route: Floats, width: float, sizes: Sizes) -> ArcShape:
+    x, y = route[-1]
+    long, half = sizes.head[0] + 1.3 * width, sizes.head[1] + 0.75 * width
+    curve = smooth(np.vstack([route[:-1], (x, y + 0.9 * long)]))
+    return ArcShape(
+        size, width, curve, np.array([(x, y), (x - half, y + long), (x + half, y + long)])
+    )

@@ -1,0 +1,227 @@
+"""Plots by matplotlib with a row for each data set, arc, pair of nodes, or pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.assess.arceffects import Estimates, Floats
+from poolbn.assess.comparison import Comparison
+from poolbn.assess.effectsizes import EffectSize, effect_sizes, most_different
+from poolbn.assess.resample import Bootstrap
+from poolbn.graph.pairs import Pair
+from poolbn.network.network import Network
+from poolbn.show import figures, style
+from poolbn.show.texts import arrow, p_value, shortened, what
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ASIDE = 0.17  # from the middle of a row to each of two estimates, in rows
+_OTHER = style.SERIES[1]  # the rarer direction
+_PALE = 0.55  # white in what is below the threshold
+
+
+# Effects
+
+
+def draw_forest(found: Estimates, ax: Axes | None) -> Axes:
+    """A row for each data set, sorted by estimate, and the population's at the bottom."""
+    order = figures.forest_order(found)
+    F = len(order)
+    last = F + 0.5  # the population's row
+    ax = style.new_rows(ax, F + 2, last + 0.7)
+    size = min(style.MARK, 0.4 * style.points(ax)[1] / (F + 3))
+    limits = figures.forest_limits(found)
+    both = bool(np.isfinite(found.alone).any())
+    sure = np.array([found.population_interval])
+    if np.isfinite(sure).all():
+        ax.axvspan(*found.population_interval, color=style.paler(style.INK, 0.92), zorder=-1)
+        _intervals(ax, np.array([last]), sure, limits, style.INK, 3)
+    ax.axvline(found.population, color=style.SOFT, linewidth=0.8, dashes=(3, 2), zorder=0)
+    ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
+    if both:
+        row = np.arange(float(F)) - _ASIDE
+        alone = found.alone[order]
+        inside = (alone >= limits[0]) & (alone <= limits[1])
+        _intervals(ax, row, found.alone_interval[order], limits, style.SOFT)
+        ax.plot(np.where(inside, alone, np.nan), row, "o", color=style.SOFT, markersize=size,
+                markerfacecolor=style.PAPER, label="no pooling: its own rows alone")  # fmt: skip
+    row = np.arange(float(F)) + _ASIDE * both
+    _intervals(ax, row, found.interval[order], limits, style.POSITIVE)
+    ax.plot(found.effect[order], row, "o", color=style.POSITIVE, markersize=size,
+            label=str(found.pooling))  # fmt: skip
+    new = np.array([found.new_interval])
+    if np.isfinite(new).all():
+        _intervals(ax, np.array([last]), new, limits, style.INK)
+        ax.plot([], [], color=style.INK, linewidth=1, label="range expected for a new data set")
+    ax.plot(found.population, last, "D", color=style.INK, markersize=1.3 * size,
+            label=found.common.value)  # fmt: skip
+    ax.set_xlim(*limits)
+    names = [str(found.levels[j]) + " (adapted)" * bool(found.adapted[j]) for j in order]
+    rows = [*found.n[order].tolist(), int(found.n[~found.adapted].sum())]
+    notes = ["rows", *(f"{n:,}" for n in rows)]
+    style.name_rows(ax, [-1, *range(F), last], ["", *names, found.common.value], notes)
+    ax.set_xlabel(what(found), fontsize=style.FONT, parse_math=False)
+    style.legend_above(ax, 2)
+    return ax
+
+
+def _intervals(
+    ax: Axes,
+    row: Floats,
+    interval: Floats,
+    limits: tuple[float, float],
+    colour: Any,
+    width: float = 1.0,
+) -> None:
+    """Lines; where one goes on beyond the limits there is an arrow head."""
+    low, high = np.clip(interval, *limits).T
+    ax.hlines(row, low, high, colors=colour, linewidths=width)
+    for end, marker, out in (
+        (limits[0], "<", interval[:, 0] < limits[0]),
+        (limits[1], ">", interval[:, 1] > limits[1]),
+    ):
+        if out.any():
+            ax.plot(np.full(out.sum(), end), row[out], marker, color=colour, markersize=3,
+                    clip_on=False)  # fmt: skip
+
+
+def draw_heterogeneity(
+    net: Network, p_values: Mapping[Pair, float] | None, most: int, ax: Axes | None
+) -> Axes:
+    """A row for each arc, those that differ most between data sets on top, at most so many."""
+    shown = most_different(effect_sizes(net))[:most]
+    ax = style.new_rows(ax, len(shown), max(1, len(shown)) - 0.4)
+    ax.set_xlabel("effect, in standard deviations of the child for one of the parent",
+                  fontsize=style.FONT)  # fmt: skip
+    if not shown:
+        style.say(ax, "no arcs: no node depends on another")
+        return ax
+    ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
+    _spread(ax, shown)
+    arcs = [(size.parent, size.child) for size in shown]
+    names = [arrow(shortened(a, 24), shortened(b, 24)) for a, b in arcs]
+    notes = [""] * (1 + len(shown))
+    if p_values is not None:
+        notes = ["p (equal effects)", *(p_value(p_values[arc]) for arc in arcs)]
+    count = len(net.dag.arcs)
+    more = f"{len(shown)} of {count} arcs" if len(shown) < count else ""
+    style.name_rows(ax, range(-1, len(shown)), [more, *names], notes)
+    style.legend_above(ax, 2)
+    return ax
+
+
+def _spread(ax: Axes, shown: Sequence[EffectSize]) -> None:
+    """The effects in the data sets, the population's, and the standard deviation around it."""
+    row = np.arange(len(shown))
+    x = np.concatenate([size.own for size in shown])
+    at = np.repeat(row, len(shown[0].own))
+    effect = np.array([size.effect for size in shown])
+    sd = np.array([size.between_sd for size in shown])
+    other = np.sign(x) * np.sign(effect[at]) < 0
+    mark = min(style.MARK, 0.4 * style.points(ax)[1] / len(shown))
+    ax.hlines(row, effect - sd, effect + sd, colors=style.FAINT, linewidths=1.6 * mark,
+              label="± SD between data sets", zorder=1)  # fmt: skip
+    for which, colour, label in (
+        (~other, style.POSITIVE, "one data set"),
+        (other, style.NEGATIVE, "one data set, opposite sign"),
+    ):
+        if which.any():
+            ax.plot(x[which], at[which], "o", color=colour, markersize=0.75 * mark, alpha=0.8,
+                    markeredgewidth=0, label=label, zorder=3)  # fmt: skip
+    ax.plot(effect, row, "|", color=style.INK, markersize=2.2 * mark, markeredgewidth=1.6,
+            label="population of data sets", zorder=2)  # fmt: skip
+
+
+# Poolings compared, and strengths of arcs
+
+
+def draw_comparison(found: Comparison, ax: Sequence[Axes] | None) -> NDArray[np.object_]:
+    """Four panels with a row for each pooling."""
+    P = len(found.poolings)
+    axes = style.new_panels(ax, 4, 11.0, 1.5 + 0.34 * P, sharey=True)
+    best = found.poolings.index(found.best)
+    _differences(axes[0], figures.held_out_differences(found), "no fit", "held-out rows")
+    _differences(
+        axes[1], figures.left_out_differences(found), "no population", "data sets left out"
+    )
+    _errors(axes[2], found)
+    axes[3].plot(found.f1, np.arange(P), "o", color=style.POSITIVE, markersize=style.MARK)
+    axes[3].set_xlim(0, 1)
+    _absent(axes[3], found.f1, "no fit")
+    axes[3].set_xlabel("guessing the data set:\nF1", fontsize=style.SMALL)
+    for panel in axes:
+        style.bare(panel)
+        panel.set_ylim(P - 0.5, -0.5)
+        panel.axhspan(best - 0.5, best + 0.5, color=style.paler(style.INK, 0.94), zorder=-1)
+        panel.tick_params(axis="y", length=0, labelleft=panel is axes[0])
+    axes[0].set_yticks(np.arange(P), [shortened(name) for name in found.poolings], parse_math=False)
+    return axes
+
+
+def _differences(ax: Axes, found: figures.Differences, absent: str, label: str) -> None:
+    """All differences from the best pooling, their mean and two standard errors."""
+    ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
+    for p in np.flatnonzero(np.isfinite(found.mean)):
+        mean, reach = found.mean[p], found.reach[p]
+        ax.plot(found.each[p], np.full(len(found.each[p]), p), "o", color=style.FAINT,
+                markersize=3.5)  # fmt: skip
+        ax.hlines(p, mean - reach, mean + reach, colors=style.POSITIVE, linewidths=2)
+        ax.plot(mean, p, "o", color=style.POSITIVE, markersize=style.MARK)
+    _absent(ax, found.mean, absent)
+    ax.set_xlabel(f"{label}:\nlog-likelihood per row, best = 0", fontsize=style.SMALL)
+
+
+def _errors(ax: Axes, found: Comparison) -> None:
+    """Relative errors of all variables, and their mean, with the data set known and unknown."""
+    for each, aside, face, label in (
+        (found.known, -0.15, style.POSITIVE, "data set known"),
+        (found.unknown, 0.15, style.PAPER, "unknown"),
+    ):
+        row = np.arange(len(each)) + aside
+        ax.plot(each, row, "o", color=style.FAINT, markersize=3)
+        ax.plot(each.mean(axis=1), row, "o", color=style.POSITIVE, markerfacecolor=face,
+                markersize=style.MARK, label=label)  # fmt: skip
+    _absent(ax, found.known.mean(axis=1), "no fit")
+    ax.set_xlabel("each variable from the others:\nerror / standard deviation",
+                  fontsize=style.SMALL)  # fmt: skip
+    style.legend_above(ax, 2)
+
+
+def _absent(ax: Axes, values: Floats, why: str) -> None:
+    for row in np.flatnonzero(~np.isfinite(values)).tolist():
+        ax.text(0.5, row, why, transform=ax.get_yaxis_transform(), ha="center", va="center",
+                fontsize=style.SMALL, color=style.SOFT)  # fmt: skip
+
+
+def draw_strengths(boot: Bootstrap, most: int, ax: Axes | None) -> Axes:
+    """A bar for each pair of nodes, split by direction, the strongest on top."""
+    pairs = boot.pairs()
+    shown = pairs[:most]
+    m = len(shown)
+    ax = style.new_rows(ax, m, max(1, m) - 0.4)
+    ax.set_xlim(0, 1.02)
+    ax.set_xlabel(f"share of {boot.replicates} networks from resampled {boot.unit}s",
+                  fontsize=style.FONT)  # fmt: skip
+    if not m:
+        style.say(ax, "no arc was ever found")
+        return ax
+    strength = np.array([pair.strength for pair in shown])
+    split = strength * [pair.direction for pair in shown]
+    for start, end, colour, label in (
+        (0 * split, split, style.POSITIVE, "as named"),
+        (split, strength, _OTHER, "the other way"),
+    ):
+        colours = [style.paler(colour, 0 if figures.is_sure(boot, s) else _PALE) for s in strength]
+        ax.barh(np.arange(m), end - start, left=start, height=0.62, color=colours, label=label)
+    ax.axvline(boot.threshold, color=style.INK, linewidth=0.9, dashes=(3, 2),
+               label=f"threshold {boot.threshold:.2f}")  # fmt: skip
+    heading = f"{m} of {len(pairs)} pairs" if m < len(pairs) else ""
+    names = [heading, *(figures.pair_name(pair, 24) for pair in shown)]
+    style.name_rows(ax, range(-1, m), names, ["strength", *(f"{s:.2f}" for s in strength)])
+    style.legend_above(ax, 3)
+    return ax

@@ -1,0 +1,104 @@
+// What is said and drawn of a Gaussian variable that is chosen. Another kind of variable brings its own.
+
+function nodeDetail(index) {
+  const node = data.nodes[index];
+  const rows = [];
+  if (node.fixed) {
+    const name = node.between ? "population" : "all data sets";
+    rows.push({ cells: [name, ...node.fixed, ""], whole: true }, { cells: ["standard error", ...node.se, ""], whole: true });
+  }
+  if (node.between) rows.push({ cells: ["SD between", ...node.between, ""], whole: true });
+  data.levels.forEach((level, j) => rows.push({ cells: [level, ...node.coef[j], node.sds.own[j]] }));
+  const arcs = node.arcs.map((k) => make("li", {}, link("arc", k)));
+  return [
+    make("h3", { tabindex: -1 }, node.name),
+    make("p", { class: "equation" }, node.equation),
+    make("p", { class: "soft" }, node.equationWords),
+    make("p", {}, node.pooling),
+    make("p", { class: node.warning ? "warning" : null }, node.status),
+    make("p", {}, node.facts),
+    arcs.length ? make("ul", { class: "links" }, make("li", {}, "Arcs:"), ...arcs) : make("p", {}, "No arc leads to it or away from it."),
+    make("h4", {}, "Coefficients in each data set"),
+    plainTable(["", ...node.terms, "residual SD"], rows, "Coefficients in each data set"),
+    make("h4", {}, "Residual SD in each data set"),
+    make("p", { class: "soft" }, node.sdWords),
+    ...forestDetail(node.sds, `Residual SD of ${node.name}`, "SD", "Residual SDs in each data set"),
+    make("h4", {}, "Residuals"),
+    make("p", { class: "soft" }, node.note),
+    ...residualDetail(node),
+  ];
+}
+
+function residualDetail(node) {
+  const own = node.residuals;
+  if (!own) return [];
+  const key = own.coloured ? [make("ul", { class: "key" }, ...own.boxes.map((box) =>
+    make("li", {}, draw("svg", { width: 14, height: 12, "aria-hidden": "true" }, draw("circle", { cx: 6, cy: 7, r: 4.5, fill: colour(own, box.code) })), ` ${data.levels[box.code]}`)))] : [];
+  return [
+    ...key,
+    make("div", { class: "charts" },
+      chart((width) => againstFitted(node, Math.min(width, 420))),
+      chart((width) => quantiles(node, Math.min(width, 420))),
+      chart((width) => boxes(node, Math.min(width, 420)))),
+  ];
+}
+
+// Residuals: against what was expected, their quantiles, and their spread in data sets.
+
+function colour(residuals, code) {
+  const index = residuals.boxes.findIndex((box) => box.code === code);
+  return `var(--s${residuals.coloured && index >= 0 ? index : 0})`;
+}
+
+function againstFitted(node, width) {
+  const own = node.residuals;
+  const { svg, x, y } = planeChart({
+    width, high: 240, xLimits: around(own.fitted), yLimits: around([0, ...own.standard]), name: "fitted",
+    xWords: `expected ${node.name}`, yWords: "residual / SD",
+    label: `Residuals of ${node.name} against expected values; the mean of neighbours should stay at 0.`,
+  });
+  svg.append(line(x(around(own.fitted)[0]), y(0), x(around(own.fitted)[1]), y(0), "zero"));
+  own.fitted.forEach((value, k) => {
+    svg.append(draw("circle", { cx: x(value).toFixed(1), cy: y(own.standard[k]).toFixed(1), r: 2, fill: colour(own, own.codes[k]), "fill-opacity": 0.5 }));
+  });
+  const way = own.trend.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join("L");
+  svg.append(draw("path", { d: `M${way}`, class: "trend" }));
+  return svg;
+}
+
+function quantiles(node, width) {
+  const own = node.residuals;
+  const points = own.curves.flatMap((curve) => curve.points);
+  const [xLimits, yLimits] = [0, 1].map((k) => around(points.map((point) => point[k])));
+  const [low, far] = [Math.max(xLimits[0], yLimits[0]), Math.min(xLimits[1], yLimits[1])];
+  const { svg, x, y } = planeChart({
+    width, high: 240, xLimits, yLimits, name: "quantiles",
+    xWords: "normal quantile", yWords: "quantile",
+    label: `Quantiles of the residuals of ${node.name} against those of the normal distribution; they should lie on the line.`,
+  });
+  svg.append(line(x(low), y(low), x(far), y(far), "zero"));
+  for (const curve of own.curves) {
+    const way = curve.points.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join("L");
+    svg.append(draw("path", { d: `M${way}`, class: "curve", style: `stroke: ${colour(own, curve.code)}` }, draw("title", {}, curve.code === null ? "all data sets" : data.levels[curve.code])));
+  }
+  return svg;
+}
+
+function boxes(node, width) {
+  const own = node.residuals;
+  const limits = around(own.boxes.flatMap((box) => box.ends));
+  const { svg, x, y, top, bottom } = rowsChart({
+    width, limits, names: own.boxes.map((box) => data.levels[box.code]), notes: own.boxes.map((box) => box.rows.toLocaleString("en")),
+    high: own.boxes.length > 20 ? 15 : 22, axis: "residual / SD", name: "boxes",
+    label: `Spread of the residuals of ${node.name} in each data set: half of the rows in a box, 95% between the ends of a line.`,
+  });
+  for (const side of [-own.quartile, own.quartile]) {
+    if (side > limits[0] && side < limits[1]) svg.prepend(line(x(side), top, x(side), bottom, "mean"));
+  }
+  own.boxes.forEach((box, row) => {
+    const [low, first, middle, third, last] = box.ends.map((value) => x(value));
+    const at = y(row);
+    svg.append(line(low, at, first, at, "whisker"), line(third, at, last, at, "whisker"), draw("rect", { x: first, y: at - 5.5, width: third - first, height: 11, class: "box", fill: colour(own, box.code) }), line(middle, at - 5.5, middle, at + 5.5, "tickmark"));
+  });
+  return svg;
+}
