@@ -354,7 +354,7 @@ def _check_method(method: str, particles: int, seed: int) -> None:
     if method not in get_args(Method):
         raise OptionError(
             Option("method", method),
-            ' is not known; use "exact", or "lw" for likelihood weighting',
+            " is not known; use 'exact', or 'lw' for likelihood weighting",
         )
     check_count(1, particles=particles)
     check_count(seed=seed)
