@@ -20,8 +20,10 @@ def opt_stats() -> pb.GroupStats:
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source of those kernels runs that only other kernels can call."""
-    for name in ("deviance", "pooled", "separate"):
-        module = importlib.import_module(f"poolbn.kernels.{name}")
+    names = ("deviance", "shared", "pooled", "separate")
+    # All are imported first: what is patched could not be compiled into the next one.
+    for module in [importlib.import_module(f"poolbn.kernels.{name}") for name in names]:
         for attribute, value in list(vars(module).items()):
-            if getattr(value, "targetoptions", {}).get("no_cpython_wrapper"):
+            options = getattr(value, "targetoptions", {})
+            if options.get("no_cpython_wrapper") or options.get("inline") == "always":
                 monkeypatch.setattr(module, attribute, value.py_func)

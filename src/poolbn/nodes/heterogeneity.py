@@ -49,9 +49,9 @@ def heterogeneity_table(stats: GroupStats, dag: Dag) -> pd.DataFrame:
     def of_node(child: str) -> list[tuple[str, str, float, float]]:
         parents = dag.parents(child)
         place, places = data.index[child], [data.index[parent] for parent in parents]
-        fit = mixed.fit(data, place, places, full=True)
+        fit = mixed.fit(data, place, places, random="full")
         loglik = fit.loglik if isinstance(fit, mixed.MixedFit) else math.nan
-        spread = mixed.fit(data, place, places, full=True, pooled=True)
+        spread = mixed.fit(data, place, places, random="full", residuals="pooled")
         ratio = 2 * (spread.loglik - loglik) if isinstance(spread, mixed.MixedFit) else math.nan
         smaller = mixed.without_each(data, place, places) if parents else np.zeros(0)
         smaller[~np.isfinite(smaller)] = math.nan

@@ -14,10 +14,9 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, Standard, standardise
 from poolbn.nodes import linear, mixed, statuses
 from poolbn.nodes.localfit import LocalFit, Status
+from poolbn.nodes.mixed import Random, Residuals
 
 Variance = Literal["ml", "unbiased"]
-Random = Literal["full", "intercept"]
-Residuals = Literal["shared", "separate", "pooled"]
 Method = Literal["ml", "reml"]
 
 
@@ -227,14 +226,19 @@ class Partial:
         """
         q = parents + 1
         random = q * (q + 1) // 2 if self.random == "full" else 1
-        variances = {"shared": 1, "separate": data_sets, "pooled": 2}[self.residuals]
-        return q + random + variances
+        return q + random + mixed.RESIDUALS[self.residuals].n_params(data_sets)
 
     def scores(
         self, data: Standard, families: Sequence[Family], price: float
     ) -> NDArray[np.float64]:
         """Log-likelihood minus penalty of each family, from one start or two."""
-        loglik = mixed.log_likelihoods(data, families, **self._kind())
+        loglik = mixed.log_likelihoods(
+            data,
+            families,
+            random=self.random,
+            residuals=self.residuals,
+            reml=self.method == "reml",
+        )
         return _penalised(loglik, self.n_params, data, families, price)
 
     def bounds(
@@ -257,7 +261,8 @@ class Partial:
         """The mixed-effects model, from several starts."""
         check_two(stats)
         data, place, pa = _places(stats, child, parents)
-        f = mixed.fit(data, place, pa, **self._kind())
+        reml = self.method == "reml"
+        f = mixed.fit(data, place, pa, random=self.random, residuals=self.residuals, reml=reml)
         if not isinstance(f, mixed.MixedFit):
             return self._without_likelihood(stats, child, parents, f)
         return LocalFit(
@@ -278,14 +283,6 @@ class Partial:
             residual_shape=f.shape,
             residual_scale=f.scale,
         )
-
-    def _kind(self) -> dict[str, bool]:
-        return {
-            "full": self.random == "full",
-            "reml": self.method == "reml",
-            "pooled": self.residuals == "pooled",
-            "separate": self.residuals == "separate",
-        }
 
     def _words(self) -> str:
         random = "" if self.random == "full" else " of the intercept"

@@ -75,7 +75,7 @@ def exact_fit(
 def mixed_status(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Status:
     """Of a mixed-effects model: which variances are zero."""
     names = [INTERCEPT, *parents] if full else [INTERCEPT]
-    if not f.settled:
+    if not f.converged:
         return Status(
             "not settled",
             "the search for the maximum was stopped; the likelihood may rise without bound, or "

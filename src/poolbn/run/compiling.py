@@ -7,7 +7,6 @@ import importlib
 import sys
 import threading
 from types import ModuleType
-from typing import Literal
 
 NOTICE = (
     "poolbn: compiling its kernels, once for this machine; some 20 seconds, and as long again for "
@@ -18,11 +17,7 @@ _told = threading.Event()
 _loaded: dict[str, ModuleType] = {}
 
 
-def kernels(
-    name: Literal[
-        "moments", "regress", "optimise", "estimates", "pooled", "separate", "work", "moves"
-    ],
-) -> ModuleType:
+def kernels(name: str) -> ModuleType:
     """A module of kernels; a word on standard error when it is not in numba's cache yet.
 
     Examples:
