@@ -27,7 +27,8 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
         name: importlib.import_module(f"poolbn.kernels.{name}")
         for _, name, _ in pkgutil.iter_modules(kernels.__path__)
     }
-    for name in ("deviance", "pooled", "separate"):
+    for name in ("deviance", "shared", "pooled", "separate"):
         for attribute, value in list(vars(modules[name]).items()):
-            if getattr(value, "targetoptions", {}).get("no_cpython_wrapper"):
+            options = getattr(value, "targetoptions", {})
+            if options.get("no_cpython_wrapper") or options.get("inline") == "always":
                 monkeypatch.setattr(modules[name], attribute, value.py_func)

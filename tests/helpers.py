@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +37,16 @@ def simulate(
     y = b[codes, 0] + (X * b[codes, 1:]).sum(axis=1) + rng.normal(size=len(codes))
     frame = pd.DataFrame(X, columns=[f"x{k + 1}" for k in range(parents)])
     return frame.assign(y=y, F=[f"set {j}" for j in codes])
+
+
+def work_space(model: ModuleType, n: np.ndarray, q: int, random: int, reml: bool = False) -> Any:
+    """A work space for the kernels of a residual model, filled with NaN."""
+    from poolbn.kernels import work
+
+    buffer, more = (work.room(of.shapes, len(n), q, reml) for of in (work, model))
+    buffer[:], more[:] = np.nan, np.nan
+    perm, totals = np.arange(q), np.empty(3)
+    return work.Space(buffer, more, perm, n, totals, len(n), q, random, reml)
 
 
 def given(

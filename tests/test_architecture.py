@@ -21,8 +21,8 @@ ORDER = {
     "run": ["compiling", "cluster", "parallel", "progress"],
     "datasets": [],
     "kernels": [
-        "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "pooled",
-        "separate", "estimates", "moves",
+        "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
+        "pooled", "separate", "estimates", "moves",
     ],
     "tables": [
         "sources", "paths", "files", "partitions", "columns", "missing", "data", "cells",

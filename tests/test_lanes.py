@@ -1,4 +1,4 @@
-"""Vectors over the data sets: compiled, they do what their Python says."""
+"""Vectors over the data sets, and the arrays that hold them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from poolbn.kernels import linalg
+from poolbn.kernels import linalg, pooled, separate, work
 from poolbn.kernels.lanes import LANES, padded, take
 from poolbn.kernels.work import aligned
 
@@ -40,3 +40,35 @@ def test_arrays_start_where_vectors_do() -> None:
     at, part = take(np.arange(100.0), 16, (2, 5))
     assert at == 32
     np.testing.assert_array_equal(part, np.arange(16, 26).reshape(2, 5))
+
+
+@numba.njit
+def _compiled(s: work.Space) -> work.Work:
+    return work.carve(s)
+
+
+@pytest.mark.parametrize("reml", [False, True])
+@pytest.mark.parametrize(("F", "most"), [(1, 1), (3, 4), (17, 3)])
+def test_buffers_have_room_for_all_that_is_cut_from_them(F: int, most: int, reml: bool) -> None:
+    """Arrays are as large as their fields say, inside the buffer, and apart from each other."""
+    buffer, pool, apart = (work.room(of.shapes, F, most, reml) for of in (work, pooled, separate))
+    for q in range(1, most + 1):
+        for r in range(1, q + 1):
+            for whole, carve, shapes in (
+                (buffer, work.carve, work.shapes),
+                (pool, pooled.carve_pool, pooled.shapes),
+                (apart, separate.carve_apart, separate.shapes),
+            ):
+                n = np.ones(F)
+                s = work.Space(buffer, whole, np.arange(q), n, n, F, q, r, reml)
+                cut = carve(s)
+                assert [part.shape for part in cut] == shapes(s)
+                whole[:] = 0
+                for number, part in enumerate(cut, 1):
+                    assert not part.any()
+                    part[:] = number
+                assert np.count_nonzero(whole) == sum(part.size for part in cut)
+    compiled, python = _compiled(s), work.carve(s)
+    for one, other in zip(compiled, python, strict=True):
+        assert one.shape == other.shape
+        assert not one.size or one.ctypes.data == other.ctypes.data

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import REFERENCE, simulate
+from helpers import REFERENCE, simulate, work_space
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 import poolbn as pb
 from poolbn.kernels import deviance as _kernels
+from poolbn.kernels import shared as _shared
 from poolbn.kernels import work as _work
 from poolbn.moments.standardised import standardise
 from poolbn.nodes import mixed
@@ -162,28 +164,19 @@ def test_data_sets_smaller_than_the_model_are_pooled() -> None:
 def prepared(seed: int, k: int, random: int, reml: bool):
     """Work space with everything filled in at a random L of k columns."""
     data = standardise(pb.stats(simulate(seed, data_sets=4, rows=6, parents=2), group="F"))
-    F, q = 4, 3
-    buffer = _work.room(F, q, reml)
-    buffer[:] = np.nan
-    s = _work.Space(buffer, np.arange(random), F, q, random, reml)
+    s = work_space(_shared, data.n, 3, random, reml)
     w = _work.carve(s)
     child, parents = (
         data.names.index("y"),
         np.array([data.names.index("x1"), data.names.index("x2")]),
     )
-    rho, code = _kernels.compress(s, data.n, data.mean, data.scatter, child, parents)
-    assert code == 0
+    assert _kernels.compress(s, data.mean, data.scatter, child, parents) == 0
     rng = np.random.default_rng(seed)
-    w.perm[:] = rng.permutation(random)
+    s.perm[:random] = rng.permutation(random)
     w.L[:] = 0
     for b in range(k):
-        w.L[w.perm[b:], b] = rng.normal(size=random - b)
-    df = data.n.sum() - (q if reml else 0)
-
-    def value(L: np.ndarray) -> tuple[float, float]:
-        return _kernels.evaluate(s, rho, df, L, k)
-
-    return s, w, df, value
+        w.L[s.perm[b:random], b] = rng.normal(size=random - b)
+    return s, w
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -193,26 +186,30 @@ def prepared(seed: int, k: int, random: int, reml: bool):
 def test_derivatives_are_those_of_finite_differences(
     seed: int, k: int, random: int, reml: bool
 ) -> None:
-    s, w, df, value = prepared(seed, k, random, reml)
+    s, w = prepared(seed, k, random, reml)
+
+    def value(L: np.ndarray) -> float:
+        return _shared.evaluate(s, L, k, 0)
 
     def derivatives(L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        _, rss = value(L)
-        _kernels.gradient(s, rss, df)
+        value(L)
+        _shared.gradient(s)
         w.L[:] = L
-        size = _kernels.hessian(s, k, rss, df)
+        ratio = s.totals[_work.DF] / s.totals[_work.RSS]
+        size = _kernels.hessian(s, k, ratio, ratio / s.totals[_work.RSS])
         H = np.tril(w.H[:size, :size])
         return w.g[:size].copy(), H + np.tril(H, -1).T
 
     L = w.L.copy()
     g, H = derivatives(L)
-    entries = [(w.perm[i], b) for b in range(k) for i in range(b, random)]
+    entries = [(s.perm[i], b) for b in range(k) for i in range(b, random)]
     assert len(entries) == len(g)
     h = 1e-5
     for x, entry in enumerate(entries):
         up, down = L.copy(), L.copy()
         up[entry] += h
         down[entry] -= h
-        assert g[x] == pytest.approx((value(up)[0] - value(down)[0]) / (2 * h), rel=1e-6, abs=1e-6)
+        assert g[x] == pytest.approx((value(up) - value(down)) / (2 * h), rel=1e-6, abs=1e-6)
         numeric = (derivatives(up)[0] - derivatives(down)[0]) / (2 * h)
         np.testing.assert_allclose(H[x], numeric, rtol=1e-5, atol=1e-5)
 
@@ -266,20 +263,19 @@ def test_scores_try_again_where_the_first_maximum_is_not_the_best(
     final = pb.fit_node(stats, child, parents)
     assert LocalScores(stats)([family])[0] == pytest.approx(final.bic, abs=1e-6)
     data = standardise(stats)
-    places = [data.family(child, parents)]
-    first = mixed.log_likelihoods(data, places, random="full", residuals="shared", reml=False)
+    places = [(data.names.index(child), [data.names.index(parent) for parent in parents])]
+    first = mixed.log_likelihoods(data, places, random="full")
+    model = mixed.RESIDUALS["shared"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mixed, "SCORE_STARTS", mixed.SCORE_STARTS[:1])
-        assert (
-            mixed.log_likelihoods(data, places, random="full", residuals="shared", reml=False)[0]
-            < first[0] - 0.3
-        )
+        one = replace(model, score_starts=model.score_starts[:1])
+        patch.setitem(mixed.RESIDUALS, "shared", one)
+        assert mixed.log_likelihoods(data, places, random="full")[0] < first[0] - 0.3
 
 
 SCRIPT = """
 import sys; sys.path.insert(0, "tests")
 import poolbn as pb
-from helpers import REFERENCE, simulate
+from helpers import REFERENCE, simulate, work_space
 for seed in range(3):
     stats = pb.stats(simulate(seed, data_sets=3, rows=5, between=seed / 2), group="F")
     for pooling in ("complete", "none", "partial", pb.Partial(method="reml"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import simulate
+from helpers import simulate, work_space
 from scipy.integrate import quad
 from scipy.special import polygamma
 from scipy.special import psi as digamma
@@ -121,31 +121,28 @@ def test_terms_of_the_spread(tau: float, n: float) -> None:
 @pytest.mark.parametrize("tau", [0.05, 0.8])
 def test_derivatives_are_those_of_finite_differences(k: int, random: int, tau: float) -> None:
     data = standardise(pb.stats(uneven(1, rows=6), group="F"))
-    F, q = 5, 3
-    n = data.n
-    s = _work.Space(_work.room(F, q, False), np.arange(random), F, q, random, False)
-    more = _pooled.pool_room(F, q)
-    s.buffer[:], more[:] = np.nan, np.nan
-    w, p = _work.carve(s), _pooled.carve_pool(s, more)
+    q = 3
+    s = work_space(_pooled, data.n, q, random)
+    w, p = _work.carve(s), _pooled.carve_pool(s)
     p.data[:] = 0
     parents = np.array([data.names.index("x1"), data.names.index("x2")])
-    _kernels.compress(s, n, data.mean, data.scatter, data.names.index("y"), parents)
+    _kernels.compress(s, data.mean, data.scatter, data.names.index("y"), parents)
     rng = np.random.default_rng(k)
-    w.perm[:] = rng.permutation(random)
+    s.perm[:random] = rng.permutation(random)
     L = np.zeros((random, random))
     for b in range(k):
-        L[w.perm[b:], b] = rng.normal(size=random - b)
-    entries = [(w.perm[i], b) for b in range(k) for i in range(b, random)]
+        L[s.perm[b:random], b] = rng.normal(size=random - b)
+    entries = [(s.perm[i], b) for b in range(k) for i in range(b, random)]
     y = np.array([0.1, 0.5, -0.3, 0.2, tau])
 
     def at(step: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         w.L[:] = L
         for entry, v in zip(entries, step, strict=False):
             w.L[entry] += v
-        p.y[:] = y + step[len(entries) :]
-        f = _pooled.evaluate_pooled(s, more, n, w.L, k, 0)
-        _pooled.gradient_pooled(s, more)
-        size = _pooled.derivatives_pooled(s, more, n, k, q + 2)
+        w.y[: q + 2] = y + step[len(entries) :]
+        f = _pooled.evaluate(s, w.L, k, 0)
+        _pooled.gradient(s)
+        size = _pooled.fill_derivatives(s, k)
         assert size == len(entries)
         H = np.zeros((size + q + 2, size + q + 2))
         H[:size, :size], H[size:, :size], H[size:, size:] = w.H[:size, :size], p.Y[:size].T, p.Hy

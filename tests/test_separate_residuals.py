@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import REFERENCE, reference, simulate
+from helpers import REFERENCE, reference, simulate, work_space
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
@@ -292,7 +292,7 @@ def test_dependent_columns_are_named() -> None:
 
 def test_words() -> None:
     frame = uneven(7)
-    assert fit_of(frame).pooling_ == "partial pooling, separate residuals"
+    assert fit_of(frame).pooling == "partial pooling, separate residuals"
     fit = fit_of(frame, pb.Partial(random="intercept", residuals="separate"))
     assert str(fit.pooling) == "partial pooling of the intercept, separate residuals"
     assert fit.n_params == 3 + 1 + 5
@@ -307,33 +307,32 @@ def test_words() -> None:
 def test_derivatives_are_those_of_finite_differences(seed: int, k: int, random: int) -> None:
     F, q = 4, 3
     data = standardise(pb.stats(uneven(seed, data_sets=F, rows=6, parents=2), group="F"))
-    s = _work.Space(_work.room(F, q, False), np.arange(random), F, q, random, False)
-    more = _separate.apart_room(F, q)
-    s.buffer[:], more[:] = np.nan, np.nan
-    w, p = _work.carve(s), _separate.carve_apart(s, more)
+    s = work_space(_separate, data.n, q, random)
+    w, p = _work.carve(s), _separate.carve_apart(s)
     p.data[:] = 0
     child, parents = (
         data.names.index("y"),
         np.array([data.names.index("x1"), data.names.index("x2")]),
     )
-    _kernels.compress(s, data.n, data.mean, data.scatter, child, parents)
+    _kernels.compress(s, data.mean, data.scatter, child, parents)
     p.R[:], p.r[:] = w.R, w.r
     rng = np.random.default_rng(seed)
-    w.perm[:] = rng.permutation(random)
-    entries = [(w.perm[i], b) for b in range(k) for i in range(b, random)]
+    s.perm[:random] = rng.permutation(random)
+    entries = [(s.perm[i], b) for b in range(k) for i in range(b, random)]
     x0 = np.concatenate([0.5 * rng.normal(size=len(entries)), rng.normal(size=F) - 1])
 
     def put(x: np.ndarray) -> float:
         w.L[:] = 0
         for entry, value in zip(entries, x, strict=False):
             w.L[entry] = value
-        p.data[0, _separate._OWN, :F] = x[len(entries) :]
-        return _separate.evaluate_separate(s, more, data.n, w.L, k)
+        w.y[:F] = x[len(entries) :]
+        return _separate.evaluate(s, w.L, k, 0)
 
     def derivatives(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """In L and l, with beta eliminated; observed curvatures everywhere."""
         put(x)
-        size = _separate.derivatives_separate(s, more, data.n, k)
+        _separate.gradient(s)
+        size = _separate.fill_derivatives(s, k)
         assert size == len(entries)
         H = np.diag(np.concatenate([np.zeros(size), p.data[0, _separate._CURVE, :F]]))
         H[:size, :size] = np.tril(w.H[:size, :size]) + np.tril(w.H[:size, :size], -1).T
@@ -390,7 +389,6 @@ for seed in range(2):
 """
 
 
-@pytest.mark.slow
 def test_compiled_and_interpreted_kernels_agree() -> None:
     def numbers(**more: str) -> np.ndarray:
         done = subprocess.run(

@@ -19,8 +19,9 @@ from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.learning import SearchOptions
+from poolbn.nodes.mixed import Residuals
 from poolbn.nodes.model import NodeModel
-from poolbn.nodes.poolings import Partial, Residuals
+from poolbn.nodes.poolings import Partial
 from poolbn.run.cluster import on_cluster
 from poolbn.scoring.local import Kind
 from poolbn.search.climbing import HillClimb, Tabu

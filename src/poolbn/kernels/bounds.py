@@ -35,7 +35,7 @@ from poolbn.kernels.linalg import (
     put,
     sum_of,
 )
-from poolbn.kernels.work import Space, Work, carve, internal, once
+from poolbn.kernels.work import DF, RHO, Space, Work, carve, internal, once
 
 _SETS = 3  # of data sets that a bound is tried with
 _SHRINK = 0.5  # what the next set's limit is of the last one's
@@ -116,10 +116,12 @@ def _largest_eigenvalues(w: Work, F: int) -> None:
 
 
 @internal
-def least_deviance(s: Space, rho: float, df: float) -> float:
+def least_deviance(s: Space) -> float:
     """A lower bound of f in `deviance`, from what `compress` left."""
-    w: Work = carve(s)
+    w = carve(s)
     q, F = s.q, s.F
+    rho: float = s.totals[RHO]
+    df: float = s.totals[DF]
     coef, u, X, falling = w.rt, w.u, w.S, w.beta
     _largest_eigenvalues(w, F)
     volume = 0.0

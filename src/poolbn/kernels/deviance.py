@@ -43,21 +43,19 @@ from poolbn.kernels.linalg import (
     solve,
     sum_of,
 )
-from poolbn.kernels.work import Space, Work, carve, internal
+from poolbn.kernels.work import DF, RHO, Space, carve, internal
 
 
 @internal
-def compress(
-    s: Space, n: Floats, mean: Floats, scatter: Floats, child: int, parents: Integers
-) -> tuple[float, int]:
-    """Pseudo rows R, r in the combined columns Z B^-1, and rho, from standardised statistics.
+def compress(s: Space, mean: Floats, scatter: Floats, child: int, parents: Integers) -> int:
+    """Pseudo rows R, r in the combined columns Z B^-1, rho and its total, from standardised sums.
 
     Returns:
-        rho, and a code: CONVERGED, or DEPENDENT + a for column a.
+        A code: CONVERGED, or DEPENDENT + a for column a.
     """
-    w: Work = carve(s)
+    w = carve(s)
     R, B = w.R, w.B
-    F, q = s.F, s.q
+    F, q, n = s.F, s.q, s.n
     fill(w.rho, 0, 0, 0.0)
     for i in range(q):
         fill(w.r, 0, i, 0.0)
@@ -73,6 +71,8 @@ def compress(
         rss, _, _ = gram_rows(scatter[j], child, parents, n[j] - 1.0, R[1:, 1:, j], w.r[0, 1:, j])
         w.rho[0, 0, j] = rss
         rho += rss
+    s.totals[RHO] = rho
+    s.totals[DF] = n.sum() - (q if s.reml else 0)
     for a in range(q):
         for b in range(a, q):
             v = 0.0
@@ -85,7 +85,7 @@ def compress(
         for i in range(a):
             v -= B[i, a] * B[i, a]
         if not v > RANK_TOLERANCE * B[a, a]:
-            return rho, DEPENDENT + a
+            return DEPENDENT + a
         B[a, a] = math.sqrt(v)
         for b in range(a + 1, q):
             v = B[a, b]
@@ -97,13 +97,13 @@ def compress(
             for k in range(i, b):
                 add(R, i, b, -B[k, b], R, i, k)
             put(R, i, b, 1.0 / B[b, b], R, i, b)
-    return rho, CONVERGED
+    return CONVERGED
 
 
 @internal
 def whiten(s: Space, L: Floats, k: int) -> float:
     """Sum of log|W_j| at the k columns of L (r, r). Fills Rt, rt and P."""
-    w: Work = carve(s)
+    w = carve(s)
     q = s.q
     random = s.r
     T, W, Rt, rt, P = w.T, w.W, w.Rt, w.rt, w.P
@@ -136,12 +136,15 @@ def whiten(s: Space, L: Floats, k: int) -> float:
 
 
 @internal
-def evaluate(s: Space, rho: float, df: float, L: Floats, k: int) -> tuple[float, float]:
-    """Deviance f, and rss, at the k columns of L (r, r). Fills P, e, beta, S and C."""
-    w: Work = carve(s)
+def profile(s: Space, rho: float, L: Floats, k: int) -> tuple[float, float]:
+    """Logarithms of determinants, and rss, at the k columns of L (r, r) and the best beta.
+
+    Fills P, e, rt, beta, S and C; the first is inf where beta is not determined.
+    """
+    w = carve(s)
     q = s.q
     Rt, rt = w.Rt, w.rt
-    f: float = whiten(s, L, k)
+    f = whiten(s, L, k)
     for a in range(q):
         w.beta[a] = 0.0
         for i in range(q):
@@ -162,7 +165,7 @@ def evaluate(s: Space, rho: float, df: float, L: Floats, k: int) -> tuple[float,
     if s.reml:
         for a in range(q):
             f += 2.0 * math.log(w.C[a, a])
-    return f + df * math.log(rss / df), rss
+    return f, rss
 
 
 @jit
@@ -181,9 +184,9 @@ def _invert_pivots(W: Floats, i: int) -> float:
 
 
 @internal
-def gradient(s: Space, rss: float, df: float) -> None:
-    """Fill G = df/dD, (r, r); for REML also X and Q."""
-    w: Work = carve(s)
+def gradient(s: Space, ratio: float) -> None:
+    """Fill G = df/dD, (r, r), with n / rss = ratio; for REML also X and Q."""
+    w = carve(s)
     q = s.q
     random = s.r
     if s.reml:
@@ -195,7 +198,7 @@ def gradient(s: Space, rss: float, df: float) -> None:
                 put(w.X, i, a, 1.0 / w.C[i, i], w.X, i, a)
     for a in range(random):
         for c in range(a + 1):
-            w.G[a, c] = w.S[a, c] - df / rss * dot(w.e, 0, a, w.e, 0, c)
+            w.G[a, c] = w.S[a, c] - ratio * dot(w.e, 0, a, w.e, 0, c)
             if s.reml:
                 fill(w.Q, a, c, 0.0)
                 for i in range(q):
@@ -206,24 +209,23 @@ def gradient(s: Space, rss: float, df: float) -> None:
 
 
 @internal
-def hessian(s: Space, k: int, rss: float, df: float) -> int:
+def hessian(s: Space, k: int, ratio: float, curve: float) -> int:
     """Gradient g and Hessian H (lower triangle) of f in the free entries of L; returns how many.
 
-    With dD = dL L' + L dL':
-        d2f = 2 <G, dL dL'> - sum tr(P dD P dD) - (df / rss^2) (sum e'dD e)^2
-              + 2 (df / rss) (sum e'dD P dD e - v'S^-1 v),     v = sum P dD e,
+    With dD = dL L' + L dL', ratio = n / rss and curve = n / rss^2:
+        d2f = 2 <G, dL dL'> - sum tr(P dD P dD) - curve (sum e'dD e)^2
+              + 2 ratio (sum e'dD P dD e - v'S^-1 v),     v = sum P dD e,
     and for REML + 2 sum tr(Q dD P dD) - tr(S^-1 dS S^-1 dS), Q = P S^-1 P, dS = -sum P dD P.
     For entries (a,b) and (c,d) of L, with PL = P L, K = L'PL, m = L'e, QL = Q L, KQ = L'QL:
         tr(P dD P dD)  = 2 (PL_ad PL_cb + K_bd P_ac)
         e'dD P dD e    = m_b m_d P_ac + m_b e_c PL_ad + e_a m_d PL_cb + e_a e_c K_bd
         tr(Q dD P dD)  = QL_ad PL_cb + KQ_bd P_ac + Q_ac K_bd + QL_cb PL_ad.
     """
-    w: Work = carve(s)
+    w = carve(s)
     q = s.q
-    L, perm, H, V, P, PL, K, m, e = w.L, w.perm, w.H, w.V, w.P, w.PL, w.K, w.m, w.e
+    L, perm, H, V, P, PL, K, m, e = w.L, s.perm, w.H, w.V, w.P, w.PL, w.K, w.m, w.e
     random = s.r
     reml = s.reml
-    ratio = df / rss
     between(P, L, k, PL, K)
     for b in range(k):
         combine(m, 0, b, L, b, e, 0, 0, random)
@@ -279,7 +281,7 @@ def hessian(s: Space, k: int, rss: float, df: float) -> int:
             v = 0.0
             for i in range(q):
                 v += V[x, i] * V[y, i]
-            H[x, y] -= 2.0 * ratio * v + ratio / rss * w.g[x] * w.g[y]
+            H[x, y] -= 2.0 * ratio * v + curve * w.g[x] * w.g[y]
             if reml:
                 for i in range(q):
                     for h in range(q):

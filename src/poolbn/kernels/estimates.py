@@ -15,7 +15,7 @@ from poolbn.kernels.linalg import (
     matrix,
     vector,
 )
-from poolbn.kernels.work import Space, Work, carve
+from poolbn.kernels.work import Space, carve
 
 
 @jit
@@ -53,12 +53,12 @@ def _covariance(M: Floats, A: Floats, C: Floats, X: Floats, out: Floats) -> floa
 
 
 @entry(
-    vector, numba.int64, numba.int64, numba.boolean, vector, vector, numba.int64, integers,
+    vector, vector, numba.int64, numba.boolean, vector, vector, numba.int64, integers,
     integers, matrix, matrix, vector, vector, matrix, matrix, matrix, cube, vector,
 )  # fmt: skip
 def estimates(
     buffer: Floats,
-    F: int,
+    n: Floats,
     r: int,
     reml: bool,
     center: Floats,
@@ -74,7 +74,7 @@ def estimates(
     random_cov: Floats,
     random: Floats,
     conditional_cov: Floats,
-    taken: Floats,
+    effective_df: Floats,
 ) -> None:
     """Coefficients and covariances of the last family that was fitted, and polished.
 
@@ -82,7 +82,7 @@ def estimates(
 
     Args:
         buffer: the work space, as the fit left it.
-        F: data sets.
+        n: rows, (F,).
         r: random effects of each.
         reml: whether it was REML.
         center: means of the columns, (N,).
@@ -98,11 +98,11 @@ def estimates(
         random_cov: gets the covariance of the random effects, (q, q).
         random: gets their predictions, (F, q).
         conditional_cov: gets the covariances of these, (F, q, q).
-        taken: gets tr(Z_j V_j Z_j'), V_j that covariance: what of a data set's rows its own random
-            effects take, (F,).
+        effective_df: gets tr(Z_j V_j Z_j'), V_j that covariance: the effective degrees of freedom
+            of a data set's own random effects, (F,).
     """
-    q = parents.shape[0] + 1
-    w: Work = carve(Space(buffer, place, F, q, r, reml))  # the order of pivots is not read
+    F, q = n.shape[0], parents.shape[0] + 1
+    w = carve(Space(buffer, buffer, place, n, n, F, q, r, reml))  # the order of pivots is not read
     B, L, M = w.B, w.best, w.D
     # Combined columns are Z B^-1, Z standardised: coefficients are B^-1 times the fit's, then those
     # of columns in their own units.
@@ -151,4 +151,4 @@ def estimates(
                     x[b] += w.R[i, a, j] * L[a, b]
                 for d in range(b + 1):
                     M[b, d] += x[b] * x[d]
-        taken[j] = r - _covariance(M, AL, w.trial, x, conditional_cov[j])
+        effective_df[j] = r - _covariance(M, AL, w.trial, x, conditional_cov[j])

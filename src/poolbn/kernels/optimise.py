@@ -1,11 +1,14 @@
-"""The search for D, the covariance of the random effects; and the fit of many families.
+"""The search for D, the covariance of the random effects, and the fit of many families.
 
+Written once, for every residual model; `minimiser` takes the module in which they differ.
 Compiled; nothing here allocates: the caller brings the work space.
 
 L = 0 and every L of low rank are stationary points of the deviance in a square L, so steps there
 stall or crawl, and half of the optima have low rank. So L has k columns, k the rank, in the gauge
 of a pivoted Cholesky decomposition (column b has entries in the rows perm[b:]), and:
-  - inside the manifold of rank k, Newton steps with the exact Hessian, damped as by Levenberg;
+  - inside the manifold of rank k, Newton steps with the exact Hessian, damped as by Levenberg; the
+    residual model's own parameters y move with L, and are eliminated first, so that L alone is
+    damped. Where a step fails, y makes a part of its step;
   - a column that shrinks is dropped when f does not rise by that;
   - when the steps end, D is optimal to first order if G is positive semidefinite (GL = 0 holds by
     then). Else a column along the eigenvector of G's most negative eigenvalue is added, if what
@@ -21,37 +24,53 @@ and simulated tables, up to several units of log-likelihood); other starts find 
 from __future__ import annotations
 
 import math
+from types import FunctionType, ModuleType
+from typing import Any
 
-import numba
 import numpy as np
 
-from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
-from poolbn.kernels.bounds import least_deviance
-from poolbn.kernels.deviance import compress, evaluate, gradient, hessian
+from poolbn.constants import CONVERGED, DETERMINED, UNSETTLED
+from poolbn.kernels.deviance import compress
 from poolbn.kernels.lanes import Floats
-from poolbn.kernels.linalg import (
-    Integers,
-    add,
-    cholesky,
-    cube,
-    dot,
-    eigen,
-    entry,
-    fill,
-    integers,
-    jit,
-    matrix,
-    solve,
-    vector,
-)
-from poolbn.kernels.work import Space, Work, carve, once
+from poolbn.kernels.linalg import Integers, add, cholesky, dot, eigen, entry, fill, jit, solve
+from poolbn.kernels.work import DF, Problem, Result, Space, Work, arguments, carve, once
 
-MAX_STEPS = 200
-_INFINITE = 1e8
-FAR = 100.0  # times the start: a D that the first EM step only roughly knows
-SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
-HOPELESS = 1e12  # a damping that leaves no step
-ROUNDING = 1e-10  # what a deviance may rise by without being worse
+_MAX_STEPS = 200
+_FAR = 100.0  # times the start: a D that the first EM step only roughly knows
+_SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
+_HOPELESS = 1e12  # a damping that leaves no step
+_LEAST_PART = 1e-8  # of a step, likewise
+_ROUNDING = 1e-10  # what a deviance may rise by without being worse
+# Steps that `evaluate` makes. Numpy's integers: numba would compile it again for each literal.
+_steps: Any = np.arange(4)
+NO_STEP, ONE_STEP, TWO_STEPS, THREE_STEPS = _steps
+
+
+# The residual model: a module whose functions the templates below call. `minimiser` fills it in.
+#   prepare(s, scatter, child)   once for each family, after `compress`: a lower bound of f (-inf:
+#       none), what f leaves out of the deviance, and whether there is a maximum
+#   guess(s)                     the first w.y, the parameters beside L
+#   evaluate(s, L, k, steps)     f at the k columns of L. What of w.y can be improved cheaply makes
+#       so many steps. Fills w.P and w.e
+#   gradient(s)                  fills w.G = df/dD at what was evaluated last
+#   derivatives(s, k, f)         fills w.g and w.H in the entries of L, and all that `eliminate`
+#       needs. The number of entries, and f at another w.y that was tried (inf: none was); if that
+#       is not lower, w.y stays
+#   eliminate(s, size, brake)    takes y out of w.g and w.H; its curvatures may be `brake` times
+#       larger. What y gains, inf where it has no step
+#   step(s, size, part)          w.y becomes w.y_old and a part of what goes with the step of L
+#   relax(part, brake, ratio)    after a step, ratio its gain over the predicted one: the next part
+#       and brake
+#   leave(s, result)             at the best fit when polishing: fills result.residual and
+#       result.squares, and w.beta, w.S, w.e, which `estimates` reads
+# `shapes` tells what arrays of its own it needs. What is called once here should be `once`.
+model: Any = None
+
+
+@jit
+def _copy(source: Floats, target: Floats) -> None:
+    for i in range(source.shape[0]):
+        target[i] = source[i]
 
 
 @jit
@@ -64,7 +83,7 @@ def copy_columns(source: Floats, target: Floats, columns: int) -> None:
 
 
 @jit
-def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
+def _regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
     """L becomes the pivoted Cholesky factor of LL', of at most so many columns; returns its rank.
 
     D (r, r) is work space.
@@ -100,7 +119,7 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
 
 
 @once
-def em_step(w: Work, F: int) -> float:
+def _em_step(w: Work, F: int) -> float:
     """w.L becomes a factor of D - DGD / |F|, w.G the gradient; returns the largest diagonal of D.
 
     0 where that is not positive definite, and w.L stays.
@@ -135,29 +154,7 @@ def em_step(w: Work, F: int) -> float:
 
 
 @once
-def _start(s: Space, w: Work, rho: float, df: float, start: float) -> int:
-    """w.L becomes a factor of one or two EM steps from D = start I; returns its columns.
-
-    Where the first finds D far larger than the start, it saw random effects that were shrunk by
-    data sets of unequal shape, and a second one sets their direction right, which Newton steps
-    would do slowly.
-    """
-    random: int = w.L.shape[0]
-    copy_columns(w.L, w.L, 0)
-    if start == 0.0:
-        return 0
-    for a in range(random):
-        w.L[a, a] = math.sqrt(start)
-    for _ in range(2):
-        _, rss = evaluate(s, rho, df, w.L, random)
-        gradient(s, rss, df)
-        if em_step(w, s.F) < FAR * start:
-            break
-    return random
-
-
-@once
-def way_out(w: Work, tolerance: float) -> float:
+def _way_out(w: Work, tolerance: float) -> float:
     """Leave a point that is stationary but not optimal: w.unit gets a column x with x'Gx < 0.
 
     Returns:
@@ -184,7 +181,7 @@ def way_out(w: Work, tolerance: float) -> float:
 
 
 @jit
-def widen(L: Floats, k: int, t: float, x: Floats, trial: Floats) -> None:
+def _widen(L: Floats, k: int, t: float, x: Floats, trial: Floats) -> None:
     """Trial becomes the k columns of L and t^1/2 x."""
     copy_columns(L, trial, k)
     for a in range(L.shape[0]):
@@ -192,23 +189,7 @@ def widen(L: Floats, k: int, t: float, x: Floats, trial: Floats) -> None:
 
 
 @once
-def _add_column(
-    s: Space, w: Work, rho: float, df: float, k: int, f: float, tolerance: float
-) -> tuple[float, float]:
-    """The new f and rss with a column more in w.trial; f is inf where none gains."""
-    t = way_out(w, tolerance)
-    if t > 0.0:
-        for _ in range(20):
-            widen(w.L, k, t, w.unit, w.trial)
-            fnew, rnew = evaluate(s, rho, df, w.trial, k + 1)
-            if fnew < f:
-                return fnew, rnew
-            t *= 0.25
-    return np.inf, 0.0
-
-
-@once
-def rescale(w: Work, k: int) -> bool:
+def _rescale(s: Space, w: Work, k: int) -> bool:
     """Measure steps in row a of L by (1 + D_aa)^1/2: rows can differ a thousandfold.
 
     The largest curvature becomes 1. False where the derivatives are not finite, or all zero.
@@ -220,7 +201,7 @@ def rescale(w: Work, k: int) -> bool:
         for i in range(b, random):
             square = 1.0
             for h in range(k):
-                square += w.L[w.perm[i], h] ** 2
+                square += w.L[s.perm[i], h] ** 2
             w.unit[size] = math.sqrt(square)
             largest = max(largest, square * abs(w.H[size, size]))
             size += 1
@@ -234,175 +215,199 @@ def rescale(w: Work, k: int) -> bool:
     return True
 
 
-@once
-def minimise(
-    s: Space, w: Work, rho: float, df: float, k: int, tolerance: float, polish: bool
-) -> tuple[float, int, bool]:
-    """Minimise f from the k columns of w.L, which become the minimum's.
+def _start(s: Space, w: Work, scale: float) -> int:
+    """w.L becomes a factor of one or two EM steps from D = scale I; returns its columns.
+
+    Where the first finds D far larger than that, it saw random effects that were shrunk by data
+    sets of unequal shape, and a second one sets their direction right, which Newton steps would
+    do slowly.
+    """
+    L = w.L
+    copy_columns(L, L, 0)
+    model.guess(s)
+    k = s.r if scale > 0.0 else 0
+    for a in range(k):
+        L[a, a] = math.sqrt(scale)
+    for _ in range(2):
+        model.evaluate(s, L, k, THREE_STEPS)
+        if k == 0:
+            break
+        model.gradient(s)
+        if _em_step(w, s.F) < _FAR * scale:
+            break
+    return k
+
+
+def _add_column(s: Space, w: Work, k: int, f: float, tolerance: float) -> float:
+    """The new f with a column more in w.trial; inf where none gains."""
+    t = _way_out(w, tolerance)
+    trial, y, y_old = w.trial, w.y, w.y_old
+    if t > 0.0:
+        _copy(y, y_old)
+        for _ in range(20):
+            _widen(w.L, k, t, w.unit, trial)
+            fnew: float = model.evaluate(s, trial, k + 1, ONE_STEP)
+            if fnew < f:
+                return fnew
+            _copy(y_old, y)
+            t *= 0.25
+    return np.inf
+
+
+def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tuple[float, int, bool]:
+    """Minimise f from the k columns of w.L and from w.y, which become the minimum's.
 
     Returns:
-        f, rank, and whether it settled. w.P, w.e, w.beta are those of some trial point.
+        f, rank, and whether it converged. w.P, w.e are those of some trial point.
     """
-    random: int = w.L.shape[0]
-    # GL = 0 says S L = (n / rss) (sum e e') L, and sum e = 0: the rank is at most |F| - 1.
-    k = regauge(w.L, k, s.F - 1, w.perm, w.D)
-    f, rss = evaluate(s, rho, df, w.L, k)
-    damping = 0.0
-    smallest = np.inf
-    tolerance = max(tolerance, 1e-15 * (abs(f) + df))  # what rounding leaves of f
-    for _ in range(MAX_STEPS):
-        gradient(s, rss, df)
-        size = hessian(s, k, rss, df)
-        if not rescale(w, k):
+    # Names for what is used often: numba loads all of a tuple to take one thing out.
+    L, trial, D, H, HC, g, move, unit = w.L, w.trial, w.D, w.H, w.HC, w.g, w.step, w.unit
+    y, y_old, perm, r = w.y, w.y_old, s.perm, s.r
+    # GL = 0 says sum P L = (sum v e e') L with weights v > 0, and sum v e = 0: the rank is at
+    # most |F| - 1.
+    k = _regauge(L, k, s.F - 1, perm, D)
+    f = model.evaluate(s, L, k, TWO_STEPS)
+    damping, smallest = 0.0, np.inf
+    part, brake = 1.0, 0.0
+    tolerance = max(tolerance, 1e-15 * (abs(f) + s.totals[DF]))  # what rounding leaves of f
+    for _ in range(_MAX_STEPS):
+        if not f < np.inf:
+            return f, k, False
+        _copy(y, y_old)
+        model.gradient(s)
+        size, fnew = model.derivatives(s, k, f)
+        if fnew <= f:
+            f = fnew
+            continue
+        stale = fnew < np.inf  # P and e are another point's
+        gain_y = model.eliminate(s, size, brake)
+        if not gain_y < np.inf or not _rescale(s, w, k):
             return f, k, False
 
         if k > 0:  # a column that shrinks: is f lower without it?
             norm = 0.0
-            for a in range(random):
-                norm += w.L[a, k - 1] * w.L[a, k - 1]
-            if norm < min(SMALL, 0.1 * smallest):
+            for a in range(r):
+                norm += L[a, k - 1] * L[a, k - 1]
+            if norm < min(_SMALL, 0.1 * smallest):
                 smallest = norm
-                fnew, rnew = evaluate(s, rho, df, w.L, k - 1)
+                fnew = model.evaluate(s, L, k - 1, ONE_STEP)
                 if fnew <= f:
-                    f, rss = fnew, rnew
-                    k = regauge(w.L, k - 1, k - 1, w.perm, w.D)
+                    f = fnew
+                    k = _regauge(L, k - 1, k - 1, perm, D)
                     smallest = np.inf
                     continue
+                _copy(y_old, y)
+                stale = True
 
         moved = False
-        stale = smallest < np.inf  # P and e may be another point's
-        while size > 0:
-            while not cholesky(w.H, w.HC, size, damping) and damping < HOPELESS:
+        while part > _LEAST_PART:
+            while not cholesky(H, HC, size, damping) and damping < _HOPELESS:
                 damping = max(4.0 * damping, 1e-3)
             for x in range(size):
-                w.step[x] = -w.g[x]
-            solve(w.HC, size, w.step)
-            gain = 0.0
+                move[x] = -g[x]
+            solve(HC, size, move)
+            gain = gain_y * part * (2.0 - part)
             for x in range(size):
-                gain += 0.5 * w.step[x] * (damping * w.step[x] - w.g[x])
+                gain += 0.5 * move[x] * (damping * move[x] - g[x])
             if gain < tolerance and not polish:
                 break
-            copy_columns(w.L, w.trial, k)
+            copy_columns(L, trial, k)
             x = 0
             for b in range(k):
-                for i in range(b, random):
-                    w.trial[w.perm[i], b] += w.unit[x] * w.step[x]
+                for i in range(b, r):
+                    trial[perm[i], b] += unit[x] * move[x]
                     x += 1
-            fnew, rnew = evaluate(s, rho, df, w.trial, k)
-            if gain < tolerance:  # polish: the step is below what f can tell
-                if fnew < f + ROUNDING:
-                    copy_columns(w.trial, w.L, random)
-                    f, rss = min(f, fnew), rnew
-                stale = True
-                break
+            model.step(s, size, part)
+            fnew = model.evaluate(s, trial, k, NO_STEP)
+            stale = True
+            small = gain < tolerance  # polish: the step is below what f can tell
             ratio = (f - fnew) / gain
-            if ratio > 1e-3:
-                copy_columns(w.trial, w.L, random)
-                f, rss = fnew, rnew
+            good = fnew < f + _ROUNDING if small else ratio > 1e-3
+            if good:
+                copy_columns(trial, L, r)
+                f = min(f, fnew)
+            else:
+                _copy(y_old, y)
+            if small:
+                break
+            if good:
                 if ratio > 0.75:
                     damping = damping / 5.0 if damping > 1e-6 else 0.0
                 elif ratio < 0.25:
                     damping = max(2.0 * damping, 1e-3)
+                part, brake = model.relax(part, brake, ratio)
                 moved = True
                 break
-            stale = True
-            damping = max(4.0 * damping, 1e-2)
-            if damping > HOPELESS:
-                break
+            damping = min(max(4.0 * damping, 1e-2), _HOPELESS)
+            part *= 0.5
         if moved:
-            k = regauge(w.L, k, k, w.perm, w.D)
+            k = _regauge(L, k, k, perm, D)
             continue
-        if k == random:
+        if k == r:
             return f, k, True
         if stale:
-            _, rss = evaluate(s, rho, df, w.L, k)
-            gradient(s, rss, df)
-        fnew, rnew = _add_column(s, w, rho, df, k, f, tolerance)
+            model.evaluate(s, L, k, NO_STEP)
+            model.gradient(s)
+        fnew = _add_column(s, w, k, f, tolerance)
         if fnew == np.inf:
             return f, k, True
-        f, rss = fnew, rnew
-        copy_columns(w.trial, w.L, random)
-        k = regauge(w.L, k + 1, k + 1, w.perm, w.D)
-        damping = 0.0
-        smallest = np.inf
+        f = fnew
+        copy_columns(trial, L, r)
+        k = _regauge(L, k + 1, k + 1, perm, D)
+        damping, smallest = 0.0, np.inf
+        part, brake = 1.0, 0.0
     return f, k, False
 
 
-@entry(
-    vector, matrix, cube, integers, integers, integers, numba.int64, numba.boolean, vector,
-    numba.float64, numba.float64, numba.boolean, vector, integers, vector, vector, integers,
-    integers,
-)  # fmt: skip
-def fit_families(
-    n: Floats,
-    mean: Floats,
-    scatter: Floats,
-    children: Integers,
-    offsets: Integers,
-    parents: Integers,
-    without: int,
-    reml: bool,
-    starts: Floats,
-    near: float,
-    tolerance: float,
-    polish: bool,
-    buffer: Floats,
-    perm: Integers,
-    deviance: Floats,
-    rss: Floats,
-    rank: Integers,
-    code: Integers,
-) -> None:
-    """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]].
-
-    The last parents, `without` of them, have no random effects; the intercept always has. Where f
-    is within `near` of its lower bound, for each rank of D and two more, no further start is tried.
-    Without starts the deviance is that lower bound.
-
-    Fills deviance, rank and code (DEPENDENT + a where column a is), and, when polishing, rss; the
-    buffer then holds what the last family's `LocalFit` needs.
-    """
-    F = n.shape[0]
-    total = n.sum()
-    for family in range(children.shape[0]):
-        pa = parents[offsets[family] : offsets[family + 1]]
+def _fit(problem: Problem, result: Result) -> None:
+    """Fit each family from its starts; without starts the deviance is its lower bound."""
+    F = problem.n.shape[0]
+    deviance, rank, code = result.deviance, result.rank, result.code
+    for family in range(problem.children.shape[0]):
+        pa = problem.parents[problem.offsets[family] : problem.offsets[family + 1]]
+        child = problem.children[family]
         q = pa.shape[0] + 1
-        random = max(q - without, 1)
-        s = Space(buffer, perm, F, q, random, reml)
+        s = Space(
+            problem.buffer, problem.more, problem.perm, problem.n, problem.totals, F, q,
+            max(q - problem.without, 1), problem.reml,
+        )  # fmt: skip
         w = carve(s)
         deviance[family] = np.inf
         rank[family] = 0
-        rho, code[family] = compress(s, n, mean, scatter, children[family], pa)
+        code[family] = compress(s, problem.mean, problem.scatter, child, pa)
         if code[family] != CONVERGED:
             continue
-        df = total - (q if reml else 0)
-        lowest = least_deviance(s, rho, df)
-        deviance[family] = lowest
-        # With D infinite each data set has coefficients of its own. If they leave no residual, the
-        # likelihood rises without bound on the way there, or on the way to some other infinite D.
-        least = rho
-        if random < q:
-            copy_columns(w.L, w.L, 0)
-            for a in range(random):
-                w.L[a, a] = _INFINITE
-            _, least = evaluate(s, rho, df, w.L, random)
-        if starts.shape[0] > 0 and not least > RANK_TOLERANCE * total:
+        lowest, constant, exists = model.prepare(s, problem.scatter, child)
+        if not exists and problem.starts.shape[0] > 0:
             code[family] = DETERMINED
-            deviance[family] = np.inf
             continue
-        for i in range(starts.shape[0]):
-            if i > 0 and deviance[family] < lowest + near * (rank[family] + 2):
+        deviance[family] = lowest
+        for i in range(problem.starts.shape[0]):
+            if i > 0 and deviance[family] < lowest + problem.near * (rank[family] + 2):
                 break
-            k = _start(s, w, rho, df, starts[i])
-            f, k, settled = minimise(s, w, rho, df, k, tolerance, polish)
-            if i == 0 or f < deviance[family] - ROUNDING:
+            k = _start(s, w, problem.starts[i])
+            f, k, converged = _minimise(s, w, k, problem.tolerance, problem.polish)
+            if i == 0 or f < deviance[family] - _ROUNDING:
                 deviance[family] = f
                 rank[family] = k
-                code[family] = CONVERGED if settled else UNSETTLED
+                code[family] = CONVERGED if converged else UNSETTLED
                 copy_columns(w.L, w.best, k)
-        if polish:
-            _, rss[family] = evaluate(s, rho, df, w.best, rank[family])
-        deviance[family] += df * (1.0 + math.log(2.0 * math.pi))
-        if reml:  # log|S| belongs to the combined columns
-            for a in range(q):
-                deviance[family] += 2.0 * math.log(w.B[a, a])
+                _copy(w.y, w.y_best)
+        deviance[family] += constant
+        if problem.polish:
+            _copy(w.y_best, w.y)
+            model.evaluate(s, w.best, rank[family], NO_STEP)
+            model.leave(s, result)
+
+
+def minimiser(residuals: ModuleType) -> Any:
+    """The entry point of a residual model: fills a `Result` for a `Problem`.
+
+    The templates are copied with the model among their globals. Numba caches an entry point beside
+    the file that its code says it is from, under its name there: that of the model.
+    """
+    space = globals() | {"model": residuals}
+    for template in (_start, _add_column, _minimise):
+        space[template.__name__] = once(FunctionType(template.__code__, space))
+    code = _fit.__code__.replace(co_filename=str(residuals.__file__), co_name="fit")
+    return entry(*arguments)(FunctionType(code, space))

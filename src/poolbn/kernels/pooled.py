@@ -15,96 +15,62 @@ derivatives are those of `deviance` with w_j for n / rss:
     df/dD = sum P_j - w_j e_j e_j',   df/dbeta = -2 sum w_j e_j,   d2f/dq_j^2 = -k_j / 2.
 
 Newton steps go over (L, beta, log s, tau) together; beta, log s and tau are eliminated first, so
-that only L is damped. Ranks are found as in `optimise`.
+that only L is damped. The search is that of `optimise`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import sys
+from typing import Annotated, NamedTuple
 
-import numba
 import numpy as np
 
-from poolbn.constants import CONVERGED, DETERMINED, RANK_TOLERANCE, UNSETTLED
-from poolbn.kernels.deviance import between, compress, whiten
-from poolbn.kernels.lanes import LANES, Floats, padded, take
+from poolbn.constants import RANK_TOLERANCE
+from poolbn.kernels.deviance import between, whiten
+from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
-    Integers,
     add,
     add_products,
-    both,
     cholesky,
     combine,
-    cube,
     dot,
     dot3,
-    entry,
     fill,
-    integers,
     jit,
-    matrix,
     multiply,
     put,
     solve,
     sum_of,
-    vector,
 )
-from poolbn.kernels.optimise import (
-    FAR,
-    HOPELESS,
-    MAX_STEPS,
-    ROUNDING,
-    SMALL,
-    copy_columns,
-    em_step,
-    regauge,
-    rescale,
-    way_out,
-    widen,
+from poolbn.kernels.optimise import ONE_STEP, minimiser
+from poolbn.kernels.work import (
+    RHO,
+    Result,
+    Space,
+    carve,
+    internal,
+    layout,
+    once,
 )
-from poolbn.kernels.work import Space, Work, aligned, carve, internal, once
 
 _NO_SPREAD = 1e-7  # a tau below this is 0
-_WEIGHT, _CURVE, _SQUARE, _X, _BY_SCALE, _BY_TAU, _ONE, _TWO = range(8)
+# Rows of `Pool.data`: w, k, q, x, -d2f/dq dlog s, d2f/dq dtau; the last is for use at once.
+_WEIGHT, _CURVE, _SQUARE, _X, _BY_SCALE, _BY_TAU, _ONE = range(7)
 
 
 class Pool(NamedTuple):
-    """Arrays beside `Work`: F data sets, q coefficients, y = (beta, log s, tau)."""
+    """Arrays beside `Work`. The parameters w.y are beta, log s, tau: q + 2."""
 
-    data: Floats  # w, k, q, x, -d2f/dq dlog s, d2f/dq dtau, and two to use at once, (1, 8, F)
-    res: Floats  # W^-1/2 (r - R beta), (1, q, F)
-    y: Floats  # the parameters, (q + 2,)
-    trial: Floats  # (q + 2,)
-    best: Floats  # (q + 2,)
-    gy: Floats  # gradient in y, (q + 2,)
-    Hy: Floats  # Hessian in y, (q + 2, q + 2)
-    Cy: Floats  # its Cholesky factor
-    Y: Floats  # Hessian between the entries of L and y, (r (r + 1) / 2, q + 2)
+    data: Annotated[Floats, "1, 7, F"]  # see the names above
+    res: Annotated[Floats, "1, q, F"]  # W^-1/2 (r - R beta)
+    gy: Annotated[Floats, "q + 2"]  # gradient in y
+    Hy: Annotated[Floats, "q + 2, q + 2"]  # Hessian in y
+    Cy: Annotated[Floats, "q + 2, q + 2"]  # its Cholesky factor
+    Y: Annotated[Floats, "size, q + 2"]  # Hessian between the entries of L and y
 
 
-def pool_room(F: int, q: int) -> Floats:
-    """A buffer for `carve_pool` and families of up to q coefficients."""
-    y = q + 2
-    planes = 4 * y + 2 * y * y + q * (q + 1) // 2 * y
-    return aligned((8 + q) * padded(F) + planes + len(Pool._fields) * LANES)
-
-
-@both
-def carve_pool(s: Space, more: Floats) -> Pool:
-    """Cut the arrays of one family out of the buffer."""
-    F = padded(s.F)
-    y = s.q + 2
-    at, data = take(more, 0, (1, 8, F))
-    at, res = take(more, at, (1, s.q, F))
-    at, now = take(more, at, (y,))
-    at, trial = take(more, at, (y,))
-    at, best = take(more, at, (y,))
-    at, gy = take(more, at, (y,))
-    at, Hy = take(more, at, (y, y))
-    at, Cy = take(more, at, (y, y))
-    at, Y = take(more, at, (s.r * (s.r + 1) // 2, y))
-    return Pool(data, res, now, trial, best, gy, Hy, Cy, Y)
+carve_pool, shapes = layout(Pool, "more")
 
 
 @jit
@@ -180,18 +146,17 @@ def tail_terms(tau: float, n: float, x: float) -> tuple[float, float, float]:
 
 
 @internal
-def _weigh(s: Space, more: Floats, n: Floats) -> float:
+def _weigh(s: Space) -> float:
     """Residuals, their squares, weights and derivatives at y; returns f without log|W|."""
-    w: Work = carve(s)
-    p: Pool = carve_pool(s, more)
-    q = s.q
-    log_s, tau = p.y[q], p.y[q + 1]
+    w, p = carve(s), carve_pool(s)
+    n, q = s.n, s.q
+    log_s, tau = w.y[q], w.y[q + 1]
     inverse = math.exp(-log_s)
     put(p.data, 0, _SQUARE, 1.0, w.rho, 0, 0)
     for i in range(q):
         put(p.res, 0, i, 1.0, w.rt, 0, i)
         for a in range(q):
-            add(p.res, 0, i, -p.y[a], w.Rt, a, i)
+            add(p.res, 0, i, -w.y[a], w.Rt, a, i)
     add_products(p.data, 0, _SQUARE, 1.0, p.res, 0, p.res, 0, q)
     f = 0.0
     spread = 0.0
@@ -214,23 +179,22 @@ def _weigh(s: Space, more: Floats, n: Floats) -> float:
 
 
 @internal
-def evaluate_pooled(s: Space, more: Floats, n: Floats, L: Floats, k: int, steps: int) -> float:
+def evaluate(s: Space, L: Floats, k: int, steps: int) -> float:
     """Deviance at the k columns of L and at y; beta and log s first make so many scoring steps.
 
     Fills P, e and data; inf where beta is not determined.
     """
-    w: Work = carve(s)
-    p: Pool = carve_pool(s, more)
-    q = s.q
+    w, p = carve(s), carve_pool(s)
+    n, q = s.n, s.q
     f: float = whiten(s, L, k)
-    g: float = _weigh(s, more, n)
+    g: float = _weigh(s)
     for _ in range(steps):
         slope, curvature = 0.0, 0.0
         for j in range(s.F):
             x = p.data[0, _X, j]
-            slope += n[j] - x * p.data[0, _WEIGHT, j] * math.exp(p.y[q])
-            curvature += x * p.data[0, _BY_SCALE, j] * math.exp(p.y[q])
-        p.y[q] -= max(-2.0, min(2.0, slope / curvature))
+            slope += n[j] - x * p.data[0, _WEIGHT, j] * math.exp(w.y[q])
+            curvature += x * p.data[0, _BY_SCALE, j] * math.exp(w.y[q])
+        w.y[q] -= max(-2.0, min(2.0, slope / curvature))
         for a in range(q):
             w.beta[a] = 0.0
             for i in range(q):
@@ -243,8 +207,8 @@ def evaluate_pooled(s: Space, more: Floats, n: Floats, L: Floats, k: int, steps:
             return np.inf
         solve(w.C, q, w.beta)
         for a in range(q):
-            p.y[a] = w.beta[a]
-        g = _weigh(s, more, n)
+            w.y[a] = w.beta[a]
+        g = _weigh(s)
     for a in range(q):
         fill(w.e, 0, a, 0.0)
         add_products(w.e, 0, a, 1.0, w.Rt, a, p.res, 0, q)
@@ -252,10 +216,9 @@ def evaluate_pooled(s: Space, more: Floats, n: Floats, L: Floats, k: int, steps:
 
 
 @internal
-def gradient_pooled(s: Space, more: Floats) -> None:
+def gradient(s: Space) -> None:
     """Fill G = df/dD, (r, r)."""
-    w: Work = carve(s)
-    p: Pool = carve_pool(s, more)
+    w, p = carve(s), carve_pool(s)
     random = s.r
     for a in range(random):
         put(p.data, 0, _ONE, 1.0, w.e, 0, a)
@@ -266,16 +229,12 @@ def gradient_pooled(s: Space, more: Floats) -> None:
 
 
 @internal
-def derivatives_pooled(s: Space, more: Floats, n: Floats, k: int, free: int) -> int:
-    """Gradients g, gy and Hessians H, Y, Hy in the entries of L and in y.
-
-    With `free` = q + 1 the last of y, tau, stays where it is. Returns the entries of L.
-    """
-    w: Work = carve(s)
-    p: Pool = carve_pool(s, more)
-    q = s.q
+def fill_derivatives(s: Space, k: int) -> int:
+    """Gradients g, gy and Hessians H, Y, Hy in the entries of L and in y; returns how many of L."""
+    w, p = carve(s), carve_pool(s)
+    n, q = s.n, s.q
     F = w.e.shape[2]
-    L, perm, H, P, PL, K, m, e, u = w.L, w.perm, w.H, w.P, w.PL, w.K, w.m, w.e, w.u
+    L, perm, H, P, PL, K, m, e, u = w.L, s.perm, w.H, w.P, w.PL, w.K, w.m, w.e, w.u
     data, Y, Hy = p.data, p.Y, p.Hy
     random = s.r
     between(P, L, k, PL, K)
@@ -331,8 +290,8 @@ def derivatives_pooled(s: Space, more: Floats, n: Floats, k: int, free: int) -> 
         p.gy[a] = -2.0 * dot(e, 0, a, data, 0, _WEIGHT)
         Hy[q, a] = 2.0 * dot(e, 0, a, data, 0, _BY_SCALE)
         Hy[q + 1, a] = -2.0 * dot(e, 0, a, data, 0, _BY_TAU)
-    scale = math.exp(p.y[q])
-    tau = p.y[q + 1]
+    scale = math.exp(w.y[q])
+    tau = w.y[q + 1]
     p.gy[q], p.gy[q + 1] = 0.0, 0.0
     Hy[q, q], Hy[q + 1, q], Hy[q + 1, q + 1] = 0.0, 0.0, 0.0
     slope, curvature = 0.0, 0.0
@@ -348,21 +307,44 @@ def derivatives_pooled(s: Space, more: Floats, n: Floats, k: int, free: int) -> 
         Hy[q, q] += x_j * data[0, _BY_SCALE, j] * scale
         Hy[q + 1, q] -= x_j * data[0, _BY_TAU, j] * scale
         Hy[q + 1, q + 1] += curvature + two
-    if free == q + 1:
-        Hy[q + 1, q + 1] = 1.0
-        p.gy[q + 1] = 0.0
-        for i in range(q + 1):
-            Hy[q + 1, i] = 0.0
-        for x in range(first):
-            Y[x, q + 1] = 0.0
     return first
 
 
 @once
-def _eliminate(w: Work, p: Pool, size: int) -> float:
-    """Take y out of w.g and w.H; p.Y becomes Y Cy^-T and p.gy Cy^-1 gy. Returns what y gains."""
-    total: int = p.y.shape[0]
-    q = total - 2
+def derivatives(s: Space, k: int, f: float) -> tuple[int, float]:
+    """Tau stays at its least value, 0, where f would rise with it; elsewhere 0 may be tried."""
+    w, p = carve(s), carve_pool(s)
+    last = s.q + 1
+    size: int = fill_derivatives(s, k)
+    if w.y[last] == 0.0 and p.gy[last] >= 0.0:
+        p.Hy[last, last] = 1.0
+        p.gy[last] = 0.0
+        for i in range(last):
+            p.Hy[last, i] = 0.0
+        for x in range(size):
+            p.Y[x, last] = 0.0
+    elif w.y[last] > 0.0 and p.gy[last] > 0.0:
+        curvature = p.Hy[last, last]
+        if w.y[last] < _NO_SPREAD or p.gy[last] > 0.5 * curvature * w.y[last]:
+            w.y[last] = 0.0
+            fnew: float = evaluate(s, w.L, k, ONE_STEP)
+            if not fnew <= f:
+                for i in range(last + 1):
+                    w.y[i] = w.y_old[i]
+            return size, fnew
+    return size, np.inf
+
+
+@once
+def eliminate(s: Space, size: int, brake: float) -> float:
+    """Take y out of w.g and w.H; p.Y becomes Y Cy^-T and p.gy Cy^-1 gy.
+
+    The brake is for log s and tau, whose model can be far from f where tau is large.
+    """
+    w, p = carve(s), carve_pool(s)
+    q, total = s.q, s.q + 2
+    for i in range(q, total):
+        p.Hy[i, i] *= 1.0 + brake
     if not cholesky(p.Hy, p.Cy, total, 0.0):  # expected instead of observed curvature
         for a in range(q):
             for c in range(a + 1):
@@ -397,293 +379,87 @@ def _eliminate(w: Work, p: Pool, size: int) -> float:
 
 
 @once
-def _step_of_y(w: Work, p: Pool, size: int, part: float) -> None:
-    """p.y moves by a part of what goes with the step of L; the old one is in p.trial."""
-    total: int = p.y.shape[0]
-    q = total - 2
+def step(s: Space, size: int, part: float) -> None:
+    """Move y."""
+    w, p = carve(s), carve_pool(s)
+    q, total = s.q, s.q + 2
     for i in range(total):
-        p.trial[i] = p.y[i]
         v = -p.gy[i]
         for x in range(size):
             v -= p.Y[x, i] * w.unit[x] * w.step[x]
-        p.y[i] = v
-    tau = p.trial[q + 1]
+        w.y[i] = v
+    tau = w.y_old[q + 1]
     for i in range(total - 1, -1, -1):
-        v = p.y[i]
+        v = w.y[i]
         for h in range(i + 1, total):
-            v -= p.Cy[h, i] * p.y[h]
-        p.y[i] = v / p.Cy[i, i]
+            v -= p.Cy[h, i] * w.y[h]
+        w.y[i] = v / p.Cy[i, i]
         if i == q + 1:  # bounds on tau first: the others then go with what it does
-            p.y[i] = max(-0.9 * tau, min(2.0 * tau + 1.0, p.y[i]))
+            w.y[i] = max(-0.9 * tau, min(2.0 * tau + 1.0, w.y[i]))
     for i in range(total):
-        p.y[i] = p.trial[i] + part * (max(-2.0, min(2.0, p.y[i])) if i == q else p.y[i])
+        w.y[i] = w.y_old[i] + part * (max(-2.0, min(2.0, w.y[i])) if i == q else w.y[i])
 
 
-@jit
-def _first_guess(y: Floats, n: Floats, rho: Floats, q: int) -> None:
-    """Take log s and tau in y from the spread of the data sets' own residual variances; beta 0."""
+@once
+def guess(s: Space) -> None:
+    """Take log s and tau from the spread of the data sets' own residual variances; beta is 0."""
+    w, q = carve(s), s.q
     count, mean, square, noise = 0.0, 0.0, 0.0, 0.0
-    for j in range(n.shape[0]):
-        df = n[j] - q
-        if df > 0.5 and rho[0, 0, j] > 0.0:
-            v = math.log(rho[0, 0, j] / df)
+    for j in range(s.F):
+        df = s.n[j] - q
+        if df > 0.5 and w.rho[0, 0, j] > 0.0:
+            v = math.log(w.rho[0, 0, j] / df)
             count += 1.0
             mean += v
             square += v * v
             noise += 2.0 / df
     for a in range(q):
-        y[a] = 0.0
-    y[q] = mean / max(count, 1.0)
+        w.y[a] = 0.0
+    w.y[q] = mean / max(count, 1.0)
     spread = 0.0
     if count > 1.5:
         spread = (square - mean * mean / count) / (count - 1.0) - noise / count
-    y[q + 1] = min(max(spread, 0.02), 5.0)
+    w.y[q + 1] = min(max(spread, 0.02), 5.0)
+
+
+@jit
+def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
+    """Try the whole step again, with more or less of a brake."""
+    if part < 0.5:
+        brake = max(4.0 * brake, 1.0)
+    elif part == 1.0:
+        brake = brake / 5.0 if brake > 1e-3 else 0.0
+    return 1.0, brake
 
 
 @once
-def _start_pooled(s: Space, w: Work, more: Floats, n: Floats, start: float) -> int:
-    """As `optimise._start`: w.L after one or two EM steps from D = start I, and p.y with it."""
-    random: int = w.L.shape[0]
-    copy_columns(w.L, w.L, 0)
-    _first_guess(carve_pool(s, more).y, n, w.rho, s.q)
-    if start == 0.0:
-        evaluate_pooled(s, more, n, w.L, 0, 3)
-        return 0
-    root = math.sqrt(start)
-    for a in range(random):
-        w.L[a, a] = root
-    for _ in range(2):
-        evaluate_pooled(s, more, n, w.L, random, 3)
-        gradient_pooled(s, more)
-        if em_step(w, s.F) < FAR * start:
-            break
-    return random
+def prepare(s: Space, scatter: Floats, child: int) -> tuple[float, float, bool]:
+    """Only a child that its parents determine in all data sets has no maximum."""
+    p = carve_pool(s)
+    for i in range(p.data.shape[1]):
+        fill(p.data, 0, i, 0.0)
+    rows = s.n.sum()
+    return -np.inf, rows * math.log(2.0 * math.pi), s.totals[RHO] > RANK_TOLERANCE * rows
 
 
 @once
-def _add_column_pooled(
-    s: Space, w: Work, p: Pool, more: Floats, n: Floats, k: int, f: float, tolerance: float
-) -> float:
-    """As `optimise._add_column`: f with a column more in w.trial, or inf."""
-    total: int = p.y.shape[0]
-    t = way_out(w, tolerance)
-    if t > 0.0:
-        for i in range(total):
-            p.trial[i] = p.y[i]
-        for _ in range(20):
-            widen(w.L, k, t, w.unit, w.trial)
-            fnew: float = evaluate_pooled(s, more, n, w.trial, k + 1, 1)
-            if fnew < f:
-                return fnew
-            for i in range(total):
-                p.y[i] = p.trial[i]
-            t *= 0.25
-    return np.inf
+def leave(s: Space, result: Result) -> None:
+    """Leave s and tau; w.S becomes the expected information of beta times s."""
+    w, p = carve(s), carve_pool(s)
+    q = s.q
+    tau = w.y[q + 1]
+    result.residual[0], result.residual[1] = math.exp(w.y[q]), tau
+    for a in range(q):
+        w.beta[a] = w.y[a]
+        for b in range(a + 1):
+            w.S[a, b] = 0.0
+    for j in range(s.F):
+        result.squares[j] = p.data[0, _SQUARE, j]
+        # c = (2a + n) / (2a + n + 2)
+        c = (2.0 + tau * s.n[j]) / (2.0 + tau * (s.n[j] + 2.0))
+        for a in range(q):
+            for b in range(a + 1):
+                w.S[a, b] += c * w.P[a, b, j]
 
 
-@once
-def minimise_pooled(
-    s: Space, w: Work, p: Pool, more: Floats, n: Floats, k: int, tolerance: float, polish: bool
-) -> tuple[float, int, bool]:
-    """Minimise f from the k columns of w.L and from p.y, which become the minimum's.
-
-    Returns:
-        f, rank, and whether it settled.
-    """
-    random: int = w.L.shape[0]
-    total: int = p.y.shape[0]
-    q = total - 2
-    # As in `optimise`, now with sum w e = 0: the rank is at most |F| - 1.
-    k = regauge(w.L, k, s.F - 1, w.perm, w.D)
-    f = evaluate_pooled(s, more, n, w.L, k, 2)
-    damping = 0.0
-    brake = 0.0  # the same for log s and tau, whose model can be far from f where tau is large
-    smallest = np.inf
-    tolerance = max(tolerance, 1e-15 * (abs(f) + n.sum()))
-    for _ in range(MAX_STEPS):
-        if not f < np.inf:
-            return f, k, False
-        gradient_pooled(s, more)
-        free = total
-        size = derivatives_pooled(s, more, n, k, free)
-        if p.y[q + 1] == 0.0 and p.gy[q + 1] >= 0.0:
-            free = total - 1
-            size = derivatives_pooled(s, more, n, k, free)
-        elif p.y[q + 1] > 0.0 and p.gy[q + 1] > 0.0:  # is f lower without a spread?
-            curvature = p.Hy[q + 1, q + 1]
-            if p.y[q + 1] < _NO_SPREAD or p.gy[q + 1] > 0.5 * curvature * p.y[q + 1]:
-                for i in range(total):
-                    p.trial[i] = p.y[i]
-                p.y[q + 1] = 0.0
-                fnew = evaluate_pooled(s, more, n, w.L, k, 1)
-                if fnew <= f:
-                    f = fnew
-                    continue
-                for i in range(total):
-                    p.y[i] = p.trial[i]
-        for i in range(q, total):
-            p.Hy[i, i] *= 1.0 + brake
-        gain_y = _eliminate(w, p, size)
-        if not gain_y < np.inf or not rescale(w, k):
-            return f, k, False
-
-        if k > 0:  # a column that shrinks: is f lower without it?
-            norm = 0.0
-            for a in range(random):
-                norm += w.L[a, k - 1] * w.L[a, k - 1]
-            if norm < min(SMALL, 0.1 * smallest):
-                smallest = norm
-                for i in range(total):
-                    p.trial[i] = p.y[i]
-                fnew = evaluate_pooled(s, more, n, w.L, k - 1, 1)
-                if fnew <= f:
-                    f = fnew
-                    k = regauge(w.L, k - 1, k - 1, w.perm, w.D)
-                    smallest = np.inf
-                    continue
-                for i in range(total):
-                    p.y[i] = p.trial[i]
-
-        moved = False
-        part = 1.0
-        while True:
-            while not cholesky(w.H, w.HC, size, damping) and damping < HOPELESS:
-                damping = max(4.0 * damping, 1e-3)
-            for x in range(size):
-                w.step[x] = -w.g[x]
-            solve(w.HC, size, w.step)
-            gain = gain_y * part * (2.0 - part)
-            for x in range(size):
-                gain += 0.5 * w.step[x] * (damping * w.step[x] - w.g[x])
-            if gain < tolerance and not polish:
-                break
-            copy_columns(w.L, w.trial, k)
-            x = 0
-            for b in range(k):
-                for i in range(b, random):
-                    w.trial[w.perm[i], b] += w.unit[x] * w.step[x]
-                    x += 1
-            _step_of_y(w, p, size, part)
-            fnew = evaluate_pooled(s, more, n, w.trial, k, 0)
-            if gain < tolerance:
-                if fnew < f + ROUNDING:
-                    copy_columns(w.trial, w.L, random)
-                    f = min(f, fnew)
-                else:
-                    for i in range(total):
-                        p.y[i] = p.trial[i]
-                break
-            ratio = (f - fnew) / gain
-            if ratio > 1e-3:
-                copy_columns(w.trial, w.L, random)
-                f = fnew
-                if ratio > 0.75:
-                    damping = damping / 5.0 if damping > 1e-6 else 0.0
-                elif ratio < 0.25:
-                    damping = max(2.0 * damping, 1e-3)
-                if part < 0.5:
-                    brake = max(4.0 * brake, 1.0)
-                elif part == 1.0:
-                    brake = brake / 5.0 if brake > 1e-3 else 0.0
-                moved = True
-                break
-            for i in range(total):
-                p.y[i] = p.trial[i]
-            damping = min(max(4.0 * damping, 1e-2), HOPELESS)
-            part *= 0.5
-            if part < 1e-8:
-                break
-        if moved:
-            k = regauge(w.L, k, k, w.perm, w.D)
-            continue
-        if k == random:
-            return f, k, True
-        f = min(f, evaluate_pooled(s, more, n, w.L, k, 0))
-        gradient_pooled(s, more)
-        fnew = _add_column_pooled(s, w, p, more, n, k, f, tolerance)
-        if fnew == np.inf:
-            return f, k, True
-        f = fnew
-        copy_columns(w.trial, w.L, random)
-        k = regauge(w.L, k + 1, k + 1, w.perm, w.D)
-        damping = 0.0
-        brake = 0.0
-        smallest = np.inf
-    return f, k, False
-
-
-@entry(
-    vector, matrix, cube, integers, integers, integers, numba.int64, vector, numba.float64,
-    numba.boolean, vector, vector, integers, vector, integers, integers, vector, vector,
-)  # fmt: skip
-def fit_pooled(
-    n: Floats,
-    mean: Floats,
-    scatter: Floats,
-    children: Integers,
-    offsets: Integers,
-    parents: Integers,
-    without: int,
-    starts: Floats,
-    tolerance: float,
-    polish: bool,
-    buffer: Floats,
-    more: Floats,
-    perm: Integers,
-    deviance: Floats,
-    rank: Integers,
-    code: Integers,
-    residual: Floats,
-    squares: Floats,
-) -> None:
-    """Fit each family, as `optimise.fit_families` does.
-
-    When polishing, `residual` gets log s and tau, `squares` (F,) the generalised residual squares
-    of the last family, w.beta beta and w.S the expected information of beta times s.
-    """
-    F = n.shape[0]
-    total = n.sum()
-    for family in range(children.shape[0]):
-        pa = parents[offsets[family] : offsets[family + 1]]
-        q = pa.shape[0] + 1
-        random = max(q - without, 1)
-        s = Space(buffer, perm, F, q, random, q < 0)  # not REML; a literal would be another type
-        w = carve(s)
-        p = carve_pool(s, more)
-        for i in range(8):
-            fill(p.data, 0, i, 0.0)
-        deviance[family] = np.inf
-        rank[family] = 0
-        rho, code[family] = compress(s, n, mean, scatter, children[family], pa)
-        if code[family] != CONVERGED:
-            continue
-        if not rho > RANK_TOLERANCE * total:
-            code[family] = DETERMINED
-            continue
-        for i in range(starts.shape[0]):
-            k = _start_pooled(s, w, more, n, starts[i])
-            f, k, settled = minimise_pooled(s, w, p, more, n, k, tolerance, polish)
-            if i == 0 or f < deviance[family] - ROUNDING:
-                deviance[family] = f
-                rank[family] = k
-                code[family] = CONVERGED if settled else UNSETTLED
-                copy_columns(w.L, w.best, k)
-                for h in range(q + 2):
-                    p.best[h] = p.y[h]
-        deviance[family] += total * math.log(2.0 * math.pi)
-        if polish:
-            for h in range(q + 2):
-                p.y[h] = p.best[h]
-            evaluate_pooled(s, more, n, w.best, rank[family], 0)
-            residual[0], residual[1] = p.y[q], p.y[q + 1]
-            for a in range(q):
-                w.beta[a] = p.y[a]
-                for b in range(a + 1):
-                    w.S[a, b] = 0.0
-            for j in range(F):
-                squares[j] = p.data[0, _SQUARE, j]
-                # c = (2a + n) / (2a + n + 2)
-                c = (2.0 + residual[1] * n[j]) / (2.0 + residual[1] * (n[j] + 2.0))
-                for a in range(q):
-                    for b in range(a + 1):
-                        w.S[a, b] += c * w.P[a, b, j]
+fit = minimiser(sys.modules[__name__])

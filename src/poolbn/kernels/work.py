@@ -1,18 +1,23 @@
-"""The work space of one mixed-effects fit, cut out of a buffer that the caller brings.
+"""The work space of one mixed-effects fit, cut out of buffers that the caller brings.
 
 Data sets are the last axis of every array that has one, so that the innermost loops run over them:
 they are many, and the q coefficients are few.
+
+The fields of a work space say the shapes of its arrays, and nothing else does: both the size of the
+buffer and the code that cuts it are made from them. The compiled code checks no bounds.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, TypeVar, cast, get_type_hints
 
 import numba
 import numpy as np
 
 from poolbn.kernels.lanes import LANES, Floats, padded, take
-from poolbn.kernels.linalg import OPTIONS, Integers, both
+from poolbn.kernels.linalg import OPTIONS, Integers, both, cube, integers, matrix, vector
 
 # For functions of a `Space`. They have no way in from Python, which takes long to compile: only
 # other kernels call them, and their tests run the source.
@@ -28,8 +33,11 @@ class Space(NamedTuple):
     This, not `Work`, is what functions are called with: the arrays are hundreds of numbers.
     """
 
-    buffer: Floats
-    perm: Integers  # (q,) or more
+    buffer: Floats  # of `Work`
+    more: Floats  # of the residual model's own arrays
+    perm: Integers  # the rows of L in the order of the pivots, (r,) or more
+    n: Floats  # rows, (F,)
+    totals: Floats  # rho, degrees of freedom and rss of all data sets, (3,)
     F: int  # data sets
     q: int  # coefficients
     r: int  # those that are random
@@ -37,52 +45,89 @@ class Space(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays for one family: q coefficients, r of them random, room for F data sets."""
+    """Arrays for one family. F is padded; size = r (r + 1) / 2, the entries of L."""
 
-    R: Floats  # pseudo rows, (q, q, F)
-    e: Floats  # R'W^-1 (r - R beta), (1, q, F)
-    S: Floats  # sum P, (q, q)
-    B: Floats  # Cholesky factor of the pooled Gram matrix, (q, q)
-    best: Floats  # factor of the best D so far, (r, r)
-    beta: Floats  # fixed effects, (q,)
-    r: Floats  # pseudo rows of the child, (1, q, F)
-    rho: Floats  # residual squares of each data set, (1, 1, F)
-    Rt: Floats  # (W^-1/2 R)', (q, q, F)
-    rt: Floats  # W^-1/2 r, (1, q, F)
-    P: Floats  # R'W^-1 R, (q, q, F)
-    C: Floats  # Cholesky factor of S, (q, q)
-    W: Floats  # Cholesky factor of I + R D R', its diagonal inverted, (q, q, F)
-    T: Floats  # R L, (q, r, F)
-    PL: Floats  # (P L)', (r, q, F)
-    K: Floats  # L'P L, (r, r, F)
-    m: Floats  # L'e, (1, r, F)
-    u: Floats  # vectors for use at once, (1, 4, F)
-    X: Floats  # C^-1 P, REML only, (q, q, F)
-    Q: Floats  # P S^-1 P, REML only, (r, r, F)
-    QL: Floats  # (Q L)', REML only, (r, r, F)
-    KQ: Floats  # L'Q L, REML only, (r, r, F)
-    Y: Floats  # sum P dD P for each entry of L, REML only, (r (r + 1) / 2, q, q)
-    G: Floats  # gradient in D, (r, r)
-    D: Floats  # (r, r)
-    eigenvectors: Floats  # (r, r)
-    L: Floats  # (r, r)
-    trial: Floats  # (r, r)
-    H: Floats  # Hessian in the entries of L, (r (r + 1) / 2, same)
-    HC: Floats  # its Cholesky factor, (same, same)
-    V: Floats  # sum P dD e for each entry of L, (same, q)
-    g: Floats  # gradient in the entries of L, (same,)
-    step: Floats  # (same,)
-    unit: Floats  # the scale of each entry of L, (same,)
-    square: Floats  # (q, q)
-    perm: Integers  # the rows in the order of the pivots, (r,)
+    R: Annotated[Floats, "q, q, F"]  # pseudo rows
+    e: Annotated[Floats, "1, q, F"]  # R'W^-1 (r - R beta)
+    S: Annotated[Floats, "q, q"]  # sum P
+    B: Annotated[Floats, "q, q"]  # Cholesky factor of the pooled Gram matrix
+    best: Annotated[Floats, "r, r"]  # factor of the best D so far
+    beta: Annotated[Floats, "q"]  # fixed effects
+    r: Annotated[Floats, "1, q, F"]  # pseudo rows of the child
+    rho: Annotated[Floats, "1, 1, F"]  # residual squares of each data set
+    Rt: Annotated[Floats, "q, q, F"]  # (W^-1/2 R)'
+    rt: Annotated[Floats, "1, q, F"]  # W^-1/2 r, then W^-1/2 (r - R beta)
+    P: Annotated[Floats, "q, q, F"]  # R'W^-1 R
+    C: Annotated[Floats, "q, q"]  # Cholesky factor of S
+    W: Annotated[Floats, "q, q, F"]  # Cholesky factor of I + R D R', its diagonal inverted
+    T: Annotated[Floats, "q, r, F"]  # R L
+    PL: Annotated[Floats, "r, q, F"]  # (P L)'
+    K: Annotated[Floats, "r, r, F"]  # L'P L
+    m: Annotated[Floats, "1, r, F"]  # L'e
+    u: Annotated[Floats, "1, 4, F"]  # vectors for use at once
+    X: Annotated[Floats, "reml * q, q, F"]  # C^-1 P
+    Q: Annotated[Floats, "reml * r, r, F"]  # P S^-1 P
+    QL: Annotated[Floats, "reml * r, r, F"]  # (Q L)'
+    KQ: Annotated[Floats, "reml * r, r, F"]  # L'Q L
+    Y: Annotated[Floats, "reml * size, q, q"]  # sum P dD P for each entry of L
+    G: Annotated[Floats, "r, r"]  # gradient in D
+    D: Annotated[Floats, "r, r"]
+    eigenvectors: Annotated[Floats, "r, r"]
+    L: Annotated[Floats, "r, r"]
+    trial: Annotated[Floats, "r, r"]
+    H: Annotated[Floats, "size, size"]  # Hessian in the entries of L
+    HC: Annotated[Floats, "size, size"]  # its Cholesky factor
+    V: Annotated[Floats, "size, q"]  # sum P dD e for each entry of L
+    g: Annotated[Floats, "size"]  # gradient in the entries of L
+    step: Annotated[Floats, "size"]
+    unit: Annotated[Floats, "size"]  # the scale of each entry of L
+    square: Annotated[Floats, "q, q"]
+    y: Annotated[Floats, "F + q + 2"]  # the residual model's parameters, as many as it has
+    y_old: Annotated[Floats, "F + q + 2"]
+    y_best: Annotated[Floats, "F + q + 2"]
 
 
-def room(F: int, q: int, reml: bool) -> Floats:
-    """A buffer for `carve` and families of up to q coefficients, where vectors start."""
-    size = q * (q + 1) // 2
-    cubes = ((7 + 4 * reml) * q * q + 4 * q + 5) * padded(F)
-    planes = 10 * q * q + q + size * (2 * size + 3) + size * q * (1 + q * reml)
-    return aligned(cubes + planes + len(Work._fields) * LANES)
+RHO, DF, RSS = range(3)  # in `Space.totals`
+
+Arrays = TypeVar("Arrays")
+
+_LETTERS = """
+    F, q, r = padded(s.F), s.q, s.r
+    size = r * (r + 1) // 2
+    reml = 1 if s.reml else 0
+"""
+
+
+def layout(
+    arrays: type[Arrays], buffer: str
+) -> tuple[Callable[[Space], Arrays], Callable[[Space], list[tuple[int, ...]]]]:
+    """What cuts arrays out of a field of `Space`, also when compiled; and what tells their shapes.
+
+    Both are written from the annotations of the class.
+    """
+    hints = get_type_hints(arrays, include_extras=True)
+    shapes = {name: f"({hint.__metadata__[0]},)" for name, hint in hints.items()}
+    cuts = "".join(f"    at, {name}_ = take(s.{buffer}, at, {of})\n" for name, of in shapes.items())
+    source = f"""
+def cut(s):{_LETTERS}    at = 0
+{cuts}    return Arrays({", ".join(f"{name}_" for name in shapes)})
+
+
+def measure(s):{_LETTERS}    return [{", ".join(shapes.values())}]
+"""
+    made: dict[str, Any] = {"take": take, "padded": padded, "Arrays": arrays}
+    exec(source, made)
+    return both(made["cut"]), made["measure"]
+
+
+carve, shapes = layout(Work, "buffer")
+
+
+def room(measure: Callable[[Space], list[tuple[int, ...]]], F: int, q: int, reml: bool) -> Floats:
+    """A buffer for families of up to q coefficients, all of them random."""
+    nothing = np.empty(0)
+    s = Space(nothing, nothing, np.empty(0, dtype=np.int64), nothing, nothing, F, q, q, reml)
+    return aligned(sum(padded(math.prod(shape)) for shape in measure(s)))
 
 
 def aligned(size: int) -> Floats:
@@ -92,49 +137,49 @@ def aligned(size: int) -> Floats:
     return whole[start : start + size]
 
 
-@both
-def carve(s: Space) -> Work:
-    """Cut the arrays of one family out of the buffer."""
-    buffer, q, r = s.buffer, s.q, s.r
-    F = padded(s.F)
-    size = r * (r + 1) // 2
-    more = 1 if s.reml else 0
-    at, R = take(buffer, 0, (q, q, F))
-    at, e = take(buffer, at, (1, q, F))
-    at, S = take(buffer, at, (q, q))
-    at, B = take(buffer, at, (q, q))
-    at, best = take(buffer, at, (r, r))
-    at, beta = take(buffer, at, (q,))
-    at, rows = take(buffer, at, (1, q, F))
-    at, rho = take(buffer, at, (1, 1, F))
-    at, Rt = take(buffer, at, (q, q, F))
-    at, rt = take(buffer, at, (1, q, F))
-    at, P = take(buffer, at, (q, q, F))
-    at, C = take(buffer, at, (q, q))
-    at, W = take(buffer, at, (q, q, F))
-    at, T = take(buffer, at, (q, r, F))
-    at, PL = take(buffer, at, (r, q, F))
-    at, K = take(buffer, at, (r, r, F))
-    at, m = take(buffer, at, (1, r, F))
-    at, u = take(buffer, at, (1, 4, F))
-    at, X = take(buffer, at, (more * q, q, F))
-    at, Q = take(buffer, at, (more * r, r, F))
-    at, QL = take(buffer, at, (more * r, r, F))
-    at, KQ = take(buffer, at, (more * r, r, F))
-    at, Y = take(buffer, at, (more * size, q, q))
-    at, G = take(buffer, at, (r, r))
-    at, D = take(buffer, at, (r, r))
-    at, eigenvectors = take(buffer, at, (r, r))
-    at, L = take(buffer, at, (r, r))
-    at, trial = take(buffer, at, (r, r))
-    at, H = take(buffer, at, (size, size))
-    at, HC = take(buffer, at, (size, size))
-    at, V = take(buffer, at, (size, q))
-    at, g = take(buffer, at, (size,))
-    at, step = take(buffer, at, (size,))
-    at, unit = take(buffer, at, (size,))
-    at, square = take(buffer, at, (q, q))
-    return Work(
-        R, e, S, B, best, beta, rows, rho, Rt, rt, P, C, W, T, PL, K, m, u, X, Q, QL, KQ, Y,
-        G, D, eigenvectors, L, trial, H, HC, V, g, step, unit, square, s.perm[:r],
-    )  # fmt: skip
+class Problem(NamedTuple):
+    """Families to fit, children[m] given parents[offsets[m] : offsets[m + 1]], and where.
+
+    The last parents, `without` of them, have no random effects; the intercept always has. Where f
+    is within `near` of its lower bound, for each rank of D and two more, no further start is tried.
+    """
+
+    n: Floats  # rows, (F,)
+    mean: Floats  # (F, N)
+    scatter: Floats  # (F, N, N)
+    children: Integers
+    offsets: Integers
+    parents: Integers
+    without: int
+    reml: bool
+    starts: Floats
+    near: float
+    tolerance: float
+    polish: bool
+    buffer: Floats
+    more: Floats
+    perm: Integers
+    totals: Floats
+
+
+class Result(NamedTuple):
+    """What a fit fills: of each of M families, or, when polishing, of the last one."""
+
+    deviance: Floats  # (M,)
+    rank: Integers  # of D, (M,)
+    code: Integers  # DEPENDENT + a where column a is, (M,)
+    residual: Floats  # the unit of D and of beta's covariance, then the model's own, (F + 1,)
+    squares: Floats  # generalised residual squares of each data set, (F,)
+
+
+_real, _named = numba.float64, cast(Any, numba.types.NamedTuple)
+_problem = (
+    vector, matrix, cube, integers, integers, integers, numba.int64, numba.boolean, vector, _real,
+    _real, numba.boolean, vector, vector, integers, vector,
+)  # fmt: skip
+_result = (vector, integers, integers, vector, vector)
+# What the entry point of a residual model is called with.
+arguments: Any = (
+    _named(_problem, Problem),
+    _named(_result, Result),
+)

@@ -14,12 +14,11 @@ from poolbn.errors import MessagePart, Option, OptionError, check_option
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses
 from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
 from poolbn.nodes.statuses import Ending
 
 Variance = Literal["ml", "unbiased"]
-Random = Literal["full", "intercept"]
-Residuals = Literal["shared", "separate", "pooled"]
 Method = Literal["ml", "reml"]
 
 _STEPS = 50.0  # regressions that a mixed-effects fit costs, for each data set
@@ -321,9 +320,8 @@ class Partial(_Gaussian):
 
     def __str__(self) -> str:
         random = "" if self.random == "full" else " of the intercept"
-        residuals = {"shared": "", "separate": ", separate residuals", "pooled": " and residuals"}
         reml = " (REML)" if self.method == "reml" else ""
-        return f"partial pooling{random}{residuals[self.residuals]}{reml}"
+        return f"partial pooling{random}{mixed.RESIDUALS[self.residuals].words}{reml}"
 
     def _without_likelihood(
         self, data: StandardisedStats, family: Family, dependent: int | None

@@ -7,7 +7,6 @@ import importlib
 import sys
 import threading
 from types import ModuleType
-from typing import Literal
 
 NOTICE = (
     "poolbn: compiling its kernels, once for this machine; some 20 seconds, and as long again for "
@@ -18,11 +17,7 @@ _told = threading.Event()
 _loaded: dict[str, ModuleType] = {}
 
 
-def kernels(
-    name: Literal[
-        "moments", "regress", "optimise", "estimates", "pooled", "separate", "work", "moves"
-    ],
-) -> ModuleType:
+def kernels(name: str) -> ModuleType:
     """A module of kernels; a note on standard error when it is not in numba's cache yet."""
     if name not in _loaded:
         with _lock:
@@ -35,7 +30,7 @@ def _load(name: str) -> ModuleType:
     from numba.core import event
 
     class Tell(event.Listener):
-        """Tells the user once that numba compiles."""
+        """Told by numba that it compiles, tells the user, once."""
 
         def on_start(self, event: object) -> None:
             if not _told.is_set():
