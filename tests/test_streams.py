@@ -115,7 +115,7 @@ def test_names_of_folders_are_columns(
 def test_rows_of_no_folder_are_missing(rows: pd.DataFrame, tmp_path: Path) -> None:
     gaps = rows.assign(site=rows["site"].where(rows.index % 7 > 0)).drop(columns="year")
     by_arrow(gaps, tmp_path / "hive", ["site"])
-    with pytest.raises(DataError, match=r"58 rows have a missing cell.*in column 'site'"):
+    with pytest.raises(DataError, match=r"58 rows have a missing value.*in column 'site'"):
         pb.stats(tmp_path / "hive", group="site")
     same(
         pb.stats(tmp_path / "hive", group="site", missing="drop"),

@@ -279,7 +279,7 @@ def test_the_command_runs_and_goes_on(tiny: None, tmp_path: Path) -> None:
         (["--preset", "papers"], "did you mean 'paper'?"),
         (["--models", "CGB"], "did you mean 'CGBN'?"),
         (["--models", ","], "no models"),
-        (["--workers", "0"], "workers=0"),
+        (["--workers", "0"], "--workers 0"),
     ],
 )
 def test_a_wrong_option_is_one_paragraph(options: list[str], says: str, tmp_path: Path) -> None:
@@ -309,6 +309,6 @@ def test_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         watch(studyrun.Progress(done, 9, share))
     assert capsys.readouterr().err.splitlines() == [
         "0 of 9 networks, 20%",
-        "1 of 9 networks, 30%, 5 min left",  # a tenth took 40 s, seven tenths are left
-        "3 of 9 networks, 50%, 1 h 23 min left",
+        "1 of 9 networks, 30%, 0:04:40 left",  # a tenth took 40 s, seven tenths are left
+        "3 of 9 networks, 50%, 1:23:20 left",
     ]

@@ -51,17 +51,8 @@ def read_stats(
 ) -> GroupStats:
     """The statistics of rows and of .stats files, added up.
 
-    Args:
-        entries: paths, patterns, folders, URLs.
-        tell: is told what a user should know of the sum.
-        name: all is one data set of this name.
-        checkpoint: keeps the statistics of each file of rows.
-        reading: group column, columns, and what to do with missing values.
-
-    Raises:
-        DataError: rows cannot be used, columns differ, or `group` is given without rows.
-        FileError: a .stats file cannot be used.
-        OptionError: a checkpoint without rows.
+    `tell` is told what a user should know of the sum. With a `name` all is one data set. A
+    checkpoint keeps the statistics of each file of rows.
     """
     saved, rows = parted(entries)
     columns = reading["columns"]

@@ -234,15 +234,14 @@ def read_tiers(path: Path) -> list[list[str]]:
     if unknown or found is None:
         have = f"has {', '.join(map(repr, unknown))}" if unknown else "is empty"
         raise OptionError(f"'{path}' {have}; it should have only a line {example}")
-    if not isinstance(found, list):
-        raise OptionError(f"tiers in '{path}' are {found!r}; write them as in {example}")
-    for number, tier in enumerate(found, start=1):
+    tiers = found if isinstance(found, list) else [found]
+    for number, tier in enumerate(tiers, start=1):
         if not isinstance(tier, list) or not all(isinstance(name, str) for name in tier):
             raise OptionError(
                 f"tier {number} in '{path}' is {tier!r}, not a list of names; write tiers as in "
                 f"{example}"
             )
-    return found
+    return tiers
 
 
 def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.DataFrame:

@@ -79,7 +79,7 @@ def run_study(
         raise OptionError(Option("preset", preset), f" is not a preset{nearest(preset, PRESETS)}")
     check_models(tuple(models))
     if workers is not None and workers < 1:
-        raise OptionError(Option("workers", workers), " do no work; take 1 or more")
+        raise OptionError(Option("workers", workers), " is too few; take 1 or more")
     k, parts = part
     if not 1 <= k <= parts:
         raise OptionError(f"part {k} of {parts} is not a part; count from 1, as in 1/{parts}")
