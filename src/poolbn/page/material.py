@@ -18,7 +18,7 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
-from poolbn.show.figures import arc_strengths
+from poolbn.show.figures import arc_strengths, equality_tests
 from poolbn.tables.cells import Cells, read_cells
 
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
@@ -59,11 +59,8 @@ class Material:
 
     @cached_property
     def tests(self) -> dict[Pair, tuple[float, float]]:
-        """LR statistics and p-values: for equal effects by arc, variances by (`RESIDUAL`, node)."""
-        if self.stats is None or len(self.stats.levels) < 2:
-            return {}
-        table = self.net.heterogeneity(self.stats).itertuples(index=False, name=None)
-        return {(parent, child): (lr, p) for parent, child, lr, p in table}
+        """From `equality_tests`."""
+        return equality_tests(self.net, self.stats)
 
     @cached_property
     def p_values(self) -> dict[Pair, float]:

@@ -179,14 +179,7 @@ def across(
 
     The weighted sum of the ways sideways along the arcs is the least there can be. Sums of
     distances, not of squares, make most ways exactly straight; arcs through several layers weigh
-    more (Gansner and others, 1993).
-
-    Args:
-        graph: with a vertex wherever an arc passes a layer.
-        rows: the vertices of each layer, from left to right.
-        ends: from `ports`, (E, 2).
-        width: of the vertices, 0 for those of arcs that pass, (V,).
-        gap: the least distance between two nodes.
+    more (Gansner and others, 1993). Vertices where arcs pass have a width of 0; `ends` are ports.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, hstack, identity, vstack
