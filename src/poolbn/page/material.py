@@ -24,7 +24,7 @@ from poolbn.tables.cells import Cells, read_cells
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Material:
     """What a report is made from."""
 
@@ -81,16 +81,7 @@ def gathered(
         known = given if known is None else known
     if net.stats is not None:
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
-    return Material(
-        net=net,
-        boot=boot,
-        found=found,
-        stats=known,
-        dropped=dropped,
-        rows=data is not None,
-        given=given,
-        residuals=residuals,
-    )
+    return Material(net, boot, found, known, dropped, data is not None, given, residuals)
 
 
 def _read(net: Network, data: object) -> Cells:

@@ -23,6 +23,8 @@ def rounded(value: Any, digits: int = 6) -> Any:
     """Numbers with so many digits, None where one is not finite; arrays become lists."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
+    if isinstance(value, dict):
+        return {name: rounded(item, digits) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [rounded(item, digits) for item in value]
     if isinstance(value, float):
@@ -88,13 +90,9 @@ def comparison_numbers(found: Comparison) -> dict[str, Any]:
     return {
         "poolings": list(found.poolings),
         "best": found.poolings.index(found.best),
-        "heldOut": _differences(figures.held_out_differences(found)),
-        "leftOut": _differences(figures.left_out_differences(found)),
+        "heldOut": rounded(vars(figures.held_out_differences(found))),
+        "leftOut": rounded(vars(figures.left_out_differences(found))),
     }
-
-
-def _differences(found: figures.Differences) -> dict[str, Any]:
-    return {name: rounded(getattr(found, name)) for name in ("each", "mean", "reach")}
 
 
 def bootstrap_numbers(boot: Bootstrap) -> dict[str, Any]:

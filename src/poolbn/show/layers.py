@@ -139,12 +139,8 @@ def _swapped(row: list[int], position: list[int], *sides: list[list[int]]) -> bo
     any_swap = False
     for i in range(len(row) - 1):
         a, b = row[i], row[i + 1]
-        saved = 0
-        for around in sides:
-            for v in around[a]:
-                for w in around[b]:
-                    saved += (position[v] > position[w]) - (position[v] < position[w])
-        if saved > 0:
+        pairs = [(position[v], position[w]) for near in sides for v in near[a] for w in near[b]]
+        if sum((v > w) - (v < w) for v, w in pairs) > 0:
             row[i], row[i + 1] = b, a
             position[a], position[b] = i + 1, i
             any_swap = True
