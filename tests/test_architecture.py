@@ -57,7 +57,7 @@ ORDER = {
         "residualplots",
     ],
     "plots": [],
-    "page": ["rows", "words", "graph", "numbers", "gaussian", "tables", "reporting"],
+    "page": ["material", "words", "graph", "numbers", "gaussian", "tables", "reporting"],
     "studies": [
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
     ],

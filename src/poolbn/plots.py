@@ -16,7 +16,7 @@ from poolbn.errors import check_count, check_kind
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.show import netplot, residualplots, rowplots
-from poolbn.show.figures import MOST, arc_strengths
+from poolbn.show.figures import MOST, arc_strengths, equality_tests
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,12 +141,8 @@ def heterogeneity(
     """
     _check_network(net)
     check_count(1, most=most)
-    p_values = None
-    if (stats is not None or net.stats is not None) and len(net.levels) > 1:
-        table = net.heterogeneity(stats)
-        arcs = zip(table["parent"], table["child"], strict=True)
-        p_values = dict(zip(arcs, table["p_value"].tolist(), strict=True))
-    return rowplots.draw_heterogeneity(net, p_values, most, ax)
+    tests = equality_tests(net, net.stats if stats is None else stats)
+    return rowplots.draw_heterogeneity(net, {arc: p for arc, (_, p) in tests.items()}, most, ax)
 
 
 def residuals(

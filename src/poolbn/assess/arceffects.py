@@ -94,15 +94,6 @@ def arc_effects(
         GraphError: there is no such arc.
         OptionError: `interval` is not between 0 and 1.
         DataError: `stats` are none, or lack a column.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> net = pb.learn(trial, group="clinic",
-        ...                constraints=pb.Constraints(required=[("age", "bmi")]))
-        >>> found = arc_effects(net, "age", "bmi")
-        >>> found.levels, found.effect.round(2), found.alone.round(2)
-        (('NY', 'MN', 'KY', 'MS'), array([0.18, 0.14, 0.12, 0.34]), array([0.19, 0.15, 0.1 , 0.36]))
     """
     check_interval(interval)
     check_arc(net, parent, child)

@@ -43,14 +43,6 @@ def residual_sds(
         GraphError: there is no such node.
         OptionError: `interval` is not between 0 and 1.
         DataError: `stats` are none, or lack a column.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "gestation_days"]].dropna()
-        >>> net = pb.learn(trial, group="clinic", pooling=pb.Partial(residuals="pooled"))
-        >>> found = residual_sds(net, "gestation_days")
-        >>> found.levels, found.effect.round(1), found.alone.round(1)
-        (('NY', 'MN', 'KY', 'MS'), array([38. , 19.8, 25.8, 29. ]), array([38.3, 19.4, 25.6, 28.9]))
     """
     check_interval(interval)
     net.dag.parents(node)  # which raises for an unknown node

@@ -1,1 +1,1 @@
-"""The page of a network: its rows, words, drawing, numbers and tables."""
+"""The report on a network: what it is made from, words, drawing, numbers and tables."""

@@ -7,7 +7,6 @@ All that is particular to this kind of node is here, in `show.residualplots` and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ import numpy as np
 from poolbn.assess.effectsizes import explained
 from poolbn.assess.residuals import QUARTILE, Residuals, normal_quantiles
 from poolbn.assess.residualsds import residual_sds
-from poolbn.graph.pairs import Pair
 from poolbn.inference.heterogeneity import RESIDUAL
-from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit
 from poolbn.nodes.poolings import Partial
+from poolbn.page.material import Material
 from poolbn.page.numbers import forest_numbers, rounded
 from poolbn.page.words import about_pooling, is_warning, p_words
 from poolbn.show.texts import number, percent
@@ -31,16 +29,11 @@ _COLOURS = 8  # data sets that have a colour of their own
 _COARSE = 4  # digits of numbers that are only drawn
 
 
-def node_numbers(
-    net: Network,
-    stats: GroupStats | None,
-    p_values: Mapping[Pair, float],
-    residuals: Mapping[str, Residuals | str],
-) -> list[dict[str, Any]]:
-    """What is said and drawn of each node, with its residuals or why there are none."""
-    nodes = []
+def node_numbers(of: Material) -> list[dict[str, Any]]:
+    """What is said and drawn of each node."""
+    net, nodes = of.net, []
     for node in net.dag.nodes:
-        fit, found = net.fits[node], residuals[node]
+        fit, found = net.fits[node], of.residuals[node]
         nodes.append(
             {
                 "name": node,
@@ -49,13 +42,13 @@ def node_numbers(
                 "pooling": f"Pooling: {fit.pooling}. {about_pooling(fit.pooling)}",
                 "status": f"Fit: {fit.status}: {fit.detail}.",
                 "warning": is_warning(fit),
-                "facts": _facts(net, fit, p_values.get((RESIDUAL, node), math.nan)),
+                "facts": _facts(net, fit, of.p_values.get((RESIDUAL, node), math.nan)),
                 "terms": [INTERCEPT, *fit.parents],
                 "fixed": rounded(fit.fixed),
                 "se": rounded(fit.fixed_se),
                 "between": rounded(fit.random_sd),
                 "coef": rounded(fit.coef),
-                "sds": forest_numbers(residual_sds(net, node, stats=stats)),
+                "sds": forest_numbers(residual_sds(net, node, stats=of.stats)),
                 "sdWords": _about_sds(fit),
                 "arcs": [k for k, arc in enumerate(net.dag.arcs) if node in arc],
                 "residuals": _residuals(found) if isinstance(found, Residuals) else None,

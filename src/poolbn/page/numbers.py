@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from poolbn.assess.arceffects import Estimates, arc_effects
 from poolbn.assess.comparison import Comparison
-from poolbn.assess.effectsizes import effect_sizes, most_different, strongest
+from poolbn.assess.effectsizes import most_different, strongest
 from poolbn.assess.resample import Bootstrap
-from poolbn.graph.pairs import Pair
-from poolbn.moments.groupstats import GroupStats
-from poolbn.network.network import Network
+from poolbn.page.material import Material
 from poolbn.page.words import about_arc
 from poolbn.show import figures
 from poolbn.show.texts import arrow, p_value, what
@@ -26,6 +23,8 @@ def rounded(value: Any, digits: int = 6) -> Any:
     """Numbers with so many digits, None where one is not finite; arrays become lists."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
+    if isinstance(value, dict):
+        return {name: rounded(item, digits) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [rounded(item, digits) for item in value]
     if isinstance(value, float):
@@ -33,27 +32,20 @@ def rounded(value: Any, digits: int = 6) -> Any:
     return value
 
 
-def arc_numbers(
-    net: Network, stats: GroupStats | None, p_values: Mapping[Pair, float], boot: Bootstrap | None
-) -> list[dict[str, Any]]:
+def arc_numbers(of: Material) -> list[dict[str, Any]]:
     """What is said and drawn of each arc."""
-    index = {node: i for i, node in enumerate(net.dag.nodes)}
-    strengths = [None] * len(net.dag.arcs) if boot is None else figures.arc_strengths(net, boot)
-    effects = net.effects().to_dict("records")
-    arcs = []
-    for size, effect, strength in zip(effect_sizes(net), effects, strengths, strict=True):
-        p = p_values.get((size.parent, size.child), math.nan)
-        arcs.append(
-            {
-                "parent": index[size.parent],
-                "child": index[size.child],
-                "name": arrow(size.parent, size.child),
-                "words": about_arc(net.fits[size.child], size, effect, p, boot, strength),
-                "p": rounded(p),
-                **forest_numbers(arc_effects(net, size.parent, size.child, stats=stats)),
-            }
-        )
-    return arcs
+    index = {node: i for i, node in enumerate(of.net.dag.nodes)}
+    return [
+        {
+            "parent": index[size.parent],
+            "child": index[size.child],
+            "name": arrow(size.parent, size.child),
+            "words": about_arc(of, size),
+            "p": rounded(of.p_values.get((size.parent, size.child))),
+            **forest_numbers(arc_effects(of.net, size.parent, size.child, stats=of.stats)),
+        }
+        for size in of.sizes
+    ]
 
 
 def forest_numbers(found: Estimates) -> dict[str, Any]:
@@ -75,21 +67,20 @@ def forest_numbers(found: Estimates) -> dict[str, Any]:
     }
 
 
-def overview_numbers(net: Network, p_values: Mapping[Pair, float]) -> dict[str, Any]:
+def overview_numbers(of: Material) -> dict[str, Any]:
     """The standardised effects of arcs that differ most, and which arc is the strongest."""
-    sizes = effect_sizes(net)
     return {
-        "strongest": strongest(sizes)[0].index if sizes else None,
-        "tested": bool(p_values),
+        "strongest": strongest(of.sizes)[0].index if of.sizes else None,
+        "tested": bool(of.tests),
         "rows": [
             {
                 "arc": size.index,
                 "effect": rounded(size.effect),
                 "sd": rounded(size.between_sd),
                 "own": rounded(size.own),
-                "p": p_value(p_values.get((size.parent, size.child))),
+                "p": p_value(of.p_values.get((size.parent, size.child))),
             }
-            for size in most_different(sizes)[: figures.MOST]
+            for size in most_different(of.sizes)[: figures.MOST]
         ],
     }
 
@@ -99,13 +90,9 @@ def comparison_numbers(found: Comparison) -> dict[str, Any]:
     return {
         "poolings": list(found.poolings),
         "best": found.poolings.index(found.best),
-        "heldOut": _differences(figures.held_out_differences(found)),
-        "leftOut": _differences(figures.left_out_differences(found)),
+        "heldOut": rounded(vars(figures.held_out_differences(found))),
+        "leftOut": rounded(vars(figures.left_out_differences(found))),
     }
-
-
-def _differences(found: figures.Differences) -> dict[str, Any]:
-    return {name: rounded(getattr(found, name)) for name in ("each", "mean", "reach")}
 
 
 def bootstrap_numbers(boot: Bootstrap) -> dict[str, Any]:

@@ -18,13 +18,11 @@ from typing import Any
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.errors import DataError, FileError, check_kind
-from poolbn.graph.pairs import Pair
-from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
 from poolbn.page import numbers
 from poolbn.page.gaussian import node_numbers
 from poolbn.page.graph import picture
-from poolbn.page.rows import Given, read_rows
+from poolbn.page.material import Material, gathered
 from poolbn.page.tables import report_tables
 from poolbn.page.words import about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
@@ -34,7 +32,6 @@ from poolbn.writing import write_whole
 _SCRIPTS = ("tools", "charts", "details", "node", "page")
 _PACKAGES = ("poolbn", "numpy", "numba", "scipy", "pandas")
 _NO_RESIDUALS = "The report was made without the rows, so it has no residuals."
-_NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
 
 def report(
@@ -77,8 +74,7 @@ def report(
     if comparison is not None:
         check_kind(comparison, Comparison, "a comparison", "pb.compare")
         _check_same(net, comparison)
-    rows = None if data is None else read_rows(net, data)
-    text = _rendered(_contents(net, rows, bootstrap, comparison, settings or {}))
+    text = _rendered(_contents(gathered(net, data, bootstrap, comparison), settings or {}))
     write_whole(path, text.encode(errors="xmlcharrefreplace"))
 
 
@@ -96,50 +92,33 @@ def _check_same(net: Network, comparison: Comparison) -> None:
 # Its contents
 
 
-def _contents(
-    net: Network,
-    rows: Given | None,
-    boot: Bootstrap | None,
-    found: Comparison | None,
-    settings: Mapping[str, object],
-) -> dict[str, Any]:
+def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
     """What the template shows."""
-    known, dropped = net.stats, None
-    if known is not None:
-        dropped = dict(zip(known.levels, known.dropped.tolist(), strict=True))
-    elif rows is not None:
-        known, dropped = rows.stats, rows.dropped
-    tests: dict[Pair, tuple[float, float]] = {}
-    if known is not None and len(known.levels) > 1:
-        table = net.heterogeneity(known).itertuples(index=False, name=None)
-        tests = {(parent, child): (lr, p) for parent, child, lr, p in table}
-    p_values = {arc: p for arc, (_, p) in tests.items()}
-    residuals = dict.fromkeys(net.dag.nodes, _NO_ROWS) if rows is None else rows.residuals
-    names = names_of_data_sets(net.dag, net.fits, ())
+    net, found, boot = of.net, of.found, of.boot
     old = [level not in net.adapted for level in net.levels]
-    nodes, sets = (counted(len(x), w) for x, w in ((net.dag.nodes, "variable"), (old, "data set")))
+    nodes, sets = counted(len(net.dag.nodes), "variable"), counted(len(old), "data set")
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
     return {
         "title": f"A network of {nodes} in {sets}",
-        "summary": summary(net, known, p_values, boot, found),
+        "summary": summary(of),
         "picture": picture(net),
         "numbers": {
-            "levels": [n + " (adapted)" * (not o) for n, o in zip(names, old, strict=True)],
+            "levels": [n + " (adapted)" * (not o) for n, o in zip(of.names, old, strict=True)],
             "rows": net.n.tolist(),
             "learned": int(net.n[old].sum()),
-            "arcs": numbers.arc_numbers(net, known, p_values, boot),
-            "nodes": node_numbers(net, known, p_values, residuals),
-            "overview": numbers.overview_numbers(net, p_values),
+            "arcs": numbers.arc_numbers(of),
+            "nodes": node_numbers(of),
+            "overview": numbers.overview_numbers(of),
             "comparison": None if found is None else numbers.comparison_numbers(found),
             "bootstrap": None if boot is None else numbers.bootstrap_numbers(boot),
         },
-        "tables": report_tables(net, tests, dropped, boot, found),
-        "note": _NO_RESIDUALS if rows is None else about_rows(net, rows.stats),
+        "tables": report_tables(of),
+        "note": about_rows(net, of.given) if of.rows else _NO_RESIDUALS,
         "verdict": "" if found is None else found.verdict,
         "boot": boot,
         "resampled": "" if boot is None else resampled(boot),
         "made": [
-            *about_search(net, boot, found),
+            *about_search(of),
             *((str(name), str(value)) for name, value in settings.items()),
             ("Versions", f"{', '.join(packages)}, Python {platform.python_version()}"),
             ("Report written", date.today().isoformat()),

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from poolbn.assess.comparison import Comparison
-from poolbn.assess.effectsizes import effect_sizes, explained, within_variances
+from poolbn.assess.effectsizes import explained, within_variances
 from poolbn.assess.resample import Bootstrap
-from poolbn.graph.pairs import Pair
 from poolbn.inference.heterogeneity import RESIDUAL
-from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
 from poolbn.page.gaussian import sd_range
+from poolbn.page.material import Material
 from poolbn.page.words import is_warning
-from poolbn.show.figures import arc_strengths, is_sure, pair_name
+from poolbn.show.figures import is_sure, pair_name
 from poolbn.show.texts import arrow, number, p_value, percent
 
 _MOST = 400  # rows of a table that grows with the square of the nodes
@@ -50,28 +50,17 @@ class ReportTable:
         return tuple(not any(isinstance(cell.value, str) for cell in cells) for cells in columns)
 
 
-def report_tables(
-    net: Network,
-    tests: Mapping[Pair, tuple[float, float]],
-    dropped: Mapping[Hashable, int] | None,
-    boot: Bootstrap | None,
-    found: Comparison | None,
-) -> dict[str, ReportTable]:
-    """The tables of a report, by their ids.
-
-    Tests have an LR statistic and a p-value, for equal effects by arc, and for equal residual
-    variances by (`RESIDUAL`, node). Without `dropped` it is not known how many rows were left out.
-    """
-    p_values = {arc: p for arc, (_, p) in tests.items()}
-    tables = [_arcs(net, p_values, boot), _nodes(net, p_values), _data(net, dropped)]
-    if net.dag.arcs:
-        tables.append(_totals(net))
-    if tests:
-        tables.append(_tests(net, tests))
-    if found is not None:
-        tables += [_poolings(found), _errors(found)]
-    if boot is not None:
-        tables.append(_strengths(net, boot))
+def report_tables(of: Material) -> dict[str, ReportTable]:
+    """The tables of a report, by their ids."""
+    tables = [_arcs(of), _nodes(of), _data(of)]
+    if of.sizes:
+        tables.append(_totals(of.net))
+    if of.tests:
+        tables.append(_tests(of))
+    if of.found is not None:
+        tables += [_poolings(of.found), _errors(of.found)]
+    if of.boot is not None:
+        tables.append(_strengths(of.net, of.boot))
     return {table.key: table for table in tables}
 
 
@@ -83,8 +72,8 @@ def _table(
     *notes: str,
 ) -> ReportTable:
     """A table without the columns that have no cells."""
-    there = [k for k in range(len(help)) if not rows or rows[0][k] is not None]
-    columns = {name: help[name] for name in [list(help)[k] for k in there]}
+    there = [not rows or rows[0][k] is not None for k in range(len(help))]
+    columns = dict(compress(help.items(), there))
     cells = tuple(tuple(cell for cell in row if cell is not None) for row in rows)
     return ReportTable(key, title, columns, cells, " ".join(filter(None, notes)))
 
@@ -102,7 +91,7 @@ def _text(text: str, arc: int | None = None, node: int | None = None) -> Cell:
     return Cell(text, text.lower(), arc, node)
 
 
-def _arcs(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | None) -> ReportTable:
+def _arcs(of: Material) -> ReportTable:
     """A row for each arc."""
     help = {
         "arc": "choose it to see its effect in each data set",
@@ -116,18 +105,17 @@ def _arcs(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | None) 
         "strength": "share of bootstrap networks with an arc between the two",
         "direction": "whether equivalent networks have the arc the other way round",
     }
-    strengths = None if boot is None else arc_strengths(net, boot)
     rows = []
-    for size, row in zip(effect_sizes(net), net.effects().to_dict("records"), strict=True):
-        fit = net.fits[size.child]
-        strength = None if strengths is None else strengths[size.index].strength
+    for size, row in zip(of.sizes, of.effects, strict=True):
+        fit = of.net.fits[size.child]
+        strength = None if of.strengths is None else of.strengths[size.index].strength
         cells = (
             _text(arrow(size.parent, size.child), arc=size.index),
             *(_value(row[name]) for name in ("effect", "lower", "upper")),
             _value(size.effect),
             _value(fit.between_sd(fit.position(size.parent))),
             _value(row["opposite"], percent(row["opposite"])),
-            _p(p_values[size.parent, size.child]) if p_values else None,
+            _p(of.p_values[size.parent, size.child]) if of.tests else None,
             None if strength is None else _value(strength, f"{strength:.2f}"),
             _text("either way" if size.reversible else "determined"),
         )
@@ -136,7 +124,7 @@ def _arcs(net: Network, p_values: Mapping[Pair, float], boot: Bootstrap | None) 
     return _table("arcs", "Direct effects", help, rows, note)
 
 
-def _nodes(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
+def _nodes(of: Material) -> ReportTable:
     """A row for each node."""
     help = {
         "variable": "choose it to see its distribution",
@@ -150,15 +138,15 @@ def _nodes(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
         "fit": "what happened in the fit",
     }
     rows = []
-    for i, node in enumerate(net.dag.nodes):
-        fit, share = net.fits[node], explained(net, node)
+    for i, node in enumerate(of.net.dag.nodes):
+        fit, share = of.net.fits[node], explained(of.net, node)
         known = fit.parents and math.isfinite(share)
         cells = (
             _text(node, node=i),
             _text(", ".join(fit.parents) or "–"),
             _value(share, percent(share) if known else "–"),
             _value(float(np.sqrt(fit.sigma2.max())), sd_range(fit)),
-            _p(p_values.get((RESIDUAL, node))) if p_values else None,
+            _p(of.p_values.get((RESIDUAL, node))) if of.tests else None,
             _value(fit.loglik),
             _value(float(fit.n_params)),
             _text(str(fit.pooling)),
@@ -168,17 +156,17 @@ def _nodes(net: Network, p_values: Mapping[Pair, float]) -> ReportTable:
     return _table("nodes", "Variables", help, rows)
 
 
-def _tests(net: Network, tests: Mapping[Pair, tuple[float, float]]) -> ReportTable:
+def _tests(of: Material) -> ReportTable:
     """A row for each test for differences between data sets: LR statistic and p-value."""
     help = {
         "what": "an effect, or the residual variance of a variable",
         "LR statistic": "of the two likelihoods",
         "p-value": "small if data sets differ by more than chance makes",
     }
-    index = {node: i for i, node in enumerate(net.dag.nodes)}
-    arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
+    index = {node: i for i, node in enumerate(of.net.dag.nodes)}
+    arcs = {arc: k for k, arc in enumerate(of.net.dag.arcs)}
     rows = []
-    for (parent, child), (lr, p) in tests.items():
+    for (parent, child), (lr, p) in of.tests.items():
         if parent == RESIDUAL:
             first = _text(f"residual variance of {child}", node=index[child])
         else:
@@ -191,8 +179,9 @@ def _tests(net: Network, tests: Mapping[Pair, tuple[float, float]]) -> ReportTab
     return _table("tests", "Tests for equality", help, rows, note)
 
 
-def _data(net: Network, dropped: Mapping[Hashable, int] | None) -> ReportTable:
+def _data(of: Material) -> ReportTable:
     """A row for each data set."""
+    net, dropped = of.net, of.dropped
     help = {
         "data set": f"by the group column {net.group}",
         "rows": "that were used",
@@ -201,8 +190,7 @@ def _data(net: Network, dropped: Mapping[Hashable, int] | None) -> ReportTable:
         "part": "whether the network was learned from it",
     }
     rows = []
-    names = names_of_data_sets(net.dag, net.fits, ())
-    for level, name, n in zip(net.levels, names, net.n.tolist(), strict=True):
+    for level, name, n in zip(net.levels, of.names, net.n.tolist(), strict=True):
         lost = None if dropped is None else dropped.get(level, 0)
         part = _text("came later" if level in net.adapted else "learned from")
         cells = (

@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from poolbn.assess.comparison import Comparison
-from poolbn.assess.effectsizes import EffectSize, effect_sizes, most_different, strongest
+from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.resample import ArcStrength, Bootstrap
-from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling, Status
+from poolbn.nodes.localfit import LocalFit, Pooling, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.show.figures import arc_strengths, is_sure
+from poolbn.page.material import Material
+from poolbn.show.figures import is_sure
 from poolbn.show.texts import arrow, number, p_value, percent
 from poolbn.wording import counted, listed
 
@@ -86,15 +85,10 @@ def arc_label(size: EffectSize) -> str:
     return ", ".join(told)
 
 
-def about_arc(
-    fit: GaussianFit,
-    size: EffectSize,
-    effect: Mapping[Hashable, Any],
-    p: float,
-    boot: Bootstrap | None,
-    found: ArcStrength | None,
-) -> list[str]:
-    """What is known of an arc, with its row of `Network.effects` and its p-value or NaN."""
+def about_arc(of: Material, size: EffectSize) -> list[str]:
+    """What is known of an arc."""
+    fit, effect = of.net.fits[size.child], of.effects[size.index]
+    p = of.p_values.get((size.parent, size.child), math.nan)
     if fit.fixed is None:
         where = "On average over the data sets"
     else:
@@ -115,9 +109,10 @@ def about_arc(
         )
     if not math.isnan(p):
         said.append(f"Test for the same effect in all data sets: {p_words(p)}.")
-    if boot is not None and found is not None:
-        times = round(found.strength * boot.replicates)
-        told = f"{times} of {boot.replicates} bootstrap networks have an arc between the two"
+    if of.boot is not None and of.strengths is not None:
+        found = of.strengths[size.index]
+        times = round(found.strength * of.boot.replicates)
+        told = f"{times} of {of.boot.replicates} bootstrap networks have an arc between the two"
         way = f"; in {percent(found.direction)} of these it points this way" if times else ""
         said.append(f"{told}{way}.")
     return said
@@ -130,25 +125,18 @@ def _interval(effect: Mapping[Hashable, Any]) -> str:
 # The whole
 
 
-def summary(
-    net: Network,
-    stats: GroupStats | None,
-    p_values: Mapping[Pair, float],
-    boot: Bootstrap | None,
-    found: Comparison | None,
-) -> list[Card]:
+def summary(of: Material) -> list[Card]:
     """What a reader should know first."""
-    sizes = effect_sizes(net)
-    fits = net.fits.items()
+    fits = of.net.fits.items()
     warnings = [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
     cards = [
-        Card("Data", _data(net, stats)),
-        Card("Network", _network(net, sizes)),
-        Card("Pooling", _pooling(net)),
-        Card("Strongest effects", _strongest(net, sizes), bullets=True),
-        Card("Most different between data sets", _different(net, sizes, p_values), bullets=True),
-        Card("How sure the arcs are", _sure(net, boot) if boot else ()),
-        Card("Which model predicts best", (found.headline,) if found else (), look="broad"),
+        Card("Data", _data(of.net, of.stats)),
+        Card("Network", _network(of.net, of.sizes)),
+        Card("Pooling", _pooling(of.net)),
+        Card("Strongest effects", _strongest(of), bullets=True),
+        Card("Most different between data sets", _different(of), bullets=True),
+        Card("How sure the arcs are", _sure(of.boot, of.strengths or [])),
+        Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
         Card("Warnings", warnings, bullets=True, look="warning"),
     ]
     return [card for card in cards if card.sentences]
@@ -193,29 +181,26 @@ def _pooling(net: Network) -> list[str]:
     return [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
 
 
-def _strongest(net: Network, sizes: tuple[EffectSize, ...]) -> list[str]:
-    rows = net.effects().to_dict("records")
-    named = [size for size in strongest(sizes)[:_FEW] if abs(size.effect) >= _LEAST]
+def _strongest(of: Material) -> list[str]:
+    named = [size for size in strongest(of.sizes)[:_FEW] if abs(size.effect) >= _LEAST]
     return [
-        f"{arrow(size.parent, size.child)}: {number(rows[size.index]['effect'])} for each unit "
-        f"{_interval(rows[size.index])}; {number(size.effect)} in standard deviations."
+        f"{arrow(size.parent, size.child)}: {number(of.effects[size.index]['effect'])} for each "
+        f"unit {_interval(of.effects[size.index])}; {number(size.effect)} in standard deviations."
         for size in named
     ]
 
 
-def _different(
-    net: Network, sizes: tuple[EffectSize, ...], p_values: Mapping[Pair, float]
-) -> list[str]:
-    if len(net.levels) < 2 or not sizes:
+def _different(of: Material) -> list[str]:
+    if len(of.net.levels) < 2 or not of.sizes:
         return []
     said = []
-    for size in most_different(sizes)[:_FEW]:
+    for size in most_different(of.sizes)[:_FEW]:
         if size.between_sd < _LEAST:
             continue
-        fit = net.fits[size.child]
+        fit = of.net.fits[size.child]
         coef = fit.coef[:, fit.position(size.parent)]
         low, high = int(coef.argmin()), int(coef.argmax())
-        p = p_values.get((size.parent, size.child), math.nan)
+        p = of.p_values.get((size.parent, size.child), math.nan)
         test = "" if math.isnan(p) else f"; test for equal effects {p_words(p)}"
         said.append(
             f"{arrow(size.parent, size.child)}: from {number(float(coef[low]))} in "
@@ -224,8 +209,9 @@ def _different(
     return said or ["No effect differs much between data sets."]
 
 
-def _sure(net: Network, boot: Bootstrap) -> list[str]:
-    found = arc_strengths(net, boot)
+def _sure(boot: Bootstrap | None, found: Sequence[ArcStrength]) -> list[str]:
+    if boot is None:
+        return []
     sure = sum(is_sure(boot, arc.strength) for arc in found)
     said = [
         f"{counted(boot.replicates, 'network')} from resampled {resampled(boot)}: {sure} of "
@@ -258,10 +244,9 @@ def about_rows(net: Network, given: GroupStats | None) -> str:
     return f"{told}{listed(other)}." if other else ""
 
 
-def about_search(
-    net: Network, boot: Bootstrap | None, found: Comparison | None
-) -> list[tuple[str, str]]:
+def about_search(of: Material) -> list[tuple[str, str]]:
     """How a network was made, as far as it tells."""
+    net, boot, found = of.net, of.boot, of.found
     score = f"{net.score:,.4f}{_SCORES.get(net.score_kind, '')}".replace("-", "−")
     fits = counted(sum(move.fits for move in net.trace), "local fit")
     moves = f"{counted(len(net.trace), 'move')}, {fits}"

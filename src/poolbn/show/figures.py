@@ -12,7 +12,10 @@ from poolbn.assess.arceffects import Estimates
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.errors import DataError
+from poolbn.graph.pairs import Pair
+from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
+from poolbn.nodes.choosing import check_stats
 from poolbn.show.texts import arrow, shortened
 
 Floats = NDArray[np.float64]
@@ -51,6 +54,19 @@ def forest_limits(found: Estimates) -> tuple[float, float]:
     if -_NEAR * span < high < 0:
         high = 0.0
     return float(low - 0.04 * span), float(high + 0.04 * span)
+
+
+def equality_tests(net: Network, stats: GroupStats | None) -> dict[Pair, tuple[float, float]]:
+    """LR statistics and p-values: for equal effects by arc, variances by (`RESIDUAL`, node).
+
+    There are none without sufficient statistics of two or more data sets.
+    """
+    if stats is not None:
+        check_stats(stats)
+    if stats is None or len(stats.levels) < 2:
+        return {}
+    table = net.heterogeneity(stats).itertuples(index=False, name=None)
+    return {(parent, child): (lr, p) for parent, child, lr, p in table}
 
 
 # Strengths of arcs

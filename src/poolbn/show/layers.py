@@ -139,12 +139,8 @@ def _swapped(row: list[int], position: list[int], *sides: list[list[int]]) -> bo
     any_swap = False
     for i in range(len(row) - 1):
         a, b = row[i], row[i + 1]
-        saved = 0
-        for around in sides:
-            for v in around[a]:
-                for w in around[b]:
-                    saved += (position[v] > position[w]) - (position[v] < position[w])
-        if saved > 0:
+        pairs = [(position[v], position[w]) for near in sides for v in near[a] for w in near[b]]
+        if sum((v > w) - (v < w) for v, w in pairs) > 0:
             row[i], row[i + 1] = b, a
             position[a], position[b] = i + 1, i
             any_swap = True
@@ -179,14 +175,7 @@ def across(
 
     The weighted sum of the ways sideways along the arcs is the least there can be. Sums of
     distances, not of squares, make most ways exactly straight; arcs through several layers weigh
-    more (Gansner and others, 1993).
-
-    Args:
-        graph: with a vertex wherever an arc passes a layer.
-        rows: the vertices of each layer, from left to right.
-        ends: from `ports`, (E, 2).
-        width: of the vertices, 0 for those of arcs that pass, (V,).
-        gap: the least distance between two nodes.
+    more (Gansner and others, 1993). Vertices where arcs pass have a width of 0; `ends` are ports.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, hstack, identity, vstack

@@ -68,16 +68,8 @@ def layered(
         xy[nodes] = part.xy + corner
         for a, route in zip(own.tolist(), part.routes, strict=True):
             routes[a] = route + corner
-    return Layout(
-        nodes=dag.nodes,
-        arcs=dag.arcs,
-        x=xy[:, 0],
-        y=xy[:, 1],
-        width=size[:, 0],
-        height=size[:, 1],
-        routes=tuple(routes),
-        size=whole,
-    )
+    x, y, width, height = np.hstack([xy, size.reshape(-1, 2)]).T
+    return Layout(dag.nodes, dag.arcs, x, y, width, height, tuple(routes), whole)
 
 
 def smooth(route: Floats) -> Floats:

@@ -91,7 +91,7 @@ def _intervals(
 
 
 def draw_heterogeneity(
-    net: Network, p_values: Mapping[Pair, float] | None, most: int, ax: Axes | None
+    net: Network, p_values: Mapping[Pair, float], most: int, ax: Axes | None
 ) -> Axes:
     """A row for each arc, those that differ most between data sets on top, at most so many."""
     shown = most_different(effect_sizes(net))[:most]
@@ -106,7 +106,7 @@ def draw_heterogeneity(
     arcs = [(size.parent, size.child) for size in shown]
     names = [arrow(shortened(a, 24), shortened(b, 24)) for a, b in arcs]
     notes = [""] * (1 + len(shown))
-    if p_values is not None:
+    if p_values:
         notes = ["p (equal effects)", *(p_value(p_values[arc]) for arc in arcs)]
     count = len(net.dag.arcs)
     more = f"{len(shown)} of {count} arcs" if len(shown) < count else ""
