@@ -202,7 +202,7 @@ def test_lies_between_shared_residuals_and_no_pooling(frame: pd.DataFrame) -> No
     assert fit.loglik >= fit_of(frame, pb.Partial()).loglik - 1e-7
     assert fit.loglik <= SEPARATE.bounds(data, family, 0.0)[0] + 1e-7
     assert fit.loglik <= pb.fit_node(stats, "y", names(frame), pooling="none").loglik + 1e-7
-    assert SEPARATE.scores(data, family, 0.0)[0] <= fit.loglik + 1e-7
+    assert SEPARATE.logliks(data, family, np.zeros(3)).loglik[0] <= fit.loglik + 1e-7
 
 
 def test_copies_of_a_data_set_are_complete_pooling() -> None:
@@ -263,7 +263,7 @@ def test_a_data_set_that_can_be_fitted_exactly_has_no_likelihood() -> None:
             assert str(fit.status) == name
             assert [part for part in said if part not in fit.detail] == []
             assert fit.loglik == -np.inf
-            assert pooling.scores(data, [family], 0.0)[0] == -np.inf
+            assert pooling.logliks(data, [family], np.zeros(3)).loglik[0] == -np.inf
         assert pb.fit_node(stats, "y", [], pooling=SEPARATE).status.ok  # leaves a residual
 
         # The dense likelihood, at coefficients that fit one data set exactly, knows no end.
@@ -292,7 +292,7 @@ def test_dependent_columns_are_named() -> None:
 
 def test_words() -> None:
     frame = uneven(7)
-    assert fit_of(frame).pooling == "partial pooling, separate residuals"
+    assert str(fit_of(frame).pooling) == "partial pooling, separate residuals"
     fit = fit_of(frame, pb.Partial(random="intercept", residuals="separate"))
     assert str(fit.pooling) == "partial pooling of the intercept, separate residuals"
     assert fit.n_params == 3 + 1 + 5
