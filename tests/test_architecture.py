@@ -19,7 +19,7 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
-        "pooled", "separate", "estimates", "moves",
+        "gammas", "pooled", "separate", "estimates", "moves",
     ],
     "tables": [
         "sources", "paths", "files", "partitions", "columns", "missing", "data", "cells",
@@ -29,7 +29,8 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
-        "linear", "mixed", "localfit", "statuses", "pooling", "choosing", "heterogeneity",
+        "reference", "linear", "mixed", "localfit", "statuses", "pooling", "choosing",
+        "heterogeneity",
     ],
     "scoring": ["scores"],
     "search": ["climbing", "exact"],
