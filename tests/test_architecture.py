@@ -22,7 +22,7 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
-        "pooled", "separate", "estimates", "moves",
+        "gammas", "pooled", "separate", "estimates", "moves",
     ],
     "tables": [
         "sources", "paths", "files", "partitions", "columns", "missing", "data", "cells",
@@ -32,8 +32,8 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
-        "linear", "mixed", "localfit", "model", "statuses", "poolings", "auto", "choosing", "blup",
-        "given",
+        "reference", "linear", "mixed", "localfit", "model", "statuses", "poolings", "auto",
+        "choosing", "blup", "given",
     ],
     "scoring": ["criteria", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],

@@ -28,6 +28,7 @@ import numpy as np
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.kernels.deviance import between, whiten
+from poolbn.kernels.gammas import spread_terms, tail_terms
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
     add,
@@ -71,78 +72,6 @@ class Pool(NamedTuple):
 
 
 carve_pool, shapes = layout(Pool, "more")
-
-
-@jit
-def _polygamma(x: float) -> tuple[float, float]:
-    """The first two derivatives of lgamma, by recurrence and Stirling's series."""
-    first, second = 0.0, 0.0
-    while x < 12.0:
-        first -= 1.0 / x
-        second += 1.0 / (x * x)
-        x += 1.0
-    i = 1.0 / x
-    i2 = i * i
-    first += (
-        math.log(x)
-        - i / 2.0
-        - i2
-        * (1.0 / 12.0 - i2 * (1.0 / 120.0 - i2 * (1.0 / 252.0 - i2 * (1.0 / 240.0 - i2 / 132.0))))
-    )
-    second += (
-        i
-        + i2 / 2.0
-        + i2
-        * i
-        * (1.0 / 6.0 - i2 * (1.0 / 30.0 - i2 * (1.0 / 42.0 - i2 * (1.0 / 30.0 - i2 * 5.0 / 66.0))))
-    )
-    return first, second
-
-
-@jit
-def spread_terms(tau: float, n: float) -> tuple[float, float, float]:
-    """A(tau, n) and its first two derivatives in tau."""
-    m = n / 2.0
-    if tau * (m + 1.0) < 2e-3:  # -2 [lgamma(a + m) - lgamma(a) - m log a] as a series in tau
-        b2 = m * (m - 1.0) / 2.0
-        b3 = m * (m - 0.5) * (m - 1.0) / 6.0
-        b4 = m * m * (m - 1.0) ** 2 / 12.0
-        b5 = m * (m - 0.5) * (m - 1.0) * (m * m - m - 1.0 / 3.0) / 20.0
-        b6 = m * m * (m - 1.0) ** 2 * (2.0 * m * m - 2.0 * m - 1.0) / 60.0
-        return (
-            -2.0 * tau * (b2 - tau * (b3 - tau * (b4 - tau * (b5 - tau * b6)))),
-            -2.0 * (b2 - tau * (2.0 * b3 - tau * (3.0 * b4 - tau * (4.0 * b5 - tau * 5.0 * b6)))),
-            4.0 * (b3 - tau * (3.0 * b4 - tau * (6.0 * b5 - tau * 10.0 * b6))),
-        )
-    a = 1.0 / tau
-    f = 2.0 * (m * math.log(a) - math.lgamma(a + m) + math.lgamma(a))
-    one, two = _polygamma(a + m)
-    zero_one, zero_two = _polygamma(a)
-    B = one - zero_one - m / a
-    dB = two - zero_two + m / (a * a)
-    return f, 2.0 * a * a * B, -2.0 * a * a * (2.0 * a * B + a * a * dB)
-
-
-@jit
-def tail_terms(tau: float, n: float, x: float) -> tuple[float, float, float]:
-    """(2 / tau + n) log(1 + tau x / 2) and its first two derivatives in tau."""
-    z = tau * x / 2.0
-    if z < 1e-3:
-        ratio = 1.0 - z * (0.5 - z * (1.0 / 3.0 - z * (0.25 - z * (0.2 - z / 6.0))))
-        one = -0.5 + z * (2.0 / 3.0 - z * (0.75 - z * (0.8 - z * 5.0 / 6.0)))
-        two = 2.0 / 3.0 - z * (1.5 - z * (2.4 - z * 10.0 / 3.0))
-    else:
-        log = math.log1p(z)
-        ratio = log / z
-        one = (z / (1.0 + z) - log) / (z * z)
-        two = (2.0 * log - z * (2.0 + 3.0 * z) / (1.0 + z) ** 2) / (z * z * z)
-    half = x / 2.0
-    c = 1.0 + z
-    return (
-        x * ratio + n * z * ratio,
-        2.0 * half * half * one + n * half / c,
-        2.0 * half**3 * two - n * half * half / (c * c),
-    )
 
 
 @internal
