@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -432,8 +433,10 @@ def test_an_interrupt_leaves_nothing_behind(
     with pb.on_cluster(workers), pytest.raises(pb.BootstrapInterrupted) as caught:
         pb.bootstrap(simulate(1, rows=15), group="F", replicates=30)
     assert caught.value.bootstrap.replicates == 1
-    # What runs cannot be stopped, and one has come; the others are gone.
-    assert len(workers.run_on_scheduler(left)) <= 2 + 1
+    # What runs cannot be stopped, and one has come; the others go as soon as the scheduler hears.
+    latest = time.monotonic() + 20
+    while len(workers.run_on_scheduler(left)) > 2 + 1:
+        assert time.monotonic() < latest
 
 
 def test_clusters_that_cannot_be_used(

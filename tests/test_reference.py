@@ -181,9 +181,9 @@ def kernel(model, random: int, reml: bool = False):
     data = standardise(pb.stats(FRAME, group="F"))
     s = work_space(model, data.n, 3, random, reml)
     w = work.carve(s)
-    parents = np.array([data.index["x1"], data.index["x2"]])
-    deviance.compress(s, data.mean, data.scatter, data.index["y"], parents)
-    model.prepare(s, data.scatter, data.index["y"])
+    parents = np.array([data.names.index("x1"), data.names.index("x2")])
+    deviance.compress(s, data.mean, data.scatter, data.names.index("y"), parents)
+    model.prepare(s, data.scatter, data.names.index("y"))
     R, r = w.R.transpose(2, 0, 1)[:4], w.r[0].T[:4]
     squares = np.einsum("ji,ji->j", r, r) + w.rho[0, 0, :4]
     A, c = np.einsum("jia,jib->jab", R, R), np.einsum("jia,ji->ja", R, r)
@@ -250,9 +250,9 @@ def test_fits(random: str, residuals: str) -> None:
     frame["y"] += (factor - 1) * np.random.default_rng(0).normal(size=66)
     data = standardise(pb.stats(frame, group="F"))
     reml = residuals == "reml"
-    parents = [data.index["x1"], data.index["x2"]]
+    child, parents = data.family("y", ["x1", "x2"])
     kind = "shared" if reml else residuals
-    fit = mixed.fit(data, data.index["y"], parents, random=random, residuals=kind, reml=reml)
+    fit = mixed.fit(data, child, parents, random=random, residuals=kind, reml=reml)
     assert isinstance(fit, mixed.MixedFit)
     x = reference.sums(*rows(frame))
     if residuals == "separate":

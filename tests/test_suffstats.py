@@ -359,7 +359,7 @@ def test_one_row_is_enough() -> None:
 def test_family_puts_the_child_last() -> None:
     found = of(table(1))
     family = found.family("x0", ["x2", "x1"])
-    assert (family.child, family.parents) == ("x0", ("x2", "x1"))
+    assert family.names == ("x2", "x1", "x0")
     assert_array_equal(family.mean, found.mean[:, [2, 1, 0]])
     assert_array_equal(family.scatter, found.select(["x2", "x1", "x0"]).scatter)
     assert found.family("x0", []).scatter.shape == (len(found.levels), 1, 1)
