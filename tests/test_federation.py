@@ -102,7 +102,7 @@ def test_the_trial_is_learned_from_statistics_as_from_rows(
     }
     files = {line for line in changes if line.endswith((".csv", ".stats"))}
     assert len(files) == 2
-    assert changes - files == {"+ The page was made without the rows, so it has no residuals."}
+    assert changes - files == {"+ The report was made without the rows, so it has no residuals."}
 
 
 def test_sites_in_any_order_and_in_parts(trial: pd.DataFrame, tmp_path: Path) -> None:
