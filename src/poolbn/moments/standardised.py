@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate
 from weakref import WeakKeyDictionary
 
@@ -64,22 +64,24 @@ def _standardise(stats: GroupStats) -> Standard:
     order = sorted(range(len(stats.names)), key=stats.names.__getitem__)
     n = stats.n.astype(np.float64)
     mean = stats.mean[:, order]
+    # Sums go over data sets in their order, element by element: matrix products would give other
+    # bits on another CPU, and other columns beside one could change its own.
     # Around the first data set's mean: a pooled mean of large numbers would lose digits.
-    center = mean[0] + n @ (mean - mean[0]) / n.sum()
+    center = mean[0] + np.cumsum(n[:, None] * (mean - mean[0]), axis=0)[-1] / n.sum()
     mean = mean - center
     scatter = np.ascontiguousarray(stats.scatter[:, order][:, :, order])
-    square = np.einsum("jaa->a", scatter) + n @ mean**2
-    scale = np.sqrt(square / n.sum())
+    squares = np.einsum("jaa->ja", scatter) + n[:, None] * mean**2
+    scale = np.sqrt(np.cumsum(squares, axis=0)[-1] / n.sum())
     scale[scale == 0] = 1.0
     mean = np.ascontiguousarray(mean / scale)
     scatter = scatter / np.outer(scale, scale)
-    total = scatter.sum(axis=0) + (mean * n[:, None]).T @ mean
+    parts = (S + rows * (m[:, None] * m) for S, rows, m in zip(scatter, n, mean, strict=True))
     return Standard(
         index={stats.names[k]: i for i, k in enumerate(order)},
         n=n,
         mean=mean,
         scatter=scatter,
-        total=(total + total.T) / 2,
+        total=reduce(np.add, parts),
         center=center,
         scale=scale,
     )
