@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from numpy.testing import assert_allclose, assert_array_equal
 
 from poolbn import datasets
 from poolbn.moments.groupstats import GroupStats, accumulate, stats
+from poolbn.moments.standardised import Standard, standardise
 from poolbn.moments.sums import Sums
 from poolbn.tables import data, sources
 
@@ -74,6 +78,67 @@ def test_order_of_rows_and_columns_does_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mixed = frame.sample(frac=1, random_state=seed)[rng.permutation(frame.columns)]
     same(of(frame), of(mixed))
+
+
+@given(seeds)
+def test_other_columns_do_not_change_a_bit(seed: int) -> None:
+    """Neither where a column stands nor what stands beside it."""
+    rng = np.random.default_rng(seed)
+    frame = table(seed, columns=7)
+    mixed = frame[rng.permutation(frame.columns)]
+    some = ["site", *(f"x{i}" for i in rng.permutation(7)[:3])]
+    for batch_rows in (None, 9):
+        whole = of(frame, batch_rows)
+        for other in (of(mixed, batch_rows), of(frame[some], batch_rows)):
+            assert bits(whole.select(other.names)) == bits(other)
+            assert bits(standardise(whole.select(other.names))) == bits(standardise(other))
+
+
+def bits(found: GroupStats | Standard) -> list[bytes]:
+    names = ("n", "mean", "scatter", "total", "center", "scale")
+    return [getattr(found, name).tobytes() for name in names if hasattr(found, name)]
+
+
+SCRIPT = """
+import sys, hashlib
+import numpy as np, pandas as pd
+from poolbn import stats
+from poolbn.moments.standardised import standardise
+frame = pd.DataFrame(np.load(sys.argv[1]), columns=list("abcdefg")).assign(site=lambda d: d["a"])
+parts = [stats(frame[:301], group="site"), stats(frame[301:], group="site")]
+for found in (*parts, parts[0] + parts[1], standardise(parts[0] + parts[1])):
+    for name in ("n", "mean", "scatter", "total", "center", "scale"):
+        if hasattr(found, name):
+            print(name, hashlib.sha256(getattr(found, name).tobytes()).hexdigest())
+"""
+
+
+def test_any_cpu_gives_the_same_bits(tmp_path: Path) -> None:
+    """Here, and where neither numba nor numpy uses more than every x86-64 CPU has."""
+    rng = np.random.default_rng(7)
+    values = 1e3 + rng.standard_normal((1234, 7))
+    values[:, 0] = rng.integers(0, 5, 1234)
+    np.save(tmp_path / "table.npy", values)
+    numpy_has = [name for name in __cpu_dispatch__ if __cpu_features__[name]]
+    plain = {
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "NPY_DISABLE_CPU_FEATURES": " ".join(numpy_has),
+        "OPENBLAS_CORETYPE": "PRESCOTT",
+    }
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT, str(tmp_path / "table.npy")],
+            env=os.environ | more,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for more in ({}, plain)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0].split()) == 2 * (3 * 3 + 6)
 
 
 @given(seeds, st.integers(1, 70))

@@ -23,21 +23,21 @@ LANES = 8
 
 Floats = NDArray[np.float64]
 
-_vector = ir.VectorType(ir.DoubleType(), LANES)
+
+class _Vector(types.Type):
+    def __init__(self, size: int) -> None:
+        super().__init__(name=f"vector of {size}")
+        self.size = size
+        self.llvm = ir.VectorType(ir.DoubleType(), size)
 
 
-class _Eight(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name=f"vector of {LANES}")
-
-
-@register_model(_Eight)
-class _EightModel(models.PrimitiveModel):
+@register_model(_Vector)
+class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _vector)
+        super().__init__(manager, kind, kind.llvm)
 
 
-_eight = _Eight()
+_eight, _four = _Vector(LANES), _Vector(LANES // 2)
 
 
 def _compiles(function: Any, returns: Any, *arguments: Any) -> Any:
@@ -47,8 +47,8 @@ def _compiles(function: Any, returns: Any, *arguments: Any) -> Any:
     return lower_builtin(function, *arguments)
 
 
-def _to_eight(*_: Any) -> Any:
-    return _eight
+def _same(x: Any, *_: Any) -> Any:
+    return x
 
 
 @register_jitable
@@ -111,15 +111,22 @@ def load(X: Floats, at: int) -> Floats:
     return X.reshape(-1)[at : at + LANES].copy()
 
 
-def _address(context: Any, builder: Any, kind: Any, X: Any, at: Any) -> Any:
+def load_four(X: Floats, at: int) -> Floats:
+    """Four."""
+    return X.reshape(-1)[at : at + LANES // 2].copy()
+
+
+def _address(context: Any, builder: Any, kind: Any, X: Any, at: Any, vector: Any) -> Any:
     array = context.make_array(kind)(context, builder, value=X)
-    return builder.bitcast(builder.gep(array.data, [at]), _vector.as_pointer())
+    return builder.bitcast(builder.gep(array.data, [at]), vector.llvm.as_pointer())
 
 
-@_compiles(load, _to_eight, types.Array, types.Integer)
+@_compiles(load, lambda *_: _eight, types.Array, types.Integer)
+@_compiles(load_four, lambda *_: _four, types.Array, types.Integer)
 def _lower_load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     X, at = arguments
-    return builder.load(_address(context, builder, signature.args[0], X, at), align=8)
+    place = _address(context, builder, signature.args[0], X, at, signature.return_type)
+    return builder.load(place, align=8)
 
 
 def store(X: Floats, at: int, values: Floats) -> None:
@@ -127,10 +134,10 @@ def store(X: Floats, at: int, values: Floats) -> None:
     X.reshape(-1)[at : at + LANES] = values
 
 
-@_compiles(store, lambda *_: types.none, types.Array, types.Integer, _Eight)
+@_compiles(store, lambda *_: types.none, types.Array, types.Integer, _Vector)
 def _lower_store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     X, at, values = arguments
-    builder.store(values, _address(context, builder, signature.args[0], X, at), align=8)
+    builder.store(values, _address(context, builder, signature.args[0], X, at, _eight), align=8)
     return context.get_dummy_value()
 
 
@@ -139,11 +146,18 @@ def spread(value: float) -> Floats:
     return np.full(LANES, value)
 
 
-@_compiles(spread, _to_eight, types.Float)
+def spread_four(value: float) -> Floats:
+    """Four times."""
+    return np.full(LANES // 2, value)
+
+
+@_compiles(spread, lambda *_: _eight, types.Float)
+@_compiles(spread_four, lambda *_: _four, types.Float)
 def _lower_spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    nothing = ir.Constant(_vector, ir.Undefined)
+    kind = signature.return_type
+    nothing = ir.Constant(kind.llvm, ir.Undefined)
     one = builder.insert_element(nothing, arguments[0], _number(0))
-    return builder.shuffle_vector(one, nothing, _numbers([0] * LANES))
+    return builder.shuffle_vector(one, nothing, _numbers([0] * kind.size))
 
 
 def product(x: Floats, y: Floats) -> Floats:
@@ -151,9 +165,19 @@ def product(x: Floats, y: Floats) -> Floats:
     return x * y
 
 
-@_compiles(product, _to_eight, _Eight, _Eight)
+@_compiles(product, _same, _Vector, _Vector)
 def _lower_product(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.fmul(*arguments)
+
+
+def plus(x: Floats, y: Floats) -> Floats:
+    """Each x + y."""
+    return x + y
+
+
+@_compiles(plus, _same, _Vector, _Vector)
+def _lower_plus(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fadd(*arguments)
 
 
 def more(x: Floats, y: Floats, z: Floats) -> Floats:
@@ -161,24 +185,25 @@ def more(x: Floats, y: Floats, z: Floats) -> Floats:
     return x * y + z
 
 
-@_compiles(more, _to_eight, _Eight, _Eight, _Eight)
+@_compiles(more, _same, _Vector, _Vector, _Vector)
 def _lower_more(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    function = ir.FunctionType(_vector, [_vector] * 3)
-    name = f"llvm.fmuladd.v{LANES}f64"
+    kind = signature.return_type
+    function = ir.FunctionType(kind.llvm, [kind.llvm] * 3)
+    name = f"llvm.fmuladd.v{kind.size}f64"
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)
 
 
 def total(x: Floats) -> float:
-    """The sum of the eight."""
+    """The sum of all, halves first."""
     while len(x) > 1:
         x = x[: len(x) // 2] + x[len(x) // 2 :]
     return float(x[0])
 
 
-@_compiles(total, lambda *_: types.float64, _Eight)
+@_compiles(total, lambda *_: types.float64, _Vector)
 def _lower_total(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     (x,) = arguments
-    size = LANES
+    size = signature.args[0].size
     while size > 1:
         size //= 2
         low = builder.shuffle_vector(x, x, _numbers(range(size)))

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import numba
 
-from poolbn.kernels.lanes import Floats
+from poolbn.kernels.lanes import (
+    LANES,
+    Floats,
+    load,
+    load_four,
+    plus,
+    product,
+    spread,
+    spread_four,
+    total,
+)
 from poolbn.kernels.linalg import (
-    OPTIONS,
     Integers,
+    both,
     cube,
     entry,
     integers,
@@ -19,10 +29,6 @@ from poolbn.kernels.linalg import (
     matrix,
     vector,
 )
-
-# Sums may be taken in any order, which lets them use the machine's vectors; the order is fixed when
-# this is compiled, so that results stay the same from run to run.
-_sums = numba.njit(forceinline=True, fastmath={"reassoc", "contract"}, **OPTIONS)
 
 _column = numba.types.Array(numba.float64, 1, "A", readonly=True, aligned=False)
 
@@ -34,31 +40,40 @@ def shift(x: Floats, c: float) -> None:
         x[r] -= c
 
 
-@_sums
-def total(x: Floats) -> float:
-    """The sum of x."""
-    s = 0.0
-    for r in range(x.shape[0]):
+@both
+def _sum(x: Floats) -> float:
+    v = w = spread(0.0)
+    whole = x.shape[0] // (2 * LANES) * (2 * LANES)
+    for r in range(0, whole, 2 * LANES):
+        v, w = plus(v, load(x, r)), plus(w, load(x, r + LANES))
+    s = total(plus(v, w))
+    for r in range(whole, x.shape[0]):
         s += x[r]
     return s
 
 
-@_sums
-def products(
+@both
+def _products(
     a: Floats, b: Floats, c: Floats, d: Floats, x: Floats, y: Floats
 ) -> tuple[float, float, float, float, float, float, float, float]:
     """The products of four columns with two: eight sums fit in registers and load little."""
-    ax = ay = bx = by = cx = cy = dx = dy = 0.0
-    for r in range(x.shape[0]):
-        ax += a[r] * x[r]
-        ay += a[r] * y[r]
-        bx += b[r] * x[r]
-        by += b[r] * y[r]
-        cx += c[r] * x[r]
-        cy += c[r] * y[r]
-        dx += d[r] * x[r]
-        dy += d[r] * y[r]
-    return ax, ay, bx, by, cx, cy, dx, dy
+    ax = ay = bx = by = cx = cy = dx = dy = spread_four(0.0)
+    whole = x.shape[0] // 4 * 4
+    for r in range(0, whole, 4):
+        X, Y = load_four(x, r), load_four(y, r)
+        A, B, C, D = load_four(a, r), load_four(b, r), load_four(c, r), load_four(d, r)
+        ax, ay = plus(ax, product(A, X)), plus(ay, product(A, Y))
+        bx, by = plus(bx, product(B, X)), plus(by, product(B, Y))
+        cx, cy = plus(cx, product(C, X)), plus(cy, product(C, Y))
+        dx, dy = plus(dx, product(D, X)), plus(dy, product(D, Y))
+    sax, say, sbx, sby = total(ax), total(ay), total(bx), total(by)
+    scx, scy, sdx, sdy = total(cx), total(cy), total(dx), total(dy)
+    for r in range(whole, x.shape[0]):
+        sax, say = sax + a[r] * x[r], say + a[r] * y[r]
+        sbx, sby = sbx + b[r] * x[r], sby + b[r] * y[r]
+        scx, scy = scx + c[r] * x[r], scy + c[r] * y[r]
+        sdx, sdy = sdx + d[r] * x[r], sdy + d[r] * y[r]
+    return sax, say, sbx, sby, scx, scy, sdx, sdy
 
 
 @entry(integers, integers, integers)
@@ -120,7 +135,7 @@ def add(
                 # The first cell plus the mean difference from it.
                 c = x[0]
                 shift(x, c)
-                correction = total(x) / m
+                correction = _sum(x) / m
                 shift(x, correction)
                 c += correction
                 if n[j] > 0:
@@ -128,20 +143,20 @@ def add(
                 u[i] = c
             else:
                 shift(x, u[i])
-            s[i] = n[j] * delta[i] + total(x)
-        both = n[j] + m
+            s[i] = n[j] * delta[i] + _sum(x)
+        rows = n[j] + m
         for a in range(0, N, 4):
             for b in range(0, min(a + 4, N), 2):
-                block = products(
+                block = _products(
                     lines[a, begin:end], lines[a + 1, begin:end], lines[a + 2, begin:end],
                     lines[a + 3, begin:end], lines[b, begin:end], lines[b + 1, begin:end],
                 )  # fmt: skip
                 for k in range(8):
                     p, q = a + k // 2, b + k % 2
                     if q <= p < N:
-                        P = S[p, q] + n[j] * delta[p] * delta[q] + block[k]
-                        S[p, q] = S[q, p] = P - s[p] * s[q] / both
+                        P = S[p, q] + n[j] * (delta[p] * delta[q]) + block[k]
+                        S[p, q] = S[q, p] = P - s[p] * s[q] / rows
         for i in range(N):
-            u[i] += s[i] / both
-        n[j] = both
+            u[i] += s[i] / rows
+        n[j] = rows
         begin = end

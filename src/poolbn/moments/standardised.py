@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
@@ -84,21 +84,20 @@ def standardise(stats: GroupStats) -> StandardisedStats:
 
 
 def _standardise(stats: GroupStats) -> StandardisedStats:
-    # Sums over data sets, one after the other: library products would give other last digits on
-    # another CPU, or in another column.
+    # Sums go over data sets in their order, element by element: matrix products would give other
+    # bits on another CPU, and other columns beside one could change its own.
     n = stats.n.astype(np.float64)
-    weight = n[:, None]
     # Around the first data set's mean: a pooled mean of large numbers would lose digits.
-    center = stats.mean[0] + (weight * (stats.mean - stats.mean[0])).sum(axis=0) / n.sum()
+    away = n[:, None] * (stats.mean - stats.mean[0])
+    center = stats.mean[0] + np.cumsum(away, axis=0)[-1] / n.sum()
     mean = stats.mean - center
-    square = (np.diagonal(stats.scatter, axis1=1, axis2=2) + weight * mean**2).sum(axis=0)
-    scale = np.sqrt(square / n.sum())
+    squares = np.einsum("jaa->ja", stats.scatter) + n[:, None] * mean**2
+    scale = np.sqrt(np.cumsum(squares, axis=0)[-1] / n.sum())
     scale[scale == 0] = 1.0
     mean = np.ascontiguousarray(mean / scale)
     scatter = np.ascontiguousarray(stats.scatter / np.outer(scale, scale))
-    total = np.zeros_like(scatter[0])
-    for own, at, rows in zip(scatter, mean, n, strict=True):
-        total += own + rows * np.outer(at, at)
+    parts = (S + rows * np.outer(m, m) for S, rows, m in zip(scatter, n, mean, strict=True))
+    total = reduce(np.add, parts)
     return StandardisedStats(stats.names, stats.levels, n, mean, scatter, total, center, scale)
 
 
