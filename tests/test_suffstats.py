@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from poolbn import datasets
 from poolbn.moments.groupstats import GroupStats, accumulate, stats
-from poolbn.moments.standardised import Standard, standardise
+from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.sums import Sums
 from poolbn.tables import data, sources
 
@@ -94,7 +94,7 @@ def test_other_columns_do_not_change_a_bit(seed: int) -> None:
             assert bits(standardise(whole.select(other.names))) == bits(standardise(other))
 
 
-def bits(found: GroupStats | Standard) -> list[bytes]:
+def bits(found: GroupStats | StandardisedStats) -> list[bytes]:
     names = ("n", "mean", "scatter", "total", "center", "scale")
     return [getattr(found, name).tobytes() for name in names if hasattr(found, name)]
 
