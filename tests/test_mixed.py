@@ -275,13 +275,13 @@ def test_scores_try_again_where_the_first_maximum_is_not_the_best(
 SCRIPT = """
 import sys; sys.path.insert(0, "tests")
 import poolbn as pb
-from helpers import REFERENCE, simulate, work_space
+from helpers import simulate
 for seed in range(3):
-    stats = pb.stats(simulate(seed, data_sets=3, rows=5, between=seed / 2), group="F")
+    stats = pb.stats(simulate(seed, data_sets=3, rows=6, parents=1, between=seed), group="F")
     for pooling in ("complete", "none", "partial", pb.Partial(method="reml"),
-                    pb.Partial(residuals="pooled")):
-        fit = pb.fit_node(stats, "y", ["x1", "x2"], pooling=pooling)
-        print(fit.loglik, *fit.coef.ravel())
+                    pb.Partial(residuals="pooled"), pb.Partial(residuals="separate")):
+        fit = pb.fit_node(stats, "y", ["x1"], pooling=pooling)
+        print(fit.loglik, *fit.coef.ravel(), *fit.sigma2)
 """
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -376,28 +372,3 @@ def test_scores_are_final_fits_with_less_effort_and_the_same_in_any_threads() ->
     )
     assert (one <= final + 1e-7).all()
     assert np.mean(one > final - 1e-7) > 0.8
-
-
-SCRIPT = """
-import sys; sys.path.insert(0, "tests")
-import poolbn as pb
-from test_separate_residuals import SEPARATE, uneven
-for seed in range(2):
-    stats = pb.stats(uneven(seed, data_sets=3, rows=6, parents=1, between=seed), group="F")
-    fit = pb.fit_node(stats, "y", ["x1"], pooling=SEPARATE)
-    print(fit.loglik, *fit.coef.ravel(), *fit.sigma2)
-"""
-
-
-def test_compiled_and_interpreted_kernels_agree() -> None:
-    def numbers(**more: str) -> np.ndarray:
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env=os.environ | more,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return np.array([float(v) for v in done.stdout.split()])
-
-    np.testing.assert_allclose(numbers(NUMBA_DISABLE_JIT="1"), numbers(), rtol=1e-6)

@@ -4,6 +4,13 @@ A loop over a handful of data sets costs more to enter than to run: LLVM first a
 overlap and how many are left over. So arrays have room for a multiple of eight data sets, zeros for
 those that are not there, and the loops are over vectors of eight, which LLVM knows. Each function
 here is Python, and has beside it what numba puts in its place.
+
+Why not plain loops over the last axis: scores of 200 to 400 families in each of six tables (3 to 60
+data sets) take 1.38 times as long with them, best of 8 runs side by side; by residual model, the
+median of the tables is 1.54 (shared), 1.31 (shared, REML), 1.33 (pooled), 1.35 (separate). Sums are
+what costs, as they may not change their order; in vectors the order is fixed, and quick. Kernels
+that multiply and add apart, as `moments` does, then give the same bits on every CPU; `more` gives
+those of the machine's own instruction.
 """
 
 from __future__ import annotations

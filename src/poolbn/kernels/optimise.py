@@ -321,7 +321,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             fnew = model.evaluate(s, trial, k, NO_STEP)
             stale = True
             small = gain < tolerance  # polish: the step is below what f can tell
-            ratio = (f - fnew) / gain
+            ratio = (f - fnew) / gain if gain > 0.0 else 0.0
             good = fnew < f + _ROUNDING if small else ratio > 1e-3
             if good:
                 copy_columns(trial, L, r)
