@@ -33,7 +33,7 @@ from poolbn.constants import CONVERGED, DETERMINED, UNSETTLED
 from poolbn.kernels.deviance import compress
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, add, cholesky, dot, eigen, entry, fill, jit, solve
-from poolbn.kernels.work import DF, Problem, Result, Space, Work, arguments, carve, once
+from poolbn.kernels.work import DF, Result, Space, Work, arguments, carve, once
 
 _MAX_STEPS = 200
 _FAR = 100.0  # times the start: a D that the first EM step only roughly knows
@@ -359,34 +359,61 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
     return f, k, False
 
 
-def _fit(problem: Problem, result: Result) -> None:
-    """Fit each family from its starts; without starts the deviance is its lower bound."""
-    F = problem.n.shape[0]
-    deviance, rank, code = result.deviance, result.rank, result.code
-    for family in range(problem.children.shape[0]):
-        pa = problem.parents[problem.offsets[family] : problem.offsets[family + 1]]
-        child = problem.children[family]
+def _fit(
+    n: Floats,
+    mean: Floats,
+    scatter: Floats,
+    children: Integers,
+    offsets: Integers,
+    parents: Integers,
+    without: int,
+    reml: bool,
+    starts: Floats,
+    near: float,
+    tolerance: float,
+    polish: bool,
+    buffer: Floats,
+    more: Floats,
+    perm: Integers,
+    totals: Floats,
+    deviance: Floats,
+    rank: Integers,
+    code: Integers,
+    residual: Floats,
+    squares: Floats,
+) -> None:
+    """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]], from its starts.
+
+    Without starts the deviance is its lower bound. The last parents, `without` of them, have no
+    random effects; the intercept always has. Where f is within `near` of its lower bound, for each
+    rank of D and two more, no further start is tried. The last five are a `Result` to fill.
+    """
+    result = Result(deviance, rank, code, residual, squares)
+    F = n.shape[0]
+    for family in range(children.shape[0]):
+        pa = parents[offsets[family] : offsets[family + 1]]
+        child = children[family]
         q = pa.shape[0] + 1
         s = Space(
-            problem.buffer, problem.more, problem.perm, problem.n, problem.totals, F, q,
-            max(q - problem.without, 1), problem.reml,
+            buffer, more, perm, n, totals, F, q,
+            max(q - without, 1), reml,
         )  # fmt: skip
         w = carve(s)
         deviance[family] = np.inf
         rank[family] = 0
-        code[family] = compress(s, problem.mean, problem.scatter, child, pa)
+        code[family] = compress(s, mean, scatter, child, pa)
         if code[family] != CONVERGED:
             continue
-        lowest, constant, exists = model.prepare(s, problem.scatter, child)
-        if not exists and problem.starts.shape[0] > 0:
+        lowest, constant, exists = model.prepare(s, scatter, child)
+        if not exists and starts.shape[0] > 0:
             code[family] = DETERMINED
             continue
         deviance[family] = lowest
-        for i in range(problem.starts.shape[0]):
-            if i > 0 and deviance[family] < lowest + problem.near * (rank[family] + 2):
+        for i in range(starts.shape[0]):
+            if i > 0 and deviance[family] < lowest + near * (rank[family] + 2):
                 break
-            k = _start(s, w, problem.starts[i])
-            f, k, converged = _minimise(s, w, k, problem.tolerance, problem.polish)
+            k = _start(s, w, starts[i])
+            f, k, converged = _minimise(s, w, k, tolerance, polish)
             if i == 0 or f < deviance[family] - _ROUNDING:
                 deviance[family] = f
                 rank[family] = k
@@ -394,14 +421,14 @@ def _fit(problem: Problem, result: Result) -> None:
                 copy_columns(w.L, w.best, k)
                 _copy(w.y, w.y_best)
         deviance[family] += constant
-        if problem.polish:
+        if polish:
             _copy(w.y_best, w.y)
             model.evaluate(s, w.best, rank[family], NO_STEP)
             model.leave(s, result)
 
 
 def minimiser(residuals: ModuleType) -> Any:
-    """The entry point of a residual model: fills a `Result` for a `Problem`.
+    """The entry point of a residual model.
 
     The templates are copied with the model among their globals. Numba caches an entry point beside
     the file that its code says it is from, under its name there: that of the model.

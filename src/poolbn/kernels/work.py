@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, TypeVar, cast, get_type_hints
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numba
 import numpy as np
@@ -125,9 +126,14 @@ carve, shapes = layout(Work, "buffer")
 
 def room(measure: Callable[[Space], list[tuple[int, ...]]], F: int, q: int, reml: bool) -> Floats:
     """A buffer for families of up to q coefficients, all of them random."""
+    return aligned(_size(measure, F, q, reml))
+
+
+@cache
+def _size(measure: Callable[[Space], list[tuple[int, ...]]], F: int, q: int, reml: bool) -> int:
     nothing = np.empty(0)
     s = Space(nothing, nothing, np.empty(0, dtype=np.int64), nothing, nothing, F, q, q, reml)
-    return aligned(sum(padded(math.prod(shape)) for shape in measure(s)))
+    return sum(padded(math.prod(shape)) for shape in measure(s))
 
 
 def aligned(size: int) -> Floats:
@@ -135,31 +141,6 @@ def aligned(size: int) -> Floats:
     whole = np.empty(size + LANES)
     start = -(whole.ctypes.data // whole.itemsize) % LANES
     return whole[start : start + size]
-
-
-class Problem(NamedTuple):
-    """Families to fit, children[m] given parents[offsets[m] : offsets[m + 1]], and where.
-
-    The last parents, `without` of them, have no random effects; the intercept always has. Where f
-    is within `near` of its lower bound, for each rank of D and two more, no further start is tried.
-    """
-
-    n: Floats  # rows, (F,)
-    mean: Floats  # (F, N)
-    scatter: Floats  # (F, N, N)
-    children: Integers
-    offsets: Integers
-    parents: Integers
-    without: int
-    reml: bool
-    starts: Floats
-    near: float
-    tolerance: float
-    polish: bool
-    buffer: Floats
-    more: Floats
-    perm: Integers
-    totals: Floats
 
 
 class Result(NamedTuple):
@@ -172,14 +153,10 @@ class Result(NamedTuple):
     squares: Floats  # generalised residual squares of each data set, (F,)
 
 
-_real, _named = numba.float64, cast(Any, numba.types.NamedTuple)
-_problem = (
-    vector, matrix, cube, integers, integers, integers, numba.int64, numba.boolean, vector, _real,
-    _real, numba.boolean, vector, vector, integers, vector,
-)  # fmt: skip
-_result = (vector, integers, integers, vector, vector)
-# What the entry point of a residual model is called with.
+# What the entry point of a residual model is called with, see `optimise`. The fields of a result
+# come one by one: numba takes ten microseconds to look at a tuple.
 arguments: Any = (
-    _named(_problem, Problem),
-    _named(_result, Result),
-)
+    vector, matrix, cube, integers, integers, integers, numba.int64, numba.boolean, vector,
+    numba.float64, numba.float64, numba.boolean, vector, vector, integers, vector,
+    vector, integers, integers, vector, vector,
+)  # fmt: skip

@@ -18,6 +18,7 @@ Random = Literal["full", "intercept"]  # which coefficients vary: all, or the in
 Residuals = Literal["shared", "separate", "pooled"]
 
 _ALL = 2**30  # parents without random effects: more than there are
+_NONE = np.empty(0)  # starts
 _TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
 
 
@@ -134,8 +135,8 @@ class ResidualModel:
     """
 
     kernel: str
-    score_starts: tuple[float, ...]
-    final_starts: tuple[float, ...]
+    score_starts: NDArray[np.float64]
+    final_starts: NDArray[np.float64]
     near: float
     counts: tuple[int, int, int]
     words: str
@@ -158,15 +159,16 @@ class ResidualModel:
 # lower than with all starts, 5% with one.
 RESIDUALS: dict[str, ResidualModel] = {
     "shared": ResidualModel(
-        "shared", (10.0, 1e6), (0.0, 3.0, 1e3, 1e6, 0.1), 2.8, (1, 0, 0), "", _shared
+        "shared", np.array([10.0, 1e6]), np.array([0.0, 3.0, 1e3, 1e6, 0.1]), 2.8,
+        (1, 0, 0), "", _shared,
     ),
     "pooled": ResidualModel(
-        "pooled", (30.0, 1e6), (0.0, 30.0, 1e6, 100.0, 0.1), 0.0, (1, 1, 0), " and residuals",
-        _pooled,
+        "pooled", np.array([30.0, 1e6]), np.array([0.0, 30.0, 1e6, 100.0, 0.1]), 0.0,
+        (1, 1, 0), " and residuals", _pooled,
     ),
     "separate": ResidualModel(
-        "separate", (30.0, 1e6), (0.0, 30.0, 1e6, 100.0, 1.0, 0.1), 0.0, (0, 0, 1),
-        ", separate residuals", _separate,
+        "separate", np.array([30.0, 1e6]), np.array([0.0, 30.0, 1e6, 100.0, 1.0, 0.1]), 0.0,
+        (0, 0, 1), ", separate residuals", _separate,
     ),
 }  # fmt: skip
 
@@ -196,7 +198,7 @@ def upper_bounds(
     One residual variance; infinite where the data sets' own coefficients leave no residual, -inf
     where a column is a combination of others.
     """
-    raw, _ = _fit(data, pack(data, families), RESIDUALS["shared"], 0, reml, ())
+    raw, _ = _fit(data, pack(data, families), RESIDUALS["shared"], 0, reml, _NONE)
     return np.asarray(-0.5 * raw.deviance)
 
 
@@ -284,7 +286,7 @@ def _fit(
     model: ResidualModel,
     without: int,
     reml: bool,
-    starts: Sequence[float],
+    starts: NDArray[np.float64],
     near: float = 0.0,
     *,
     polish: bool = False,
@@ -294,13 +296,12 @@ def _fit(
     q = int(packed.sizes.max()) + 1
     work, kernel = kernels("work"), kernels(model.kernel)
     buffer = work.room(work.shapes, F, q, reml)
-    problem = work.Problem(
-        data.n, data.mean, data.scatter, *packed, without, reml, np.array(starts), near, _TOLERANCE,
-        polish, buffer, work.room(kernel.shapes, F, q, reml), np.empty(q, dtype=np.int64),
-        np.empty(3),
-    )  # fmt: skip
     rank, code = np.empty((2, M), dtype=np.int64)
     result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F))
-    kernel.fit(problem, result)
+    kernel.fit(
+        data.n, data.mean, data.scatter, *packed, without, reml, starts, near, _TOLERANCE,
+        polish, buffer, work.room(kernel.shapes, F, q, reml), np.empty(q, dtype=np.int64),
+        np.empty(3), *result,
+    )  # fmt: skip
     result.deviance[:] += units(data, packed, reml)
     return result, buffer
