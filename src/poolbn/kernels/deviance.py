@@ -43,7 +43,7 @@ from poolbn.kernels.linalg import (
     solve,
     sum_of,
 )
-from poolbn.kernels.work import DF, RHO, Space, carve, internal
+from poolbn.kernels.work import DF, RHO, Space, Work, carve, internal, once
 
 
 @internal
@@ -286,18 +286,25 @@ def hessian(s: Space, k: int, ratio: float, curve: float) -> int:
                 for i in range(q):
                     for h in range(q):
                         H[x, y] -= w.Y[x, i, h] * w.Y[y, i, h]
+    by_entries(s, w, k)
+    return first
+
+
+@once
+def by_entries(s: Space, w: Work, k: int) -> None:
+    """From G = df/dD to the entries of L: g = 2 GL, and H gets 2 G among those of a column."""
+    L, G, H, perm, random = w.L, w.G, w.H, s.perm, s.r
     x = 0
     for b in range(k):
         for ia in range(b, random):
             a = perm[ia]
             v = 0.0
             for c in range(random):
-                v += w.G[a, c] * L[c, b]
+                v += G[a, c] * L[c, b]
             w.g[x] = 2.0 * v
             for ic in range(b, ia + 1):
-                H[x, x - ia + ic] += 2.0 * w.G[a, perm[ic]]
+                H[x, x - ia + ic] += 2.0 * G[a, perm[ic]]
             x += 1
-    return first
 
 
 @jit

@@ -27,7 +27,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from poolbn.constants import RANK_TOLERANCE
-from poolbn.kernels.deviance import between, whiten
+from poolbn.kernels.deviance import between, by_entries, whiten
 from poolbn.kernels.gammas import spread_terms, tail_terms
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
@@ -204,13 +204,8 @@ def fill_derivatives(s: Space, k: int) -> int:
                 Y[x, i] = dot3(u, P, a, i, e, PL, b)
             Y[x, q] = dot(u, 0, 3, data, 0, _BY_SCALE)
             Y[x, q + 1] = -dot(u, 0, 3, data, 0, _BY_TAU)
-            v = 0.0
-            for c in range(random):
-                v += w.G[a, c] * L[c, b]
-            w.g[x] = 2.0 * v
-            for ic in range(b, ia + 1):
-                H[x, x - ia + ic] += 2.0 * w.G[a, perm[ic]]
         first += random - b
+    by_entries(s, w, k)
     for a in range(q):
         put(data, 0, _ONE, 1.0, e, 0, a)
         multiply(data, 0, _ONE, data, 0, _CURVE)
