@@ -84,12 +84,11 @@ def of_mixed(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Ending:
         same = (f.sigma2 == f.sigma2[0]).all()
         what = "the same as complete pooling" if same else "coefficients do not differ"
         return Status.SINGULAR, f"all variances of the random effects are zero: {what}"
-    variances = np.diagonal(f.random_cov)[: len(names)]
-    zero = variances <= 1e-9 * np.diagonal(f.fixed_cov)[: len(names)]
+    between, errors = f.random_cov.diagonal().tolist(), f.fixed_cov.diagonal().tolist()
+    zero = [name for k, name in enumerate(names) if between[k] <= 1e-9 * errors[k]]
     parts = []
-    if zero.any():
-        which = ", ".join(name for name, is_zero in zip(names, zero, strict=True) if is_zero)
-        parts.append(f"no variation between data sets in {which}")
-    if f.rank < len(names) - zero.sum():
+    if zero:
+        parts.append(f"no variation between data sets in {', '.join(zero)}")
+    if f.rank < len(names) - len(zero):
         parts.append("random effects have correlations of 1 or -1")
     return Status.SINGULAR, "; ".join(parts)

@@ -14,7 +14,7 @@ from poolbn.errors import check_option
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import Likelihoods, NodeModel, Penalty
+from poolbn.nodes.model import NodeModel, Penalty
 
 Criterion = Literal["bic", "aic", "loglik"]
 
@@ -74,6 +74,8 @@ class PenalisedLikelihood:
 
     def total(self, fits: Iterable[GaussianFit]) -> float:
         """The score of a network, from its final fits."""
-        known = [(fit.loglik, fit.counts) for fit in fits]
-        found = Likelihoods(np.array([v for v, _ in known]), np.array([c for _, c in known]))
-        return float(sum(found.penalised(self.penalty).tolist()))
+        each = self.penalty.tolist()
+        total = 0.0
+        for fit in fits:
+            total += fit.loglik - sum(k * of for k, of in zip(fit.counts, each, strict=True))
+        return total
