@@ -64,9 +64,9 @@ class StandardisedStats:
         rank = {name: k for k, name in enumerate(sorted(self.names))}
         return [rank[name] for name in self.names].__getitem__
 
-    def order(self, parents: Sequence[int]) -> NDArray[np.intp]:
+    def order(self, parents: Sequence[int]) -> list[int]:
         """What brings the parents of a family into the order that the kernels have them in."""
-        return np.argsort([self.by_name(p) for p in parents])
+        return sorted(range(len(parents)), key=lambda k: self.by_name(parents[k]))
 
     def family(self, child: str, parents: Sequence[str]) -> Family:
         """The positions of a child and its parents."""

@@ -79,7 +79,7 @@ def fit(
     (rss,), (dependent,), U, u = _regress(data, [(child, parents)], separate)
     scatter, n = _tables(data, separate)
     J, q = len(n), len(parents) + 1
-    order = data.order(parents)
+    order = np.array(data.order(parents), dtype=np.intp)
     pa = np.asarray(parents, dtype=np.int64)[order]
     few = n <= q
     determined = _determined(rss, scatter[:, child, child], n)

@@ -244,11 +244,10 @@ def fit(
     order = data.order(parents)
     code = int(raw.code[0])
     if code >= DEPENDENT:
-        return int(order[code - DEPENDENT - 1])
+        return order[code - DEPENDENT - 1]
     if code == DETERMINED:
         return None
-    position = np.zeros(q, dtype=np.int64)
-    position[1:] = order + 1
+    position = np.array([0, *(k + 1 for k in order)], dtype=np.int64)
     fixed, fixed_cov, random_cov = np.empty(q), np.empty((q, q)), np.empty((q, q))
     predicted, conditional_cov, effective_df = np.empty((F, q)), np.empty((F, q, q)), np.empty(F)
     kernels("estimates").estimates(
@@ -296,7 +295,7 @@ def _fit(
     q = int(packed.sizes.max()) + 1
     work, kernel = kernels("work"), kernels(model.kernel)
     buffer = work.room(work.shapes, F, q, reml)
-    rank, code = np.empty((2, M), dtype=np.int64)
+    rank, code = np.empty(M, dtype=np.int64), np.empty(M, dtype=np.int64)
     result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F))
     kernel.fit(
         data.n, data.mean, data.scatter, *packed, without, reml, starts, near, _TOLERANCE,

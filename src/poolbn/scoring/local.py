@@ -127,8 +127,7 @@ class LocalScores:
 
     def _compute(self, families: Sequence[Family]) -> list[float]:
         scores = self._scores.scores  # and not what is remembered
-        work = self._scores.cost() * sum((len(parents) + 1) ** 3 for _, parents in families)
-        if self._threads == 1 or work < _WORTH_THREADS:
+        if self._threads == 1 or not _worth_threads(self._scores, families):
             return [float(value) for value in scores(families)]
         step = min(_CHUNK, max(-(-len(families) // (4 * self._threads)), _FEWEST))
         parts = [families[i : i + step] for i in range(0, len(families), step)]
@@ -170,5 +169,11 @@ def final_fits(
     data = standardise(stats)
     scores = score.on(data, model)
     families = [data.family(node, dag.parents(node)) for node in dag.nodes]
-    fits = parallel.map_fits(scores.fit, families, parallel.available_cores())
+    threads = parallel.available_cores() if _worth_threads(scores, families) else 1
+    fits = parallel.map_fits(scores.fit, families, threads)
     return dict(zip(dag.nodes, fits, strict=True)), scores.total(fits)
+
+
+def _worth_threads(scores: Scores, families: Sequence[Family]) -> bool:
+    """Whether threads bring more than they cost."""
+    return scores.cost() * sum((len(parents) + 1) ** 3 for _, parents in families) >= _WORTH_THREADS
