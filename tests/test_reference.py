@@ -183,7 +183,7 @@ def kernel(model, random: int, reml: bool = False):
     w = work.carve(s)
     parents = np.array([data.names.index("x1"), data.names.index("x2")])
     deviance.compress(s, data.mean, data.scatter, data.names.index("y"), parents)
-    model.prepare(s, data.scatter, data.names.index("y"))
+    model.prepare(s, data.scatter, data.names.index("y"), 0.0)
     R, r = w.R.transpose(2, 0, 1)[:4], w.r[0].T[:4]
     squares = np.einsum("ji,ji->j", r, r) + w.rho[0, 0, :4]
     A, c = np.einsum("jia,jib->jab", R, R), np.einsum("jia,ji->ja", R, r)

@@ -6,6 +6,8 @@
 RANK_TOLERANCE = 1e-12
 # A variance inside a data set below this, in units of the pooled variance, is rounding.
 CONSTANT_TOLERANCE = 1e-20
+# A residual variance of a data set below this part of the pooled one is that of an exact relation.
+EXACT = 1e-6
 
 # What a fit ends with. DEPENDENT + a: column a is a combination of those before it.
 CONVERGED, UNSETTLED, DETERMINED, DEPENDENT = 0, 1, 2, 3

@@ -13,7 +13,7 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.constants import CONSTANT_TOLERANCE, EXACT, RANK_TOLERANCE
 from poolbn.kernels.lanes import (
     LANES,
     Floats,
@@ -230,6 +230,37 @@ def eigen(A: Floats, V: Floats, size: int, small: float) -> None:
                 for k in range(rows):
                     x, y = V[k, p], V[k, q]
                     V[k, p], V[k, q] = c * x - s * y, s * x + c * y
+
+
+@jit
+def raise_squares(squares: Floats, n: Floats, q: int, least: float) -> None:
+    """Raise residual squares of data sets that have next to none.
+
+    Where residual variances are the data sets' own, a data set whose child is an exact combination
+    of its parents would make a likelihood rise without bound, and any small number in place of its
+    variance would decide a search. So the variance is at least `least`, what rounding to the
+    column's resolution adds. Where it is still below `EXACT` of the pooled one, that takes its
+    place: such a data set says nothing about its own variance. A child that is such a combination
+    in all data sets is left as it is, and has no likelihood.
+    """
+    F = n.shape[0]
+    total, rows = 0.0, 0.0
+    for j in range(F):
+        total += squares[j]
+        rows += n[j]
+    if total <= RANK_TOLERANCE * rows:
+        return
+    total, rows = 0.0, 0.0
+    for j in range(F):
+        df = n[j] - q
+        if df > 0.0:
+            squares[j] = max(squares[j], df * least)
+            total += squares[j]
+            rows += df
+    for j in range(F):
+        df = n[j] - q
+        if df > 0.0 and squares[j] * rows < EXACT * df * total:
+            squares[j] = df * total / rows
 
 
 @jit

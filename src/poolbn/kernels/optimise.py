@@ -366,7 +366,8 @@ def _fit(
     children: Integers,
     offsets: Integers,
     parents: Integers,
-    without: int,
+    without: Integers,
+    least: Floats,
     reml: bool,
     starts: Floats,
     near: float,
@@ -384,8 +385,9 @@ def _fit(
 ) -> None:
     """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]], from its starts.
 
-    Without starts the deviance is its lower bound. The last parents, `without` of them, have no
-    random effects; the intercept always has. Where f is within `near` of its lower bound, for each
+    Without starts the deviance is its lower bound. The last without[m] parents have no random
+    effects; the intercept always has. `least` are the least residual variances of children (N,),
+    where each data set has its own. Where f is within `near` of its lower bound, for each
     rank of D and two more, no further start is tried. The last five are a `Result` to fill.
     """
     result = Result(deviance, rank, code, residual, squares)
@@ -396,7 +398,7 @@ def _fit(
         q = pa.shape[0] + 1
         s = Space(
             buffer, more, perm, n, totals, F, q,
-            max(q - without, 1), reml,
+            q - without[family], reml,
         )  # fmt: skip
         w = carve(s)
         deviance[family] = np.inf
@@ -404,7 +406,7 @@ def _fit(
         code[family] = compress(s, mean, scatter, child, pa)
         if code[family] != CONVERGED:
             continue
-        lowest, constant, exists = model.prepare(s, scatter, child)
+        lowest, constant, exists = model.prepare(s, scatter, child, least[child])
         if not exists and starts.shape[0] > 0:
             code[family] = DETERMINED
             continue

@@ -41,6 +41,7 @@ from poolbn.kernels.linalg import (
     jit,
     multiply,
     put,
+    raise_squares,
     solve,
     sum_of,
 )
@@ -357,12 +358,13 @@ def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
 
 
 @once
-def prepare(s: Space, scatter: Floats, child: int) -> tuple[float, float, bool]:
+def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float, float, bool]:
     """Only a child that its parents determine in all data sets has no maximum."""
     p = carve_pool(s)
     for i in range(p.data.shape[1]):
         fill(p.data, 0, i, 0.0)
     rows = s.n.sum()
+    raise_squares(carve(s).rho[0, 0], s.n, s.q, least)
     return -np.inf, rows * math.log(2.0 * math.pi), s.totals[RHO] > RANK_TOLERANCE * rows
 
 

@@ -5,16 +5,28 @@ from __future__ import annotations
 import numba
 
 from poolbn.kernels.lanes import Floats
-from poolbn.kernels.linalg import Integers, cube, entry, gram_rows, integers, matrix, vector
+from poolbn.kernels.linalg import (
+    Integers,
+    cube,
+    entry,
+    gram_rows,
+    integers,
+    matrix,
+    raise_squares,
+    vector,
+)
 
 
-@entry(cube, vector, integers, integers, integers, cube, matrix, matrix, numba.int64[:, ::1])
+@entry(
+    cube, vector, integers, integers, integers, vector, cube, matrix, matrix, numba.int64[:, ::1]
+)
 def least_squares(
     scatter: Floats,
     n: Floats,
     children: Integers,
     offsets: Integers,
     parents: Integers,
+    least: Floats,
     U: Floats,
     u: Floats,
     rss: Floats,
@@ -23,7 +35,8 @@ def least_squares(
     """Regress children[m] on parents[offsets[m] : offsets[m + 1]] in each of the J tables.
 
     Fills rss (M, J) and dependent (M, J): the first parent that is a combination of the ones before
-    it, or -1. U (J, p, p), u (J, p) end as the Cholesky rows of the last family.
+    it, or -1. U (J, p, p), u (J, p) end as the Cholesky rows of the last family. Where tables are
+    several, `least` are the least residual variances of children (N,), see `raise_squares`.
     """
     for m in range(children.shape[0]):
         pa = parents[offsets[m] : offsets[m + 1]]
@@ -31,3 +44,5 @@ def least_squares(
             rss[m, j], _, dependent[m, j] = gram_rows(
                 scatter[j], children[m], pa, n[j] - 1.0, U[j], u[j]
             )
+        if n.shape[0] > 1:
+            raise_squares(rss[m], n, pa.shape[0] + 1, least[children[m]])

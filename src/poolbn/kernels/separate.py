@@ -43,6 +43,7 @@ from poolbn.kernels.linalg import (
     jit,
     multiply,
     put,
+    raise_squares,
 )
 from poolbn.kernels.optimise import minimiser
 from poolbn.kernels.work import (
@@ -262,17 +263,18 @@ def guess(s: Space) -> None:
 
 
 @once
-def prepare(s: Space, scatter: Floats, child: int) -> tuple[float, float, bool]:
+def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float, float, bool]:
     """The unit s is the geometric mean of the data sets' own variances, weighted by their df."""
     w, p = carve(s), carve_apart(s)
     for i in range(p.data.shape[1]):
         fill(p.data, 0, i, 0.0)
+    raise_squares(w.rho[0, 0], s.n, s.q, least)
     exists = True
     total, rows = 0.0, 0.0
     for j in range(s.F):
         rho = w.rho[0, 0, j]
-        least = max(RANK_TOLERANCE * scatter[j, child, child], CONSTANT_TOLERANCE * s.n[j])
-        exists = exists and rho > least
+        rounding = max(RANK_TOLERANCE * scatter[j, child, child], CONSTANT_TOLERANCE * s.n[j])
+        exists = exists and rho > rounding
         df = max(s.n[j] - s.q, 1.0)
         total += df * math.log(rho / df)
         rows += df

@@ -56,7 +56,7 @@ def derivatives(s: Space, k: int, f: float) -> tuple[int, float]:
 
 
 @once
-def prepare(s: Space, scatter: Floats, child: int) -> tuple[float, float, bool]:
+def prepare(s: Space, scatter: Floats, child: int, _: float) -> tuple[float, float, bool]:
     """The lower bound of `bounds`.
 
     With D infinite each data set has coefficients of its own. If they leave no residual, the
@@ -64,18 +64,18 @@ def prepare(s: Space, scatter: Floats, child: int) -> tuple[float, float, bool]:
     """
     w = carve(s)
     lowest: float = least_deviance(s)
-    least: float = s.totals[RHO]
+    rss: float = s.totals[RHO]
     if s.r < s.q:
         copy_columns(w.L, w.L, 0)
         for a in range(s.r):
             w.L[a, a] = _INFINITE
         evaluate(s, w.L, s.r, NO_STEP)
-        least = s.totals[RSS]
+        rss = s.totals[RSS]
     constant = s.totals[DF] * (1.0 + math.log(2.0 * math.pi))
     if s.reml:  # log|S| belongs to the combined columns
         for a in range(s.q):
             constant += 2.0 * math.log(w.B[a, a])
-    return lowest, constant, least > RANK_TOLERANCE * s.n.sum()
+    return lowest, constant, rss > RANK_TOLERANCE * s.n.sum()
 
 
 @once

@@ -17,11 +17,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.constants import CONSTANT_TOLERANCE
+
 if TYPE_CHECKING:
     from poolbn.moments.groupstats import GroupStats
 
 # A child and its parents, as positions in the names of the statistics.
 Family = tuple[int, tuple[int, ...]]
+
+
+Key = Callable[[int], int]  # what the parents of a family are sorted by
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,7 @@ class StandardisedStats:
         total: scatter of all rows around the pooled mean, (N, N).
         center: pooled mean, (N,).
         scale: pooled standard deviation (denominator n), 1 for a constant column, (N,).
+        least: the variance that rounding to the resolution of a column adds, 0 if unknown, (N,).
     """
 
     names: tuple[str, ...]
@@ -47,6 +53,7 @@ class StandardisedStats:
     total: NDArray[np.float64]
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
+    least: NDArray[np.float64]
 
     @cached_property
     def log_scale(self) -> NDArray[np.float64]:
@@ -59,14 +66,55 @@ class StandardisedStats:
         return float(self.n.sum())
 
     @cached_property
-    def by_name(self) -> Callable[[int], int]:
+    def constant(self) -> NDArray[np.bool_]:
+        """Where a column does not vary inside a data set of two rows or more, (F, N)."""
+        squares = np.einsum("jaa->ja", self.scatter)
+        n = self.n[:, None]
+        return np.asarray((squares <= CONSTANT_TOLERANCE * n) & (n > 1))
+
+    @cached_property
+    def some_constant(self) -> bool:
+        """Whether any column is constant in any data set."""
+        return bool(self.constant.any())
+
+    @cached_property
+    def group_level(self) -> NDArray[np.bool_]:
+        """Columns that vary between data sets but in none of them, (N,)."""
+        within = self.constant | (self.n <= 1)[:, None]
+        varies = np.diagonal(self.total) > CONSTANT_TOLERANCE * self.rows
+        return np.asarray(within.all(axis=0) & self.constant.any(axis=0) & varies)
+
+    @cached_property
+    def _others(self) -> dict[bytes, StandardisedStats]:
+        return {}
+
+    def where_varying(self, child: int) -> StandardisedStats:
+        """The statistics of the data sets in which a column is not constant; if in all, of all."""
+        out = self.constant[:, child]
+        if not out.any() or out.all():
+            return self
+        key = out.tobytes()
+        if key not in self._others:
+            self._others[key] = self._subset(np.flatnonzero(~out))
+        return self._others[key]
+
+    def _subset(self, at: NDArray[np.intp]) -> StandardisedStats:
+        return _centred(
+            self.names,
+            tuple(self.levels[j] for j in at),
+            self.n[at],
+            self.mean[at],
+            self.scatter[at],
+            self.center,
+            self.scale,
+            self.least,
+        )
+
+    @cached_property
+    def by_name(self) -> Key:
         """What parents are sorted by: the rank of each column's name."""
         rank = {name: k for k, name in enumerate(sorted(self.names))}
         return [rank[name] for name in self.names].__getitem__
-
-    def order(self, parents: Sequence[int]) -> list[int]:
-        """What brings the parents of a family into the order that the kernels have them in."""
-        return sorted(range(len(parents)), key=lambda k: self.by_name(parents[k]))
 
     def family(self, child: str, parents: Sequence[str]) -> Family:
         """The positions of a child and its parents."""
@@ -84,21 +132,42 @@ def standardise(stats: GroupStats) -> StandardisedStats:
 
 
 def _standardise(stats: GroupStats) -> StandardisedStats:
+    n = stats.n.astype(np.float64)
+    N = len(stats.names)
+    return _centred(
+        stats.names, stats.levels, n, stats.mean, stats.scatter, np.zeros(N), np.ones(N),
+        np.zeros(N),
+    )  # fmt: skip
+
+
+def _centred(
+    names: tuple[str, ...],
+    levels: tuple[Hashable, ...],
+    n: NDArray[np.float64],
+    means: NDArray[np.float64],
+    scatters: NDArray[np.float64],
+    center: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    least: NDArray[np.float64],
+) -> StandardisedStats:
+    """Standardise what is given in units of `scale` around `center`."""
     # Sums go over data sets in their order, element by element: matrix products would give other
     # bits on another CPU, and other columns beside one could change its own.
-    n = stats.n.astype(np.float64)
     # Around the first data set's mean: a pooled mean of large numbers would lose digits.
-    away = n[:, None] * (stats.mean - stats.mean[0])
-    center = stats.mean[0] + np.cumsum(away, axis=0)[-1] / n.sum()
-    mean = stats.mean - center
-    squares = np.einsum("jaa->ja", stats.scatter) + n[:, None] * mean**2
-    scale = np.sqrt(np.cumsum(squares, axis=0)[-1] / n.sum())
-    scale[scale == 0] = 1.0
-    mean = np.ascontiguousarray(mean / scale)
-    scatter = np.ascontiguousarray(stats.scatter / np.outer(scale, scale))
-    parts = (S + rows * np.outer(m, m) for S, rows, m in zip(scatter, n, mean, strict=True))
+    rows = n.sum()
+    away = n[:, None] * (means - means[0])
+    middle = means[0] + np.cumsum(away, axis=0)[-1] / rows
+    mean = means - middle
+    squares = np.einsum("jaa->ja", scatters) + n[:, None] * mean**2
+    sd = np.sqrt(np.cumsum(squares, axis=0)[-1] / rows)
+    sd[sd == 0] = 1.0
+    mean = np.ascontiguousarray(mean / sd)
+    scatter = np.ascontiguousarray(scatters / np.outer(sd, sd))
+    parts = (S + k * np.outer(m, m) for S, k, m in zip(scatter, n, mean, strict=True))
     total = reduce(np.add, parts)
-    return StandardisedStats(stats.names, stats.levels, n, mean, scatter, total, center, scale)
+    return StandardisedStats(
+        names, levels, n, mean, scatter, total, center + scale * middle, scale * sd, least / sd**2
+    )
 
 
 class Packed(NamedTuple):
@@ -107,7 +176,7 @@ class Packed(NamedTuple):
     Attributes:
         children: (M,).
         offsets: where the parents of each begin, (M + 1,).
-        parents: of all families, those of each in order of name.
+        parents: of all families, those of each in order.
     """
 
     children: NDArray[np.int64]
@@ -120,15 +189,21 @@ class Packed(NamedTuple):
         return self.offsets[1:] - self.offsets[:-1]
 
 
-def pack(data: StandardisedStats, families: Sequence[Family]) -> Packed:
-    """Families for the kernels."""
+def pack(data: StandardisedStats, families: Sequence[Family], key: Key | None = None) -> Packed:
+    """Families for the kernels, their parents in order of name or of another key."""
+    key = key or data.by_name
     offsets = [0, *accumulate(len(parents) for _, parents in families)]
-    ordered = [p for _, parents in families for p in sorted(parents, key=data.by_name)]
+    ordered = [p for _, parents in families for p in sorted(parents, key=key)]
     return Packed(
         np.array([child for child, _ in families], dtype=np.int64),
         np.array(offsets, dtype=np.int64),
         np.array(ordered, dtype=np.int64),
     )
+
+
+def order(parents: Sequence[int], key: Key) -> list[int]:
+    """What brings the parents of a family into the order that the kernels have them in."""
+    return sorted(range(len(parents)), key=lambda k: key(parents[k]))
 
 
 def units(data: StandardisedStats, packed: Packed, reml: bool) -> NDArray[np.float64]:

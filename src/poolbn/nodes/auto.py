@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.nodes import views
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import Likelihoods, Penalty
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -57,31 +58,40 @@ class Auto:
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
     ) -> Likelihoods:
         """Those of the best candidate; expensive ones only where their bounds can be best."""
-        best = _Best(len(families))
-        bounds = [how.bounds(data, families, penalty) for how in self.among]
-        for cheap in (True, False):
-            for how, bound in zip(self.among, bounds, strict=True):
-                if cheap == (bound is None):
-                    able = _has_rows(how, data, families)
-                    if bound is not None:
-                        able &= bound.penalised(penalty) > best.score
-                    at = np.flatnonzero(able)
-                    if len(at):
-                        some = [families[i] for i in at.tolist()]
-                        best.keep(at, how.logliks(data, some, penalty), penalty)
-        return best.likelihoods
+
+        def of(view: StandardisedStats, some: Sequence[Family]) -> Likelihoods:
+            best = _Best(len(some))
+            among = self._among(view)
+            bounds = [how.bounds(view, some, penalty) for how in among]
+            for cheap in (True, False):
+                for how, bound in zip(among, bounds, strict=True):
+                    if cheap == (bound is None):
+                        able = _has_rows(how, view, some)
+                        if bound is not None:
+                            able &= bound.penalised(penalty) > best.score
+                        at = np.flatnonzero(able)
+                        if len(at):
+                            kept = [some[i] for i in at.tolist()]
+                            best.keep(at, how.logliks(view, kept, penalty), penalty)
+            return best.likelihoods
+
+        return views.likelihoods(data, families, of, leave_out=True)
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
     ) -> Likelihoods | None:
         """Those of the candidate with the best bound."""
-        best = _Best(len(families))
-        for how in self.among:
-            bound = how.bounds(data, families, penalty)
-            found = how.logliks(data, families, penalty) if bound is None else bound
-            at = np.flatnonzero(_has_rows(how, data, families))
-            best.keep(at, Likelihoods(found.loglik[at], found.counts[at]), penalty)
-        return best.likelihoods
+
+        def of(view: StandardisedStats, some: Sequence[Family]) -> Likelihoods:
+            best = _Best(len(some))
+            for how in self._among(view):
+                bound = how.bounds(view, some, penalty)
+                found = how.logliks(view, some, penalty) if bound is None else bound
+                at = np.flatnonzero(_has_rows(how, view, some))
+                best.keep(at, Likelihoods(found.loglik[at], found.counts[at]), penalty)
+            return best.likelihoods
+
+        return views.likelihoods(data, families, of, leave_out=True)
 
     def cost(self, data_sets: int) -> float:
         """That of the most expensive candidate."""
@@ -89,7 +99,21 @@ class Auto:
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The best final fit."""
-        able = [how for how in self.among if _has_rows(how, data, [family])[0]] or self.among
+
+        def of(view: StandardisedStats, family: Family) -> GaussianFit:
+            return self._best_fit(view, family, penalty)
+
+        return views.fit(data, family, of, self, leave_out=True)
+
+    def _among(self, data: StandardisedStats) -> Sequence[Candidate]:
+        """The candidates for these data sets: of one alone there is nothing to pool."""
+        if len(data.levels) > 1:
+            return self.among
+        return [how for how in self.among if not isinstance(how, Partial)] or [Complete()]
+
+    def _best_fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        among = self._among(data)
+        able = [how for how in among if _has_rows(how, data, [family])[0]] or among
         best = _Best(1)
         chosen: GaussianFit | None = None
         for how in able:

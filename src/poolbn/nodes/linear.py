@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, pack, to_units
+from poolbn.moments.standardised import order as in_order
 from poolbn.run.compiling import kernels
 
 
@@ -79,7 +80,7 @@ def fit(
     (rss,), (dependent,), U, u = _regress(data, [(child, parents)], separate)
     scatter, n = _tables(data, separate)
     J, q = len(n), len(parents) + 1
-    order = np.array(data.order(parents), dtype=np.intp)
+    order = np.array(in_order(parents, data.by_name), dtype=np.intp)
     pa = np.asarray(parents, dtype=np.int64)[order]
     few = n <= q
     determined = _determined(rss, scatter[:, child, child], n)
@@ -120,6 +121,15 @@ def fit(
     )
 
 
+def raised(data: StandardisedStats, child: int, parents: tuple[int, ...]) -> tuple[Hashable, ...]:
+    """Data sets whose residual squares were raised, see `kernels.linalg.raise_squares`."""
+    (rss,), _, _, u = _regress(data, [(child, parents)], separate=True)
+    own = data.scatter[:, child, child] - (u**2).sum(axis=1)
+    return tuple(
+        data.levels[j] for j in np.flatnonzero((rss > 2 * own) & (data.n > len(parents) + 1))
+    )
+
+
 def _tables(
     data: StandardisedStats, separate: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -138,7 +148,7 @@ def _regress(
     U, u = np.zeros((len(n), p, p)), np.zeros((len(n), p))
     rss = np.empty((len(families), len(n)))
     dependent = np.empty((len(families), len(n)), dtype=np.int64)
-    kernels("regress").least_squares(scatter, n, *packed, U, u, rss, dependent)
+    kernels("regress").least_squares(scatter, n, *packed, data.least, U, u, rss, dependent)
     return rss, dependent, U, u
 
 

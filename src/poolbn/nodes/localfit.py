@@ -107,6 +107,7 @@ class LocalFit(ABC):
         n_rows: rows in all data sets together.
         status: how the fit ended.
         detail: which columns and data sets that is about.
+        left_out: data sets that the likelihood is not about, because the child is constant there.
 
     Examples:
         >>> import poolbn as pb
@@ -125,6 +126,7 @@ class LocalFit(ABC):
     n_rows: int
     status: Status
     detail: str
+    left_out: tuple[Hashable, ...] = ()
 
     @property
     def n_params(self) -> int:

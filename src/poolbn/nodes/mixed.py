@@ -6,18 +6,27 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Required, TypedDict
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.constants import CONVERGED, DEPENDENT, DETERMINED
-from poolbn.moments.standardised import Family, Packed, StandardisedStats, pack, units
+from poolbn.constants import CONVERGED, DEPENDENT, DETERMINED, UNSETTLED
+from poolbn.moments.standardised import (
+    Family,
+    Key,
+    Packed,
+    StandardisedStats,
+    order,
+    pack,
+    units,
+)
 from poolbn.run.compiling import kernels
 
-Random = Literal["full", "intercept"]  # which coefficients vary: all, or the intercept alone
+# Which coefficients vary: all, the intercept alone, or that and the slopes of these parents.
+Random = Literal["full", "intercept"] | tuple[str, ...]
 Residuals = Literal["shared", "separate", "pooled"]
 
-_ALL = 2**30  # parents without random effects: more than there are
 _NONE = np.empty(0)  # starts
 _TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
 
@@ -173,6 +182,42 @@ RESIDUALS: dict[str, ResidualModel] = {
 }  # fmt: skip
 
 
+class Slopes:
+    """Which slopes vary between data sets; those that do come first in a family."""
+
+    def __init__(self, data: StandardisedStats, random: Random) -> None:
+        self._vary = [
+            not at_level if random == "full" else random != "intercept" and name in random
+            for name, at_level in zip(data.names, data.group_level.tolist(), strict=True)
+        ]
+        self._all = all(self._vary)
+        rank, N = data.by_name, len(data.names)
+        self.key: Key = rank
+        if not self._all:
+            self.key = [rank(i) + (0 if self._vary[i] else N) for i in range(N)].__getitem__
+
+    @staticmethod
+    def of(data: StandardisedStats, random: Random) -> Slopes:
+        """Made once for each table."""
+        known = _slopes.setdefault(data, {})
+        if random not in known:
+            known[random] = Slopes(data, random)
+        return known[random]
+
+    def vary(self, parent: int) -> bool:
+        """Whether the slope of a column does."""
+        return self._vary[parent]
+
+    def without(self, families: Sequence[Family]) -> NDArray[np.int64]:
+        """Parents of each family whose slopes do not, (M,)."""
+        if self._all:
+            return np.zeros(len(families), dtype=np.int64)
+        return np.array([len(pa) - sum(map(self.vary, pa)) for _, pa in families], dtype=np.int64)
+
+
+_slopes: WeakKeyDictionary[StandardisedStats, dict[Random, Slopes]] = WeakKeyDictionary()
+
+
 def log_likelihoods(
     data: StandardisedStats,
     families: Sequence[Family],
@@ -182,11 +227,12 @@ def log_likelihoods(
     reml: bool = False,
 ) -> NDArray[np.float64]:
     """Maximised log-likelihood of each family for a score, see above; -inf where none exists."""
-    model = RESIDUALS[residuals]
-    near = model.near * (len(data.n) - 1) if random == "full" else math.inf
-    raw, _ = _fit(
-        data, pack(data, families), model, _without(random), reml, model.score_starts, near
-    )
+    model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
+    near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
+    packed, without = pack(data, families, slopes.key), slopes.without(families)
+    raw, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
+    if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
+        raw.deviance[raw.code == UNSETTLED] = np.inf
     return np.asarray(-0.5 * raw.deviance)
 
 
@@ -198,7 +244,8 @@ def upper_bounds(
     One residual variance; infinite where the data sets' own coefficients leave no residual, -inf
     where a column is a combination of others.
     """
-    raw, _ = _fit(data, pack(data, families), RESIDUALS["shared"], 0, reml, _NONE)
+    without = np.zeros(len(families), dtype=np.int64)
+    raw, _ = _fit(data, pack(data, families), RESIDUALS["shared"], without, reml, _NONE)
     return np.asarray(-0.5 * raw.deviance)
 
 
@@ -207,10 +254,11 @@ def without_each(
 ) -> NDArray[np.float64]:
     """Maximised log-likelihood with the effect of one parent the same in all data sets, (p,).
 
-    All other coefficients vary between data sets, with all their covariances.
+    All other coefficients vary between data sets, with all their covariances; but those of columns
+    at the level of data sets, which have no such effect to compare, do not.
     """
-    p = len(parents)
-    ordered = sorted(parents, key=data.by_name)
+    p, slopes = len(parents), Slopes.of(data, "full")
+    ordered = sorted(parents, key=slopes.key)
     others = [[*(x for x in ordered if x != parent), parent] for parent in parents]
     packed = Packed(
         np.full(p, child, dtype=np.int64),
@@ -218,7 +266,9 @@ def without_each(
         np.array(others, dtype=np.int64).ravel(),
     )
     model = RESIDUALS["shared"]
-    raw, _ = _fit(data, packed, model, 1, False, model.final_starts)
+    without = 1 + slopes.without([(child, tuple(row)) for row in others])
+    without[[not slopes.vary(parent) for parent in parents]] -= 1
+    raw, _ = _fit(data, packed, model, without, False, model.final_starts)
     return np.asarray(-0.5 * raw.deviance)
 
 
@@ -238,16 +288,17 @@ def fit(
         that is a combination of the others, or None if the child is determined by its parents.
     """
     F, q = len(data.n), len(parents) + 1
-    r = q if random == "full" else 1
-    model, packed = RESIDUALS[residuals], pack(data, [(child, parents)])
-    raw, buffer = _fit(data, packed, model, _without(random), reml, model.final_starts, polish=True)
-    order = data.order(parents)
+    model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
+    packed, without = pack(data, [(child, parents)], slopes.key), slopes.without([(child, parents)])
+    raw, buffer = _fit(data, packed, model, without, reml, model.final_starts, polish=True)
+    r = q - int(without[0])
+    ordered = order(parents, slopes.key)
     code = int(raw.code[0])
     if code >= DEPENDENT:
-        return order[code - DEPENDENT - 1]
+        return ordered[code - DEPENDENT - 1]
     if code == DETERMINED:
         return None
-    position = np.array([0, *(k + 1 for k in order)], dtype=np.int64)
+    position = np.array([0, *(k + 1 for k in ordered)], dtype=np.int64)
     fixed, fixed_cov, random_cov = np.empty(q), np.empty((q, q)), np.empty((q, q))
     predicted, conditional_cov, effective_df = np.empty((F, q)), np.empty((F, q, q)), np.empty(F)
     kernels("estimates").estimates(
@@ -275,15 +326,11 @@ def fit(
     )
 
 
-def _without(random: Random) -> int:
-    return 0 if random == "full" else _ALL
-
-
 def _fit(
     data: StandardisedStats,
     packed: Packed,
     model: ResidualModel,
-    without: int,
+    without: NDArray[np.int64],
     reml: bool,
     starts: NDArray[np.float64],
     near: float = 0.0,
@@ -298,9 +345,9 @@ def _fit(
     rank, code = np.empty(M, dtype=np.int64), np.empty(M, dtype=np.int64)
     result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F))
     kernel.fit(
-        data.n, data.mean, data.scatter, *packed, without, reml, starts, near, _TOLERANCE,
-        polish, buffer, work.room(kernel.shapes, F, q, reml), np.empty(q, dtype=np.int64),
-        np.empty(3), *result,
+        data.n, data.mean, data.scatter, *packed, without, data.least, reml, starts, near,
+        _TOLERANCE, polish, buffer, work.room(kernel.shapes, F, q, reml),
+        np.empty(q, dtype=np.int64), np.empty(3), *result,
     )  # fmt: skip
     result.deviance[:] += units(data, packed, reml)
     return result, buffer

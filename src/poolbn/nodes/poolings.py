@@ -10,13 +10,14 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import MessagePart, Option, OptionError, check_option
+from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.nodes import linear, mixed, statuses
-from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes import linear, mixed, statuses, views
+from poolbn.nodes.localfit import INTERCEPT, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
 from poolbn.nodes.statuses import Ending
+from poolbn.wording import listed
 
 Variance = Literal["ml", "unbiased"]
 Method = Literal["ml", "reml"]
@@ -27,6 +28,11 @@ _STEPS = 50.0  # regressions that a mixed-effects fit costs, for each data set
 @dataclass(frozen=True)
 class _Gaussian:
     """What the poolings of a normal distribution share."""
+
+    @property
+    @abstractmethod
+    def own_variances(self) -> bool:
+        """Whether each data set has a residual variance of its own."""
 
     @abstractmethod
     def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
@@ -45,12 +51,23 @@ class _Gaussian:
         """
         return sum(self.counts(parents, data_sets))
 
-    def _with_counts(
-        self, loglik: NDArray[np.float64], data: StandardisedStats, families: Sequence[Family]
+    def logliks(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
     ) -> Likelihoods:
-        sizes = [len(parents) for _, parents in families]
-        known = {size: self.counts(size, len(data.n)) for size in set(sizes)}
-        return Likelihoods(loglik, np.array([known[size] for size in sizes]))
+        """Maximised log-likelihoods, with the effort that a score needs."""
+        return views.likelihoods(data, families, self._logliks, leave_out=self.own_variances)
+
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """The final fit of one node."""
+        return views.fit(data, family, self._fit, self, leave_out=self.own_variances)
+
+    @abstractmethod
+    def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
+        """Those of children that vary inside data sets."""
+
+    @abstractmethod
+    def _fit(self, data: StandardisedStats, family: Family) -> GaussianFit:
+        """That of such a child."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +84,21 @@ class _LeastSquares(_Gaussian):
     def _unbiased(self) -> bool:
         return self.variance == "unbiased"
 
+    @property
+    def own_variances(self) -> bool:
+        """Where each data set is on its own."""
+        return self.separate
+
     def admits(self, data: StandardisedStats) -> str | None:
         """Any data."""
         return None
 
-    def logliks(
-        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
-    ) -> Likelihoods:
-        """Log-likelihoods at least squares."""
+    def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
         loglik = linear.log_likelihoods(
             data, families, separate=self.separate, unbiased=self._unbiased
         )
-        return self._with_counts(loglik, data, families)
+        counts = [self.counts(len(parents), len(data.n)) for _, parents in families]
+        return Likelihoods(loglik, np.array(counts))
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
@@ -90,12 +110,14 @@ class _LeastSquares(_Gaussian):
         """One regression, or one for each data set."""
         return data_sets if self.separate else 1.0
 
-    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        """Least squares."""
+    def _fit(self, data: StandardisedStats, family: Family) -> GaussianFit:
         f = linear.fit(data, *family, separate=self.separate, unbiased=self._unbiased)
         child, parents = _names(data, family)
         F, q = len(data.levels), len(parents) + 1
-        status, detail = statuses.of_linear(f, child, parents, self._tables(data))
+        ending = statuses.of_linear(f, child, parents, self._tables(data))
+        if self.separate and ending[0].ok:
+            ending = statuses.raised(ending, child, linear.raised(data, *family))
+        status, detail = ending
         if not self.separate:  # each data set has its share of the one regression
             share = data.n / data.rows
             each = [np.repeat(of, F, axis=0) for of in (f.coef, f.coef_cov, f.sigma2)]
@@ -146,6 +168,16 @@ class Complete(_LeastSquares):
 
     separate = False
 
+    def logliks(
+        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+    ) -> Likelihoods:
+        """Log-likelihoods at least squares; data sets do not count."""
+        return self._logliks(data, families)
+
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """Least squares."""
+        return self._fit(data, family)
+
     def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
         """The coefficients and one variance."""
         return parents + 2, 0, 0
@@ -194,7 +226,9 @@ class Partial(_Gaussian):
 
     Attributes:
         random: which coefficients vary between data sets: "full" is all of them, with all their
-            covariances, "intercept" is the intercept alone.
+            covariances, "intercept" is the intercept alone, and a list of columns is the intercept
+            and the slopes of these parents. With "full" the slope of a column that is constant in
+            each data set does not vary; listed, it does, as in lme4.
         residuals: "shared" is one residual variance for all data sets, as in the paper. "separate"
             is one for each, estimated alone; each data set then needs more rows than coefficients.
             "pooled" is one for each, from a common inverse gamma distribution whose spread is
@@ -218,7 +252,10 @@ class Partial(_Gaussian):
     method: Method = "ml"
 
     def __post_init__(self) -> None:
-        check_option("random", self.random, get_args(Random))
+        if isinstance(self.random, str):
+            check_option("random", self.random, ("full", "intercept"))
+        else:
+            object.__setattr__(self, "random", tuple(self.random))
         check_option("residuals", self.residuals, get_args(Residuals))
         check_option("method", self.method, get_args(Method))
         if self.residuals != "shared" and self.method == "reml":
@@ -229,15 +266,45 @@ class Partial(_Gaussian):
                 f"; {self.residuals} ones need 'ml'",
             )
 
+    @property
+    def own_variances(self) -> bool:
+        """Pooled and separate ones."""
+        return self.residuals != "shared"
+
     def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
-        """Fixed effects, (co)variances of the random effects, and variances (eq. nparams)."""
-        q = parents + 1
-        random = q * (q + 1) // 2 if self.random == "full" else 1
+        """Fixed effects, (co)variances of the random effects, and variances (eq. nparams).
+
+        Columns that `random` lists are taken to be among the parents.
+        """
+        slopes = parents if self.random == "full" else 0
+        if not isinstance(self.random, str):
+            slopes = min(parents, len(self.random))
+        return self._counts(parents, slopes, data_sets)
+
+    def _counts(self, parents: int, slopes: int, data_sets: int) -> tuple[int, int, int]:
         rows, groups, own = mixed.RESIDUALS[self.residuals].counts
-        return q + rows, random + groups, own * data_sets
+        return parents + 1 + rows, (slopes + 1) * (slopes + 2) // 2 + groups, own * data_sets
+
+    def _with_counts(
+        self, loglik: NDArray[np.float64], data: StandardisedStats, families: Sequence[Family]
+    ) -> Likelihoods:
+        without = mixed.Slopes.of(data, self.random).without(families).tolist()
+        sizes = [
+            (len(parents), len(parents) - k)
+            for (_, parents), k in zip(families, without, strict=True)
+        ]
+        known = {size: self._counts(*size, len(data.n)) for size in set(sizes)}
+        return Likelihoods(loglik, np.array([known[size] for size in sizes]))
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
-        """Two data sets or more."""
+        """Two data sets or more, with the columns whose slopes vary."""
+        if not isinstance(self.random, str):
+            for name in self.random:
+                if name not in data.names:
+                    return (
+                        Option("random", list(self.random)),
+                        f" names {name!r}, which is no column{nearest(name, data.names)}",
+                    )
         if len(data.levels) > 1:
             return None
         return (
@@ -247,10 +314,9 @@ class Partial(_Gaussian):
             ", or add the sufficient statistics of others",
         )
 
-    def logliks(
-        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
-    ) -> Likelihoods:
-        """Maximised log-likelihoods, from one start or two."""
+    def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
+        if len(data.levels) < 2:
+            return Likelihoods(*views.nothing(len(families)))
         loglik = mixed.log_likelihoods(data, families, **self._kind())
         return self._with_counts(loglik, data, families)
 
@@ -262,6 +328,9 @@ class Partial(_Gaussian):
         A density with random effects, and sigma_j^2, integrated out is at most the largest one with
         them given: no pooling with a variance for each data set.
         """
+        return views.likelihoods(data, families, self._bounds, leave_out=self.own_variances)
+
+    def _bounds(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
         if self.residuals == "shared":
             loglik = mixed.upper_bounds(data, families, reml=self.method == "reml")
         else:
@@ -272,14 +341,18 @@ class Partial(_Gaussian):
         """Some dozens of regressions in each data set."""
         return _STEPS * data_sets
 
-    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        """The mixed-effects model, from several starts."""
-        f = mixed.fit(data, *family, **self._kind())
+    def _fit(self, data: StandardisedStats, family: Family) -> GaussianFit:
+        f = mixed.fit(data, *family, **self._kind()) if len(data.levels) > 1 else None
         if not isinstance(f, mixed.MixedFit):
             return self._without_likelihood(data, family, f)
         child, parents = _names(data, family)
         F, q = len(data.levels), len(parents) + 1
-        status, detail = statuses.of_mixed(f, parents, self.random == "full")
+        vary = mixed.Slopes.of(data, self.random).vary
+        slopes = [data.names[parent] for parent in family[1] if vary(parent)]
+        ending = statuses.of_mixed(f, (INTERCEPT, *parents), (INTERCEPT, *slopes))
+        if self.own_variances:
+            ending = statuses.raised(ending, child, linear.raised(data, *family))
+        status, detail = ending
         # Random effects take t_j of a data set's rows, and at the maximum of a likelihood the
         # squares of what is left are (n_j - t_j) sigma_j^2. Fixed effects take what is missing to q
         # in all data sets together.
@@ -305,7 +378,7 @@ class Partial(_Gaussian):
             residual_shape=f.shape,
             residual_scale=f.scale,
             loglik=f.loglik,
-            counts=self.counts(len(parents), F),
+            counts=self._counts(len(parents), len(slopes), F),
             n_rows=int(data.rows),
             status=status,
             detail=detail,
@@ -320,6 +393,8 @@ class Partial(_Gaussian):
 
     def __str__(self) -> str:
         random = "" if self.random == "full" else " of the intercept"
+        if not isinstance(self.random, str):
+            random = f" of {listed(['the intercept', *self.random])}"
         reml = " (REML)" if self.method == "reml" else ""
         return f"partial pooling{random}{mixed.RESIDUALS[self.residuals].words}{reml}"
 
@@ -327,7 +402,7 @@ class Partial(_Gaussian):
         self, data: StandardisedStats, family: Family, dependent: int | None
     ) -> GaussianFit:
         """No random effects, and the coefficients of complete pooling."""
-        f = Complete().fit(data, family, np.zeros(3))
+        f = Complete()._fit(data, family)
         status, detail = self._trouble(data, family, f, dependent)
         q = len(f.parents) + 1
         return replace(
@@ -346,6 +421,12 @@ class Partial(_Gaussian):
     ) -> Ending:
         """Why there is no likelihood with a maximum; `f` is the fit of complete pooling."""
         q = len(f.parents) + 1
+        if len(data.levels) < 2:
+            return (
+                Status.NO_RESIDUAL_VARIANCE,
+                f"{f.child!r} varies in data set {data.levels[0]!r} only; use "
+                "Partial(residuals='shared')",
+            )
         if not f.status.ok:
             return f.status, f.detail
         if dependent is not None:

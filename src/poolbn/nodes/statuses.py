@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from poolbn.nodes import linear, mixed
-from poolbn.nodes.localfit import INTERCEPT, Status
+from poolbn.nodes.localfit import Status
+from poolbn.wording import listed
 
 Ending = tuple[Status, str]
 
@@ -63,14 +64,23 @@ def of_exact_fit(
     )
 
 
+def raised(ending: Ending, child: str, levels: Sequence[Hashable]) -> Ending:
+    """With the data sets in which a residual variance had to be held above zero."""
+    if not levels:
+        return ending
+    return ending[0], (
+        f"{ending[1]}; in {listed(list(map(repr, levels)))} the parents of {child!r} leave next to "
+        "no residual, and its variance is held above zero"
+    )
+
+
 def _rows(f: linear.LinearFit, j: int) -> str:
     n = int(f.n[j])
     return f"{n} row{'s' * (n != 1)}"
 
 
-def of_mixed(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Ending:
-    """Of a mixed-effects model: which variances are zero."""
-    names = [INTERCEPT, *parents] if full else [INTERCEPT]
+def of_mixed(f: mixed.MixedFit, coefficients: Sequence[str], random: Sequence[str]) -> Ending:
+    """Of a mixed-effects model: which variances of the random coefficients are zero."""
     if not f.converged:
         return (
             Status.NOT_CONVERGED,
@@ -78,17 +88,21 @@ def of_mixed(f: mixed.MixedFit, parents: Sequence[str], full: bool) -> Ending:
             "the data sets have too few rows to distinguish random effects from residuals; do not "
             "use this fit",
         )
-    if f.rank == len(names):
+    if f.rank == len(random):
         return Status.CONVERGED, "all variances of the random effects are positive"
     if f.rank == 0:
         same = (f.sigma2 == f.sigma2[0]).all()
         what = "the same as complete pooling" if same else "coefficients do not differ"
         return Status.SINGULAR, f"all variances of the random effects are zero: {what}"
     between, errors = f.random_cov.diagonal().tolist(), f.fixed_cov.diagonal().tolist()
-    zero = [name for k, name in enumerate(names) if between[k] <= 1e-9 * errors[k]]
+    zero = [
+        name
+        for name, spread, error in zip(coefficients, between, errors, strict=True)
+        if name in random and spread <= 1e-9 * error
+    ]
     parts = []
     if zero:
         parts.append(f"no variation between data sets in {', '.join(zero)}")
-    if f.rank < len(names) - len(zero):
+    if f.rank < len(random) - len(zero):
         parts.append("random effects have correlations of 1 or -1")
     return Status.SINGULAR, "; ".join(parts)
