@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, Option
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.moments.standardised import standardise
+from poolbn.nodes import predictive
 from poolbn.nodes.blup import effective_df, random_effects
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.mixed import expected_variance
@@ -83,6 +84,8 @@ def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Gaussian
     # As a difference, so that equal variances stay equal to the last bit.
     sigma2 = fit.sigma2[0] + np.average(fit.sigma2 - fit.sigma2[0], weights=n)
     q = len(fit.parents) + 1
+    family = new.family(fit.child, fit.parents)
+    rows = family.n.astype(np.float64)
     squares = df = effective = 0.0  # it got its variance from the others
     if fit.fixed is None:
         own = _alone(new, fit.child, fit.parents)
@@ -91,7 +94,6 @@ def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Gaussian
     elif fit.random_cov is None:
         coef, cov = fit.fixed, np.zeros((q, q))
     else:
-        family = new.family(fit.child, fit.parents)
         scale, shape = fit.residual_scale, fit.residual_shape
         unit = float(sigma2) if scale is None else scale  # that `random_cov` is for
         b, cov, generalised = random_effects(family, fit.fixed, fit.random_cov, unit)
@@ -99,13 +101,12 @@ def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Gaussian
         if (
             shape is not None
         ):  # random effects in proportion to the residual variance, which the rows tell about
-            rows = family.n.astype(np.float64)
             found = np.array([generalised])
             sigma2 = expected_variance(shape, unit, rows, found)[0]
             cov *= sigma2 / unit
             squares = generalised
         coef = fit.fixed + b
-    return replace(
+    fit = replace(
         fit,
         levels=(*fit.levels, *new.levels),
         coef=np.vstack([fit.coef, coef]),
@@ -114,6 +115,15 @@ def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Gaussian
         squares=np.append(fit.squares, squares),
         df=np.append(fit.df, df),
         effective_df=np.append(fit.effective_df, effective),
+        rows=np.append(fit.rows, rows),
+    )
+    p, last = len(fit.parents), slice(-1, None)
+    parents = (rows, family.mean[:, :p], family.scatter[:, :p, :p])
+    total, between = predictive.covariances(fit, *parents, at=last)
+    return replace(
+        fit,
+        total_cov=np.concatenate([fit.total_cov, total]),
+        between_cov=np.concatenate([fit.between_cov, between]),
     )
 
 
