@@ -32,8 +32,8 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "mixed", "localfit", "model", "statuses", "grouplevel", "views",
-        "poolings", "auto", "choosing", "blup", "given",
+        "reference", "linear", "mixed", "localfit", "model", "statuses", "predictive", "blup",
+        "adapting", "grouplevel", "views", "poolings", "auto", "choosing", "given",
     ],
     "scoring": ["criteria", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],

@@ -98,6 +98,22 @@ class StandardisedStats:
             self._others[key] = self._subset(np.flatnonzero(~out))
         return self._others[key]
 
+    def in_units(self, j: int, family: Family) -> GroupStats:
+        """Of one data set, the statistics of the parents and, last, the child in their units."""
+        from poolbn.moments.groupstats import GroupStats
+
+        child, parents = family
+        at = np.array([*parents, child], dtype=np.intp)
+        scale = self.scale[at]
+        return GroupStats(
+            tuple(self.names[i] for i in at),
+            (self.levels[j],),
+            self.n[j : j + 1].astype(np.int64),
+            (self.center[at] + scale * self.mean[j, at])[None],
+            (np.outer(scale, scale) * self.scatter[j][np.ix_(at, at)])[None],
+            np.zeros(1, dtype=np.int64),
+        )
+
     def _subset(self, at: NDArray[np.intp]) -> StandardisedStats:
         return _centred(
             self.names,

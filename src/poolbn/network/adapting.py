@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, Option
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.blup import effective_df, random_effects
+from poolbn.nodes.adapting import Own, adapted, appended
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.mixed import expected_variance
 from poolbn.nodes.poolings import NoPooling
 
 
@@ -60,17 +59,10 @@ def new_data_set(
     return replace(found, levels=(name,))
 
 
-def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> GaussianFit:
-    """The fit with one more data set, and everything else as it was.
+def with_data_set(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> GaussianFit:
+    """The fit with one more data set, see `nodes.adapting`.
 
-    Partial pooling predicts the random effects of the new data set, given the fixed effects and
-    the covariances that were learned. Complete pooling says that it is like all others: it has
-    their coefficients, and `coef_cov` is zero because the uncertainty of what all share is left out
-    of predictions for the others too. Without pooling there is nothing to go by but its own rows.
-
-    Pooled residual variances give the one to be expected after the new rows were seen. Others that
-    differ between data sets give their mean weighted by rows: what a variance shared by all would
-    be estimated as, given the coefficients.
+    Without pooling there is nothing to go by but its own rows.
 
     Args:
         fit: a node.
@@ -80,41 +72,15 @@ def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Gaussian
     Raises:
         DataError: without pooling, the rows do not give all coefficients and a variance.
     """
-    # As a difference, so that equal variances stay equal to the last bit.
-    sigma2 = fit.sigma2[0] + np.average(fit.sigma2 - fit.sigma2[0], weights=n)
-    q = len(fit.parents) + 1
-    squares = df = effective = 0.0  # it got its variance from the others
-    if fit.fixed is None:
-        own = _alone(new, fit.child, fit.parents)
-        coef, cov, sigma2 = own.coef[0], own.coef_cov[0], own.sigma2[0]
-        squares, df = own.squares[0], own.df[0]
-    elif fit.random_cov is None:
-        coef, cov = fit.fixed, np.zeros((q, q))
+    family = new.family(fit.child, fit.parents)
+    if fit.fixed is not None:
+        own = adapted(fit, n.astype(np.float64), family)
     else:
-        family = new.family(fit.child, fit.parents)
-        scale, shape = fit.residual_scale, fit.residual_shape
-        unit = float(sigma2) if scale is None else scale  # that `random_cov` is for
-        b, cov, generalised = random_effects(family, fit.fixed, fit.random_cov, unit)
-        effective = effective_df(fit.random_cov, cov[None])[0]
-        if (
-            shape is not None
-        ):  # random effects in proportion to the residual variance, which the rows tell about
-            rows = family.n.astype(np.float64)
-            found = np.array([generalised])
-            sigma2 = expected_variance(shape, unit, rows, found)[0]
-            cov *= sigma2 / unit
-            squares = generalised
-        coef = fit.fixed + b
-    return replace(
-        fit,
-        levels=(*fit.levels, *new.levels),
-        coef=np.vstack([fit.coef, coef]),
-        coef_cov=np.concatenate([fit.coef_cov, cov[None]]),
-        sigma2=np.append(fit.sigma2, sigma2),
-        squares=np.append(fit.squares, squares),
-        df=np.append(fit.df, df),
-        effective_df=np.append(fit.effective_df, effective),
-    )
+        f = _alone(new, fit.child, fit.parents)
+        own = Own(
+            f.coef[0], f.coef_cov[0], float(f.sigma2[0]), float(f.squares[0]), float(f.df[0])
+        )
+    return appended(fit, new.levels[0], own, family)
 
 
 def _alone(new: GroupStats, child: str, parents: Sequence[str]) -> GaussianFit:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypedDict
 
 import numpy as np
@@ -18,6 +18,7 @@ from poolbn.network.format1 import upgraded
 from poolbn.nodes.given import Given
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.predictive import covariances_without_rows
 from poolbn.search.problem import Move
 from poolbn.writing import check_levels
 
@@ -25,9 +26,10 @@ _FORMAT = "poolbn-network"
 _VERSION = 2
 _ROUNDING = 1e-6  # in correlations
 _POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in (Complete, NoPooling, Partial, Given)}
+_LATER = {"rows", "total_cov", "between_cov"}  # first files of version 2 lack them
 _ARRAYS = (
-    "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "fixed", "fixed_cov",
-    "random_cov",
+    "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows", "total_cov",
+    "between_cov", "fixed", "fixed_cov", "random_cov",
 )  # fmt: skip
 
 
@@ -115,7 +117,7 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
         raise ValueError("an adapted data set is not among the data sets")
     if not isinstance(encoded["group"], str):
         raise ValueError("the name of the group column is not a text")
-    fits = {node: _decode(encoded["fits"][node], levels) for node in dag.nodes}
+    fits = {node: _decode(encoded["fits"][node], levels, rows) for node in dag.nodes}
     for node, fit in fits.items():
         _check(node, fit, dag)
     return Content(
@@ -167,11 +169,14 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
     return encoded
 
 
-def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> GaussianFit:
+def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[int]) -> GaussianFit:
     known = {field.name for field in fields(GaussianFit)} - {"levels"}
-    if set(encoded) != known:
-        raise ValueError(f"a node has {sorted(set(encoded) ^ known)} too many or too few")
+    older = _LATER.isdisjoint(encoded)
     values: dict[str, Any] = dict(encoded)
+    if older:
+        values |= {"rows": rows, "total_cov": None, "between_cov": None}
+    if set(values) != known:
+        raise ValueError(f"a node has {sorted(set(values) ^ known)} too many or too few")
     values["squares"] = [_float(value) for value in values["squares"]]
     for name in _ARRAYS:
         if values[name] is not None:
@@ -186,7 +191,11 @@ def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> GaussianFi
     for name in ("residual_shape", "residual_scale"):
         if values[name] is not None:
             values[name] = _float(values[name])
-    return GaussianFit(**values)
+    fit = GaussianFit(**values)
+    if not older:
+        return fit
+    total, between = covariances_without_rows(fit)
+    return replace(fit, total_cov=total, between_cov=between)
 
 
 def _is_covariance(M: NDArray[np.float64]) -> bool:
@@ -202,7 +211,8 @@ def _check(node: str, fit: GaussianFit, dag: Dag) -> None:
     F, q = len(fit.levels), len(fit.parents) + 1
     if fit.child != node or fit.parents != dag.parents(node):
         raise ValueError(f"the parents of {node!r} are not those of the graph")
-    shapes = {"coef": (F, q), "coef_cov": (F, q, q), "sigma2": (F,)}
+    shapes = {"coef": (F, q), "coef_cov": (F, q, q), "sigma2": (F,), "rows": (F,)}
+    shapes |= {"total_cov": (F, q, q), "between_cov": (F, q, q)}
     shapes |= {"fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}
     for name, shape in shapes.items():
         array = getattr(fit, name)

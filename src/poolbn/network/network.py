@@ -21,7 +21,7 @@ from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model, inference_model
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network import exporting
-from poolbn.network.adapting import adapted, new_data_set
+from poolbn.network.adapting import new_data_set, with_data_set
 from poolbn.network.effects import effects_table
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.interventions import checked_values, intervene, total_effects_table
@@ -193,7 +193,7 @@ class Network(Questions):
             {'NY': 116, 'MN': 237, 'KY': 205, 'Mississippi': 50, 'anywhere': 0}
         """
         new = new_data_set(source, name, levels=self.levels, nodes=self.dag.nodes, missing=missing)
-        fits = {node: adapted(fit, self.n, new) for node, fit in self.fits.items()}
+        fits = {node: with_data_set(fit, self.n, new) for node, fit in self.fits.items()}
         return replace(self, fits=fits, n=np.append(self.n, new.n), adapted=(*self.adapted, name))
 
     def do(self, values: Mapping[str, float] | None = None, /, **named: float) -> Network:

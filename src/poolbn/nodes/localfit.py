@@ -197,6 +197,10 @@ class GaussianFit(LocalFit):
         df: the degrees of freedom that they leave for the variance, (F,); as the squares they add
             up where the data sets share it.
         effective_df: of each data set's random effects, (F,); 0 where there are none.
+        rows: the rows that each data set gave to this node, (F,); 0 where it was left out.
+        total_cov: covariance of the coefficients in each data set with all that is uncertain, also
+            the fixed effects and the spread between data sets, (F, q, q); see `nodes.predictive`.
+        between_cov: the part of it that differences between data sets tell of, (F, q, q).
         unbiased: whether `sigma2` is squares over degrees of freedom and not over rows.
 
     Examples:
@@ -213,6 +217,9 @@ class GaussianFit(LocalFit):
     squares: Floats
     df: Floats
     effective_df: Floats
+    rows: Floats
+    total_cov: Floats
+    between_cov: Floats
     unbiased: bool
     fixed: Floats | None = None
     fixed_cov: Floats | None = None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.nodes import linear, mixed, statuses, views
+from poolbn.nodes import linear, mixed, predictive, statuses, views
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
@@ -136,6 +136,9 @@ class _LeastSquares(_Gaussian):
             squares=squares,
             df=df,
             effective_df=np.zeros(F),
+            rows=data.n,
+            total_cov=each[1],
+            between_cov=np.zeros((F, q, q)),
             unbiased=self._unbiased,
             fixed=None if self.separate else f.coef[0],
             fixed_cov=None if self.separate else f.coef_cov[0],
@@ -360,7 +363,7 @@ class Partial(_Gaussian):
         df = left - (q - f.effective_df) / F
         reml = self.method == "reml"
         squares = f.squares if f.shape is not None else f.sigma2 * (df if reml else left)
-        return GaussianFit(
+        fit = GaussianFit(
             child=child,
             parents=parents,
             levels=data.levels,
@@ -371,6 +374,9 @@ class Partial(_Gaussian):
             squares=squares,
             df=df,
             effective_df=f.effective_df,
+            rows=data.n,
+            total_cov=f.conditional_cov,
+            between_cov=f.conditional_cov,
             unbiased=reml,
             fixed=f.fixed,
             fixed_cov=f.fixed_cov,
@@ -383,6 +389,11 @@ class Partial(_Gaussian):
             status=status,
             detail=detail,
         )
+        pa = list(family[1])
+        mean = data.center[pa] + data.scale[pa] * data.mean[:, pa]
+        scatter = np.outer(data.scale[pa], data.scale[pa]) * data.scatter[:, pa][:, :, pa]
+        total, between = predictive.covariances(fit, fit.rows, mean, scatter)
+        return replace(fit, total_cov=total, between_cov=between)
 
     def _kind(self) -> mixed.Kind:
         return {

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
+from poolbn.nodes.adapting import Own, adapted, appended, in_order
 from poolbn.nodes.localfit import GaussianFit, Pooling
-from poolbn.nodes.mixed import expected_variance
 from poolbn.nodes.model import Likelihoods
 from poolbn.wording import listed
 
@@ -66,7 +66,7 @@ def fit(
     if view is None:
         return grouplevel.fit(data, family, pooling)
     found = compute(view, family)
-    return found if view is data else _with_left_out(found, data, family[0], view)
+    return found if view is data else _with_left_out(found, data, family, view)
 
 
 def _view(data: StandardisedStats, child: int, leave_out: bool) -> StandardisedStats | None:
@@ -77,51 +77,36 @@ def _view(data: StandardisedStats, child: int, leave_out: bool) -> StandardisedS
 
 
 def _with_left_out(
-    fit: GaussianFit, data: StandardisedStats, child: int, view: StandardisedStats
+    fit: GaussianFit, data: StandardisedStats, family: Family, view: StandardisedStats
 ) -> GaussianFit:
-    """The fit with the data sets that were left out, as if they had no rows.
+    """The fit with the data sets that were left out.
 
-    They have the coefficients of the population, with its spread, and a residual variance that is
-    to be expected there. Without pooling there is no population: such a data set has its constant,
-    and the variance that it would have with one row more, whose square is the others' residual
-    variance.
+    They are data sets that it was not learned from: their coefficients follow from their rows and
+    what the others have in common. Without pooling nothing is: such a data set has its constant,
+    and the variance that it would have with one row more, whose square is the residual variance of
+    the others.
     """
-    F, q = len(data.levels), len(fit.parents) + 1
-    out = data.constant[:, child]
-    at, rest = np.flatnonzero(out), np.flatnonzero(~out)
-    coef, cov = np.zeros((F, q)), np.zeros((F, q, q))
-    sigma2, squares, df, effective = np.zeros((4, F))
-    coef[rest], cov[rest], sigma2[rest] = fit.coef, fit.coef_cov, fit.sigma2
-    squares[rest], df[rest], effective[rest] = fit.squares, fit.df, fit.effective_df
-    typical = float(np.average(fit.sigma2, weights=view.n))
-    if fit.fixed is None:
-        coef[at, 0] = data.center[child] + data.scale[child] * data.mean[at, child]
-        sigma2[at] = typical / data.n[at]
-        cov[at, 0, 0] = sigma2[at] / data.n[at]
-        squares[at], df[at] = typical, data.n[at]
-    else:
-        coef[at], cov[at] = fit.fixed, fit.coef_cov[0]
-        if fit.residual_shape is not None and fit.residual_scale is not None:
-            none = np.zeros(1)
-            typical = float(
-                expected_variance(fit.residual_shape, fit.residual_scale, none, none)[0]
-            )
-        sigma2[at] = typical
-        if fit.random_cov is not None:
-            unit = 1.0 if fit.residual_scale is None else typical / fit.residual_scale
-            cov[at] = unit * fit.random_cov
+    at = np.flatnonzero(data.constant[:, family[0]])
     left_out = tuple(data.levels[j] for j in at)
+    found = fit
+    for j, level in zip(at.tolist(), left_out, strict=True):
+        rows = data.in_units(j, family)
+        if fit.fixed is None:
+            variance = float(np.average(fit.sigma2, weights=view.n))
+            own = _constant(float(rows.mean[0, -1]), variance, float(data.n[j]), len(family[1]) + 1)
+        else:
+            own = adapted(fit, view.n, rows)
+        found = appended(found, level, own, rows)
+    names = listed(list(map(repr, left_out)))
     return replace(
-        fit,
-        levels=data.levels,
-        coef=coef,
-        coef_cov=cov,
-        sigma2=sigma2,
-        squares=squares,
-        df=df,
-        effective_df=effective,
+        in_order(found, data.levels),
         n_rows=int(data.rows),
         left_out=left_out,
-        detail=f"{fit.detail}; {fit.child!r} is constant in {listed(list(map(repr, left_out)))}, "
-        "left out of its likelihood",
+        detail=f"{fit.detail}; {fit.child!r} is constant in {names}, left out of its likelihood",
     )
+
+
+def _constant(value: float, variance: float, n: float, q: int) -> Own:
+    coef, cov = np.zeros(q), np.zeros((q, q))
+    coef[0], cov[0, 0] = value, variance / n**2
+    return Own(coef, cov, variance / n, squares=variance, df=n)

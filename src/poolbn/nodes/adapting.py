@@ -1,0 +1,99 @@
+"""A fit with a data set that it was not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from poolbn.moments.groupstats import GroupStats
+from poolbn.nodes import predictive
+from poolbn.nodes.blup import effective_df, random_effects
+from poolbn.nodes.localfit import Floats, GaussianFit
+from poolbn.nodes.mixed import expected_variance
+
+# What a fit has of each data set, beside its name.
+_ARRAYS = (
+    "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows", "total_cov",
+    "between_cov",
+)  # fmt: skip
+
+
+class Own(NamedTuple):
+    """What a fit has of one data set, but for what follows from it. As in `GaussianFit`."""
+
+    coef: Floats
+    coef_cov: Floats
+    sigma2: float
+    squares: float = 0.0
+    df: float = 0.0  # none: its variance is from the others
+    effective_df: float = 0.0
+
+
+def adapted(fit: GaussianFit, weights: Floats, family: GroupStats) -> Own:
+    """What pooling says of a data set, given its rows or none, and all that was learned.
+
+    Partial pooling predicts the random effects of the new data set, given the fixed effects and
+    the covariances that were learned. Complete pooling says that it is like all others: it has
+    their coefficients, and `coef_cov` is zero because the uncertainty of what all share is left out
+    of it for the others too.
+
+    Pooled residual variances give the one to be expected after the new rows were seen. Others that
+    differ between data sets give their mean weighted by rows: what a variance shared by all would
+    be estimated as, given the coefficients.
+
+    Args:
+        fit: a node, with pooling.
+        weights: rows of each data set that it has, (F,).
+        family: the sufficient statistics of the parents and, last, the child in the new data set.
+    """
+    assert fit.fixed is not None
+    # As a difference, so that equal variances stay equal to the last bit.
+    sigma2 = float(fit.sigma2[0] + np.average(fit.sigma2 - fit.sigma2[0], weights=weights))
+    q = len(fit.parents) + 1
+    if fit.random_cov is None:
+        return Own(fit.fixed, np.zeros((q, q)), sigma2)
+    scale, shape = fit.residual_scale, fit.residual_shape
+    unit = sigma2 if scale is None else scale  # that `random_cov` is for
+    b, cov, generalised = random_effects(family, fit.fixed, fit.random_cov, unit)
+    effective = float(effective_df(fit.random_cov, cov[None])[0])
+    squares = 0.0
+    if shape is not None:  # the rows tell about the residual variance, to which D is in proportion
+        rows = family.n.astype(np.float64)
+        sigma2 = float(expected_variance(shape, unit, rows, np.array([generalised]))[0])
+        cov *= sigma2 / unit
+        squares = generalised
+    return Own(fit.fixed + b, cov, sigma2, squares, effective_df=effective)
+
+
+def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) -> GaussianFit:
+    """The fit with one more data set, and everything else as it was."""
+    rows = family.n.astype(np.float64)
+    fit = replace(
+        fit,
+        levels=(*fit.levels, level),
+        coef=np.vstack([fit.coef, own.coef]),
+        coef_cov=np.concatenate([fit.coef_cov, own.coef_cov[None]]),
+        sigma2=np.append(fit.sigma2, own.sigma2),
+        squares=np.append(fit.squares, own.squares),
+        df=np.append(fit.df, own.df),
+        effective_df=np.append(fit.effective_df, own.effective_df),
+        rows=np.append(fit.rows, rows),
+    )
+    p, last = len(fit.parents), slice(-1, None)
+    parents = (rows, family.mean[:, :p], family.scatter[:, :p, :p])
+    total, between = predictive.covariances(fit, *parents, at=last)
+    return replace(
+        fit,
+        total_cov=np.concatenate([fit.total_cov, total]),
+        between_cov=np.concatenate([fit.between_cov, between]),
+    )
+
+
+def in_order(fit: GaussianFit, levels: Sequence[Hashable]) -> GaussianFit:
+    """The fit with its data sets in another order."""
+    at = [fit.levels.index(level) for level in levels]
+    arrays = {name: getattr(fit, name)[at] for name in _ARRAYS}
+    return replace(fit, levels=tuple(levels), **arrays)
