@@ -28,7 +28,8 @@ ORDER = {
         "sources", "paths", "files", "partitions", "columns", "missing", "data", "cells",
     ],
     "moments": [
-        "sums", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats", "standardised",
+        "facts", "sums", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats",
+        "standardised",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

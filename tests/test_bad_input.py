@@ -94,7 +94,7 @@ def forged(**changes: Any) -> Callable[[Path], Any]:
 
     def call(folder: Path) -> Any:
         own = stats(frame(), group="site")
-        keys = ("names", "levels", "n", "mean", "scatter", "dropped", "group")
+        keys = ("names", "levels", "n", "mean", "scatter", "dropped", "group", "facts")
         fields = {key: getattr(own, key) for key in keys} | changes
         write_file(folder / "s.stats", tuple(fields.values()))
         return GroupStats.load(folder / "s.stats")
@@ -108,12 +108,23 @@ def scatter(*cells: float) -> Any:
 
 def signed(body: bytes) -> bytes:
     checksum = hashlib.sha256(body).hexdigest()
-    return f"poolbn-statistics 2 {len(body)} {checksum}\n".encode() + body
+    return f"poolbn-statistics 3 {len(body)} {checksum}\n".encode() + body
 
 
 def rows_inside(whole: bytes) -> bytes:
     _, _, body = whole.partition(b"\n")
     return signed(body.replace(b"{", b'{"rows": [1.5, 2.5], ', 1))
+
+
+def section(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    """Another text in a file, and a checksum that is right."""
+
+    def change(whole: bytes) -> bytes:
+        _, _, body = whole.partition(b"\n")
+        assert old in body
+        return signed(body.replace(old, new, 1))
+
+    return change
 
 
 def folder(contents: dict[str, str], **options: Any) -> Callable[[Path], Any]:
@@ -388,8 +399,8 @@ TABLE = [
         ("x -> z", "'z'", "known are: x, y")),
     Bad("graph with a cycle", of_stats(lambda s: pb.score(s, [("x", "y"), ("y", "x")])),
         GraphError, ("x -> y -> x",)),
-    Bad("newer", saved(lambda whole: whole.replace(b" 2 ", b" 3 ", 1)), FileError,
-        ("version 2", "update poolbn")),
+    Bad("newer", saved(lambda whole: whole.replace(b" 3 ", b" 4 ", 1)), FileError,
+        ("version 4", "versions 2 and 3", "update poolbn")),
     # Constraints
     Bad("required cycle", under(required=[("x", "y"), ("y", "x")]), GraphError,
         ("required", "x -> y -> x")),
@@ -826,11 +837,11 @@ TABLE = [
     # Files of statistics
     Bad("few rows", of_stats(lambda s: s.save("s.stats")), DataError,
         ("fewer than 10 rows", "'a' has 2, 'b' has 2", "reveal", "allow_small=True")),
-    Bad("older", saved(lambda whole: whole.replace(b" 2 ", b" 1 ", 1)), FileError,
+    Bad("older", saved(lambda whole: whole.replace(b" 3 ", b" 1 ", 1)), FileError,
         ("version 1", "make it anew")),
-    Bad("no version", saved(lambda whole: whole.replace(b" 2 ", b" two ", 1)), FileError,
+    Bad("no version", saved(lambda whole: whole.replace(b" 3 ", b" two ", 1)), FileError,
         ("version two", "update poolbn")),
-    Bad("no length", saved(lambda whole: re.sub(rb" 2 \d+", b" 2 x", whole)), FileError,
+    Bad("no length", saved(lambda whole: re.sub(rb" 3 \d+", b" 3 x", whole)), FileError,
         ("cut short",)),
     Bad("something after the end", saved(lambda whole: whole + b"row"), FileError, ("damaged",)),
     Bad("a name changed", saved(lambda whole: whole.replace(b'"x"', b'"z"')), FileError,
@@ -845,6 +856,18 @@ TABLE = [
     Bad("one line as statistics", saved(lambda whole: b"poolbn-statistics"), FileError,
         ("not a file of poolbn",)),
     Bad("statistics and more", saved(rows_inside), FileError, ("header has", "rows")),
+    Bad("statistics of a newer poolbn", saved(section(b'"columns"', b'"cells"')), FileError,
+        ("'cells'", "newer poolbn", "update poolbn")),
+    Bad("sections in another order", saved(section(b'"moments": ', b'"columns": 0, "moments": ')),
+        FileError, ("as it should",)),
+    Bad("sections of other sizes", saved(section(b'"columns": ', b'"columns": 1')), FileError,
+        ("its sections need",)),
+    Bad("a section of no size", saved(section(b'"columns": ', b'"columns": -')), FileError,
+        ("'columns' has -",)),
+    Bad("rows in what it says of columns", saved(section(b'"few"', b'"2.5"')), FileError,
+        ("as it should", "2.5")),
+    Bad("spaces in what it says of columns", saved(section(b'"kind": [', b'"kind":[ ')),
+        FileError, ("2 columns", "not as poolbn writes it")),
     Bad("statistics without a header", saved(lambda whole: signed(b"[1, 2]\n")), FileError,
         ("as it should",)),
     Bad("statistics of no JSON", saved(lambda whole: signed(b"names\n")), FileError,

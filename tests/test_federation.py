@@ -122,19 +122,23 @@ def test_sites_in_any_order_and_in_parts(trial: pd.DataFrame, tmp_path: Path) ->
 
 
 def test_a_file_holds_statistics_and_nothing_else(sites: Path) -> None:
-    """Read by hand: a line of identity, a line of JSON, numbers up to the last byte."""
+    """Read by hand: a line of identity, a line of JSON, numbers, and another line of JSON."""
     whole = (sites / "KY.stats").read_bytes()
     identity, header, payload = whole.split(b"\n", 2)
-    assert identity.split()[:2] == [b"poolbn-statistics", b"2"]
+    assert identity.split()[:2] == [b"poolbn-statistics", b"3"]
     rows = pd.read_csv(sites / "KY.csv")
+    size = rows.shape[1]
+    moments = 8 * (1 + size + size**2 + 1)
     assert json.loads(header) == {
         "poolbn": pb.__version__,
         "group": "data_set",
         "names": list(rows.columns),
         "levels": ["KY"],
+        "sections": {"moments": moments, "columns": len(payload) - moments},
     }
+    assert sorted(json.loads(payload[moments:])) == ["distinct", "kind", "resolution"]
+    payload = payload[:moments]
     numbers = np.frombuffer(payload, "<f8")
-    size = rows.shape[1]
     assert len(numbers) == 1 + size + size**2 + 1
     assert np.frombuffer(payload[:8], "<i8") == len(rows)
     assert_allclose(numbers[1 : size + 1], rows.mean())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -74,7 +74,7 @@ def data_sets_at(
 ) -> GroupStats:
     """The statistics of the data sets at these positions, under other names."""
     arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
-    return GroupStats(known.names, tuple(levels), *arrays, known.group)
+    return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts)
 
 
 def data_set_replicates(
@@ -188,5 +188,4 @@ class _Stack:
         known, sums, F = self._known, self._sums, len(self._left)
         for at in range(0, _STACK * F, F):
             part = slice(at, at + F)
-            arrays = (sums.n[part], sums.mean[part], sums.scatter[part])
-            yield GroupStats(known.names, known.levels, *arrays, known.dropped, known.group)
+            yield replace(known, n=sums.n[part], mean=sums.mean[part], scatter=sums.scatter[part])

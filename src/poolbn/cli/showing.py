@@ -154,9 +154,15 @@ def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -
         f"{counted(len(stats.names), 'column')}. Written by poolbn {about.poolbn}, format "
         f"{about.version}, {about.size:,} bytes, with the checksum (SHA-256)\n{about.sha256}\n"
         "Below are, for each data set, the number of rows, the number of rows left out for missing "
-        "values, the means, and the centred sums of squares and products, each once. All digits "
-        "are shown, and nothing else is in the file."
+        "values, the means, and the centred sums of squares and products, each once; and for each "
+        "column its resolution (1: whole numbers, 0: full precision) and whether it has two, few "
+        "or many different values. All digits are shown, and nothing else is in the file."
     )
+    facts = zip(stats.names, _resolutions(stats), _distinct(stats), strict=True)
+    told = [[name, repr(size), count] for name, size, count in facts if size is not None]
+    if told:
+        terminal.text()
+        terminal.table(["column", "resolution", "different values"], told)
     for j, level in enumerate(stats.levels):
         terminal.text(f"\n{level}: {stats.n[j]:,} rows, {stats.dropped[j]:,} left out")
         mean, scatter = stats.mean[j].tolist(), stats.scatter[j].tolist()
@@ -179,6 +185,8 @@ def stats_record(stats: GroupStats) -> dict[str, Any]:
     return {
         "group": stats.group,
         "columns": stats.names,
+        "resolution": _resolutions(stats),
+        "distinct": _distinct(stats),
         "data_sets": [
             {
                 "name": level,
@@ -190,3 +198,11 @@ def stats_record(stats: GroupStats) -> dict[str, Any]:
             for j, level in enumerate(stats.levels)
         ],
     }
+
+
+def _resolutions(stats: GroupStats) -> list[float | None]:
+    return [facts.resolution for facts in stats.facts]
+
+
+def _distinct(stats: GroupStats) -> list[str]:
+    return [facts.distinct.name.lower() for facts in stats.facts]

@@ -46,8 +46,8 @@ class Checkpoint:
         try:
             found = read_file(path, least=0)
         except FileError:  # not there; or damaged, and then it is made again
-            found = make()
-            write_file(path, found)
+            write_file(path, make())
+            found = read_file(path, least=0)  # as it will be found another time
             self.made += 1
         else:
             self.taken += 1

@@ -15,6 +15,7 @@ import numpy as np
 from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
+from poolbn.moments.facts import UNKNOWN, ColumnFacts, joined
 from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
@@ -44,6 +45,8 @@ class GroupStats:
         scatter: centred sums of squares and products in each data set, (F, N, N).
         dropped: rows of each data set left out because a cell is missing, (F,).
         group: the column that says which data set a row came from.
+        facts: what the values of each of the N columns look like, such as their resolution. Files
+            keep a part of it, and statistics made by hand have none.
 
     Examples:
         >>> import poolbn as pb
@@ -66,8 +69,11 @@ class GroupStats:
     scatter: NDArray[np.float64]
     dropped: NDArray[np.int64]
     group: str = DATA_SET
+    facts: tuple[ColumnFacts, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.facts:
+            object.__setattr__(self, "facts", (UNKNOWN,) * len(self.names))
         for array in (self.n, self.mean, self.scatter, self.dropped):
             array.flags.writeable = False
 
@@ -124,6 +130,7 @@ class GroupStats:
             self.scatter[:, at[:, None], at],
             self.dropped,
             self.group,
+            tuple(self.facts[i] for i in at),
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
@@ -290,30 +297,38 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
     coming = iter(parts)
     first = next(coming)
     sums = Sums.zeros(0, len(first.names))
+    facts = (ColumnFacts(),) * len(first.names)
     index: dict[Hashable, int] = {}
     for part in chain((first,), coming):
         same = part if part.names == first.names else part.select(first.names)
         at = np.array([index.setdefault(v, len(index)) for v in same.levels], dtype=np.intp)
         sums = sums.grown(len(index))
         sums.dropped[at] += same.dropped
+        facts = joined(facts, same.facts)
         some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
         sums.add(at[some], same.n[some], same.mean[some], same.scatter[some])
-    return _stats(first.names, tuple(index), sums.cut(len(index)), first.group)
+    return _stats(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
 
 
 def accumulate(rows: data.Rows) -> GroupStats:
     """The statistics of rows that come in batches."""
     sums = Sums.zeros(0, len(rows.names))
+    sums.facts = [ColumnFacts() for _ in rows.names]
     with closing(rows.batches) as batches:
         for batch in batches:
             sums = sums.grown(len(rows.levels))
             sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
             sums.add_rows(batch.codes, batch.columns)
-    return _stats(rows.names, tuple(rows.levels), sums.cut(len(rows.levels)), rows.group)
+    cut = sums.cut(len(rows.levels))
+    return _stats(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
 
 
 def _stats(
-    names: tuple[str, ...], levels: tuple[Hashable, ...], sums: Sums, group: str
+    names: tuple[str, ...],
+    levels: tuple[Hashable, ...],
+    sums: Sums,
+    group: str,
+    facts: tuple[ColumnFacts, ...],
 ) -> GroupStats:
     too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
     if too_large.any():
@@ -321,11 +336,11 @@ def _stats(
             f"squares of column {names[int(too_large.argmax())]!r} are too large for floating "
             "point; give it a smaller unit"
         )
-    return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group)
+    return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group, facts)
 
 
 def _fields(s: GroupStats) -> Fields:
-    return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group
+    return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group, s.facts
 
 
 def _check_size(stats: GroupStats) -> None:

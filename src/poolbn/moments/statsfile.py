@@ -1,6 +1,7 @@
-"""The file of a `GroupStats`: a line of identity, a line of JSON, and the arrays as they are.
+"""The file of a `GroupStats`: a line of identity, a line of JSON, and sections.
 
-It holds nothing else, and what is read is checked to be statistics: rows cannot hide in it.
+The section `moments` has the arrays as they are; others may follow, in the order of `_SECTIONS`.
+The file holds nothing else, and what is read is checked to be statistics: rows cannot hide in it.
 """
 
 from __future__ import annotations
@@ -18,11 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import FileError
+from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
 from poolbn.writing import check_levels, write_whole
 
 _FORMAT = "poolbn-statistics"
-_VERSION = 2
-_HEADER = ("poolbn", "group", "names", "levels")
+_VERSION = 3
+_BASE = ("poolbn", "group", "names", "levels")
+_HEADER: dict[int, tuple[str, ...]] = {2: _BASE, 3: (*_BASE, "sections")}
+_SECTIONS = ("moments", "columns")
+_KIND = "continuous"  # of all columns, so far
+_BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _ROUNDING = 1e-4  # of the smallest eigenvalue of correlations
 # Of a `GroupStats`, in its order.
@@ -34,6 +40,7 @@ Fields = tuple[
     NDArray[np.float64],
     NDArray[np.int64],
     str,
+    tuple[ColumnFacts, ...],
 ]
 
 
@@ -66,12 +73,17 @@ def write_file(path: str | os.PathLike[str], fields: Fields) -> None:
     Raises:
         FileError: a data set's name is not a text, a number or a bool.
     """
-    names, levels, *arrays, group = fields
+    names, levels, *arrays, group, facts = fields
     check_levels(levels)
-    values = (own_version(), group, names, levels)
-    header = json.dumps(dict(zip(_HEADER, values, strict=True))).encode()
-    payload = b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
-    body = header + b"\n" + payload
+    sections = {
+        "moments": b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
+    }
+    if any(each.public() != UNKNOWN for each in facts):
+        sections["columns"] = _told(facts)
+    sizes = {name: len(section) for name, section in sections.items()}
+    values = (own_version(), group, names, levels, sizes)
+    header = json.dumps(dict(zip(_HEADER[_VERSION], values, strict=True))).encode()
+    body = header + b"\n" + b"".join(sections.values())
     identity = f"{_FORMAT} {_VERSION} {len(body)} {hashlib.sha256(body).hexdigest()}\n"
     write_whole(path, identity.encode() + body)
 
@@ -87,11 +99,17 @@ def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
         FileError: the file is not there, not of this kind, of another version, damaged, cut short,
             or does not hold statistics.
     """
-    _, header, payload = _opened(path)
+    about, header, payload = _opened(path)
+    shown = repr(os.fspath(path))
     try:
-        return _fields(header, payload, least)
+        sections = {"moments": payload} if about.version == 2 else _cut(header, payload)
+        newer = [name for name in sections if name not in _SECTIONS]
+        if newer:
+            raise FileError(f"{shown} has {newer[0]!r}, which a newer poolbn wrote; update poolbn")
+        return _fields(header, sections, least)
+    except FileError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
-        shown = repr(os.fspath(path))
         raise FileError(f"{shown} does not hold statistics as it should: {error}") from error
 
 
@@ -123,10 +141,11 @@ def _opened(path: str | os.PathLike[str]) -> tuple[About, dict[str, Any], bytes]
             "writes them"
         )
     _, version, length, checksum = (word.decode("ascii", "replace") for word in identity)
-    if version != str(_VERSION):
+    if version not in map(str, _HEADER):
         older = version.isdigit() and int(version) < _VERSION
         raise FileError(
-            f"{shown} has version {version} of the format, this poolbn reads version {_VERSION}; "
+            f"{shown} has version {version} of the format, this poolbn reads versions "
+            f"{' and '.join(map(str, _HEADER))}; "
             f"{'make it anew with this poolbn' if older else 'update poolbn'}"
         )
     if not length.isdigit() or len(body) < int(length):
@@ -138,9 +157,10 @@ def _opened(path: str | os.PathLike[str]) -> tuple[About, dict[str, Any], bytes]
     line, _, payload = body.partition(b"\n")
     try:
         header = json.loads(line, parse_constant=_refused)
-        if sorted(header) != sorted(_HEADER):
-            raise ValueError(f"its header has {', '.join(header)}, not {', '.join(_HEADER)}")
-        about = About(_VERSION, str(header["poolbn"]), checksum, len(first) + len(body))
+        known = _HEADER[int(version)]
+        if sorted(header) != sorted(known):
+            raise ValueError(f"its header has {', '.join(header)}, not {', '.join(known)}")
+        about = About(int(version), str(header["poolbn"]), checksum, len(first) + len(body))
     except (ValueError, TypeError) as error:
         raise FileError(f"{shown} does not hold statistics as it should: {error}") from error
     return about, header, payload
@@ -150,7 +170,48 @@ def _refused(constant: str) -> None:
     raise ValueError(f"its header has {constant}")
 
 
-def _fields(header: dict[str, Any], payload: bytes, least: int) -> Fields:
+def _cut(header: dict[str, Any], payload: bytes) -> dict[str, bytes]:
+    """The sections, of which the header gives the names and sizes."""
+    sections, start = {}, 0
+    for name, size in header["sections"].items():
+        if type(size) is not int or size < 0:
+            raise ValueError(f"its section {name!r} has {size!r} bytes")
+        sections[name] = payload[start : start + size]
+        start += size
+    if start != len(payload):
+        raise ValueError(f"its sections need {start} bytes, not {len(payload)}")
+    if list(sections) != sorted(sections, key=[*_SECTIONS, *sections].index):
+        raise ValueError(f"its sections are in the order {', '.join(sections)}")
+    return sections
+
+
+def _told(facts: tuple[ColumnFacts, ...]) -> bytes:
+    """The section `columns`: nothing in it is a value of a row."""
+    known = [each.public() for each in facts]
+    columns = {
+        "kind": [_KIND] * len(known),
+        "resolution": [each.resolution for each in known],
+        "distinct": [each.told.name.lower() for each in known],
+    }
+    return json.dumps(columns).encode()
+
+
+def _facts(section: bytes, width: int) -> tuple[ColumnFacts, ...]:
+    """The facts that `_told` wrote."""
+    columns = json.loads(section, parse_constant=_refused)
+    resolutions = {each.resolution: each.digits for each in _BY_DIGITS}
+    told = {each.name.lower(): each for each in Distinct}
+    facts = tuple(
+        ColumnFacts(resolutions[resolution], frozenset(), told[distinct], None)
+        for resolution, distinct in zip(columns["resolution"], columns["distinct"], strict=True)
+    )
+    if len(facts) != width or _told(facts) != section:
+        raise ValueError(f"what it says of its {width} columns is not as poolbn writes it")
+    return facts
+
+
+def _fields(header: dict[str, Any], sections: dict[str, bytes], least: int) -> Fields:
+    payload = sections["moments"]
     names, levels = tuple(header["names"]), tuple(header["levels"])
     if not names or not all(isinstance(name, str) for name in (*names, header["group"])):
         raise ValueError("names of columns are not texts")
@@ -177,7 +238,9 @@ def _fields(header: dict[str, Any], payload: bytes, least: int) -> Fields:
         wrong = _wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
         if wrong:
             raise ValueError(f"data set {level!r} {wrong}")
-    return names, levels, n, mean, scatter, dropped, header["group"]
+    told = sections.get("columns")
+    facts = _facts(told, width) if told is not None else (UNKNOWN,) * width
+    return names, levels, n, mean, scatter, dropped, header["group"], facts
 
 
 def _wrong(

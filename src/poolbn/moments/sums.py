@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.moments.facts import ColumnFacts
 from poolbn.run.compiling import kernels
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class Sums:
         mean: means, (F, N).
         scatter: centred sums of squares and products, (F, N, N).
         dropped: rows left out, (F,).
+        facts: of the N columns; empty where nobody asks for them.
         room: work space of `add_rows`.
     """
 
@@ -30,6 +32,7 @@ class Sums:
     mean: NDArray[np.float64]
     scatter: NDArray[np.float64]
     dropped: NDArray[np.int64]
+    facts: list[ColumnFacts] = field(default_factory=list)
     room: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
     @staticmethod
@@ -52,6 +55,7 @@ class Sums:
         larger.mean[:have] = self.mean
         larger.scatter[:have] = self.scatter
         larger.dropped[:have] = self.dropped
+        larger.facts = self.facts
         larger.room = self.room
         return larger
 
@@ -63,8 +67,10 @@ class Sums:
             self.room = np.zeros((-(-width // 4) * 4, len(codes)))
         places, ends = np.empty(len(codes), np.int64), np.empty(len(self.n), np.int64)
         kernel.sort(codes, places, ends)
-        for column, line in zip(columns, self.room, strict=False):
+        for k, (column, line) in enumerate(zip(columns, self.room, strict=False)):
             kernel.put(column, places, line)
+            if self.facts:
+                self.facts[k] = self.facts[k].after(line[: len(codes)])
         kernel.add(self.room, ends, self.n, self.mean, self.scatter, np.empty((2, width)))
 
     def add(

@@ -1,0 +1,229 @@
+"""What the values of a column look like, as far as that adds up: decimals, extremes, few values.
+
+Facts of the rows of two parts are those of all rows, to the last bit and in any order, so each one
+is a function of the values alone, not of how they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FEW = 20  # different values that are kept
+FULL = 7  # decimals of a column that has more than six
+MOST_ROWS = 50_000  # of which it is known whether their whole numbers all differ
+CODES = frozenset({-9.0, -99.0, -999.0, -9999.0})  # what stands for a missing value
+_AHEAD = 64  # cells that decide about most columns
+_CHUNK = 8192  # cells that stay in the fastest memory
+_EPS = 2.0**-52
+
+
+class Distinct(IntEnum):
+    """How many different values there are."""
+
+    NONE, TWO, FEW, MANY, UNKNOWN = range(5)
+
+    def joined(self, other: Distinct) -> Distinct:
+        """Of rows whose values are not known, and of others: two and two may be four."""
+        both = Distinct.NONE not in (self, other)
+        return max(self, other, Distinct.FEW if both else Distinct.NONE)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The smallest value; where it may be a code, how many cells have it and what comes next."""
+
+    value: float = inf
+    count: int = 0
+    following: float = inf
+
+    @staticmethod
+    def of(x: NDArray[np.float64], smallest: float) -> Edge:
+        """Of values (B,) whose smallest is known."""
+        if smallest not in CODES:
+            return Edge(smallest)
+        others = x[x != smallest]
+        return Edge(smallest, len(x) - len(others), float(others.min(initial=inf)))
+
+    def joined(self, other: Edge) -> Edge:
+        """Of the rows of both."""
+        if other.value < self.value:
+            return other.joined(self)
+        if self.value not in CODES:
+            return self
+        if other.value > self.value:
+            return Edge(self.value, self.count, min(self.following, other.value))
+        following = min(self.following, other.following)
+        return Edge(self.value, self.count + other.count, following)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What is never written to a file, since it has values of rows.
+
+    Attributes:
+        low: the lower end.
+        high: the upper end, of the values times -1.
+        numbers: all values, where these are whole numbers, all different, and at most 50,000.
+    """
+
+    low: Edge = Edge()
+    high: Edge = Edge()
+    numbers: frozenset[float] | None = field(default=frozenset(), repr=False)
+
+    def joined(self, other: Extent) -> Extent:
+        """Of the rows of both."""
+        low, high = self.low.joined(other.low), self.high.joined(other.high)
+        mine, theirs = self.numbers, other.numbers
+        if mine is None or theirs is None or len(mine) + len(theirs) > MOST_ROWS:
+            return Extent(low, high, None)
+        return Extent(low, high, mine | theirs if mine.isdisjoint(theirs) else None)
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """Facts of one column, over all data sets.
+
+    Attributes:
+        digits: decimals of its values, 0 to 6; 7 for more; None where it is not known.
+        values: the values of rows that were read here; None for more than 20.
+        told: how many different values there are in rows of which only a file tells.
+        extent: its extremes; None where only a file tells.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gingival_0"]].dropna()
+        >>> stats = pb.stats(trial, group="clinic")
+        >>> [facts.resolution for facts in stats.facts]
+        [1.0, 0.001]
+        >>> stats.facts[0].distinct.name
+        'MANY'
+    """
+
+    digits: int | None = 0
+    values: frozenset[float] | None = frozenset()
+    told: Distinct = Distinct.NONE
+    extent: Extent | None = Extent()
+
+    @property
+    def resolution(self) -> float | None:
+        """The largest of 1, 0.1, ... 1e-6 that all values are multiples of; 0 where none is."""
+        if self.digits is None:
+            return None
+        return 0.0 if self.digits == FULL else float(f"1e-{self.digits}")
+
+    @cached_property
+    def distinct(self) -> Distinct:
+        """How many different values there are."""
+        if self.told is Distinct.UNKNOWN:
+            return self.told
+        if self.values is None:
+            return Distinct.MANY
+        own = Distinct.FEW if len(self.values) > 2 else Distinct.TWO
+        return self.told.joined(own if self.values else Distinct.NONE)
+
+    def joined(self, other: ColumnFacts) -> ColumnFacts:
+        """Facts of the rows of both."""
+        digits = None
+        if self.digits is not None and other.digits is not None:
+            digits = max(self.digits, other.digits)
+        values = None
+        if self.values is not None and other.values is not None:
+            both = self.values | other.values
+            values = both if len(both) <= FEW else None
+        extent = None
+        if self.extent is not None and other.extent is not None:
+            extent = self.extent.joined(other.extent)
+        return ColumnFacts(digits, values, self.told.joined(other.told), extent)
+
+    def after(self, x: NDArray[np.float64]) -> ColumnFacts:
+        """Facts of these rows and of more, (B,): what is known already is not looked for."""
+        if not len(x):
+            return self
+        smallest, largest = float(x.min()), float(x.max())
+        digits = _digits(x, self.digits or 0)
+        near = digits == 0 and largest - smallest < FEW
+        whole = range(int(smallest), int(largest) + 1) if near else range(0)
+        values = _values(x, self.values, whole)
+        low = Edge.of(x, smallest)
+        high = Edge.of(-x, -largest) if -largest in CODES else Edge(-largest)
+        sought = digits == 0 and self.extent is not None and self.extent.numbers is not None
+        numbers = _numbers(x, largest - smallest) if sought else None
+        extent = Extent(low, high, numbers)
+        return self.joined(ColumnFacts(digits, values, Distinct.NONE, extent))
+
+    def public(self) -> ColumnFacts:
+        """What may be handed on: nothing that is a value of a row."""
+        return ColumnFacts(self.digits, frozenset(), self.distinct, None)
+
+
+UNKNOWN = ColumnFacts(None, frozenset(), Distinct.UNKNOWN, None)
+
+
+def joined(left: Iterable[ColumnFacts], right: Iterable[ColumnFacts]) -> tuple[ColumnFacts, ...]:
+    """Facts of columns, of the rows of both."""
+    return tuple(a.joined(b) for a, b in zip(left, right, strict=True))
+
+
+def _digits(x: NDArray[np.float64], known: int) -> int:
+    """The largest number of decimals, `known` if none has more."""
+    if known == FULL or not _whole(x[:_AHEAD], FULL - 1).all():
+        return FULL
+    for start in range(0, len(x), _CHUNK):
+        rest = x[start : start + _CHUNK]
+        while known < FULL and len(rest := _longer(rest, known)):
+            known += 1
+    return known
+
+
+def _longer(x: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """The values that have more decimals; nearly all are done with by a test without rounding."""
+    power = 10.0**digits
+    with np.errstate(over="ignore"):
+        exact = np.rint(x) == x if digits == 0 else np.rint(x * power) / power == x
+    rest: NDArray[np.float64] = x[~exact]
+    return rest[~_whole(rest, digits)] if len(rest) else rest
+
+
+def _whole(x: NDArray[np.float64], digits: int) -> NDArray[np.bool_]:
+    """Which values have no more than so many decimals, but for rounding.
+
+    Rounding grows with the decimals, so that who passes here passes with more of them too.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = x * 10.0**digits
+        return np.asarray(np.abs(y - np.rint(y)) <= (8 + 2 * digits) * _EPS * np.abs(y))
+
+
+def _values(
+    x: NDArray[np.float64], known: frozenset[float] | None, possible: range
+) -> frozenset[float] | None:
+    """All different values, unless there are many; `possible`: all that there may be, if known."""
+    if known is None or len(known := known.union(x[:_AHEAD].tolist())) > FEW:
+        return None
+    if possible and known.issuperset(possible):
+        return known
+    rest = x
+    for value in known:
+        rest = rest[rest != value]
+    while len(rest) and len(known) <= FEW:
+        known = known.union((float(rest[0]),))
+        rest = rest[rest != rest[0]]
+    return known if len(known) <= FEW else None
+
+
+def _numbers(x: NDArray[np.float64], extent: float) -> frozenset[float] | None:
+    """The values, which are whole, if no two are the same and there are not too many."""
+    if len(x) > MOST_ROWS or extent + 1 < len(x):
+        return None
+    numbers = frozenset(x.tolist())
+    return numbers if len(numbers) == len(x) else None
