@@ -11,16 +11,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE
-
-if TYPE_CHECKING:
-    from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.groupstats import GroupStats
 
 # A child and its parents, as positions in the names of the statistics.
 Family = tuple[int, tuple[int, ...]]
@@ -100,8 +98,6 @@ class StandardisedStats:
 
     def in_units(self, j: int, family: Family) -> GroupStats:
         """Of one data set, the statistics of the parents and, last, the child in their units."""
-        from poolbn.moments.groupstats import GroupStats
-
         child, parents = family
         at = np.array([*parents, child], dtype=np.intp)
         scale = self.scale[at]
@@ -150,10 +146,10 @@ def standardise(stats: GroupStats) -> StandardisedStats:
 def _standardise(stats: GroupStats) -> StandardisedStats:
     n = stats.n.astype(np.float64)
     N = len(stats.names)
+    least = np.array([(facts.resolution or 0.0) ** 2 / 12 for facts in stats.facts])
     return _centred(
-        stats.names, stats.levels, n, stats.mean, stats.scatter, np.zeros(N), np.ones(N),
-        np.zeros(N),
-    )  # fmt: skip
+        stats.names, stats.levels, n, stats.mean, stats.scatter, np.zeros(N), np.ones(N), least
+    )
 
 
 def _centred(

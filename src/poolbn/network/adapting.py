@@ -77,9 +77,7 @@ def with_data_set(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Ga
         own = adapted(fit, n.astype(np.float64), family)
     else:
         f = _alone(new, fit.child, fit.parents)
-        own = Own(
-            f.coef[0], f.coef_cov[0], float(f.sigma2[0]), float(f.squares[0]), float(f.df[0])
-        )
+        own = Own(f.coef[0], f.coef_cov[0], float(f.sigma2[0]), float(f.squares[0]), float(f.df[0]))
     return appended(fit, new.levels[0], own, family)
 
 
