@@ -16,6 +16,7 @@ from poolbn.errors import FileError, GraphError
 from poolbn.graph.dag import Dag
 from poolbn.network.format1 import upgraded
 from poolbn.nodes.given import Given
+from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predictive import covariances_without_rows
@@ -25,7 +26,8 @@ from poolbn.writing import check_levels
 _FORMAT = "poolbn-network"
 _VERSION = 2
 _ROUNDING = 1e-6  # in correlations
-_POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in (Complete, NoPooling, Partial, Given)}
+_KINDS = (Complete, NoPooling, Partial, GroupLevel, Given)
+_POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 _LATER = {"rows", "total_cov", "between_cov"}  # first files of version 2 lack them
 _ARRAYS = (
     "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows", "total_cov",
@@ -172,7 +174,7 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
 def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[int]) -> GaussianFit:
     known = {field.name for field in fields(GaussianFit)} - {"levels"}
     older = _LATER.isdisjoint(encoded)
-    values: dict[str, Any] = dict(encoded)
+    values: dict[str, Any] = {"left_out": ()} | encoded
     if older:
         values |= {"rows": rows, "total_cov": None, "between_cov": None}
     if set(values) != known:
@@ -184,6 +186,9 @@ def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[in
     values["parents"] = tuple(values["parents"])
     values["levels"] = levels
     values["counts"] = tuple(values["counts"])
+    values["left_out"] = tuple(values["left_out"])
+    if not set(values["left_out"]) <= set(levels):
+        raise ValueError("a data set that is left out is not among the data sets")
     kind = dict(values["pooling"])
     values["pooling"] = _POOLINGS[kind.pop("kind")](**kind)
     values["status"] = Status(values["status"])

@@ -103,7 +103,7 @@ class Auto:
         def of(view: StandardisedStats, family: Family) -> GaussianFit:
             return self._best_fit(view, family, penalty)
 
-        return views.fit(data, family, of, self, leave_out=True)
+        return views.fit(data, family, of, leave_out=True)
 
     def _among(self, data: StandardisedStats) -> Sequence[Candidate]:
         """The candidates for these data sets: of one alone there is nothing to pool."""

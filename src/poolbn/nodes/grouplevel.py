@@ -8,17 +8,26 @@ learned from its value is certain; in a new one it is normal around the regressi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, to_units
-from poolbn.nodes.localfit import GaussianFit, Pooling, Status
+from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.model import Likelihoods
 
 Floats = NDArray[np.float64]
 Ending = tuple[Status, str]
+
+
+@dataclass(frozen=True)
+class GroupLevel:
+    """In place of a pooling: a column that has one value in each data set."""
+
+    def __str__(self) -> str:
+        return "one value in each data set"
 
 
 def likelihoods(data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
@@ -28,7 +37,7 @@ def likelihoods(data: StandardisedStats, families: Sequence[Family]) -> Likeliho
     return Likelihoods(np.array(loglik), counts)
 
 
-def fit(data: StandardisedStats, family: Family, pooling: Pooling) -> GaussianFit:
+def fit(data: StandardisedStats, family: Family) -> GaussianFit:
     """Least squares of the values: intercepts vary between data sets, residuals are zero."""
     child, parents = family
     trouble = _trouble(data, family)
@@ -48,12 +57,12 @@ def fit(data: StandardisedStats, family: Family, pooling: Pooling) -> GaussianFi
     random_cov = np.zeros((q, q))
     random_cov[0, 0] = unit * rss / F
     zeros = np.zeros(F)
-    status, detail = trouble or (Status.CONVERGED, f"one value in each of {F} data sets")
+    status, detail = trouble or (Status.CONVERGED, f"least squares of the values of {F} data sets")
     return GaussianFit(
         child=data.names[child],
         parents=tuple(data.names[p] for p in parents),
         levels=data.levels,
-        pooling=pooling,
+        pooling=GroupLevel(),
         coef=coef,
         coef_cov=np.zeros((F, q, q)),
         sigma2=zeros,

@@ -59,7 +59,7 @@ class _Gaussian:
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The final fit of one node."""
-        return views.fit(data, family, self._fit, self, leave_out=self.own_variances)
+        return views.fit(data, family, self._fit, leave_out=self.own_variances)
 
     @abstractmethod
     def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:

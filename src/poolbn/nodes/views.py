@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
 from poolbn.nodes.adapting import Own, adapted, appended, in_order
-from poolbn.nodes.localfit import GaussianFit, Pooling
+from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import Likelihoods
 from poolbn.wording import listed
 
@@ -55,7 +55,6 @@ def fit(
     data: StandardisedStats,
     family: Family,
     compute: Callable[[StandardisedStats, Family], GaussianFit],
-    pooling: Pooling,
     *,
     leave_out: bool,
 ) -> GaussianFit:
@@ -64,7 +63,7 @@ def fit(
         return compute(data, family)
     view = _view(data, family[0], leave_out)
     if view is None:
-        return grouplevel.fit(data, family, pooling)
+        return grouplevel.fit(data, family)
     found = compute(view, family)
     return found if view is data else _with_left_out(found, data, family, view)
 
