@@ -64,6 +64,14 @@ class Plan:
     def problem(self, data: GroupStats) -> Problem:
         """From the empty graph, or that of the required arcs."""
         allowed = self.constraints.on(data.names)
+        inputs = [data.names.index(name) for name in data.inputs]
+        if allowed.required[:, inputs].any():
+            p, i = np.argwhere(allowed.required[:, inputs])[0]
+            raise GraphError(
+                f"the arc {data.names[p]} -> {data.inputs[i]} is required, and {data.inputs[i]!r} "
+                "is an input; leave one of the two out"
+            )
+        allowed.arcs[:, inputs] = False
         scores = LocalScores(data, pooling=self.pooling, score=self.score)
         return Problem(scores, allowed, allowed.required)
 
@@ -150,6 +158,7 @@ def learn(
     search: Learner | None = None,
     constraints: Constraints | None = None,
     start: Network | Dag | str | Iterable[Pair] = (),
+    inputs: Iterable[str] = (),
 ) -> Network:
     """Learn the network with the best score that a search finds.
 
@@ -162,6 +171,7 @@ def learn(
         search: `pb.HillClimb()` by default, `pb.Tabu()`, or `pb.Exact()`.
         constraints: a `pb.Constraints(...)`.
         start: the graph to start from; empty by default.
+        inputs: columns that may be parents but never children, see `pb.stats`.
 
     Raises:
         SearchInterrupted: on Ctrl-C; it holds the best network so far.
@@ -176,9 +186,7 @@ def learn(
     """
     if isinstance(source, GroupStats):
         check_no_group(group)
-        data = source
-    else:
-        data = stats(source, group=group)
+    data = stats(source, group=group, inputs=inputs)
     plan = as_plan(pooling, score, search, constraints)
     problem = plan.problem(data)
     first = as_dag(start.dag if isinstance(start, Network) else start, data.names)

@@ -37,6 +37,7 @@ def compare(
     group: str | None = None,
     columns: Iterable[str] | None = None,
     missing: Literal["error", "drop"] = "error",
+    inputs: Iterable[str] = (),
     folds: int = 10,
     poolings: Sequence[str | NodeModel] = ("complete", "none", "partial", "auto"),
     seed: int = 0,
@@ -57,6 +58,7 @@ def compare(
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
         missing: "error" refuses missing values; "drop" leaves out the rows that have one.
+        inputs: columns that may be parents but never children, see `pb.stats`.
         folds: how many.
         poolings: names or objects, as for `pb.learn`.
         seed: random seed of folds and samples.
@@ -89,7 +91,7 @@ def compare(
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans.values():
         plan.constraints.on(rows.names)
-    dealt = deal(rows, folds, seed)
+    dealt = deal(rows, folds, seed, inputs)
     _check(dealt)
     return _compare(plans, dealt, seed)
 

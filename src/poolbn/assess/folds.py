@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.replicates import by_data_set, random_stream
-from poolbn.moments.groupstats import GroupStats, accumulate
+from poolbn.moments.groupstats import GroupStats, accumulate, stats
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Batch, Rows
 
@@ -28,7 +28,7 @@ class Folds:
     fold: NDArray[np.int64]  # the fold of each, -1 if it is never held out, (m,)
 
 
-def deal(rows: Rows, folds: int, seed: int) -> Folds:
+def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
     """Read rows once, and deal those of each data set to the folds as evenly as can be.
 
     Of every `folds` rows of a data set each goes to another fold, in random order. The row of a
@@ -38,9 +38,10 @@ def deal(rows: Rows, folds: int, seed: int) -> Folds:
         rows: to be read.
         folds: how many, K.
         seed: random seed of the folds and of the sample of rows that are kept.
+        inputs: columns that are parents only.
     """
     dealer = _Dealer(folds, seed, len(rows.names))
-    total = accumulate(replace(rows, batches=dealer.watched(rows)))
+    total = stats(accumulate(replace(rows, batches=dealer.watched(rows))), inputs=inputs)
     F, N = total.mean.shape
     alone = total.n == 1
     sums = dealer.sums.grown(F * folds)

@@ -74,7 +74,7 @@ def data_sets_at(
 ) -> GroupStats:
     """The statistics of the data sets at these positions, under other names."""
     arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
-    return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts)
+    return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts, known.inputs)
 
 
 def data_set_replicates(

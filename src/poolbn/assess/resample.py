@@ -217,6 +217,7 @@ def bootstrap(
     group: str | None = None,
     columns: Iterable[str] | None = None,
     missing: Literal["error", "drop"] = "error",
+    inputs: Iterable[str] = (),
     replicates: int = 200,
     unit: Unit = "row",
     seed: int = 0,
@@ -235,6 +236,7 @@ def bootstrap(
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
         missing: "error" refuses missing values; "drop" leaves out the rows that have one.
+        inputs: columns that may be parents but never children, see `pb.stats`.
         replicates: networks to learn.
         unit: "row" draws rows with replacement within each data set: how sure the arcs are for
             these data sets. "data set" draws whole data sets: how sure they are for data sets such
@@ -263,7 +265,7 @@ def bootstrap(
     plan = as_plan(**learning)
     if isinstance(source, GroupStats):
         check_no_group(group)
-    known = stats(source, group=group, columns=columns, missing=missing)
+    known = stats(source, group=group, columns=columns, missing=missing, inputs=inputs)
     allowed = plan.constraints.on(known.names)
     if unit == "data set":
         if len(known.levels) < 2:

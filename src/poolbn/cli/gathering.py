@@ -29,6 +29,7 @@ class ReadingOptions(TypedDict):
     group: str | None
     columns: Sequence[str] | None
     missing: Literal["error", "drop"]
+    inputs: Sequence[str]
 
 
 def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -64,7 +65,9 @@ def read_stats(
     prepared = None
     names = {path: part.names for path, part in found.items()}
     if rows:
-        prepared = data.prepare(rows, name=name, **reading)
+        prepared = data.prepare(
+            rows, name=name, group=reading["group"], columns=columns, missing=reading["missing"]
+        )
         names[_ROWS] = prepared.names
     check_columns(names, columns)
     parts = {path: stats(part, columns=columns) for path, part in found.items()}
@@ -74,7 +77,7 @@ def read_stats(
         parts[_ROWS] = of_reading(prepared, checkpoint)
     if name is None:
         _tell_shared({path: part.levels for path, part in parts.items()}, tell)
-    return total(parts.values())
+    return stats(total(parts.values()), inputs=reading["inputs"])
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:

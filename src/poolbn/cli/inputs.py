@@ -86,10 +86,23 @@ class Reading:
         Literal["error", "drop"],
         typer.Option(help="What to do with rows that have missing values."),
     ] = "error"
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Columns that may be parents but never children, such as an arm; they get no "
+            "distribution.",
+        ),
+    ] = None
 
     def options(self) -> ReadingOptions:
         """As keywords."""
-        return {"group": self.group, "columns": names(self.columns), "missing": self.missing}
+        return {
+            "group": self.group,
+            "columns": names(self.columns),
+            "missing": self.missing,
+            "inputs": names(self.inputs) or (),
+        }
 
     def common(self, entries: Sequence[str], tell: Callable[[str], None]) -> ReadingOptions:
         """With the columns that all files have."""
@@ -248,7 +261,12 @@ def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.
     """All rows without missing values, the group column first; for reports that show residuals."""
     import pandas as pd
 
-    rows = data.read(list(entries), **reading)
+    rows = data.read(
+        list(entries),
+        group=reading["group"],
+        columns=reading["columns"],
+        missing=reading["missing"],
+    )
     with closing(rows.batches) as batches:
         read = [(batch.codes, batch.values) for batch in batches]
     values = np.concatenate([part for _, part in read])

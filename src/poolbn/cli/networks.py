@@ -82,7 +82,7 @@ def bootstrap(
         options = reading.options()
         if not given.has_rows(files):
             rows = read_stats(files, terminal.note, **options)
-            options = ReadingOptions(group=None, columns=None, missing="error")
+            options = ReadingOptions(group=None, columns=None, missing="error", inputs=())
         stopped = False
         try:
             boot = resample(
@@ -164,7 +164,11 @@ def report(
     if data:
         given.check_rows(data, "report")
         rows = given.read_frame(
-            data, group=given.group_of(data, net.group), columns=net.dag.nodes, missing="drop"
+            data,
+            group=given.group_of(data, net.group),
+            columns=net.dag.nodes,
+            missing="drop",
+            inputs=net.inputs,
         )
     make_folder(out.parent)
     write_report(net, out, data=rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from os import PathLike
@@ -23,6 +23,7 @@ from poolbn.tables import data
 from poolbn.tables.data import DATA_SET
 from poolbn.tables.missing import check_left
 from poolbn.tables.sources import is_dask
+from poolbn.wording import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,7 @@ class GroupStats:
         group: the column that says which data set a row came from.
         facts: what the values of each of the N columns look like, such as their resolution. Files
             keep a part of it, and statistics made by hand have none.
+        inputs: columns that are parents only, and have no distribution.
 
     Examples:
         >>> import poolbn as pb
@@ -70,6 +72,7 @@ class GroupStats:
     dropped: NDArray[np.int64]
     group: str = DATA_SET
     facts: tuple[ColumnFacts, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.facts:
@@ -81,6 +84,28 @@ class GroupStats:
     def n_rows(self) -> int:
         """Rows in all data sets together."""
         return int(self.n.sum())
+
+    def with_inputs(self, inputs: Iterable[str]) -> GroupStats:
+        """The same statistics with these columns as inputs: parents only, without a distribution.
+
+        Raises:
+            DataError: a column is unknown or named twice, or there is no other.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(pb.stats(trial, group="clinic").with_inputs(["age"]))
+            >>> net.dag.parents("age"), net.inputs
+            ((), ('age',))
+        """
+        chosen = _list_of_names("inputs", inputs)
+        _positions(self.names, chosen)
+        if len(chosen) == len(self.names):
+            raise DataError(
+                "all columns are inputs, which leaves none to learn about; leave one out of ",
+                Option("inputs", list(chosen)),
+            )
+        return replace(self, inputs=tuple(name for name in self.names if name in chosen))
 
     def __add__(self, other: GroupStats) -> GroupStats:
         """Statistics of the rows of both: data sets of the same name become one.
@@ -97,6 +122,12 @@ class GroupStats:
             told = "; ".join(f"{side} {', '.join(map(repr, cs))}" for side, cs in sides if cs)
             raise DataError(
                 f"cannot add statistics of different columns: {told}; select() common columns first"
+            )
+        if set(self.inputs) != set(other.inputs):
+            both = " and ".join(listed(s.inputs) or "none" for s in (self, other))
+            raise DataError(
+                f"cannot add statistics of different inputs, {both}; give both the same "
+                "with_inputs() first"
             )
         return total((self, other))
 
@@ -116,9 +147,7 @@ class GroupStats:
             >>> pb.stats(trial, group="clinic").select(["bmi"]).scatter.shape
             (4, 1, 1)
         """
-        if isinstance(columns, str):
-            raise DataError(Option("columns", columns), f" is one name; give a list, [{columns!r}]")
-        chosen = tuple(columns)
+        chosen = _list_of_names("columns", columns)
         at = _positions(self.names, chosen)
         if not chosen:
             raise DataError("no columns are chosen")
@@ -131,6 +160,7 @@ class GroupStats:
             self.dropped,
             self.group,
             tuple(self.facts[i] for i in at),
+            tuple(name for name in chosen if name in self.inputs),
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
@@ -202,6 +232,12 @@ class GroupStats:
         return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
 
 
+def _list_of_names(option: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise DataError(Option(option, names), f" is one name; give a list, [{names!r}]")
+    return tuple(names)
+
+
 def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> None:
     """Raise for a child and parents of which one is not a column, or that occur twice."""
     if child in parents:
@@ -225,6 +261,7 @@ def stats(
     group: str | None = None,
     columns: Iterable[str] | None = None,
     missing: Literal["error", "drop"] = "error",
+    inputs: Iterable[str] = (),
     checkpoint: str | PathLike[str] | None = None,
 ) -> GroupStats:
     """Read rows once and keep the statistics of each data set.
@@ -241,6 +278,8 @@ def stats(
         columns: the columns to keep; None for all but `group`, which then must be numeric.
         missing: "error" refuses missing cells; "drop" leaves out the rows that have one in the
             chosen columns or in `group`, and `dropped` counts them for each data set.
+        inputs: columns that may be parents but never children, and have no distribution of their
+            own: an arm, a design variable, what describes a data set. Scores leave them out.
         checkpoint: a folder that keeps the statistics of each file, so that reading many files can
             be stopped and started again.
 
@@ -258,12 +297,15 @@ def stats(
           KY  207 rows, 4 dropped
           MS  191 rows, 1 dropped
     """
+    inputs = _list_of_names("inputs", inputs)
     if isinstance(source, GroupStats):
-        return source if columns is None else source.select(columns)
-    if is_dask(source) and checkpoint is None:
-        return of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
-    reading = data.prepare(source, group=group, columns=columns, missing=missing)
-    return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+        found = source if columns is None else source.select(columns)
+    elif is_dask(source) and checkpoint is None:
+        found = of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
+    else:
+        reading = data.prepare(source, group=group, columns=columns, missing=missing)
+        found = of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+    return found.with_inputs(inputs) if inputs else found
 
 
 def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
@@ -307,7 +349,8 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
         facts = joined(facts, same.facts)
         some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
         sums.add(at[some], same.n[some], same.mean[some], same.scatter[some])
-    return _stats(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
+    whole = _stats(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
+    return replace(whole, inputs=first.inputs)
 
 
 def accumulate(rows: data.Rows) -> GroupStats:
@@ -340,7 +383,7 @@ def _stats(
 
 
 def _fields(s: GroupStats) -> Fields:
-    return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group, s.facts
+    return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group, s.facts, s.inputs
 
 
 def _check_size(stats: GroupStats) -> None:

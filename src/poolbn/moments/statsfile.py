@@ -26,7 +26,7 @@ _FORMAT = "poolbn-statistics"
 _VERSION = 3
 _BASE = ("poolbn", "group", "names", "levels")
 _HEADER: dict[int, tuple[str, ...]] = {2: _BASE, 3: (*_BASE, "sections")}
-_SECTIONS = ("moments", "columns")
+_SECTIONS = ("moments", "columns", "inputs")
 _KIND = "continuous"  # of all columns, so far
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
@@ -41,6 +41,7 @@ Fields = tuple[
     NDArray[np.int64],
     str,
     tuple[ColumnFacts, ...],
+    tuple[str, ...],
 ]
 
 
@@ -73,13 +74,15 @@ def write_file(path: str | os.PathLike[str], fields: Fields) -> None:
     Raises:
         FileError: a data set's name is not a text, a number or a bool.
     """
-    names, levels, *arrays, group, facts = fields
+    names, levels, *arrays, group, facts, inputs = fields
     check_levels(levels)
     sections = {
         "moments": b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
     }
     if any(each.public() != UNKNOWN for each in facts):
         sections["columns"] = _told(facts)
+    if inputs:
+        sections["inputs"] = json.dumps(inputs).encode()
     sizes = {name: len(section) for name, section in sections.items()}
     values = (own_version(), group, names, levels, sizes)
     header = json.dumps(dict(zip(_HEADER[_VERSION], values, strict=True))).encode()
@@ -240,7 +243,10 @@ def _fields(header: dict[str, Any], sections: dict[str, bytes], least: int) -> F
             raise ValueError(f"data set {level!r} {wrong}")
     told = sections.get("columns")
     facts = _facts(told, width) if told is not None else (UNKNOWN,) * width
-    return names, levels, n, mean, scatter, dropped, header["group"], facts
+    inputs = tuple(json.loads(sections.get("inputs", b"[]")))
+    if [name for name in names if name in inputs] != sorted(inputs, key=[*names, *inputs].index):
+        raise ValueError("its inputs are not some of its columns")
+    return names, levels, n, mean, scatter, dropped, header["group"], facts, inputs
 
 
 def _wrong(

@@ -26,6 +26,7 @@ from poolbn.network.effects import effects_table
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.interventions import checked_values, intervene, total_effects_table
 from poolbn.network.questions import Questions
+from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.search.problem import Move
 from poolbn.writing import write_whole
@@ -75,6 +76,11 @@ class Network(Questions):
     def levels(self) -> tuple[Hashable, ...]:
         """The data sets."""
         return next(iter(self.fits.values())).levels
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Nodes that are parents only, and have no distribution of their own."""
+        return tuple(node for node, fit in self.fits.items() if fit.pooling == INPUT)
 
     @property
     def n_rows(self) -> int:

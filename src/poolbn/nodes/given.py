@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from poolbn.moments.groupstats import GroupStats
 from poolbn.nodes.localfit import Floats, GaussianFit, Status
 
 
@@ -15,7 +16,7 @@ class Given:
     """Where the parameters come from, in place of a pooling.
 
     Attributes:
-        source: "intervention" or "simulated".
+        source: "intervention", "simulated" or "input".
     """
 
     source: str
@@ -67,4 +68,27 @@ def given_fit(
         n_rows=n_rows,
         status=Status.GIVEN,
         detail=detail,
+    )
+
+
+INPUT = Given("input")
+
+
+def input_fit(stats: GroupStats, name: str) -> GaussianFit:
+    """An input: what each data set has of it, for rows that lack it; no likelihood, no parameters.
+
+    Its variance is that of the data set's rows.
+    """
+    i = stats.names.index(name)
+    n = stats.n
+    return given_fit(
+        name,
+        (),
+        stats.levels,
+        INPUT,
+        "an input has no distribution; where a row lacks it, that of its data set's rows counts",
+        coef=stats.mean[:, [i]],
+        sigma2=stats.scatter[:, i, i] / n,
+        fixed=np.array([np.average(stats.mean[:, i], weights=n)]),
+        n_rows=stats.n_rows,
     )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import Option, OptionError, check_option
+from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling, check_stats
+from poolbn.nodes.given import input_fit
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import NodeModel
 from poolbn.run import parallel
@@ -55,6 +57,71 @@ class Score(Protocol):
 
     def on(self, data: StandardisedStats, model: NodeModel) -> Scores:
         """The scores of one table under one model; raises where they do not go together."""
+
+
+@dataclass(frozen=True, eq=False)
+class _WithInputs:
+    """Scores that leave inputs out, which have no parents and no distribution.
+
+    Attributes:
+        others: of all other nodes.
+        stats: the table.
+        inputs: their positions.
+    """
+
+    others: Scores
+    stats: GroupStats
+    inputs: frozenset[int]
+
+    def _rest(
+        self,
+        families: Sequence[Family],
+        compute: Callable[[Sequence[Family]], NDArray[np.float64] | None],
+    ) -> NDArray[np.float64] | None:
+        at = [m for m, (child, _) in enumerate(families) if child not in self.inputs]
+        part = compute([families[m] for m in at]) if at else np.zeros(0)
+        if part is None:
+            return None
+        values = np.array([-math.inf if parents else 0.0 for _, parents in families])
+        values[at] = part
+        return values
+
+    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Of each family; 0 for an input, -inf with a parent."""
+        found = self._rest(families, self.others.scores)
+        assert found is not None
+        return found
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Upper bounds of the scores that cost less, or None if there are none."""
+        return self._rest(families, self.others.bounds)
+
+    def cost(self) -> float:
+        """That of other nodes."""
+        return self.others.cost()
+
+    def fit(self, family: Family) -> GaussianFit:
+        """The final fit of a node."""
+        child, parents = family
+        if child not in self.inputs:
+            return self.others.fit(family)
+        name = self.stats.names[child]
+        if parents:
+            parent = self.stats.names[parents[0]]
+            raise GraphError(f"the input {name!r} has the parent {parent!r}; leave that arc out")
+        return input_fit(self.stats, name)
+
+    def total(self, fits: Iterable[GaussianFit]) -> float:
+        """The score of a network, from its final fits."""
+        names = {self.stats.names[i] for i in self.inputs}
+        return self.others.total(fit for fit in fits if fit.child not in names)
+
+
+def _scores(stats: GroupStats, model: NodeModel, score: Score) -> Scores:
+    scores = score.on(standardise(stats), model)
+    if not stats.inputs:
+        return scores
+    return _WithInputs(scores, stats, frozenset(map(stats.names.index, stats.inputs)))
 
 
 _BY_NAME: dict[str, Score] = {
@@ -99,7 +166,7 @@ class LocalScores:
         check_stats(stats)
         self.names = stats.names
         self.made = 0
-        self._scores = as_score(score).on(standardise(stats), as_pooling(pooling))
+        self._scores = _scores(stats, as_pooling(pooling), as_score(score))
         self._threads = parallel.available_cores() if threads is None else threads
         self._memo: dict[Family, float] = {}
 
@@ -166,8 +233,7 @@ def final_fits(
     stats: GroupStats, dag: Dag, model: NodeModel, score: Score
 ) -> tuple[dict[str, GaussianFit], float]:
     """The final fit of each node, and the score of the network."""
-    data = standardise(stats)
-    scores = score.on(data, model)
+    data, scores = standardise(stats), _scores(stats, model, score)
     families = [data.family(node, dag.parents(node)) for node in dag.nodes]
     threads = parallel.available_cores() if _worth_threads(scores, families) else 1
     fits = parallel.map_fits(scores.fit, families, threads)

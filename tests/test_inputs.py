@@ -1,0 +1,74 @@
+"""Inputs: columns that are parents only, and have no distribution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import poolbn as pb
+from poolbn.cli.app import main
+from poolbn.errors import DataError, GraphError
+
+
+def trial(seed: int = 1) -> pd.DataFrame:
+    """An arm that lowers pressure, which age raises."""
+    rng = np.random.default_rng(seed)
+    n = 240
+    arm = rng.integers(0, 2, n).astype(float)
+    age = rng.normal(50, 10, n)
+    pressure = 120 + 0.5 * age - 8 * arm + rng.normal(0, 5, n)
+    return pd.DataFrame({"site": np.arange(n) % 6, "arm": arm, "age": age, "pressure": pressure})
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+def test_an_input_has_children_but_no_parents_and_no_score(pooling: str) -> None:
+    frame = trial()
+    net = pb.learn(frame, group="site", inputs=["arm"], pooling=pooling)
+    assert net.inputs == ("arm",)
+    assert net.dag.parents("arm") == ()
+    assert "arm" in net.dag.parents("pressure")
+    stats = pb.stats(frame, group="site")
+    assert net.score == pytest.approx(
+        pb.score(stats, net.dag, pooling=pooling)
+        - pb.score(stats.select(["arm"]), [], pooling=pooling)
+    )
+    assert net.fits["arm"].n_params == 0
+
+
+def test_statistics_keep_their_inputs(tmp_path: Path) -> None:
+    stats = pb.stats(trial(), group="site", inputs=["arm"])
+    stats.save(tmp_path / "a.stats")
+    assert pb.GroupStats.load(tmp_path / "a.stats").inputs == ("arm",)
+    assert (stats + stats).inputs == ("arm",)
+    assert stats.select(["pressure", "arm"]).inputs == ("arm",)
+    assert stats.select(["pressure", "age"]).inputs == ()
+    with pytest.raises(DataError, match="different inputs, arm and none"):
+        stats + pb.stats(trial(), group="site")
+    with pytest.raises(DataError, match="no column 'amr'; do you mean 'arm'"):
+        pb.stats(trial(), group="site", inputs=["amr"])
+    with pytest.raises(DataError, match="all columns are inputs"):
+        stats.with_inputs(stats.names)
+    with pytest.raises(GraphError, match=r"age -> arm .* input"):
+        pb.learn(stats, constraints=pb.Constraints(required=[("age", "arm")]))
+    with pytest.raises(GraphError, match="'arm' has the parent 'age'"):
+        pb.score(stats, [("age", "arm")])
+
+
+def test_inputs_everywhere_that_rows_are_read() -> None:
+    options = {"group": "site", "inputs": ["arm"]}
+    boot = pb.bootstrap(trial(), **options, replicates=3, pooling="complete")
+    strengths = boot.table()
+    assert not ((strengths["to"] == "arm") & (strengths["direction"] > 0.5)).any()
+    found = pb.compare(trial(), **options, folds=3, poolings=["complete", "partial"])
+    assert all(net.inputs == ("arm",) for net in found.networks.values())
+
+
+def test_command_line(tmp_path: Path) -> None:
+    trial().to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "out"
+    code = main(["learn", str(tmp_path / "t.csv"), "-g", "site", "--inputs", "arm", "-o", str(out)])
+    assert not code
+    assert pb.load(out / "network.json").inputs == ("arm",)
