@@ -32,8 +32,8 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "mixed", "localfit", "model", "statuses", "poolings", "auto",
-        "choosing", "blup", "given",
+        "reference", "linear", "mixed", "intervals", "localfit", "model", "statuses", "poolings",
+        "auto", "choosing", "blup", "given",
     ],
     "scoring": ["criteria", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],

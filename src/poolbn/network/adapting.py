@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, Option
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.blup import effective_df, random_effects
+from poolbn.nodes.blup import effective_df, random_effects, total_cov
+from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.mixed import expected_variance
 from poolbn.nodes.poolings import NoPooling
@@ -105,7 +106,7 @@ def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Gaussian
             cov *= sigma2 / unit
             squares = generalised
         coef = fit.fixed + b
-    return replace(
+    known = replace(
         fit,
         levels=(*fit.levels, *new.levels),
         coef=np.vstack([fit.coef, coef]),
@@ -114,7 +115,28 @@ def adapted(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Gaussian
         squares=np.append(fit.squares, squares),
         df=np.append(fit.df, df),
         effective_df=np.append(fit.effective_df, effective),
+        sums=None,
     )
+    return replace(known, saved_intervals=_with_new(fit.intervals, known, new))
+
+
+def _with_new(found: Intervals | None, fit: GaussianFit, new: GroupStats) -> Intervals | None:
+    """The intervals with those of the new data set, the last of the fit."""
+    if found is None:
+        return None
+    q = len(fit.parents) + 1
+    se, df = found.population_se, found.population_df
+    if fit.fixed is None:
+        se, df = fit.coef_sd[-1], np.full(q, float(new.n[0] - q))
+    elif fit.random_cov is not None and fit.fixed_cov is not None:
+        fitted = np.sqrt(np.diagonal(fit.fixed_cov))
+        wider = np.divide(se, fitted, out=np.ones(q), where=fitted > 0)
+        known = replace(fit, fixed_cov=fit.fixed_cov * np.outer(wider, wider))
+        cov = total_cov(known, -1, new.family(fit.child, fit.parents))
+        se = np.sqrt(np.diagonal(cov))
+    own = fit.coef[-1], se, df
+    center, se, df = (np.vstack([of, row[1:]]) for of, row in zip(found[2:], own, strict=True))
+    return found._replace(center=center, se=se, df=df)
 
 
 def _alone(new: GroupStats, child: str, parents: Sequence[str]) -> GaussianFit:

@@ -16,6 +16,7 @@ from poolbn.errors import FileError, GraphError
 from poolbn.graph.dag import Dag
 from poolbn.network.format1 import upgraded
 from poolbn.nodes.given import Given
+from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.search.problem import Move
@@ -144,6 +145,17 @@ def _float(value: object) -> float:
     return float(value)
 
 
+def _numbers(values: NDArray[np.float64]) -> list[Any]:
+    """Nested lists of numbers as JSON has them."""
+    if values.ndim == 1:
+        return [_number(value) for value in values.tolist()]
+    return [_numbers(row) for row in values]
+
+
+def _floats(values: Any) -> Any:
+    return [_floats(row) for row in values] if isinstance(values, list) else _float(values)
+
+
 def _encode(fit: GaussianFit) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
     for field in fields(fit):
@@ -151,7 +163,13 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             value = value.tolist()
         encoded[field.name] = value
-    del encoded["levels"]  # once for all nodes
+    del encoded["levels"], encoded["sums"]  # once for all nodes; the rows' sums stay where they are
+    del encoded["saved_intervals"]
+    encoded["intervals"] = None
+    if fit.intervals is not None:
+        encoded["intervals"] = {
+            name: _numbers(value) for name, value in fit.intervals._asdict().items()
+        }
     pooling = fit.pooling
     if not isinstance(pooling, tuple(_POOLINGS.values())):
         raise FileError(
@@ -168,10 +186,14 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
 
 
 def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...]) -> GaussianFit:
-    known = {field.name for field in fields(GaussianFit)} - {"levels"}
-    if set(encoded) != known:
+    known = {field.name for field in fields(GaussianFit)} - {"levels", "sums", "saved_intervals"}
+    if set(encoded) - {"intervals"} != known:
         raise ValueError(f"a node has {sorted(set(encoded) ^ known)} too many or too few")
     values: dict[str, Any] = dict(encoded)
+    intervals = values.pop("intervals", None)  # which early files of format 2 do not have
+    if intervals is not None:
+        floats = {name: np.array(_floats(value)) for name, value in intervals.items()}
+        values["saved_intervals"] = Intervals(**floats)
     values["squares"] = [_float(value) for value in values["squares"]]
     for name in _ARRAYS:
         if values[name] is not None:
@@ -215,6 +237,11 @@ def _check(node: str, fit: GaussianFit, dag: Dag) -> None:
             raise ValueError(f"{name} of {node!r} has a negative variance")
         if name.endswith("cov") and not _is_covariance(array):
             raise ValueError(f"{name} of {node!r} is not a covariance matrix")
+    if fit.saved_intervals is not None:
+        own = (F, q - 1)
+        for name, array in fit.saved_intervals._asdict().items():
+            if array.size and array.shape != ((q,) if name.startswith("population") else own):
+                raise ValueError(f"{name} of the intervals of {node!r} has a wrong shape")
     for name in ("squares", "df", "effective_df"):
         array = getattr(fit, name)
         if array.shape != (F,) or not np.isfinite(array[~np.isnan(fit.squares)]).all():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from poolbn.errors import MessagePart, Option, OptionError, check_option
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses
+from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
@@ -122,6 +123,7 @@ class _LeastSquares(_Gaussian):
             n_rows=int(data.rows),
             status=status,
             detail=detail,
+            sums=family_sums(data, family, np.zeros(q, dtype=bool)),
         )
 
     @abstractmethod
@@ -309,6 +311,7 @@ class Partial(_Gaussian):
             n_rows=int(data.rows),
             status=status,
             detail=detail,
+            sums=family_sums(data, family, np.arange(q) < (q if self.random == "full" else 1)),
         )
 
     def _kind(self) -> mixed.Kind:
