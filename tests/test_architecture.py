@@ -33,8 +33,8 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "mixed", "localfit", "model", "statuses", "predictive", "blup",
-        "adapting", "grouplevel", "views", "poolings", "auto", "choosing", "given",
+        "reference", "linear", "mixed", "intervals", "localfit", "model", "statuses", "predictive",
+        "blup", "adapting", "grouplevel", "views", "poolings", "auto", "choosing", "given",
     ],
     "scoring": ["criteria", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],

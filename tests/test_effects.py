@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import simulate
-from scipy.stats import norm
+from scipy.stats import sem, t
 
 import poolbn as pb
 
 FRAME = simulate(7, data_sets=4, rows=15, parents=3)
 COLUMNS = [
-    "parent", "child", "pooling", "effect", "se", "lower", "upper", "between_sd", "opposite",
+    "parent", "child", "pooling", "effect", "se", "df", "lower", "upper", "between_sd",
+    "opposite",
 ]  # fmt: skip
 each_pooling = pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
 
@@ -45,7 +46,7 @@ def test_a_row_for_each_arc(pooling: str) -> None:
             assert row["effect"] == pytest.approx(np.mean(fit.coef[:, k]))
         else:
             assert row["effect"] == fit.fixed[k]
-            assert row["se"] == np.sqrt(fit.fixed_cov[k, k])
+            assert (row["se"], row["df"]) == (fit.population_se[k], fit.population_df[k])
         if fit.random_cov is None:
             assert math.isnan(row["between_sd"])
         else:
@@ -54,9 +55,11 @@ def test_a_row_for_each_arc(pooling: str) -> None:
 
 @each_pooling
 @pytest.mark.parametrize("interval", [0.5, 0.95, 0.999])
-def test_intervals_are_those_of_the_normal_distribution(pooling: str, interval: float) -> None:
+def test_intervals_are_those_of_student(pooling: str, interval: float) -> None:
     effects = network(pooling).effects(interval)
-    lower, upper = norm.interval(interval, loc=effects["effect"], scale=effects["se"])
+    lower, upper = t.interval(
+        interval, df=effects["df"], loc=effects["effect"], scale=effects["se"]
+    )
     np.testing.assert_allclose(effects["lower"], lower, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(effects["upper"], upper, rtol=1e-10, atol=1e-12)
 
@@ -66,15 +69,14 @@ def test_without_pooling_the_effect_is_the_mean_of_separate_regressions() -> Non
     net = pb.learn(
         stats, pooling="none", start=[("x1", "y"), ("x2", "y")], search=pb.HillClimb(max_iter=0)
     )
-    slopes, variances = [], []
+    slopes = []
     for _, rows in FRAME.groupby("F", sort=False):
         Z = np.column_stack([np.ones(len(rows)), rows[["x1", "x2"]]])
-        coef, (rss,), _, _ = np.linalg.lstsq(Z, rows["y"].to_numpy(), rcond=None)
-        slopes.append(coef[1:])
-        variances.append(np.diagonal(rss / (len(rows) - 3) * np.linalg.inv(Z.T @ Z))[1:])
+        slopes.append(np.linalg.lstsq(Z, rows["y"].to_numpy(), rcond=None)[0][1:])
     effects = net.effects()
     np.testing.assert_allclose(effects["effect"], np.mean(slopes, axis=0), rtol=1e-10)
-    np.testing.assert_allclose(effects["se"], np.sqrt(np.sum(variances, axis=0)) / 4, rtol=1e-10)
+    np.testing.assert_allclose(effects["se"], sem(slopes), rtol=1e-10)
+    assert (effects["df"] == 3).all()
     assert effects["between_sd"].isna().all()
 
 

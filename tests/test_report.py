@@ -493,7 +493,7 @@ def test_a_clicked_node_shows_its_distribution(page: Chromium, net: pb.Network) 
     table = "#detail [aria-label='Coefficients in each data set']"
     rows = [shown(page, f"{table} tbody tr:nth-child({k}) > *") for k in (1, 2, 3, 4)]
     assert rows[0] == ["population", *map(number, fit.fixed), ""]
-    assert rows[1] == ["standard error", *map(number, fit.fixed_se), ""]
+    assert rows[1] == ["standard error", *map(number, fit.population_se), ""]
     assert rows[3] == ["NY", *map(number, fit.coef[0]), number(np.sqrt(fit.sigma2[0]))]
     found = residual_sds(net, "birthweight_g")
     assert list(forest(page, "pooled").values()) == pytest.approx(found.effect, rel=1e-5)

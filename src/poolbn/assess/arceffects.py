@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,11 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, check_interval, nearest
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
+from poolbn.network.effects import data_set_effects
 from poolbn.network.network import Network
 from poolbn.nodes import linear
-from poolbn.nodes.blup import total_cov
 from poolbn.nodes.choosing import check_stats
+from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import GaussianFit, Pooling
 from poolbn.nodes.poolings import Complete, NoPooling
 
@@ -36,8 +36,8 @@ class Common(StrEnum):
 class Estimates:
     """Estimates of an arc's effect or a node's residual SD in all data sets.
 
-    Intervals are (lower, upper). With partial pooling those of effects have the uncertainty of the
-    random effects and of the population's; variances are taken as known.
+    Intervals are (lower, upper). Those of effects have all that is uncertain, the variance between
+    data sets too, and so need not have the estimate in their middle (`nodes.intervals`).
 
     Attributes:
         parent: of the arc; None for the residual SD.
@@ -99,18 +99,13 @@ def arc_effects(
     check_arc(net, parent, child)
     fit = net.fits[child]
     k = fit.position(parent)
-    z = NormalDist().inv_cdf((1 + interval) / 2)
     effect = fit.coef[:, k]
-    population, se = fit.population(k)
-    half = math.nan
-    if fit.random_sd is not None:
-        half = z * math.hypot(se, fit.random_sd[k])
+    population, se, df = fit.population(k)
+    spread = math.nan if fit.random_sd is None else math.hypot(se, fit.random_sd[k])
     stats = net.stats if stats is None else stats
     if stats is not None:
         check_stats(stats)
         stats = stats.select([*fit.parents, child])
-    covs = [total_cov(fit, j, stats) for j in range(len(effect))]
-    sd = np.sqrt([cov[k, k] for cov in covs])
     alone, alone_interval = np.full(len(fit.levels), math.nan), np.full((len(effect), 2), math.nan)
     if stats is not None and fit.fixed is not None:
         value, reach = _slopes_alone(stats, k, interval)
@@ -124,14 +119,19 @@ def arc_effects(
         n=net.n,
         adapted=np.array([level in net.adapted for level in fit.levels]),
         effect=effect,
-        interval=effect[:, None] + z * sd[:, None] * [-1, 1],
+        interval=t_interval(*data_set_effects(fit, k, stats), interval),
         alone=alone,
         alone_interval=alone_interval,
         common=_common(fit.pooling),
         population=population,
-        population_interval=(population - z * se, population + z * se),
-        new_interval=(population - half, population + half),
+        population_interval=_pair(t_interval(population, se, df, interval)),
+        new_interval=_pair(t_interval(population, spread, df, interval)),
     )
+
+
+def _pair(ends: Floats) -> tuple[float, float]:
+    lower, upper = ends.tolist()
+    return lower, upper
 
 
 def _common(pooling: Pooling) -> Common:

@@ -17,6 +17,7 @@ from poolbn.graph.dag import Dag
 from poolbn.network.format1 import upgraded
 from poolbn.nodes.given import Given
 from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predictive import covariances_without_rows
@@ -148,6 +149,17 @@ def _float(value: object) -> float:
     return float(value)
 
 
+def _numbers(values: NDArray[np.float64]) -> list[Any]:
+    """Nested lists of numbers as JSON has them."""
+    if values.ndim == 1:
+        return [_number(value) for value in values.tolist()]
+    return [_numbers(row) for row in values]
+
+
+def _floats(values: Any) -> Any:
+    return [_floats(row) for row in values] if isinstance(values, list) else _float(values)
+
+
 def _encode(fit: GaussianFit) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
     for field in fields(fit):
@@ -155,7 +167,13 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             value = value.tolist()
         encoded[field.name] = value
-    del encoded["levels"]  # once for all nodes
+    del encoded["levels"], encoded["sums"]  # once for all nodes; the rows' sums stay where they are
+    del encoded["saved_intervals"]
+    encoded["intervals"] = None
+    if fit.intervals is not None:
+        encoded["intervals"] = {
+            name: _numbers(value) for name, value in fit.intervals._asdict().items()
+        }
     pooling = fit.pooling
     if not isinstance(pooling, tuple(_POOLINGS.values())):
         raise FileError(
@@ -172,13 +190,17 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
 
 
 def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[int]) -> GaussianFit:
-    known = {field.name for field in fields(GaussianFit)} - {"levels"}
+    known = {field.name for field in fields(GaussianFit)} - {"levels", "sums", "saved_intervals"}
     older = _LATER.isdisjoint(encoded)
     values: dict[str, Any] = {"left_out": ()} | encoded
+    intervals = values.pop("intervals", None)
     if older:
         values |= {"rows": rows, "total_cov": None, "between_cov": None}
     if set(values) != known:
         raise ValueError(f"a node has {sorted(set(values) ^ known)} too many or too few")
+    if intervals is not None:
+        floats = {name: np.array(_floats(value)) for name, value in intervals.items()}
+        values["saved_intervals"] = Intervals(**floats)
     values["squares"] = [_float(value) for value in values["squares"]]
     for name in _ARRAYS:
         if values[name] is not None:
@@ -230,6 +252,11 @@ def _check(node: str, fit: GaussianFit, dag: Dag) -> None:
             raise ValueError(f"{name} of {node!r} has a negative variance")
         if name.endswith("cov") and not _is_covariance(array):
             raise ValueError(f"{name} of {node!r} is not a covariance matrix")
+    if fit.saved_intervals is not None:
+        own = (F, q - 1)
+        for name, array in fit.saved_intervals._asdict().items():
+            if array.size and array.shape != ((q,) if name.startswith("population") else own):
+                raise ValueError(f"{name} of the intervals of {node!r} has a wrong shape")
     for name in ("squares", "df", "effective_df"):
         array = getattr(fit, name)
         if array.shape != (F,) or not np.isfinite(array[~np.isnan(fit.squares)]).all():

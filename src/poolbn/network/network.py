@@ -22,7 +22,7 @@ from poolbn.inference.infer import Model, inference_model
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network import exporting
 from poolbn.network.adapting import new_data_set, with_data_set
-from poolbn.network.effects import effects_table
+from poolbn.network.effects import By, effects_table
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.interventions import checked_values, intervene, total_effects_table
 from poolbn.network.questions import Questions
@@ -101,19 +101,26 @@ class Network(Questions):
         """The multivariate normal distribution of all nodes in each data set, and P(F)."""
         return joint_distribution(self.linear, self.n)
 
-    def effects(self, interval: float = 0.95) -> pd.DataFrame:
+    def effects(self, interval: float = 0.95, *, by: By = "arc") -> pd.DataFrame:
         """A row for each arc: how strong the effect is, and how different between data sets.
 
-        `effect` is the population's, with its standard error `se` and Wald interval from `lower`
-        to `upper`; without pooling it is the mean over data sets. `between_sd` is its standard
+        `effect` is the population's, with its standard error `se` and the interval of Student's t
+        distribution with `df` degrees of freedom from `lower` to `upper`; without pooling it is
+        the mean over data sets. Where an effect varies between data sets the error comes from the
+        spread of their own estimates (Hartung and Knapp), with about one degree of freedom less
+        than data sets, so that intervals hold with few of them. `between_sd` is the standard
         deviation between data sets as estimated by partial pooling, `opposite` the share of the
         data sets in which the sign is the other one. The coefficients of the data sets follow.
 
+        By data set, there is a row for each arc and data set. Intervals then allow for what is not
+        known of the variance between data sets too, and `effect` need not be in their middle.
+
         Args:
             interval: the probability that the intervals are to cover the effect with.
+            by: "arc" or "data set".
 
         Raises:
-            OptionError: `interval` is not between 0 and 1.
+            OptionError: `interval` is not between 0 and 1, or `by` is not an option.
 
         Examples:
             >>> import poolbn as pb
@@ -121,10 +128,18 @@ class Network(Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
             >>> net.effects()[["parent", "child", "effect", "lower", "upper"]].round(1)
                        parent          child  effect  lower  upper
-            0             age  birthweight_g     7.7    2.3   13.0
+            0             age  birthweight_g     7.7    2.2   13.1
             1  gestation_days  birthweight_g    24.2   22.8   25.5
+            >>> net = pb.learn(trial.dropna(), group="clinic")
+            >>> each = net.effects(by="data set").query("child == 'gestation_days'")
+            >>> each[["parent", "data_set", "effect", "lower", "upper"]].round(4)
+                      parent data_set  effect   lower   upper
+            4  birthweight_g       NY  0.0223  0.0191  0.0250
+            5  birthweight_g       MN  0.0212  0.0189  0.0239
+            6  birthweight_g       KY  0.0225  0.0186  0.0248
+            7  birthweight_g       MS  0.0304  0.0282  0.0335
         """
-        return effects_table(self.dag, self.fits, interval)
+        return effects_table(self.dag, self.fits, interval, by)
 
     def heterogeneity(self, stats: GroupStats | None = None) -> pd.DataFrame:
         """Test for each arc whether its effect is the same in all data sets, and residuals too.

@@ -10,7 +10,8 @@ import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
 from poolbn.nodes import predictive
-from poolbn.nodes.blup import effective_df, random_effects
+from poolbn.nodes.blup import effective_df, random_effects, total_cov
+from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Floats, GaussianFit
 from poolbn.nodes.mixed import expected_variance
 
@@ -70,7 +71,7 @@ def adapted(fit: GaussianFit, weights: Floats, family: GroupStats) -> Own:
 
 def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) -> GaussianFit:
     """The fit with one more data set, and everything else as it was."""
-    rows = family.n.astype(np.float64)
+    rows, intervals = family.n.astype(np.float64), fit.intervals
     fit = replace(
         fit,
         levels=(*fit.levels, level),
@@ -85,15 +86,38 @@ def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) ->
     p, last = len(fit.parents), slice(-1, None)
     parents = (rows, family.mean[:, :p], family.scatter[:, :p, :p])
     total, between = predictive.covariances(fit, *parents, at=last)
-    return replace(
+    known = replace(
         fit,
         total_cov=np.concatenate([fit.total_cov, total]),
         between_cov=np.concatenate([fit.between_cov, between]),
+        sums=None,
     )
+    return replace(known, saved_intervals=_with_last(intervals, known, family))
+
+
+def _with_last(found: Intervals | None, fit: GaussianFit, family: GroupStats) -> Intervals | None:
+    """The intervals with those of the last data set of the fit."""
+    if found is None:
+        return None
+    q = len(fit.parents) + 1
+    se, df = found.population_se, found.population_df
+    if fit.fixed is None:
+        se, df = fit.coef_sd[-1], np.full(q, max(float(family.n[0] - q), 1.0))
+    elif fit.random_cov is not None and fit.fixed_cov is not None:
+        fitted = np.sqrt(np.diagonal(fit.fixed_cov))
+        wider = np.divide(se, fitted, out=np.ones(q), where=fitted > 0)
+        known = replace(fit, fixed_cov=fit.fixed_cov * np.outer(wider, wider))
+        se = np.sqrt(np.diagonal(total_cov(known, -1, family)))
+    own = fit.coef[-1], se, df
+    center, se, df = (np.vstack([of, row[1:]]) for of, row in zip(found[2:], own, strict=True))
+    return found._replace(center=center, se=se, df=df)
 
 
 def in_order(fit: GaussianFit, levels: Sequence[Hashable]) -> GaussianFit:
     """The fit with its data sets in another order."""
     at = [fit.levels.index(level) for level in levels]
     arrays = {name: getattr(fit, name)[at] for name in _ARRAYS}
-    return replace(fit, levels=tuple(levels), **arrays)
+    found = fit.saved_intervals
+    if found is not None:
+        found = found._replace(center=found.center[at], se=found.se[at], df=found.df[at])
+    return replace(fit, levels=tuple(levels), saved_intervals=found, **arrays)

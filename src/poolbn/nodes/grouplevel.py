@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, to_units
+from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.model import Likelihoods
 
@@ -57,6 +58,7 @@ def fit(data: StandardisedStats, family: Family) -> GaussianFit:
     random_cov = np.zeros((q, q))
     random_cov[0, 0] = unit * rss / F
     zeros = np.zeros(F)
+    fixed_cov = rss / max(F - q, 1) * T @ inverse @ T.T
     status, detail = trouble or (Status.CONVERGED, f"least squares of the values of {F} data sets")
     return GaussianFit(
         child=data.names[child],
@@ -74,14 +76,22 @@ def fit(data: StandardisedStats, family: Family) -> GaussianFit:
         between_cov=np.zeros((F, q, q)),
         unbiased=False,
         fixed=fixed,
-        fixed_cov=rss / max(F - q, 1) * T @ inverse @ T.T,
+        fixed_cov=fixed_cov,
         random_cov=random_cov,
+        saved_intervals=_intervals(coef, fixed_cov),
         loglik=-np.inf if trouble else _loglik(data, family),
         counts=_counts(parents),
         n_rows=int(data.rows),
         status=status,
         detail=detail,
     )
+
+
+def _intervals(coef: Floats, fixed_cov: Floats) -> Intervals:
+    """Least squares has one error for the effects in all data sets."""
+    F, q = coef.shape
+    se, df = np.sqrt(np.diagonal(fixed_cov)), np.full(q, max(F - q, 1.0))
+    return Intervals(se, df, coef[:, 1:], np.tile(se[1:], (F, 1)), np.tile(df[1:], (F, 1)))
 
 
 def _counts(parents: Sequence[int]) -> tuple[int, int, int]:

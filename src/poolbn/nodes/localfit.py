@@ -8,10 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from poolbn.nodes.intervals import Intervals, Sums, intervals_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,6 +205,8 @@ class GaussianFit(LocalFit):
             the fixed effects and the spread between data sets, (F, q, q); see `nodes.predictive`.
         between_cov: the part of it that differences between data sets tell of, (F, q, q).
         unbiased: whether `sigma2` is squares over degrees of freedom and not over rows.
+        sums: sufficient statistics of the family; None where they are not known, as in a file.
+        saved_intervals: intervals as a file has them, or with those of adapted data sets.
 
     Examples:
         >>> import poolbn as pb
@@ -226,6 +231,15 @@ class GaussianFit(LocalFit):
     random_cov: Floats | None = None
     residual_shape: float | None = None
     residual_scale: float | None = None
+    sums: Sums | None = None
+    saved_intervals: Intervals | None = None
+
+    @cached_property
+    def intervals(self) -> Intervals | None:
+        """Standard errors and degrees of freedom of effects; None where they are not known."""
+        if self.saved_intervals is not None or self.sums is None or not self.status.ok:
+            return self.saved_intervals
+        return intervals_of(self, self.sums)
 
     @property
     def coef_sd(self) -> Floats:
@@ -264,16 +278,35 @@ class GaussianFit(LocalFit):
         """Which coefficient is that of a parent."""
         return 1 + self.parents.index(parent)
 
-    def population(self, k: int) -> tuple[float, float]:
-        """A coefficient in the population of data sets, and its standard error.
+    @property
+    def population_se(self) -> Floats:
+        """Standard errors of the coefficients of the population of data sets, (q,).
 
-        Without pooling it is the mean over data sets, whose estimates are independent.
+        Where coefficients vary they come from the spread of the data sets' own estimates (Hartung
+        and Knapp), not from estimated variances, which are too small with few data sets.
         """
-        if self.fixed is None or self.fixed_se is None:
-            F = len(self.levels)
-            se = float(np.sqrt(np.sum(self.coef_sd[:, k] ** 2)) / F)
-            return float(self.coef[:, k].mean()), se
-        return float(self.fixed[k]), float(self.fixed_se[k])
+        if self.intervals is not None:
+            return self.intervals.population_se
+        if self.fixed_se is not None:
+            return self.fixed_se
+        return np.asarray(np.sqrt((self.coef_sd**2).sum(axis=0)) / len(self.levels))
+
+    @property
+    def population_df(self) -> Floats:
+        """The degrees of freedom that they have, (q,); inf where these are not known."""
+        if self.intervals is None:
+            return np.full(len(self.parents) + 1, np.inf)
+        return self.intervals.population_df
+
+    def population(self, k: int) -> tuple[float, float, float]:
+        """A coefficient in the population of data sets, its standard error, degrees of freedom.
+
+        Without pooling it is the mean over data sets, but those that are left out.
+        """
+        values = self.fixed
+        if values is None:
+            values = self.coef[[level not in self.left_out for level in self.levels]].mean(axis=0)
+        return float(values[k]), float(self.population_se[k]), float(self.population_df[k])
 
     def between_sd(self, k: int) -> float:
         """The standard deviation of a coefficient between data sets, under any pooling.
@@ -297,14 +330,14 @@ class GaussianFit(LocalFit):
             ...                  missing="drop")
             >>> pb.fit_node(stats, "bmi", ["age"]).table().round(2)
                          fixed    se  between_sd     NY     MN     KY     MS
-            (Intercept)  22.66  1.25        0.57  22.75  22.99  23.16  21.75
+            (Intercept)  22.66  0.34        0.57  22.75  22.99  23.16  21.75
             age           0.20  0.06        0.09   0.18   0.14   0.12   0.34
         """
         import pandas as pd
 
         columns: dict[Hashable, Floats] = {}
-        if self.fixed is not None and self.fixed_se is not None:
-            columns |= {"fixed": self.fixed, "se": self.fixed_se}
+        if self.fixed is not None:
+            columns |= {"fixed": self.fixed, "se": self.population_se}
         if self.random_sd is not None:
             columns["between_sd"] = self.random_sd
         columns |= dict(zip(level_columns(self.levels, columns), self.coef, strict=True))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, predictive, statuses, views
+from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
@@ -147,6 +148,7 @@ class _LeastSquares(_Gaussian):
             n_rows=int(data.rows),
             status=status,
             detail=detail,
+            sums=family_sums(data, family, np.zeros(q, dtype=bool)),
         )
 
     @abstractmethod
@@ -352,6 +354,8 @@ class Partial(_Gaussian):
         F, q = len(data.levels), len(parents) + 1
         vary = mixed.Slopes.of(data, self.random).vary
         slopes = [data.names[parent] for parent in family[1] if vary(parent)]
+        # What differences between data sets tell of: also effects of group-level parents.
+        between = [True, *(vary(parent) or data.group_level[parent] for parent in family[1])]
         ending = statuses.of_mixed(f, (INTERCEPT, *parents), (INTERCEPT, *slopes))
         if self.own_variances:
             ending = statuses.raised(ending, child, linear.raised(data, *family))
@@ -388,12 +392,13 @@ class Partial(_Gaussian):
             n_rows=int(data.rows),
             status=status,
             detail=detail,
+            sums=family_sums(data, family, np.array(between)),
         )
         pa = list(family[1])
         mean = data.center[pa] + data.scale[pa] * data.mean[:, pa]
         scatter = np.outer(data.scale[pa], data.scale[pa]) * data.scatter[:, pa][:, :, pa]
-        total, between = predictive.covariances(fit, fit.rows, mean, scatter)
-        return replace(fit, total_cov=total, between_cov=between)
+        total, of_between = predictive.covariances(fit, fit.rows, mean, scatter)
+        return replace(fit, total_cov=total, between_cov=of_between)
 
     def _kind(self) -> mixed.Kind:
         return {

@@ -45,7 +45,7 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
                 "facts": _facts(net, fit, of.p_values.get((RESIDUAL, node), math.nan)),
                 "terms": [INTERCEPT, *fit.parents],
                 "fixed": rounded(fit.fixed),
-                "se": rounded(fit.fixed_se),
+                "se": rounded(None if fit.fixed is None else fit.population_se),
                 "between": rounded(fit.random_sd),
                 "coef": rounded(fit.coef),
                 "sds": forest_numbers(residual_sds(net, node, stats=of.stats)),

@@ -1,0 +1,388 @@
+"""How sure effects are, with few data sets too: of the population and of each data set.
+
+Letters are those of `nodes.reference`. All is computed from the sufficient statistics of the family
+in plain numpy, when it is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.moments.standardised import Family, StandardisedStats
+
+Floats = NDArray[np.float64]
+
+_LEAST = 1e-6  # degrees of freedom; a squared cosine with directions that rows do not give
+_HALVINGS = 40  # of the range of a variance
+_GRID = 40  # values of a variance between data sets that are averaged over
+
+
+class Sums(NamedTuple):
+    """Sufficient statistics of p parents and, last, the child, standardised; q = p + 1.
+
+    Attributes:
+        n: rows, (F,).
+        mean: (F, q).
+        scatter: (F, q, q).
+        center: pooled mean, (q,).
+        scale: pooled standard deviation, (q,).
+        varies: which coefficients have random effects, the intercept first, (q,).
+    """
+
+    n: Floats
+    mean: Floats
+    scatter: Floats
+    center: Floats
+    scale: Floats
+    varies: NDArray[np.bool_]
+
+
+class Intervals(NamedTuple):
+    """Student's t: estimates, standard errors, degrees of freedom.
+
+    Attributes:
+        population_se: of the population's coefficients, (q,).
+        population_df: (q,).
+        center: the middle of the interval of each parent's effect in each data set, (F, p).
+        se: of these, (F, p).
+        df: (F, p).
+    """
+
+    population_se: Floats
+    population_df: Floats
+    center: Floats
+    se: Floats
+    df: Floats
+
+
+class Own(NamedTuple):
+    """Least squares in each data set.
+
+    Attributes:
+        coef: in the units of the data, 0 where rows do not give it, (F, q).
+        cov: their variances over the residual variance, inf where rows do not give them, (F, q).
+        rank: coefficients that rows give, (F,).
+        rss: residual squares, (F,).
+    """
+
+    coef: Floats
+    cov: Floats
+    rank: NDArray[np.int64]
+    rss: Floats
+
+
+class Weights(NamedTuple):
+    """Of the rows of data sets in a mixed-effects fit, in the units of the data.
+
+    Attributes:
+        residual: 1 / sigma_j^2, or what stands for it where that is integrated out, (F,).
+        D: covariance of random effects over the residual variance, (F, q, q).
+        random_cov: covariance of random effects, (q, q).
+    """
+
+    residual: Floats
+    D: Floats
+    random_cov: Floats
+
+
+# ruff: noqa: D102  (the names below are explained there)
+class Fitted(Protocol):
+    """What is needed of a `localfit.GaussianFit`, under the same names."""
+
+    @property
+    def coef(self) -> Floats: ...
+    @property
+    def coef_sd(self) -> Floats: ...
+    @property
+    def sigma2(self) -> Floats: ...
+    @property
+    def squares(self) -> Floats: ...
+    @property
+    def df(self) -> Floats: ...
+    @property
+    def unbiased(self) -> bool: ...
+    @property
+    def fixed(self) -> Floats | None: ...
+    @property
+    def fixed_se(self) -> Floats | None: ...
+    @property
+    def random_cov(self) -> Floats | None: ...
+    @property
+    def residual_shape(self) -> float | None: ...
+    @property
+    def residual_scale(self) -> float | None: ...
+
+
+def intervals_of(fit: Fitted, x: Sums) -> Intervals:
+    """The intervals of a fit with a likelihood.
+
+    Without pooling the population's effect is the mean of the data sets' own, and its error is seen
+    in their spread.
+    """
+    if fit.fixed is None:
+        return _without_pooling(fit, x)
+    if fit.random_cov is None:
+        return _complete(fit, x)
+    return _partial(fit, x, fit.fixed, fit.random_cov)
+
+
+def _without_pooling(fit: Fitted, x: Sums) -> Intervals:
+    F, q = fit.coef.shape
+    se, df = fit.coef_sd, np.repeat((x.n - q)[:, None], q, axis=1)
+    if F == 1:
+        return Intervals(se[0], df[0], fit.coef[:, 1:], se[:, 1:], df[:, 1:])
+    spread = fit.coef.std(axis=0, ddof=1) / math.sqrt(F)
+    return Intervals(spread, np.full(q, F - 1.0), fit.coef[:, 1:], se[:, 1:], df[:, 1:])
+
+
+def _complete(fit: Fitted, x: Sums) -> Intervals:
+    F, q = fit.coef.shape
+    assert fit.fixed_se is not None
+    df = np.full((F, q), x.n.sum() - q)
+    se = np.repeat(fit.fixed_se[None], F, axis=0)
+    return Intervals(se[0], df[0], fit.coef[:, 1:], se[:, 1:], df[:, 1:])
+
+
+def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Intervals:
+    rows = max(float(fit.df.sum()), 1.0)
+    se, df, variance = hartung_knapp(x, fixed, _weights(fit, x, random_cov))
+    ratio = 1.0 if fit.unbiased else float(x.n.sum()) / rows
+    se = np.where(x.varies, se, np.sqrt(variance * ratio))
+    df = np.where(x.varies, df, rows)
+    own = own_estimates(x)
+    residual, residual_df = _residuals(fit, x)
+    center, sd = shrunk(own.coef[:, 1:], residual[:, None] * own.cov[:, 1:])
+    each_df = np.broadcast_to(residual_df[:, None], sd.shape)
+    known = x.varies[1:] & np.isfinite(sd)
+    return Intervals(
+        se,
+        df,
+        np.where(known, center, fit.coef[:, 1:]),
+        np.where(known, sd, se[1:]),
+        np.where(known, each_df, df[1:]),
+    )
+
+
+def _weights(fit: Fitted, x: Sums, random_cov: Floats) -> Weights:
+    if fit.residual_scale is None:
+        return Weights(1 / fit.sigma2, random_cov / fit.sigma2[:, None, None], random_cov)
+    a, s = fit.residual_shape, fit.residual_scale
+    weight = np.full(len(x.n), 1 / s)
+    if a is not None and math.isfinite(a):
+        weight = (a + x.n / 2) / (a * s + fit.squares / 2)
+    return Weights(weight, np.repeat(random_cov[None] / s, len(x.n), axis=0), random_cov)
+
+
+def _residuals(fit: Fitted, x: Sums) -> tuple[Floats, Floats]:
+    """Residual variances for the intervals of data sets, and degrees of freedom, (F,) each."""
+    F, rows = len(x.n), max(float(fit.df.sum()), 1.0)
+    if fit.residual_scale is not None:
+        a = math.inf if fit.residual_shape is None else fit.residual_shape
+        ratio = 1 / _weights(fit, x, np.zeros((1, 1))).residual
+        return ratio * x.n.sum() / rows, np.minimum(2 * a + x.n - x.mean.shape[1], rows)
+    if np.ptp(fit.sigma2) > 0:
+        df = np.maximum(fit.df, 1.0)
+        return fit.squares / df, df
+    return np.full(F, fit.squares.sum() / rows), np.full(F, rows)
+
+
+def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool_]) -> Sums:
+    """Those of one family."""
+    child, parents = family
+    columns = np.array([*parents, child])
+    return Sums(
+        data.n,
+        data.mean[:, columns],
+        data.scatter[:, columns[:, None], columns],
+        data.center[columns],
+        data.scale[columns],
+        varies,
+    )
+
+
+def own_estimates(x: Sums) -> Own:
+    """Least squares in each data set, around its own means so that no digits are lost."""
+    F, q = x.mean.shape
+    S, c = x.scatter[:, :-1, :-1], x.scatter[:, :-1, -1]
+    square = np.diagonal(S, axis1=1, axis2=2)
+    constant = square <= CONSTANT_TOLERANCE * x.n[:, None]
+    sd = np.sqrt(np.where(constant, 1.0, square))
+    R = np.where(constant[:, :, None] | constant[:, None, :], 0.0, S)
+    value, vector = np.linalg.eigh(R / (sd[:, :, None] * sd[:, None, :]))
+    given = value > RANK_TOLERANCE * (q - 1)
+    inverse = np.divide(1.0, value, out=np.zeros_like(value), where=given)
+    H = (vector / sd[:, :, None]) * np.sqrt(inverse)[:, None, :]  # S^+ = HH'
+    half = np.einsum("jab,ja->jb", H, c)
+    rss = np.maximum(x.scatter[:, -1, -1] - (half**2).sum(axis=1), 0.0) * x.scale[-1] ** 2
+    slopes = np.einsum("jab,jb->ja", H, half)
+    # The intercept is the mean of the child minus the slopes' part.
+    unit = x.scale[-1] / x.scale[:-1]
+    away = (x.center[:-1] / x.scale[:-1] + x.mean[:, :-1]) * x.scale[-1]
+    coef, cov = np.empty((F, q)), np.empty((F, q))
+    coef[:, 1:] = slopes * unit
+    coef[:, 0] = x.center[-1] + x.scale[-1] * x.mean[:, -1] - (slopes * away).sum(axis=1)
+    cov[:, 1:] = (H**2).sum(axis=2) * (unit / x.scale[-1]) ** 2
+    part = np.einsum("jab,ja->jb", H, away / x.scale[-1])
+    cov[:, 0] = 1 / x.n + (part**2).sum(axis=1)
+    lost = (np.where(given, 0.0, 1.0)[:, None, :] * vector**2).sum(axis=2) > _LEAST
+    cov[:, 1:][lost] = np.inf
+    cov[lost.any(axis=1), 0] = np.inf
+    coef = np.where(np.isfinite(cov), coef, 0.0)
+    return Own(coef, cov, 1 + given.sum(axis=1), rss)
+
+
+def hartung_knapp(x: Sums, fixed: Floats, weights: Weights) -> tuple[Floats, Floats, Floats]:
+    """Of the population's coefficients: standard errors, degrees of freedom, the fit's variances.
+
+    beta = S^-1 sum u_j, S = sum P_j, so its coefficient k changes by a_j = l'e_j with data set j,
+    where l is row k of S^-1. If the scores at the true coefficients have covariances Q_j, that of
+    the coefficient is sum v_j, v_j = l'Q_j l, and sum a_j^2 / v_j over its expectation tells how
+    wrong the scale of these is. With one coefficient and Q_j = P_j that is Hartung and Knapp's
+    sum w_j (b_j - beta)^2 / (F - 1), b_j being the data sets' own estimates; here a data set need
+    not have one. The degrees of freedom are Satterthwaite's, F - 1 where data sets are alike.
+
+    Q_j is P_j with variances of random effects that the data sets' own coefficients show: those of
+    the fit are too small with few data sets, and where residual variances are pooled they are in
+    proportion to these. Where data sets are alike Q_j does not matter.
+    """
+    q = len(fixed)
+    T, C = to_units(x), from_units(x)
+    A, c = _gram(x)
+    beta = C @ (fixed - np.eye(q)[0] * x.center[-1])
+    # e_j = M_j Z_j'(y_j - Z_j beta) and P_j = M_j A_j, with M_j = (I + A_j D)^-1 / sigma_j^2
+    unit = x.scale[-1] ** 2
+    weight = (unit * weights.residual)[:, None, None]
+    M = np.linalg.inv(np.eye(q) + A @ (unit * C @ weights.D @ C.T)) * weight
+    P, e = M @ A, np.einsum("jab,jb->ja", M, c - A @ beta)
+    Q = M @ A @ np.swapaxes(M, 1, 2) / weight + P * _between(x, weights, unit, C) @ P
+    inverse = np.linalg.inv(P.sum(axis=0))
+    L = inverse @ T.T  # (q, q), a column for each coefficient
+    a, X, Y = e @ L, P @ L, Q @ L
+    v = (Y * L).sum(axis=1)
+    # Var(a) = diag(v) - YKX' - XKY' + XKQKX', K = S^-1; over the roots of v, it is I + UWU'.
+    middle = inverse @ Q.sum(axis=0) @ inverse
+    W = np.block([[middle, -inverse], [-inverse, np.zeros((q, q))]])
+    U = np.concatenate([X, Y], axis=1)
+    total = v.sum(axis=0)
+    informed = v > RANK_TOLERANCE * total
+    root = np.sqrt(np.where(informed, v, np.inf))
+    U = U / root[:, None, :]
+    WG = np.einsum("ab,jbk,jck->kac", W, U, U)
+    trace = np.trace(WG, axis1=1, axis2=2)
+    first = informed.sum(axis=0) + trace
+    second = first + trace + np.einsum("kab,kba->k", WG, WG)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        enough = first > _LEAST
+        scale = np.where(enough, ((a / root) ** 2).sum(axis=0) / first, np.nan)
+        df = np.where(enough, first**2 / second, np.nan)
+    return np.sqrt(total * scale), df, np.einsum("ak,ka->k", L, T)
+
+
+def _between(x: Sums, weights: Weights, unit: float, C: Floats) -> Floats:
+    """Variances of random effects on standardised columns, (q,)."""
+    q = len(x.center)
+    own = own_estimates(x._replace(center=np.zeros(q), scale=np.ones(q)))
+    seen = between_variances(own.coef, own.cov / (unit * weights.residual)[:, None])
+    few = np.isfinite(own.cov).sum(axis=0) < 3
+    fitted = np.diagonal(C @ weights.random_cov @ C.T)
+    return np.where(x.varies, np.where(few, fitted, seen), 0.0)
+
+
+def between_variances(coef: Floats, variance: Floats) -> Floats:
+    """Variances between data sets beyond those of their own estimates, (q,).
+
+    As Paule and Mandel's, where sum w_j (b_j - b)^2 = d with w_j = 1 / (s_j^2 + t^2); 0 where the
+    sum is smaller for t = 0 already. d is not the mean of that chi-square, F - 1, but its most
+    probable value, F - 3: in simulations intervals cover best so.
+    """
+    known = np.isfinite(variance)
+    count = known.sum(axis=0)
+    df = np.maximum(count - 3, 0.5)
+    away = np.where(known, coef - coef.mean(axis=0, where=known | (count == 0)), 0.0)
+    low, high = np.zeros(len(df)), (away**2).sum(axis=0) / df
+    for _ in range(_HALVINGS):
+        t2 = (low + high) / 2
+        w = 1 / (variance + t2)
+        mean = (w * coef).sum(axis=0) / np.where(count > 0, w.sum(axis=0), 1.0)
+        more = (w * (coef - mean) ** 2).sum(axis=0) > df
+        low, high = np.where(more, t2, low), np.where(more, high, t2)
+    return np.where(low > 0, (low + high) / 2, 0.0)
+
+
+def shrunk(coef: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Effects of data sets, from their own estimates and variances: middle and SD, (F, p) each.
+
+    Given its variance t^2 between data sets an effect is shrunk towards the population's, and its
+    variance is known in closed form. But few data sets say little about t^2: its estimate is often
+    0, and no effect then seems to vary. So all is averaged over the restricted likelihood of t^2
+    (that is, with a flat prior), at equally spaced shrinkage s^2 / (s^2 + t^2), where s^2 is the
+    harmonic mean of the variances. Two data sets are hardly shrunk. (Morris and Tang, 2011.)
+
+    NaN for effects that fewer than two data sets estimate.
+    """
+    known = np.isfinite(variance)
+    count = known.sum(axis=0)
+    precision = np.where(known, 1 / variance, 0.0).sum(axis=0)
+    B = (np.arange(_GRID) + 0.5) / _GRID
+    with np.errstate(divide="ignore", invalid="ignore"):
+        s2 = np.where(count > 1, count / precision, np.nan)
+    t2 = (s2 * ((1 - B) / B)[:, None])[:, None, :]  # (G, 1, p)
+    w = 1 / (variance + t2)
+    total = w.sum(axis=1, keepdims=True)
+    mean = (w * coef).sum(axis=1, keepdims=True) / total
+    squares = (w * (coef - mean) ** 2).sum(axis=1)
+    logs = np.where(known, np.log(np.where(known, w, 1.0)), 0.0).sum(axis=1)
+    loglik = 0.5 * (logs - np.log(total[:, 0]) - squares) - 2 * np.log(B)[:, None]
+    chance = np.exp(loglik - loglik.max(axis=0))
+    chance = (chance / chance.sum(axis=0))[:, None, :]
+    kept = 1 - t2 * w  # of the way to the population
+    middle = coef + kept * (mean - coef)
+    center = (chance * middle).sum(axis=0)
+    spread = t2 * kept + kept**2 / total + (middle - center) ** 2
+    return center, np.sqrt((chance * spread).sum(axis=0))
+
+
+def t_interval(
+    center: float | Floats, se: float | Floats, df: float | Floats, interval: float
+) -> Floats:
+    """Lower and upper ends of Student's t intervals, (..., 2)."""
+    from scipy.special import stdtrit
+
+    half = stdtrit(df, (1 + interval) / 2) * np.asarray(se)
+    return np.asarray(np.stack([center - half, center + half], axis=-1))
+
+
+def to_units(x: Sums) -> Floats:
+    """From coefficients of standardised columns to those of the data, (q, q)."""
+    q = len(x.center)
+    T = np.zeros((q, q))
+    T[0, 0] = x.scale[-1]
+    T[0, 1:] = -x.scale[-1] * x.center[:-1] / x.scale[:-1]
+    T[range(1, q), range(1, q)] = x.scale[-1] / x.scale[:-1]
+    return T
+
+
+def from_units(x: Sums) -> Floats:
+    """And back, (q, q)."""
+    q = len(x.center)
+    C = np.zeros((q, q))
+    C[0, 0] = 1.0
+    C[0, 1:] = x.center[:-1]
+    C[range(1, q), range(1, q)] = x.scale[:-1]
+    C /= x.scale[-1]
+    return C
+
+
+def _gram(x: Sums) -> tuple[Floats, Floats]:
+    """A_j = Z_j'Z_j and c_j = Z_j'y_j of the standardised columns, (F, q, q) and (F, q)."""
+    z = np.concatenate([np.ones((len(x.n), 1)), x.mean[:, :-1]], axis=1)
+    A = x.n[:, None, None] * z[:, :, None] * z[:, None, :]
+    A[:, 1:, 1:] += x.scatter[:, :-1, :-1]
+    c = (x.n * x.mean[:, -1])[:, None] * z
+    c[:, 1:] += x.scatter[:, :-1, -1]
+    return A, c
