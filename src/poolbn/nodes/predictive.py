@@ -30,7 +30,7 @@ Satterthwaite's rule; the 2v degrees of freedom of pooled variances are common t
 Simulated coverage of 95% intervals (3 to 20 data sets of 20 and 50 rows, slope SD 0 to 0.5) is 94
 to 95% in known data sets and, from four on, in new ones, where the same forms with estimates in
 place of k, df and the unbiased variance have 93.2 to 95% and 90.7 to 95%; and densities of new rows
-are as high or higher (`benchmarks/coverage.py`).
+are as high or higher (`benchmarks/prediction_coverage.py`).
 """
 
 from __future__ import annotations

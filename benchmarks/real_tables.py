@@ -1,0 +1,131 @@
+"""Real tables: how well each pooling predicts rows that were held out, and how long it takes.
+
+The tables are in benchmarks/tables, see the README there. Rows of each data set go to five folds;
+networks learned from the other folds, graph and all, predict each. Columns that are constant in
+each data set are inputs, so that all poolings predict the same columns.
+
+    python benchmarks/real_tables.py [TABLE ...] [--out results/real_tables.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import poolbn as pb
+
+TABLES = Path(__file__).parent / "tables"
+FOLDS = 5
+POOLINGS: dict[str, object] = {
+    "complete": "complete",
+    "none": "none",
+    "partial": "partial",
+    "pooled residuals": pb.Partial(residuals="pooled"),
+    "auto": "auto",
+}
+
+
+def table(name: str) -> tuple[pd.DataFrame, list[str]]:
+    """A table without data sets of one row, and its columns that are constant in each data set."""
+    frame = pd.read_csv(TABLES / f"{name}.csv.gz", dtype={"group": str})
+    frame = frame[frame.groupby("group")["group"].transform("size") > 1].reset_index(drop=True)
+    values = frame.groupby("group").nunique()
+    return frame, [column for column in values if (values[column] == 1).all()]
+
+
+def folds(groups: pd.Series) -> np.ndarray:
+    """The fold of each row: those of a data set evenly, in random order."""
+    rng = np.random.default_rng(1)
+    lots = pd.Series(rng.random(len(groups)), index=groups.index)
+    return (lots.groupby(groups).rank().astype(int) % FOLDS).to_numpy()
+
+
+def assess(frame: pd.DataFrame, inputs: list[str], pooling: object) -> dict[str, float]:
+    """Held-out log-likelihood and log-loss a row, F1, coverage of 95% intervals; seconds."""
+    start = time.perf_counter()
+    pb.learn(frame, group="group", pooling=pooling, inputs=inputs)
+    seconds = time.perf_counter() - start
+    fold, rows = folds(frame["group"]), []
+    for k in range(FOLDS):
+        train, test = frame[fold != k], frame[fold == k]
+        test = test[test["group"].isin(train["group"])]
+        net = pb.learn(train, group="group", pooling=pooling, inputs=inputs)
+        found = {"actual": test["group"]}
+        for plugin in (False, True):
+            found[f"loglik{plugin}"] = net.loglik(test, rows=True, plugin=plugin)
+            guess = net.classify(test, plugin=plugin)
+            at = guess.columns.get_indexer(test["group"])
+            chance = guess.to_numpy()[np.arange(len(test)), at].astype(float)
+            with np.errstate(divide="ignore"):
+                found[f"logloss{plugin}"] = pd.Series(-np.log(chance), index=test.index)
+            found[f"guess{plugin}"] = guess["most_probable"]
+        inside = []
+        for node in net.dag.nodes:
+            if node not in inputs:
+                predicted = net.predict(test, node)
+                inside.append(test[node].between(predicted["lower"], predicted["upper"]))
+        found["coverage"] = pd.concat(inside, axis=1).mean(axis=1)
+        rows.append(pd.DataFrame(found))
+    every = pd.concat(rows)
+    numbers = every.select_dtypes("number")
+    means = numbers.mean().to_dict() | {"seconds": seconds}
+    change = every["loglossFalse"] - every["loglossTrue"]
+    means["logloss_se"] = float(change.std() / math.sqrt(len(change)))
+    for plugin in (False, True):
+        means[f"f1{plugin}"] = f1(every["actual"], every[f"guess{plugin}"])
+    return means
+
+
+def f1(actual: pd.Series, guess: pd.Series) -> float:
+    """The mean over data sets; 0 for one that is never guessed rightly."""
+    scores = []
+    for level in actual.unique():
+        right = ((actual == level) & (guess == level)).sum()
+        both = (actual == level).sum() + (guess == level).sum()
+        scores.append(2 * right / both)
+    return float(np.mean(scores))
+
+
+def measure(names: list[str]) -> pd.DataFrame:
+    """A row for each table and pooling."""
+    lines = []
+    for name in names:
+        frame, inputs = table(name)
+        about = {"table": name, "data sets": frame["group"].nunique(), "rows": len(frame),
+                 "columns": frame.shape[1] - 1}  # fmt: skip
+        for label, pooling in POOLINGS.items():
+            try:
+                found: dict[str, object] = dict(assess(frame, inputs, pooling))
+            except pb.PoolbnError as error:
+                found = {"trouble": str(error)}
+            lines.append(about | {"pooling": label} | found)
+            print(lines[-1], flush=True)
+    return pd.DataFrame(lines)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", pb.DataWarning)
+    every = sorted((path.name.split(".")[0] for path in TABLES.glob("*.csv.gz")), key=str.lower)
+    found = measure(options.tables or every)
+    wide = found.pivot_table(
+        index=["table", "data sets", "rows", "columns"], columns="pooling",
+        values=["loglikFalse", "coverage", "seconds"], sort=False,
+    )  # fmt: skip
+    print(wide.round(3).to_string())
+    if options.out:
+        found.to_csv(options.out.with_suffix(".csv"), index=False)
+
+
+if __name__ == "__main__":
+    main()
