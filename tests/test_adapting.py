@@ -63,6 +63,7 @@ def table(case: str, group: str, columns: tuple[str, ...]) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['data']}-{case['predictors']}")
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_all_rows_of_a_left_out_data_set_give_the_random_effects_of_lme4(case: dict) -> None:
     y, xs, group = case["response"], case["predictors"], case["group"]
     frame = table(case["data"], group, (y, *xs))

@@ -29,7 +29,7 @@ ORDER = {
     ],
     "moments": [
         "facts", "sums", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats",
-        "standardised",
+        "standardised", "findings", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

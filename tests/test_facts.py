@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import poolbn as pb
 from poolbn.moments import facts as module
-from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct, joined
+from poolbn.moments.facts import FULL, NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
 
 OLD = Path(__file__).parent / "reference" / "version01" / "trial.stats"
 CODES = (-9.0, -99.0, -999.0, -9999.0)
@@ -33,7 +33,7 @@ def columns(draw: st.DrawFn) -> list[float]:
 
 
 def of(values: list[float]) -> ColumnFacts:
-    return ColumnFacts().after(np.array(values))
+    return NOTHING.after(np.array(values))
 
 
 def decimals(value: float) -> int:
@@ -72,7 +72,7 @@ def test_facts_are_those_of_plain_python(values: list[float]) -> None:
 def test_facts_add_up_in_any_order(values: list[float], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=4)))
     parts = [values[a:b] for a, b in zip([0, *cuts], [*cuts, len(values)], strict=True)]
-    whole = ColumnFacts()
+    whole = NOTHING
     for part in data.draw(st.permutations(parts)):
         whole = whole.joined(of(part)) if data.draw(st.booleans()) else whole.after(np.array(part))
     assert whole == of(values)
@@ -87,17 +87,17 @@ facts = st.one_of(
 def test_facts_from_files_add_up_too(a: ColumnFacts, b: ColumnFacts, c: ColumnFacts) -> None:
     assert a.joined(b) == b.joined(a)
     assert a.joined(b).joined(c) == a.joined(b.joined(c))
-    assert ColumnFacts().joined(a) == a
+    assert NOTHING.joined(a) == a
 
 
 def test_many_cells_and_those_that_differ_late() -> None:
     x = np.tile([0.0, 1.0], 20_000)
-    assert ColumnFacts().after(x).values == {0, 1}
+    assert NOTHING.after(x).values == {0, 1}
     x[-1] = 2.25
-    assert ColumnFacts().after(x).resolution == 0.01
-    assert ColumnFacts().after(x).values == {0, 1, 2.25}
-    assert ColumnFacts().after(np.arange(60_000.0)).extent.numbers is None  # type: ignore[union-attr]
-    assert ColumnFacts().after(np.array([1e300, -1e300])).resolution == 1
+    assert NOTHING.after(x).resolution == 0.01
+    assert NOTHING.after(x).values == {0, 1, 2.25}
+    assert NOTHING.after(np.arange(60_000.0)).extent.numbers is None  # type: ignore[union-attr]
+    assert NOTHING.after(np.array([1e300, -1e300])).resolution == 1
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])

@@ -17,6 +17,7 @@ CASES = json.loads((REFERENCE / "heterogeneity" / "cases.json").read_text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["table"] for case in CASES])
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_ratios_are_those_of_lme4(case: dict) -> None:
     table = pd.read_csv(REFERENCE / "lme" / "data" / f"{case['table']}.csv.gz")
     columns = [*case["parents"], case["child"]]

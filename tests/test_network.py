@@ -90,6 +90,7 @@ def test_names_of_data_sets_keep_their_type(levels: list, tmp_path: Path) -> Non
 
 @each_pooling
 @pytest.mark.parametrize("trouble", ["constant", "duplicate", "few"])
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_nodes_without_a_likelihood_are_saved_too(
     trouble: str, pooling: str, tmp_path: Path
 ) -> None:

@@ -493,6 +493,7 @@ def test_an_interrupt_keeps_the_best_network(monkeypatch) -> None:
     "search", [pb.HillClimb(), pb.HillClimb(restarts=2), pb.Tabu(), pb.Exact()]
 )
 @pytest.mark.parametrize("column", ["constant", "duplicate", "constant in each"])
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_families_without_a_likelihood_do_no_harm(column: str, search, pooling: str) -> None:
     frame = simulate_network(5, 4)
     sets = frame["F"].str[-1].astype(float)
@@ -535,6 +536,7 @@ def test_auto_does_not_pool_opposite_slopes() -> None:
 
 @pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
 @pytest.mark.parametrize("search", [pb.HillClimb(), pb.Tabu(), pb.Exact()])
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_a_constant_column_does_not_hide_the_others(pooling: str, search) -> None:
     """The rest of the network is found as if the column were not there."""
     frame = simulate(11, data_sets=3, rows=25, parents=3)

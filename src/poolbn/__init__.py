@@ -18,6 +18,8 @@ from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.events import Probability
 from poolbn.inference.mixtures import Posterior
 from poolbn.learning import SearchInterrupted, learn
+from poolbn.moments.checks import check
+from poolbn.moments.findings import DataWarning, Finding, FindingKind
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network, load
 from poolbn.nodes.auto import Auto
@@ -48,8 +50,11 @@ __all__ = [
     "Cpdag",
     "Dag",
     "DataError",
+    "DataWarning",
     "Exact",
     "FileError",
+    "Finding",
+    "FindingKind",
     "GraphError",
     "GroupStats",
     "HillClimb",
@@ -66,6 +71,7 @@ __all__ = [
     "Status",
     "Tabu",
     "bootstrap",
+    "check",
     "compare",
     "datasets",
     "fit_node",

@@ -13,6 +13,7 @@ from poolbn.errors import DataError, GraphError, Option, OptionError, PoolbnErro
 from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
+from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
@@ -190,6 +191,7 @@ def learn(
     plan = as_plan(pooling, score, search, constraints)
     problem = plan.problem(data)
     first = as_dag(start.dag if isinstance(start, Network) else start, data.names)
+    warn(data)
     with Progress() as progress:
         problem = replace(
             problem,

@@ -1,9 +1,12 @@
-"""Names and counts as a sentence has them."""
+"""Names, counts and numbers as sentences and tables for people have them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import islice
+
+# No result is as large in a unit that makes sense: such numbers come from a fit that went wrong.
+BEYOND = 1e12
 
 
 def counted(count: int, what: str) -> str:
@@ -37,3 +40,23 @@ def shortened(words: Collection[str], most: int = 12, what: str = "") -> str:
     """
     more = f", ... ({len(words)} {what}in all)" if len(words) > most else ""
     return ", ".join(islice(words, most)) + more
+
+
+def sensible(value: float) -> bool:
+    """Whether a number is a result: finite, and not beyond sense.
+
+    Examples:
+        >>> sensible(-1e6), sensible(float("nan")), sensible(-8.6e25)
+        (True, False, False)
+    """
+    return abs(value) < BEYOND
+
+
+def figure(value: float, form: str = ".4g") -> str:
+    """A number in a table for people, "-" where it is no result.
+
+    Examples:
+        >>> figure(0.123456), figure(float("-inf")), figure(1.00099921476597e14)
+        ('0.1235', '-', '-')
+    """
+    return f"{value:{form}}" if sensible(value) else "-"

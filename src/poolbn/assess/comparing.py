@@ -17,6 +17,7 @@ from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import inference_model, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
+from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network
@@ -93,6 +94,7 @@ def compare(
         plan.constraints.on(rows.names)
     dealt = deal(rows, folds, seed, inputs)
     _check(dealt)
+    warn(dealt.total)
     return _compare(plans, dealt, seed)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import OptionError, nearest
 from poolbn.network.network import Network
-from poolbn.wording import listed
+from poolbn.wording import figure, listed, sensible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,7 +229,7 @@ class Comparison:
     @property
     def headline(self) -> str:
         """Which pooling predicts best, in one sentence."""
-        if not np.isfinite(self._total()).any():
+        if not any(map(sensible, self._total())):
             return "No pooling has a fit in all folds."
         rivals = self._rivals()
         if not rivals:
@@ -250,25 +250,28 @@ class Comparison:
             )
         reasons = zip(self.poolings, self.trouble, strict=True)
         said += [f"{name!r} has no fit for {trouble}." for name, trouble in reasons if trouble]
+        wild = [name for name, value in zip(self.poolings, self._total(), strict=True)
+                if np.isfinite(value) and not sensible(value)]  # fmt: skip
+        said += [f"{name!r} predicts rows beyond all sense, which - stands for." for name in wild]
         return " ".join(filter(None, [*said, self._about_score(), self._about_new()]))
 
     def _rivals(self) -> dict[str, Difference]:
         """Poolings with a fit in all folds, without the best one; the nearest to it first."""
         found = {name: self.difference(name) for name in self.poolings if name != self.best}
-        fitted = [name for name in found if np.isfinite(found[name].mean)]
+        fitted = [name for name in found if sensible(found[name].mean)]
         return {name: found[name] for name in sorted(fitted, key=lambda name: found[name].mean)}
 
     def _about_score(self) -> str:
         scores = {name: net.score for name, net in self.networks.items()}
         first = max(scores, key=scores.__getitem__)
-        if len(scores) < 2 or not np.isfinite(scores[first]):
+        if len(scores) < 2 or not sensible(scores[first]):
             return ""
         too = " too" if first == self.best else ""
         return f"The network of all rows has the best score with {_words(first)}{too}."
 
     def _about_new(self) -> str:
         total = dict(zip(self.poolings, self._total_left_out(), strict=True))
-        able = sorted((n for n in total if np.isfinite(total[n])), key=lambda n: -total[n])
+        able = sorted((n for n in total if sensible(total[n])), key=lambda n: -total[n])
         if len(able) < 2:
             return ""
         rest = ", ".join(f"{_words(name)} {total[name]:.4g}" for name in able[1:])
@@ -298,13 +301,13 @@ class Comparison:
         return "\n".join(
             [
                 f"Comparison: {self._summary()}",
-                table.to_string(float_format=lambda v: f"{v:.4g}"),
+                table.to_string(float_format=figure),
                 textwrap.fill(self.verdict, 100, break_on_hyphens=False),
             ]
         )
 
     def _repr_html_(self) -> str:
-        table = self.table().to_html(float_format="{:.4g}".format)
+        table = self.table().to_html(float_format=figure)
         return (
             f"<p><b>Comparison</b>: {html.escape(self._summary())}</p>{table}"
             f"<p>{html.escape(self.verdict)}</p>"

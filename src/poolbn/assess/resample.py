@@ -22,6 +22,7 @@ from poolbn.assess.strengths import (
 from poolbn.errors import DataError, Option, OptionError, PoolbnError, check_count, check_option
 from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
+from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
@@ -282,6 +283,7 @@ def bootstrap(
     else:
         read = partial(data.read, source, group=group, columns=columns, missing=missing)
         parts = row_replicates(read, known, replicates, seed)
+    warn(known)
     fixed = allowed.required | ~allowed.arcs.T
     counts, done = np.zeros(fixed.shape), 0
     work = partial(_directions, plan, known.names, fixed)

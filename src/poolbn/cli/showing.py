@@ -7,10 +7,11 @@ from typing import Any
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
+from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
-from poolbn.wording import counted
+from poolbn.wording import counted, figure
 
 _ACROSS = 4  # columns of sums beside each other
 _WEAKER = 5  # arcs that are shown below those that count
@@ -44,6 +45,8 @@ def show_network(terminal: Terminal, net: Network) -> None:
         )
     else:
         terminal.text("No column depends on another.")
+    for line in net.endings():
+        terminal.text(line)
     for node, fit in net.fits.items():
         if not fit.status.ok:
             terminal.text(f"{node}: {fit.status}: {fit.detail}")
@@ -59,6 +62,10 @@ def network_record(net: Network, data: GroupStats) -> dict[str, Any]:
         "score": net.score,
         "poolings": {node: str(fit.pooling) for node, fit in net.fits.items()},
         "status": {node: str(fit.status) for node, fit in net.fits.items()},
+        "warnings": [
+            {"kind": found.kind.value, "columns": found.columns, "text": found.for_shell()}
+            for found in check(data)
+        ],
         "arcs": net.effects(),
     }
 
@@ -68,7 +75,7 @@ def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool)
     best = max(networks, key=lambda name: networks[name].score)
     top = networks[best].score
     rows = [
-        [name, f"{net.score:.2f}", f"{top - net.score:.2f}", str(len(net.dag.arcs))]
+        [name, figure(net.score, ".2f"), figure(top - net.score, ".2f"), str(len(net.dag.arcs))]
         for name, net in networks.items()
     ]
     terminal.text("Networks learned with each pooling:")

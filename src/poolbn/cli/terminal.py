@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from poolbn.errors import FileError, OptionError, PoolbnError
+from poolbn.moments.findings import DataWarning
+from poolbn.wording import figure
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
         quiet: whether to keep progress and notes from standard error.
     """
     try:
-        with redirect_stderr(io.StringIO()) if quiet else nullcontext():
+        with redirect_stderr(io.StringIO()) if quiet else nullcontext(), _clear_warnings():
             yield
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
@@ -64,6 +67,24 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(UNEXPECTED) from None
+
+
+@contextmanager
+def _clear_warnings() -> Iterator[None]:
+    """Tell of what is odd about the data in one line each, and of the same only once."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not isinstance(message, DataWarning):
+            usual(message, category, *where, **more)
+        elif (words := message.finding.for_shell()) not in told:
+            told.add(words)
+            typer.echo(f"warning: {words}", err=True)
+
+    with warnings.catch_warnings():
+        usual, warnings.showwarning = warnings.showwarning, show
+        warnings.simplefilter("always", DataWarning)
+        yield
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -152,9 +173,7 @@ def number(value: float, digits: int = 4) -> str:
     """A number as tables for people have it."""
     if math.isnan(value):
         return ""
-    if math.isinf(value) or abs(value) < 10**digits:
-        return f"{value:.{digits}g}"
-    return f"{value:.0f}"
+    return figure(value, f".{digits}g" if abs(value) < 10**digits else ".0f")
 
 
 def plain(value: object) -> Any:

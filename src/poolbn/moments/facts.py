@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FEW = 20  # different values that are kept
+FEW = 10  # different values that are kept
 FULL = 7  # decimals of a column that has more than six
 MOST_ROWS = 50_000  # of which it is known whether their whole numbers all differ
 CODES = frozenset({-9.0, -99.0, -999.0, -9999.0})  # what stands for a missing value
-_AHEAD = 64  # cells that decide about most columns
+_FIRST = 4  # cells that decide about the decimals of most columns
+_AHEAD = (16, 256)  # and about their different values
 _CHUNK = 8192  # cells that stay in the fastest memory
-_EPS = 2.0**-52
 
 
 class Distinct(IntEnum):
@@ -38,19 +38,16 @@ class Distinct(IntEnum):
         return max(self, other, Distinct.FEW if both else Distinct.NONE)
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(NamedTuple):
     """The smallest value; where it may be a code, how many cells have it and what comes next."""
 
     value: float = inf
-    count: int = 0
+    cells: int = 0
     following: float = inf
 
     @staticmethod
     def of(x: NDArray[np.float64], smallest: float) -> Edge:
-        """Of values (B,) whose smallest is known."""
-        if smallest not in CODES:
-            return Edge(smallest)
+        """Of values (B,) whose smallest is known and a code."""
         others = x[x != smallest]
         return Edge(smallest, len(x) - len(others), float(others.min(initial=inf)))
 
@@ -61,13 +58,12 @@ class Edge:
         if self.value not in CODES:
             return self
         if other.value > self.value:
-            return Edge(self.value, self.count, min(self.following, other.value))
+            return Edge(self.value, self.cells, min(self.following, other.value))
         following = min(self.following, other.following)
-        return Edge(self.value, self.count + other.count, following)
+        return Edge(self.value, self.cells + other.cells, following)
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(NamedTuple):
     """What is never written to a file, since it has values of rows.
 
     Attributes:
@@ -78,7 +74,7 @@ class Extent:
 
     low: Edge = Edge()
     high: Edge = Edge()
-    numbers: frozenset[float] | None = field(default=frozenset(), repr=False)
+    numbers: frozenset[float] | None = frozenset()
 
     def joined(self, other: Extent) -> Extent:
         """Of the rows of both."""
@@ -95,7 +91,7 @@ class ColumnFacts:
 
     Attributes:
         digits: decimals of its values, 0 to 6; 7 for more; None where it is not known.
-        values: the values of rows that were read here; None for more than 20.
+        values: the values of rows that were read here; None for more than 10.
         told: how many different values there are in rows of which only a file tells.
         extent: its extremes; None where only a file tells.
 
@@ -112,7 +108,7 @@ class ColumnFacts:
     digits: int | None = 0
     values: frozenset[float] | None = frozenset()
     told: Distinct = Distinct.NONE
-    extent: Extent | None = Extent()
+    extent: Extent | None = field(default=Extent(), repr=False)
 
     @property
     def resolution(self) -> float | None:
@@ -154,18 +150,20 @@ class ColumnFacts:
         near = digits == 0 and largest - smallest < FEW
         whole = range(int(smallest), int(largest) + 1) if near else range(0)
         values = _values(x, self.values, whole)
-        low = Edge.of(x, smallest)
+        low = Edge.of(x, smallest) if smallest in CODES else Edge(smallest)
         high = Edge.of(-x, -largest) if -largest in CODES else Edge(-largest)
         sought = digits == 0 and self.extent is not None and self.extent.numbers is not None
         numbers = _numbers(x, largest - smallest) if sought else None
         extent = Extent(low, high, numbers)
-        return self.joined(ColumnFacts(digits, values, Distinct.NONE, extent))
+        found = ColumnFacts(digits, values, Distinct.NONE, extent)
+        return found if self is NOTHING else self.joined(found)
 
     def public(self) -> ColumnFacts:
         """What may be handed on: nothing that is a value of a row."""
         return ColumnFacts(self.digits, frozenset(), self.distinct, None)
 
 
+NOTHING = ColumnFacts()  # of no rows
 UNKNOWN = ColumnFacts(None, frozenset(), Distinct.UNKNOWN, None)
 
 
@@ -176,13 +174,24 @@ def joined(left: Iterable[ColumnFacts], right: Iterable[ColumnFacts]) -> tuple[C
 
 def _digits(x: NDArray[np.float64], known: int) -> int:
     """The largest number of decimals, `known` if none has more."""
-    if known == FULL or not _whole(x[:_AHEAD], FULL - 1).all():
+    if known == FULL or any(map(_is_long, x[:_FIRST].tolist())):
         return FULL
     for start in range(0, len(x), _CHUNK):
         rest = x[start : start + _CHUNK]
         while known < FULL and len(rest := _longer(rest, known)):
             known += 1
     return known
+
+
+def _is_long(x: float) -> bool:
+    """Whether `_whole` says so of six decimals, for one number."""
+    y = x * 10.0 ** (FULL - 1)
+    return abs(y) < 2.0**52 and abs(y - round(y)) > _rounding(FULL - 1) * abs(y)
+
+
+def _rounding(digits: int) -> float:
+    """What is left to rounding; it grows, so that who passes passes with more decimals too."""
+    return (8 + 2 * digits) * 2.0**-52
 
 
 def _longer(x: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
@@ -195,21 +204,22 @@ def _longer(x: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
 
 
 def _whole(x: NDArray[np.float64], digits: int) -> NDArray[np.bool_]:
-    """Which values have no more than so many decimals, but for rounding.
-
-    Rounding grows with the decimals, so that who passes here passes with more of them too.
-    """
+    """Which values have no more than so many decimals, but for rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
         y = x * 10.0**digits
-        return np.asarray(np.abs(y - np.rint(y)) <= (8 + 2 * digits) * _EPS * np.abs(y))
+        return np.asarray(np.abs(y - np.rint(y)) <= _rounding(digits) * np.abs(y))
 
 
 def _values(
     x: NDArray[np.float64], known: frozenset[float] | None, possible: range
 ) -> frozenset[float] | None:
     """All different values, unless there are many; `possible`: all that there may be, if known."""
-    if known is None or len(known := known.union(x[:_AHEAD].tolist())) > FEW:
+    if known is None:
         return None
+    for ahead in _AHEAD:
+        known = known.union(x[:ahead].tolist())
+        if len(known) > FEW:
+            return None
     if possible and known.issuperset(possible):
         return known
     rest = x

@@ -15,7 +15,7 @@ import numpy as np
 from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
-from poolbn.moments.facts import UNKNOWN, ColumnFacts, joined
+from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
 from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
@@ -339,7 +339,7 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
     coming = iter(parts)
     first = next(coming)
     sums = Sums.zeros(0, len(first.names))
-    facts = (ColumnFacts(),) * len(first.names)
+    facts = (NOTHING,) * len(first.names)
     index: dict[Hashable, int] = {}
     for part in chain((first,), coming):
         same = part if part.names == first.names else part.select(first.names)
@@ -356,7 +356,7 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
 def accumulate(rows: data.Rows) -> GroupStats:
     """The statistics of rows that come in batches."""
     sums = Sums.zeros(0, len(rows.names))
-    sums.facts = [ColumnFacts() for _ in rows.names]
+    sums.facts = [NOTHING] * len(rows.names)
     with closing(rows.batches) as batches:
         for batch in batches:
             sums = sums.grown(len(rows.levels))

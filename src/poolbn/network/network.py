@@ -27,8 +27,9 @@ from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.interventions import checked_values, intervene, total_effects_table
 from poolbn.network.questions import Questions
 from poolbn.nodes.given import INPUT
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.search.problem import Move
+from poolbn.wording import figure, listed
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -410,27 +411,41 @@ class Network(Questions):
         return (
             f"Network: {len(self.dag.nodes)} nodes, {len(self.dag.arcs)} arcs, "
             f"{len(self.levels)} data sets, {self.n_rows} rows",
-            f"{used}; score {self.score:.4f}",
+            f"{used}; score {figure(self.score, '.4f')}",
         )
+
+    def endings(self) -> list[str]:
+        """Nodes whose fits are singular, did not converge or have no likelihood; a line for each.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.learn(trial, group="clinic").endings()
+            ['singular fit: bmi']
+        """
+        usual = (Status.CONVERGED, Status.GIVEN)
+        ended = {node: fit.status for node, fit in self.fits.items() if fit.status not in usual}
+        return [
+            f"{status}: {listed([node for node in ended if ended[node] is status], _SHOWN)}"
+            for status in Status
+            if status in ended.values()
+        ]
 
     def __repr__(self) -> str:
         lines = [*self.title()]
         shown = self.effects()[["parent", "child", "effect", "between_sd"]].iloc[:_SHOWN]
         for parent, child, effect, sd in shown.itertuples(index=False, name=None):
-            between = "" if math.isnan(sd) else f", SD between data sets {sd:.4g}"
-            lines.append(f"  {parent} -> {child}  {effect:.4g}{between}")
+            between = "" if math.isnan(sd) else f", SD between data sets {figure(sd)}"
+            lines.append(f"  {parent} -> {child}  {figure(effect)}{between}")
         if len(self.dag.arcs) > _SHOWN:
             lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
-        trouble = [node for node, fit in self.fits.items() if not fit.status.ok]
-        lines += [f"  {node}: {self.fits[node].status}" for node in trouble[:_SHOWN]]
-        if len(trouble) > _SHOWN:
-            lines.append(f"  ... {len(trouble) - _SHOWN} more without a likelihood")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {line}" for line in self.endings())])
 
     def _repr_html_(self) -> str:
         title, used = map(html.escape, self.title())
-        table = self.effects().to_html(index=False, float_format="{:.4g}".format)
-        return f"<p><b>{title}</b><br>{used}</p>{table}"
+        table = self.effects().to_html(index=False, float_format=figure)
+        ends = "".join(f"<br>{html.escape(line)}" for line in self.endings())
+        return f"<p><b>{title}</b><br>{used}{ends}</p>{table}"
 
 
 def load(path: str | os.PathLike[str]) -> Network:

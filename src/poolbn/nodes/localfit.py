@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.nodes.intervals import Intervals, Sums, intervals_of
+from poolbn.wording import figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +172,7 @@ class LocalFit(ABC):
 
     def _repr_html_(self) -> str:
         title, _, numbers = map(html.escape, self._lines())
-        table = self.table().to_html(float_format="{:.4g}".format)
+        table = self.table().to_html(float_format=figure)
         status = html.escape(f"{self.status}: {self.detail}")
         return f"<p><b>{title}</b></p>{table}<p>{numbers}<br>{status}</p>"
 
@@ -351,10 +352,10 @@ class GaussianFit(LocalFit):
             table = table.iloc[:, : table.shape[1] - F + _FIRST]
             more = f"\n({F - _FIRST} more data sets in .table())"
         sd = np.sqrt(self.sigma2)
-        spread = f"{sd.min():.4g}" + (f" to {sd.max():.4g}" if sd.max() > sd.min() else "")
+        spread = figure(sd.min()) + (f" to {figure(sd.max())}" if sd.max() > sd.min() else "")
         return (
             f"{self.child}{given}: {self.pooling}, {F} data sets, {self.n_rows} rows",
-            f"{table.to_string(float_format=lambda v: f'{v:.4g}')}{more}",
-            f"residual SD {spread}; log-likelihood {self.loglik:.4f}, {self.n_params} parameters, "
-            f"BIC {self.bic:.4f}",
+            f"{table.to_string(float_format=figure)}{more}",
+            f"residual SD {spread}; log-likelihood {figure(self.loglik, '.4f')}, "
+            f"{self.n_params} parameters, BIC {figure(self.bic, '.4f')}",
         )

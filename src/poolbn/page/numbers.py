@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,13 @@ from poolbn.page.material import Material
 from poolbn.page.words import about_arc
 from poolbn.show import figures
 from poolbn.show.texts import arrow, p_value, what
+from poolbn.wording import sensible
 
 _SHORT = 24  # letters of a name at an axis
 
 
 def rounded(value: Any, digits: int = 6) -> Any:
-    """Numbers with so many digits, None where one is not finite; arrays become lists."""
+    """Numbers with so many digits, None where one is no result; arrays become lists."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
@@ -28,7 +28,7 @@ def rounded(value: Any, digits: int = 6) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(item, digits) for item in value]
     if isinstance(value, float):
-        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if sensible(value) else None
     return value
 
 

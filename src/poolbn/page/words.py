@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.resample import ArcStrength, Bootstrap
+from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit, Pooling, Status
@@ -128,7 +129,8 @@ def _interval(effect: Mapping[Hashable, Any]) -> str:
 def summary(of: Material) -> list[Card]:
     """What a reader should know first."""
     fits = of.net.fits.items()
-    warnings = [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
+    warnings = [] if of.net.stats is None else [f"{found}." for found in check(of.net.stats)]
+    warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
     cards = [
         Card("Data", _data(of.net, of.stats)),
         Card("Network", _network(of.net, of.sizes)),
@@ -137,7 +139,7 @@ def summary(of: Material) -> list[Card]:
         Card("Most different between data sets", _different(of), bullets=True),
         Card("How sure the arcs are", _sure(of.boot, of.strengths or [])),
         Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
-        Card("Warnings", warnings, bullets=True, look="warning"),
+        Card("Before you trust this", warnings, bullets=True, look="warning"),
     ]
     return [card for card in cards if card.sentences]
 
@@ -175,10 +177,14 @@ def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
 
 def _pooling(net: Network) -> list[str]:
     count = Counter(str(fit.pooling) for fit in net.fits.values()).most_common()
+    said = [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
     if len(count) == 1:
         pooling = next(iter(net.fits.values())).pooling
-        return [f"{str(pooling).capitalize()} for all variables. {about_pooling(pooling)}".strip()]
-    return [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
+        said = [f"{str(pooling).capitalize()} for all variables. {about_pooling(pooling)}".strip()]
+    singular = [node for node, fit in net.fits.items() if fit.status is Status.SINGULAR]
+    if singular:
+        said.append(f"Singular fits: {listed(singular)}: {Status.SINGULAR.text}.")
+    return said
 
 
 def _strongest(of: Material) -> list[str]:

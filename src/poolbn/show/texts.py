@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable
 
 from poolbn.assess.arceffects import Estimates
+from poolbn.wording import sensible
 
 
 def number(value: float | None) -> str:
     """Four digits, and never fewer than those before the point."""
-    if value is None or not math.isfinite(value):
+    if value is None or not sensible(value):
         return "–"
     large = 1000 <= abs(value) < 1e7
     return (f"{value:,.0f}" if large else f"{value:.4g}").replace("-", "−")

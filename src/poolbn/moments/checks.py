@@ -1,0 +1,359 @@
+"""What a user should know before they learn: found in the sufficient statistics and the facts."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import numpy as np
+
+from poolbn.constants import CONSTANT_TOLERANCE
+from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
+from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
+from poolbn.moments.findings import DataWarning, Finding, FindingKind, first, without
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.standardised import StandardisedStats, standardise
+from poolbn.wording import counted, listed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROWS = 10  # that a table, or a data set, must have for its values to say something
+_REPEATS = 10  # rows for each of few values
+_CHANCE = 5.0  # equal cells that numbers with gaps between them would have by chance
+_FAR = 2.0  # from the other values, in their standard deviations: a code
+_SAME = 2e-6  # of a column's variance, which other columns do not explain: they do
+_LEAST = 1e-3  # standardised coefficients of the columns that do
+_LOST = 0.2  # difference between shares of rows that are lost
+_ERRORS = 3.0  # and in standard errors
+_ROW_NAMES = re.compile(r"|unnamed: ?\d+|row\.?_?names?|index|x|v1|\.\.\.1|column0*", re.IGNORECASE)
+_IDS = re.compile(
+    r"(.*[\W_])?(id|subject|patient|person|participant|pupil|student|record)|.*[a-z]I[dD]|pid",
+    re.IGNORECASE,
+)
+
+
+def check(stats: GroupStats) -> list[Finding]:
+    """What is odd about a table: ids, codes, constant columns, copies, lost rows, and the like.
+
+    `pb.learn`, `pb.compare` and `pb.bootstrap` warn of the same. Statistics that were made by hand
+    or loaded from a file know less of their rows, and less is found.
+
+    Args:
+        stats: from `pb.stats`.
+
+    Returns:
+        At most one finding of each kind, each with a remedy.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> pb.check(pb.stats(trial, group="clinic"))
+        []
+        >>> for found in pb.check(pb.stats(trial.assign(id=range(750)), group="clinic")):
+        ...     print(found)
+        column 'id' is another whole number in every row, as ids are; leave it out with
+        columns=['age', 'bmi']
+    """
+    check_kind(stats, GroupStats, "sufficient statistics", "pb.stats")
+    table = _Table(stats, standardise(stats))
+    found = (look(table) for look in _LOOKS)
+    return [finding for finding in found if finding is not None]
+
+
+_told: WeakSet[GroupStats] = WeakSet()
+
+
+def warn(stats: GroupStats) -> None:
+    """Warn the caller's caller of what is odd about a table, once for the same statistics."""
+    if stats in _told:
+        return
+    _told.add(stats)
+    for finding in check(stats):
+        warnings.warn(DataWarning(finding), stacklevel=3)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A table as the checks see it."""
+
+    stats: GroupStats
+    data: StandardisedStats
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.stats.names
+
+    @cached_property
+    def rows(self) -> int:
+        return self.stats.n_rows
+
+    @cached_property
+    def whole(self) -> list[bool]:
+        """Which columns hold whole numbers, as far as that is known."""
+        return [facts.digits == 0 for facts in self.stats.facts]
+
+    @cached_property
+    def constant(self) -> list[bool]:
+        return [not square > 0 for square in self.data.total.diagonal()]
+
+    @cached_property
+    def still(self) -> NDArray[np.bool_]:
+        """Where a column does not vary inside a data set that has rows enough, (F, N)."""
+        squares = np.einsum("jaa->ja", self.data.scatter)
+        some = self.data.n[:, None]
+        return np.asarray((squares <= CONSTANT_TOLERANCE * some) & (some >= _ROWS / 2))
+
+    @cached_property
+    def of_sites(self) -> list[bool]:
+        """Which columns vary between data sets only."""
+        squares = np.einsum("jaa->ja", self.data.scatter)
+        same = np.all(squares <= CONSTANT_TOLERANCE * self.data.n[:, None], axis=0)
+        site = same & self.still.any(axis=0) & ~np.array(self.constant)
+        return [bool(yes) for yes in site]
+
+    @cached_property
+    def numbering(self) -> list[bool]:
+        """Which columns are the whole numbers from one to another, each once."""
+        n = self.rows
+        spread = (n * n - 1) / 12
+        close = (np.abs(self.data.scale**2 - spread) <= 1e-9 * spread).tolist()
+        return [w and c and n >= _ROWS for w, c in zip(self.whole, close, strict=True)]
+
+    @cached_property
+    def ids(self) -> list[bool]:
+        """Which columns are another whole number in each row, and that not by chance."""
+        found = []
+        for k, facts in enumerate(self.stats.facts):
+            different = facts.extent is not None and facts.extent.numbers is not None
+            equal = self.rows**2 / (7 * max(float(self.data.scale[k]), 1e-300))
+            likely = equal > _CHANCE or bool(_IDS.fullmatch(self.names[k]))
+            found.append(
+                self.numbering[k] or (self.whole[k] and different and likely and self.rows >= _ROWS)
+            )
+        return found
+
+    @cached_property
+    def codes(self) -> list[tuple[float, int]]:
+        """For each column a value that may stand for a missing one, and its count; or (0, 0)."""
+        found = []
+        for k, facts in enumerate(self.stats.facts):
+            ends = () if facts.extent is None else (facts.extent.low, facts.extent.high)
+            codes = [
+                (sign * end.value, end.cells)
+                for sign, end in zip((1.0, -1.0), ends, strict=False)
+                if end.cells and self._far(k, sign, end)
+            ]
+            found.append(codes[0] if codes else (0.0, 0))
+        return found
+
+    def _far(self, k: int, sign: float, end: Edge) -> bool:
+        """Whether an end is further from the other values than these are from each other."""
+        n, m = self.rows, end.cells
+        if not isfinite(end.following):
+            return False
+        mean, variance = sign * float(self.data.center[k]), float(self.data.scale[k]) ** 2
+        others = (n * mean - m * end.value) / (n - m)
+        squares = n * (variance + mean**2) - m * end.value**2 - (n - m) * others**2
+        sd = sqrt(max(squares, 0.0) / (n - m))
+        return end.following - end.value > _FAR * sd
+
+    def named(self, which: Sequence[bool]) -> list[str]:
+        return [name for name, yes in zip(self.names, which, strict=True) if yes]
+
+
+def _columns(names: Sequence[str]) -> str:
+    """Columns at the beginning of a sentence."""
+    return f"column{'s' * (len(names) != 1)} {listed([repr(name) for name in names])}"
+
+
+def _finding(
+    kind: FindingKind,
+    names: Sequence[str],
+    what: str,
+    remedy: tuple[MessagePart, ...],
+    levels: Sequence[Hashable] = (),
+    count: int = 0,
+) -> Finding | None:
+    return Finding(kind, tuple(names), tuple(levels), count, what, remedy) if names else None
+
+
+def _row_names(table: _Table) -> Finding | None:
+    names = table.named(table.numbering)[:1]
+    if names != [table.names[0]] or not _ROW_NAMES.fullmatch(names[0]):
+        return None
+    what = f"{_columns(names)} numbers the rows, as row names do"
+    return _finding(FindingKind.ROW_NAMES, names, what, without(names, table.names))
+
+
+def _ids(table: _Table) -> Finding | None:
+    known = _row_names(table)
+    names = [n for n in table.named(table.ids) if known is None or n not in known.columns]
+    is_are = "is another whole number" if len(names) == 1 else "are other whole numbers"
+    what = f"{_columns(names)} {is_are} in every row, as ids are"
+    return _finding(FindingKind.ID, names, what, without(names, table.names))
+
+
+def _repeated(table: _Table) -> Finding | None:
+    def has(k: int) -> bool:
+        facts = table.stats.facts[k]
+        many = table.whole[k] and facts.distinct is Distinct.MANY and not table.ids[k]
+        if not many or facts.extent is None or not _IDS.fullmatch(table.names[k]):
+            return False
+        extent = -facts.extent.high.value - facts.extent.low.value
+        return table.rows <= MOST_ROWS or extent + 1 < table.rows
+
+    names = [name for k, name in enumerate(table.names) if has(k)]
+    what = f"{_columns(names)} may be ids with several rows each, and such rows are not independent"
+    return _finding(FindingKind.REPEATED_ID, names, what, without(names, table.names))
+
+
+def _missing_codes(table: _Table) -> Finding | None:
+    found = {name: c for name, c in zip(table.names, table.codes, strict=True) if c[1]}
+    cells = [f"{name!r} has {counted(m, 'cell')} of {code:g}" for name, (code, m) in found.items()]
+    values = ", ".join(f"{n!r}: {{{code:g}: float('nan')}}" for n, (code, _) in found.items())
+    remedy: tuple[MessagePart, ...] = (
+        "if so, make them missing",
+        InPython(f", frame = frame.replace({{{values}}})", " in the file"),
+        ", and use ",
+        DROP,
+    )
+    what = f"{listed(cells)}, far from all others, as codes for missing values are"
+    count = sum(m for _, m in found.values())
+    return _finding(FindingKind.MISSING_CODE, list(found), what, remedy, count=count)
+
+
+def _constants(table: _Table) -> Finding | None:
+    names = table.named(table.constant)
+    what = f"{_columns(names)} {'has' if len(names) == 1 else 'have'} the same value in all rows"
+    return _finding(FindingKind.CONSTANT, names, what, without(names, table.names))
+
+
+def _still(table: _Table) -> Finding | None:
+    levels = table.stats.levels
+    where = {
+        name: [levels[j] for j in np.flatnonzero(table.still[:, k])]
+        for k, name in enumerate(table.names)
+        if table.still[:, k].any() and not table.constant[k] and not table.of_sites[k]
+    }
+    told = [f"{name!r} in {listed([repr(v) for v in at])}" for name, at in where.items()]
+    every = tuple(level for level in levels if any(level in at for at in where.values()))
+    what = f"constant in some data sets: {'; '.join(told[:8])}, which say nothing of it"
+    remedy = without(where, table.names)
+    return _finding(FindingKind.CONSTANT_SOMEWHERE, list(where), what, remedy, every, len(every))
+
+
+def _site_level(table: _Table) -> Finding | None:
+    names, F = table.named(table.of_sites), len(table.stats.levels)
+    it = "describes data sets and has" if len(names) == 1 else "describe data sets and have"
+    what = f"{_columns(names)} {it} {F} values, not {table.rows:,}"
+    return _finding(FindingKind.SITE_LEVEL, names, what, first(names, table.names), count=F)
+
+
+def _is_binary(table: _Table, k: int) -> bool:
+    """Of whole numbers only 0 and 1 are their own squares, so sums tell."""
+    plain = not (table.constant[k] or table.of_sites[k]) and table.rows >= 2 * _REPEATS
+    if not (table.whole[k] and plain):
+        return False
+    center, scale = float(table.data.center[k]), float(table.data.scale[k])
+    return abs(scale**2 + center**2 - center) <= 1e-9
+
+
+def _binary(table: _Table) -> Finding | None:
+    names = [name for k, name in enumerate(table.names) if _is_binary(table, k)]
+    has, is_are = ("has", "is") if len(names) == 1 else ("have", "are")
+    what = f"{_columns(names)} {has} only the values 0 and 1, and {is_are} modelled as continuous"
+    return _finding(FindingKind.BINARY, names, what, first(names, table.names))
+
+
+def _few(table: _Table) -> Finding | None:
+    def has(k: int) -> bool:
+        facts = table.stats.facts[k]
+        few = table.whole[k] and facts.distinct in (Distinct.TWO, Distinct.FEW)
+        known = facts.told is Distinct.NONE and facts.values is not None
+        values = len(facts.values or ()) if known else _REPEATS
+        usual = not (table.constant[k] or table.of_sites[k] or table.codes[k][1])
+        return few and usual and table.rows >= _REPEATS * values and not _is_binary(table, k)
+
+    names = [name for k, name in enumerate(table.names) if has(k)]
+    what = f"{_columns(names)} {'has' if len(names) == 1 else 'have'} few different whole numbers"
+    remedy = ("if these are codes whose order means nothing, ", *without(names, table.names))
+    return _finding(FindingKind.CODES, names, what, remedy)
+
+
+def _copies(table: _Table) -> Finding | None:
+    pairs = _pairs(table)
+    told = [f"{table.names[a]!r} and {table.names[b]!r}" for a, b in pairs]
+    gone = list(dict.fromkeys(table.names[b] for _, b in pairs))
+    names = list(dict.fromkeys(table.names[k] for pair in pairs for k in pair))
+    what = f"{'; '.join(told[:8])} are the same but for unit and origin"
+    return _finding(FindingKind.COPIES, names, what, without(gone, table.names))
+
+
+def _pairs(table: _Table) -> list[tuple[int, int]]:
+    """Columns that are copies, in all rows together and within data sets; the earlier first."""
+    if table.rows < _ROWS:
+        return []
+    within = table.data.scatter.sum(axis=0)
+    alike = np.ones_like(within, dtype=bool)
+    for S in (table.data.total, within):
+        size = np.sqrt(np.maximum(S.diagonal(), 0))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            alike &= np.abs(S / np.outer(size, size)) > 1 - _SAME / 2
+    return [(int(a), int(b)) for a, b in np.argwhere(np.triu(alike, 1))]
+
+
+def _collinear(table: _Table) -> Finding | None:
+    """Columns that earlier ones explain, in all rows together and within data sets."""
+    gone = {b for _, b in _pairs(table)}
+    odd = [table.constant[k] or table.of_sites[k] for k in range(len(table.names))]
+    at = [k for k in range(len(table.names)) if k not in gone and not odd[k]]
+    if table.rows <= len(at) + len(table.stats.levels) + _ROWS:
+        return None
+    whole, within = (S[np.ix_(at, at)] for S in (table.data.total, table.data.scatter.sum(axis=0)))
+    explained = (_left(whole) <= _SAME) & (_left(within) <= _SAME)
+    found: dict[str, list[str]] = {}
+    for k in np.flatnonzero(explained):
+        by = np.flatnonzero(~explained[:k])
+        b = np.linalg.solve(whole[np.ix_(by, by)], whole[by, k])
+        used = by[np.abs(b) > _LEAST]
+        found[table.names[at[k]]] = [table.names[at[i]] for i in used]
+    told = [f"{name!r} of {listed([repr(n) for n in of])}" for name, of in found.items()]
+    what = f"exact combinations of other columns: {'; '.join(told[:8])}"
+    return _finding(FindingKind.COLLINEAR, list(found), what, without(found, table.names))
+
+
+def _left(S: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of each column's variance that the earlier ones do not explain, (N,)."""
+    size = np.sqrt(S.diagonal())
+    root = np.linalg.cholesky(S / np.outer(size, size) + _SAME / 1000 * np.eye(len(S)))
+    return np.asarray(root.diagonal() ** 2)
+
+
+def _uneven(table: _Table) -> Finding | None:
+    lost, n = table.stats.dropped.astype(float), table.data.n
+    share = lost / np.maximum(lost + n, 1)
+    low, high = int(share.argmin()), int(share.argmax())
+    gap = float(share[high] - share[low])
+    error = sqrt(sum(share[j] * (1 - share[j]) / max(lost[j] + n[j], 1) for j in (low, high)))
+    if gap <= max(_LOST, _ERRORS * error):
+        return None
+    levels = (table.stats.levels[high], table.stats.levels[low])
+    what = (
+        f"data set {levels[0]!r} lost {share[high]:.0%} of its rows to missing values and "
+        f"{levels[1]!r} {share[low]:.0%}, so those left may not be like the others"
+    )
+    remedy = (Option("missing", "error"), " names the columns with missing values; leave them out")
+    return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
+
+
+_LOOKS = (
+    _row_names, _ids, _repeated, _missing_codes, _constants, _still, _site_level, _binary, _few,
+    _copies, _collinear, _uneven,
+)  # fmt: skip

@@ -1,0 +1,136 @@
+"""What is odd about a table, as values; and the warnings that tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from poolbn.errors import InPython, MessagePart, Option
+
+_SHORT = 12  # columns that a line lists
+
+
+class FindingKind(Enum):
+    """What a finding is about.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> pb.FindingKind("copies")
+        <FindingKind.COPIES: 'copies'>
+    """
+
+    ROW_NAMES = "row names"
+    ID = "id"
+    REPEATED_ID = "several rows for one id"
+    MISSING_CODE = "code for missing values"
+    CONSTANT = "constant column"
+    CONSTANT_SOMEWHERE = "constant in some data sets"
+    SITE_LEVEL = "describes data sets"
+    BINARY = "0 and 1"
+    CODES = "few whole numbers"
+    COPIES = "copies"
+    COLLINEAR = "combination of others"
+    SKEWED = "skewed"
+    UNEVEN_LOSS = "uneven loss of rows"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a user should know before they learn from a table.
+
+    Attributes:
+        kind: what it is about.
+        columns: the columns.
+        levels: the data sets, where it is about some of them.
+        count: how many cells, rows or data sets have it; 0 where that says nothing.
+        what: what was found, as parts of a message.
+        remedy: what to do, likewise.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> (found,) = pb.check(pb.stats(trial.assign(visit=1), group="clinic"))
+        >>> found.kind, found.columns
+        (<FindingKind.CONSTANT: 'constant column'>, ('visit',))
+        >>> print(found)
+        column 'visit' has the same value in all rows; leave it out with columns=['age', 'bmi']
+    """
+
+    kind: FindingKind
+    columns: tuple[str, ...]
+    levels: tuple[Hashable, ...]
+    count: int
+    what: str
+    remedy: tuple[MessagePart, ...]
+
+    def __str__(self) -> str:
+        words = (part if isinstance(part, str) else part.python() for part in self.remedy)
+        return f"{self.what}; {''.join(words)}"
+
+    def for_shell(self) -> str:
+        """The same with options as the command line has them.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> (found,) = pb.check(pb.stats(trial.assign(visit=1), group="clinic"))
+            >>> print(found.for_shell())
+            column 'visit' has the same value in all rows; leave it out with --columns age,bmi
+        """
+        words = (part if isinstance(part, str) else part.shell() for part in self.remedy)
+        return f"{self.what}; {''.join(words)}"
+
+
+class DataWarning(UserWarning):
+    """Something is odd about a table that a network is learned from.
+
+    Attributes:
+        finding: what it is, as a value.
+
+    Examples:
+        >>> import warnings
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> with warnings.catch_warnings(record=True) as told:
+        ...     warnings.simplefilter("always", pb.DataWarning)
+        ...     net = pb.learn(trial.assign(copy=trial["age"]), group="clinic")
+        >>> [warning.message.finding.kind.value for warning in told]
+        ['copies']
+    """
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding))
+        self.finding = finding
+
+
+def without(columns: Iterable[str], names: Sequence[str]) -> tuple[MessagePart, ...]:
+    """How to leave columns out: the others are named, in Python unless they are many."""
+    gone = list(columns)
+    rest = [name for name in names if name not in gone]
+    it = "it" if len(gone) == 1 else "them"
+    if not rest:
+        return (f"no other column is left, so choose others than {', '.join(map(repr, gone))}",)
+    option = Option("columns", rest)
+    if len(rest) <= _SHORT:
+        return (f"leave {it} out with ", option)
+    select = f"stats.select([name for name in stats.names if name not in {gone!r}])"
+    return (f"leave {it} out with ", InPython(select, option.shell()))
+
+
+def first(columns: Sequence[str], names: Sequence[str]) -> tuple[MessagePart, ...]:
+    """How to keep columns from being children of others."""
+    own, rest = list(columns), [name for name in names if name not in columns]
+    if not rest:
+        return without(columns, names)
+    others = f"{rest!r}"
+    if len(rest) > _SHORT:
+        others = f"[name for name in stats.names if name not in {own!r}]"
+    return (
+        f"if nothing else here can be a cause of {'it' if len(columns) == 1 else 'them'}, say so "
+        "with ",
+        InPython(
+            f"constraints=pb.Constraints(tiers=[{own!r}, {others}])",
+            f"--tiers tiers.toml, a file with the line tiers = {[own, rest]!r}",
+        ),
+    )

@@ -1,0 +1,238 @@
+"""What poolbn says before it learns: each kind of finding, its remedy executed; and silence."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import poolbn as pb
+from poolbn import FindingKind as Kind
+from poolbn.cli.app import app
+
+ROWS, SITES = 240, 4
+
+
+def frame(seed: int = 1) -> pd.DataFrame:
+    """An ordinary table, of which nothing is to be said."""
+    rng = np.random.default_rng(seed)
+    site = np.arange(ROWS) % SITES
+    age = rng.normal(50, 10, ROWS).round()
+    lab = (0.1 * age + site + rng.normal(size=ROWS)).round(1)
+    return pd.DataFrame({"age": age, "lab": lab, "y": rng.normal(size=ROWS), "site": site})
+
+
+RNG = np.random.default_rng(7)
+ORDER = RNG.permutation(ROWS)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table in which something is odd, and what is said of it."""
+
+    kind: Kind
+    change: Callable[[pd.DataFrame], pd.DataFrame]
+    columns: Sequence[str]
+    says: str
+    levels: Sequence[Any] = ()
+    missing: str = "error"
+
+
+def coded(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(lab=rows["lab"].where(ORDER > 5, -999))
+
+
+def first(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    rows = rows.copy()
+    rows.insert(0, name, np.arange(1, ROWS + 1))
+    return rows
+
+
+CASES = [
+    Case(Kind.ROW_NAMES, lambda t: first(t, "Unnamed: 0"), ["Unnamed: 0"], "numbers the rows"),
+    Case(Kind.ID, lambda t: t.assign(number=1000 + ORDER), ["number"], "in every row, as ids"),
+    Case(Kind.ID, lambda t: t.assign(pat_id=ORDER * 971 + 10**6), ["pat_id"], "as ids are"),
+    Case(Kind.REPEATED_ID, lambda t: t.assign(subject=ORDER // 4), ["subject"], "several rows"),
+    Case(Kind.MISSING_CODE, coded, ["lab"], "'lab' has 6 cells of -999"),
+    Case(Kind.MISSING_CODE, lambda t: t.assign(age=t["age"].where(ORDER > 0, 999)), ["age"],
+         "1 cell of 999"),
+    Case(Kind.CONSTANT, lambda t: t.assign(visit=3), ["visit"], "the same value in all rows"),
+    Case(Kind.CONSTANT_SOMEWHERE, lambda t: t.assign(lab=t["lab"].where(t["site"] != 2, 0.0)),
+         ["lab"], "'lab' in 2", [2]),
+    Case(Kind.SITE_LEVEL, lambda t: t.assign(size=100.5 * t["site"]), ["size"],
+         "4 values, not 240"),
+    Case(Kind.BINARY, lambda t: t.assign(arm=ORDER % 2, sex=ORDER // 2 % 2), ["arm", "sex"],
+         "only the values 0 and 1"),
+    Case(Kind.CODES, lambda t: t.assign(grade=1 + ORDER % 3), ["grade"], "few different whole"),
+    Case(Kind.COPIES, lambda t: t.assign(inches=t["lab"] / 2.54), ["lab", "inches"],
+         "'lab' and 'inches' are the same"),
+    Case(Kind.COLLINEAR, lambda t: t.assign(total=t["age"] - 2 * t["lab"]), ["total"],
+         "'total' of 'age' and 'lab'"),
+    Case(Kind.UNEVEN_LOSS,
+         lambda t: t.assign(lab=t["lab"].where((t["site"] != 1) | (t["age"] > 50))), [],
+         "data set 1 lost", [1, 0], "drop"),
+]  # fmt: skip
+ids = [f"{case.kind.value} {k}" for k, case in enumerate(CASES)]
+
+
+def read(table: pd.DataFrame, **options: Any) -> pb.GroupStats:
+    return pb.stats(table, **{"group": "site", "missing": "error", **options})
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_nothing_is_said_of_an_ordinary_table(seed: int) -> None:
+    assert pb.check(read(frame(seed))) == []
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_nothing_is_said_of_a_simulated_network(seed: int, heterogeneous: bool) -> None:
+    dag = pb.random_dag(6, 2, seed=seed)
+    true = pb.random_network(dag, 4, seed=seed, heterogeneous=heterogeneous)
+    assert pb.check(pb.stats(pb.random_table(true, 40, seed=seed), group="F")) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_what_is_odd_is_found_and_nothing_else(case: Case) -> None:
+    (found,) = pb.check(read(case.change(frame()), missing=case.missing))
+    assert found.kind is case.kind
+    assert list(found.columns) == list(case.columns)
+    assert list(found.levels) == list(case.levels)
+    assert case.says in str(found)
+    assert "\n" not in str(found)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_the_remedy_works_when_pasted(case: Case) -> None:
+    table = case.change(frame())
+    (found,) = pb.check(read(table, missing=case.missing))
+    remedy = str(found).partition("; ")[2]
+    if case.kind is Kind.UNEVEN_LOSS:
+        with pytest.raises(pb.DataError, match="missing are lab 3"):
+            eval(f"read(table, {re.findall('missing=[^ ]+', remedy)[0]})")
+    elif "constraints=" in remedy:
+        said = remedy[remedy.index("constraints=") :]
+        with pytest.warns(pb.DataWarning):
+            net = eval(f"pb.learn(read(table), {said})")
+        for name in found.columns:
+            assert set(net.dag.parents(name)) <= set(found.columns)
+    elif "frame.replace" in remedy:
+        scope = {"frame": table}
+        exec(re.findall(r"frame = .*\)", remedy)[0], scope)
+        assert pb.check(read(scope["frame"], missing="drop")) == []
+    else:
+        said = remedy[remedy.index("columns=") :]
+        assert eval(f"pb.check(read(table, {said}))") == []
+
+
+def test_remedies_of_wide_tables_are_short() -> None:
+    table = frame().assign(
+        **{f"x{k}": RNG.normal(size=ROWS) for k in range(30)}, arm=ORDER % 2, one=1
+    )
+    stats = read(table)
+    constant, binary = pb.check(stats)
+    assert max(len(str(constant)), len(str(binary))) < 250
+    (said,) = re.findall(r"stats\.select\(.*\)", str(constant))
+    assert "one" not in eval(said, {"stats": stats}).names
+    (said,) = re.findall(r"pb\.Constraints\(.*\)", str(binary))
+    rules = eval(said, {"stats": stats, "pb": pb})
+    assert rules.tiers[0] == ("arm",)
+    assert len(rules.tiers[1]) == 34
+
+
+# Warnings
+
+
+@pytest.mark.parametrize("learn", [
+    lambda s, t: pb.learn(s),
+    lambda s, t: pb.compare(t, group="site", folds=2, poolings=["complete", "none"]),
+    lambda s, t: pb.bootstrap(t, group="site", replicates=1),
+])  # fmt: skip
+def test_learning_warns_of_each_kind_once(learn: Callable[..., Any]) -> None:
+    table = frame().assign(visit=3, wave=1, arm=ORDER % 2)
+    stats = read(table)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        learn(stats, table)
+    found = [w.message.finding for w in told if isinstance(w.message, pb.DataWarning)]
+    assert [each.kind for each in found] == [Kind.CONSTANT, Kind.BINARY]
+    assert found[0].columns == ("visit", "wave")
+    assert all(issubclass(w.category, UserWarning) and w.filename == __file__ for w in told)
+
+
+def test_the_same_statistics_are_told_of_once() -> None:
+    stats = read(frame().assign(visit=3))
+    with pytest.warns(pb.DataWarning, match="'visit'"):
+        pb.learn(stats)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pb.learn(stats, pooling="complete")
+
+
+def test_a_program_can_refuse_such_a_table() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pb.DataWarning)
+        with pytest.raises(pb.DataWarning) as caught:
+            pb.learn(frame().assign(copy=frame()["lab"]), group="site")
+    assert caught.value.finding.kind is Kind.COPIES
+
+
+def test_less_is_known_of_statistics_from_files_and_by_hand(tmp_path: Path) -> None:
+    table = coded(frame()).assign(arm=ORDER % 2, grade=ORDER % 3, number=ORDER, visit=1)
+    stats = read(table)
+    kinds = [each.kind for each in pb.check(stats)]
+    assert kinds == [Kind.ID, Kind.MISSING_CODE, Kind.CONSTANT, Kind.BINARY, Kind.CODES]
+    stats.save(tmp_path / "a.stats")
+    again = [each.kind for each in pb.check(pb.GroupStats.load(tmp_path / "a.stats"))]
+    assert again == [Kind.ID, Kind.CONSTANT, Kind.BINARY, Kind.CODES]
+    bare = pb.GroupStats(
+        stats.names, stats.levels, stats.n, stats.mean, stats.scatter, stats.dropped
+    )
+    assert [each.kind for each in pb.check(bare)] == [Kind.CONSTANT]
+
+
+def run(*arguments: object) -> Any:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_the_command_line_tells_of_each_in_a_line(tmp_path: Path) -> None:
+    frame().assign(visit=3, arm=ORDER % 2).to_csv(tmp_path / "t.csv", index=False)
+    options = ("learn", tmp_path / "t.csv", "-g", "site", "--bootstrap", 2)
+    done = run(*options)
+    told = [line for line in done.stderr.splitlines() if "warning" in line.lower()]
+    assert told == [
+        "warning: column 'visit' has the same value in all rows; leave it out with --columns "
+        "age,lab,y,arm",
+        "warning: column 'arm' has only the values 0 and 1, and is modelled as continuous; if "
+        "nothing else here can be a cause of it, say so with --tiers tiers.toml, a file with the "
+        "line tiers = [['arm'], ['age', 'lab', 'y', 'visit']]",
+    ]
+    assert run(*options, "--quiet").stderr == ""
+    found = json.loads(run(*options, "--json").stdout)["warnings"]
+    assert [each["kind"] for each in found] == ["constant column", "0 and 1"]
+    (tmp_path / "tiers.toml").write_text("tiers = [['arm'], ['age', 'lab', 'y', 'visit']]\n")
+    run(*options, "--tiers", tmp_path / "tiers.toml")
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+def test_the_report_and_print_name_what_is_odd(tmp_path: Path) -> None:
+    table = frame().assign(visit=3)
+    net = pb.learn(table, group="site")
+    assert "  no residual variance: visit" in str(net).splitlines()
+    assert "no residual variance: visit" in net._repr_html_()
+    pb.report(net, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "Before you trust this" in page
+    assert "column &#39;visit&#39; has the same value in all rows" in page
