@@ -34,6 +34,7 @@ def frame(seed: int = 1) -> pd.DataFrame:
 
 
 RNG = np.random.default_rng(7)
+NOISE = RNG.normal(size=ROWS)
 ORDER = RNG.permutation(ROWS)
 
 
@@ -79,6 +80,8 @@ CASES = [
          "'lab' and 'inches' are the same"),
     Case(Kind.COLLINEAR, lambda t: t.assign(total=t["age"] - 2 * t["lab"]), ["total"],
          "'total' of 'age' and 'lab'"),
+    Case(Kind.SKEWED, lambda t: t.assign(crp=np.exp(1.5 * t["y"] + NOISE)),
+         ["crp"], "strongly skewed, so that few rows decide: 'crp' ("),
     Case(Kind.UNEVEN_LOSS,
          lambda t: t.assign(lab=t["lab"].where((t["site"] != 1) | (t["age"] > 50))), [],
          "data set 1 lost", [1, 0], "drop"),
@@ -126,6 +129,9 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
             net = eval(f"pb.learn(read(table), {said})")
         for name in found.columns:
             assert set(net.dag.parents(name)) <= set(found.columns)
+    elif case.kind is Kind.SKEWED:
+        exec(re.findall(r"frame.*\)", remedy)[0], {"frame": table, "numpy": np})
+        assert pb.check(read(table)) == []
     elif "frame.replace" in remedy:
         scope = {"frame": table}
         exec(re.findall(r"frame = .*\)", remedy)[0], scope)

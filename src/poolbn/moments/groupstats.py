@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from os import PathLike
@@ -47,6 +47,8 @@ class GroupStats:
         group: the column that says which data set a row came from.
         facts: what the values of each of the N columns look like, such as their resolution. Files
             keep a part of it, and statistics made by hand have none.
+        cubes: sums of cubes of differences from the mean, for skewness, (F, N); NaN where they are
+            not known, as in statistics from files.
 
     Examples:
         >>> import poolbn as pb
@@ -70,11 +72,14 @@ class GroupStats:
     dropped: NDArray[np.int64]
     group: str = DATA_SET
     facts: tuple[ColumnFacts, ...] = ()
+    cubes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if not self.facts:
             object.__setattr__(self, "facts", (UNKNOWN,) * len(self.names))
-        for array in (self.n, self.mean, self.scatter, self.dropped):
+        if not self.cubes.size:
+            object.__setattr__(self, "cubes", np.full(self.mean.shape, np.nan))
+        for array in (self.n, self.mean, self.scatter, self.dropped, self.cubes):
             array.flags.writeable = False
 
     @property
@@ -131,6 +136,7 @@ class GroupStats:
             self.dropped,
             self.group,
             tuple(self.facts[i] for i in at),
+            self.cubes[:, at],
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
@@ -306,7 +312,8 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
         sums.dropped[at] += same.dropped
         facts = joined(facts, same.facts)
         some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
-        sums.add(at[some], same.n[some], same.mean[some], same.scatter[some])
+        moments = (same.mean[some], same.scatter[some], same.cubes[some])
+        sums.add(at[some], same.n[some], *moments)
     return _stats(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
 
 
@@ -336,7 +343,8 @@ def _stats(
             f"squares of column {names[int(too_large.argmax())]!r} are too large for floating "
             "point; give it a smaller unit"
         )
-    return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group, facts)
+    arrays = (sums.n, sums.mean, sums.scatter, sums.dropped)
+    return GroupStats(names, levels, *arrays, group, facts, sums.cubes)
 
 
 def _fields(s: GroupStats) -> Fields:

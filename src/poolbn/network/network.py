@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = 12  # arcs that a printed network lists
+_NAMED = 5  # nodes in a line of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -405,7 +406,7 @@ class Network(Questions):
         usual = (Status.CONVERGED, Status.GIVEN)
         ended = {node: fit.status for node, fit in self.fits.items() if fit.status not in usual}
         return [
-            f"{status}: {listed([node for node in ended if ended[node] is status], _SHOWN)}"
+            f"{status}: {listed([node for node in ended if ended[node] is status], _NAMED)}"
             for status in Status
             if status in ended.values()
         ]
