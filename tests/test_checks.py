@@ -6,7 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,31 @@ def test_remedies_of_wide_tables_are_short() -> None:
     rules = eval(said, {"stats": stats, "pb": pb})
     assert rules.tiers[0] == ("arm",)
     assert len(rules.tiers[1]) == 34
+
+
+# Numbers that are no results
+
+
+def test_tables_have_no_number_beyond_sense() -> None:
+    options = {"folds": 2, "poolings": ["complete", "none"]}
+    found = pb.compare(frame(), group="site", **options)
+    wild = replace(found, known=np.array([[1.00099921476597e14] * 3, [0.5] * 3]))
+    assert "beyond all sense" not in found.verdict
+    assert "'complete' has numbers beyond all sense; tables have - for them." in wild.verdict
+    for shown in (repr(wild), wild._repr_html_()):
+        assert not re.search(r"e[+]1\d|\d{12}", shown)
+    worse = replace(found, loglik=np.array([[-8.6e25, -1.0], [-9.0, -9.0]]))
+    assert worse.headline == "Only no pooling has a fit in all folds."
+    assert "e+" not in repr(worse)
+
+
+def test_a_fit_that_did_not_converge_is_named() -> None:
+    net = pb.learn(frame(), group="site", pooling="complete")
+    fit = replace(net.fits["lab"], status=pb.Status.NOT_CONVERGED)
+    bad = replace(net, fits={**net.fits, "lab": fit}, score=-np.inf)
+    assert bad.endings() == ["did not converge; do not use: lab"]
+    assert "score -\n" in str(bad)
+    assert "did not converge; do not use: lab" in str(bad)
 
 
 # Warnings
