@@ -6,7 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def frame(seed: int = 1) -> pd.DataFrame:
 
 
 RNG = np.random.default_rng(7)
+NOISE = RNG.normal(size=ROWS)
 ORDER = RNG.permutation(ROWS)
 
 
@@ -79,6 +80,8 @@ CASES = [
          "'lab' and 'inches' are the same"),
     Case(Kind.COLLINEAR, lambda t: t.assign(total=t["age"] - 2 * t["lab"]), ["total"],
          "'total' of 'age' and 'lab'"),
+    Case(Kind.SKEWED, lambda t: t.assign(crp=np.exp(1.5 * t["y"] + NOISE)),
+         ["crp"], "strongly skewed, so that few rows decide: 'crp' ("),
     Case(Kind.UNEVEN_LOSS,
          lambda t: t.assign(lab=t["lab"].where((t["site"] != 1) | (t["age"] > 50))), [],
          "data set 1 lost", [1, 0], "drop"),
@@ -126,6 +129,9 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
             net = eval(f"pb.learn(read(table), {said})")
         for name in found.columns:
             assert set(net.dag.parents(name)) <= set(found.columns)
+    elif case.kind is Kind.SKEWED:
+        exec(re.findall(r"frame.*\)", remedy)[0], {"frame": table, "numpy": np})
+        assert pb.check(read(table)) == []
     elif "frame.replace" in remedy:
         scope = {"frame": table}
         exec(re.findall(r"frame = .*\)", remedy)[0], scope)
@@ -148,6 +154,31 @@ def test_remedies_of_wide_tables_are_short() -> None:
     rules = eval(said, {"stats": stats, "pb": pb})
     assert rules.tiers[0] == ("arm",)
     assert len(rules.tiers[1]) == 34
+
+
+# Numbers that are no results
+
+
+def test_tables_have_no_number_beyond_sense() -> None:
+    options = {"folds": 2, "poolings": ["complete", "none"]}
+    found = pb.compare(frame(), group="site", **options)
+    wild = replace(found, known=np.array([[1.00099921476597e14] * 3, [0.5] * 3]))
+    assert "beyond all sense" not in found.verdict
+    assert "'complete' has numbers beyond all sense; tables have - for them." in wild.verdict
+    for shown in (repr(wild), wild._repr_html_()):
+        assert not re.search(r"e[+]1\d|\d{12}", shown)
+    worse = replace(found, loglik=np.array([[-8.6e25, -1.0], [-9.0, -9.0]]))
+    assert worse.headline == "Only no pooling has a fit in all folds."
+    assert "e+" not in repr(worse)
+
+
+def test_a_fit_that_did_not_converge_is_named() -> None:
+    net = pb.learn(frame(), group="site", pooling="complete")
+    fit = replace(net.fits["lab"], status=pb.Status.NOT_CONVERGED)
+    bad = replace(net, fits={**net.fits, "lab": fit}, score=-np.inf)
+    assert bad.endings() == ["did not converge; do not use: lab"]
+    assert "score -\n" in str(bad)
+    assert "did not converge; do not use: lab" in str(bad)
 
 
 # Warnings

@@ -125,6 +125,26 @@ def test_rows_in_batches_files_and_partitions(batch: int, tmp_path: Path) -> Non
     assert pb.stats(table, group="site").select(["x", "id"]).facts == (whole[2], whole[0])
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 59))
+def test_cubes_are_those_of_scipy_and_add_up(seed: int, cut: int) -> None:
+    from scipy.stats import moment
+
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"x": rng.lognormal(size=60) + 100, "y": rng.normal(size=60)})
+    table["F"] = rng.integers(0, 3, 60)
+    whole = pb.stats(table, group="F")
+    for level, cubes in zip(whole.levels, whole.cubes, strict=True):
+        rows = table.loc[table["F"] == level, ["x", "y"]]
+        np.testing.assert_allclose(cubes, len(rows) * moment(rows, 3), rtol=1e-8, atol=1e-8)
+    parts = pb.stats(table[:cut], group="F") + pb.stats(table[cut:], group="F")
+    at = [parts.levels.index(level) for level in whole.levels]
+    np.testing.assert_allclose(parts.cubes[at], whole.cubes, rtol=1e-8, atol=1e-8)
+    batches = pb.stats(table[:cut], group="F") + pb.stats(table[cut:], group="F").select(["y", "x"])
+    np.testing.assert_array_equal(batches.cubes, parts.cubes)
+    old = pb.GroupStats.load(OLD)
+    assert np.isnan((old + old).cubes).all()
+
+
 # Files
 
 

@@ -157,7 +157,7 @@ def test_warnings_come_first_where_fits_failed(tmp_path: Path) -> None:
     net = pb.learn(table, group="F", pooling="complete", start=[("x", "y")],
                    search=pb.HillClimb(max_iter=0))  # fmt: skip
     page = written(tmp_path, net, data=table)
-    assert "Warnings y: no residual variance:" in page.words
+    assert "Before you trust this y: no residual variance:" in page.words
     assert page.of("g", "trouble")
     assert "no residual variance" in page.numbers()["nodes"][1]["note"]
 

@@ -250,10 +250,20 @@ class Comparison:
             )
         reasons = zip(self.poolings, self.trouble, strict=True)
         said += [f"{name!r} has no fit for {trouble}." for name, trouble in reasons if trouble]
-        wild = [name for name, value in zip(self.poolings, self._total(), strict=True)
-                if np.isfinite(value) and not sensible(value)]  # fmt: skip
-        said += [f"{name!r} predicts rows beyond all sense, which - stands for." for name in wild]
+        said += [
+            f"{name!r} has numbers beyond all sense; tables have - for them."
+            for name in self._senseless()
+        ]
         return " ".join(filter(None, [*said, self._about_score(), self._about_new()]))
+
+    def _senseless(self) -> list[str]:
+        """Poolings that have a fit, and numbers that are no results all the same."""
+        fitted = self.table().drop(columns="note")[[not why for why in self.trouble]]
+        return [
+            str(name)
+            for name, row in fitted.iterrows()
+            if any(not sensible(value) for value in row.dropna())
+        ]
 
     def _rivals(self) -> dict[str, Difference]:
         """Poolings with a fit in all folds, without the best one; the nearest to it first."""

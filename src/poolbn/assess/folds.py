@@ -54,7 +54,9 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
         for part in range(folds):
             at = np.flatnonzero((n[:, part] > 0) & (alone | (part != k)))
             rest.add(at, n[at, part], mean[at, part], scatter[at, part])
-        train.append(replace(total, n=rest.n, mean=rest.mean, scatter=rest.scatter))
+        train.append(
+            replace(total, n=rest.n, mean=rest.mean, scatter=rest.scatter, cubes=rest.cubes)
+        )
     values, codes, fold = dealer.kept()
     return Folds(total, tuple(train), values, codes, np.where(alone[codes], -1, fold))
 

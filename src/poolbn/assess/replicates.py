@@ -188,4 +188,10 @@ class _Stack:
         known, sums, F = self._known, self._sums, len(self._left)
         for at in range(0, _STACK * F, F):
             part = slice(at, at + F)
-            yield replace(known, n=sums.n[part], mean=sums.mean[part], scatter=sums.scatter[part])
+            yield replace(
+                known,
+                n=sums.n[part],
+                mean=sums.mean[part],
+                scatter=sums.scatter[part],
+                cubes=sums.cubes[part],
+            )

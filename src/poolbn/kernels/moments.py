@@ -53,6 +53,22 @@ def _sum(x: Floats) -> float:
 
 
 @both
+def _sum_and_cubes(x: Floats) -> tuple[float, float]:
+    """The sum, bit by bit as above, and that of the cubes."""
+    v = w = a = b = spread(0.0)
+    whole = x.shape[0] // (2 * LANES) * (2 * LANES)
+    for r in range(0, whole, 2 * LANES):
+        X, Y = load(x, r), load(x, r + LANES)
+        v, w = plus(v, X), plus(w, Y)
+        a, b = plus(a, product(product(X, X), X)), plus(b, product(product(Y, Y), Y))
+    s, c = total(plus(v, w)), total(plus(a, b))
+    for r in range(whole, x.shape[0]):
+        s += x[r]
+        c += x[r] * x[r] * x[r]
+    return s, c
+
+
+@both
 def _products(
     a: Floats, b: Floats, c: Floats, d: Floats, x: Floats, y: Floats
 ) -> tuple[float, float, float, float, float, float, float, float]:
@@ -97,11 +113,17 @@ def put(column: Floats, places: Integers, line: Floats) -> None:
         line[places[r]] = column[r]
 
 
-@entry(matrix, integers, integers, matrix, cube, matrix)
+@entry(matrix, integers, integers, matrix, cube, matrix, matrix)
 def add(
-    lines: Floats, ends: Integers, n: Integers, mean: Floats, scatter: Floats, work: Floats
+    lines: Floats,
+    ends: Integers,
+    n: Integers,
+    mean: Floats,
+    scatter: Floats,
+    cubes: Floats,
+    work: Floats,
 ) -> None:
-    """Add sorted rows to n (F,), mean (F, N) and scatter (F, N, N).
+    """Add sorted rows to n (F,), mean (F, N), scatter (F, N, N) and cubes (F, N).
 
     For each data set let there be n rows before, with mean u and scatter S, and m new ones, X.
     About any centre c the sums of both are s = n (u - c) + D'1 and P = S + n (u - c)(u - c)' + D'D
@@ -111,12 +133,16 @@ def add(
     Then of all that is subtracted P has at least twice as much, however far u and X are apart, and
     no more than a bit is lost. If a column is constant, c is equal to it and its scatter exactly 0.
 
+    Cubes about c, with T those about u so far: C = T + 3 S (u - c) + n (u - c)^3 + sum of D^3.
+    About the mean c + h they are C - 3 h P + 2 (n + m) h^3.
+
     Args:
         lines: the sorted columns; N rounded up to a multiple of 4, of which only N matter. Spoilt.
         ends: where the rows of each data set end in them, (F,).
         n: rows so far.
         mean: means so far.
         scatter: scatter so far.
+        cubes: sums of cubes of differences from the mean so far.
         work: (2, N).
     """
     N = mean.shape[1]
@@ -143,7 +169,10 @@ def add(
                 u[i] = c
             else:
                 shift(x, u[i])
-            s[i] = n[j] * delta[i] + _sum(x)
+            sums, third = _sum_and_cubes(x)
+            d = delta[i]
+            s[i] = n[j] * d + sums
+            cubes[j, i] += 3.0 * d * S[i, i] + n[j] * (d * d * d) + third
         rows = n[j] + m
         for a in range(0, N, 4):
             for b in range(0, min(a + 4, N), 2):
@@ -157,6 +186,8 @@ def add(
                         P = S[p, q] + n[j] * (delta[p] * delta[q]) + block[k]
                         S[p, q] = S[q, p] = P - s[p] * s[q] / rows
         for i in range(N):
-            u[i] += s[i] / rows
+            h = s[i] / rows
+            cubes[j, i] += 2.0 * rows * (h * h * h) - 3.0 * h * (S[i, i] + s[i] * h)
+            u[i] += h
         n[j] = rows
         begin = end

@@ -30,6 +30,7 @@ _CHANCE = 5.0  # equal cells that numbers with gaps between them would have by c
 _FAR = 2.0  # from the other values, in their standard deviations: a code
 _SAME = 2e-6  # of a column's variance, which other columns do not explain: they do
 _LEAST = 1e-3  # standardised coefficients of the columns that do
+_SKEW = 4.0  # skewness; an exponential distribution has 2
 _LOST = 0.2  # difference between shares of rows that are lost
 _ERRORS = 3.0  # and in standard errors
 _ROW_NAMES = re.compile(r"|unnamed: ?\d+|row\.?_?names?|index|x|v1|\.\.\.1|column0*", re.IGNORECASE)
@@ -336,6 +337,39 @@ def _left(S: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(root.diagonal() ** 2)
 
 
+def _skewed(table: _Table) -> Finding | None:
+    """Skewness within data sets, of columns of which nothing else is said that explains it."""
+    squares = np.einsum("jaa->ja", table.stats.scatter).sum(axis=0)
+    rows = table.rows
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = table.stats.cubes.sum(axis=0) * np.sqrt(rows) / squares**1.5
+
+    def has(k: int) -> bool:
+        other = table.codes[k][1] or table.constant[k] or table.of_sites[k] or table.ids[k]
+        few = table.stats.facts[k].distinct is not Distinct.MANY
+        return abs(skewness[k]) > _SKEW and not other and not few and rows >= 2 * _ROWS
+
+    at = [k for k in range(len(table.names)) if has(k)]
+    names = [table.names[k] for k in at]
+    told = [f"{table.names[k]!r} ({skewness[k]:.1f})" for k in at]
+    cells = [_unskewed(table, k, skewness[k] > 0) for k in at]
+    what = f"strongly skewed, so that few rows decide: {listed(told)}"
+    remedy: tuple[MessagePart, ...] = (
+        "take logarithms or the like",
+        InPython(f", {'; '.join(cells)}", " in the file"),
+    )
+    return _finding(FindingKind.SKEWED, names, what, remedy)
+
+
+def _unskewed(table: _Table, k: int, right: bool) -> str:
+    """A transformation of a column, as pandas has it."""
+    x, extent = f"frame[{table.names[k]!r}]", table.stats.facts[k].extent
+    if not right:
+        return f"{x} = -numpy.log({x}.max() + 1 - {x})"
+    positive = extent is not None and extent.low.value > 0
+    return f"{x} = numpy.{'log' if positive else 'arcsinh'}({x})"
+
+
 def _uneven(table: _Table) -> Finding | None:
     lost, n = table.stats.dropped.astype(float), table.data.n
     share = lost / np.maximum(lost + n, 1)
@@ -349,11 +383,15 @@ def _uneven(table: _Table) -> Finding | None:
         f"data set {levels[0]!r} lost {share[high]:.0%} of its rows to missing values and "
         f"{levels[1]!r} {share[low]:.0%}, so those left may not be like the others"
     )
-    remedy = (Option("missing", "error"), " names the columns with missing values; leave them out")
+    remedy = (
+        "read the rows with ",
+        Option("missing", "error"),
+        " to see which columns lack values, and leave these out",
+    )
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 
 
 _LOOKS = (
     _row_names, _ids, _repeated, _missing_codes, _constants, _still, _site_level, _binary, _few,
-    _copies, _collinear, _uneven,
+    _copies, _collinear, _skewed, _uneven,
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from os import PathLike
@@ -49,6 +49,8 @@ class GroupStats:
         facts: what the values of each of the N columns look like, such as their resolution. Files
             keep a part of it, and statistics made by hand have none.
         inputs: columns that are parents only, and have no distribution.
+        cubes: sums of cubes of differences from the mean, for skewness, (F, N); NaN where they are
+            not known, as in statistics from files.
 
     Examples:
         >>> import poolbn as pb
@@ -73,11 +75,14 @@ class GroupStats:
     group: str = DATA_SET
     facts: tuple[ColumnFacts, ...] = ()
     inputs: tuple[str, ...] = ()
+    cubes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if not self.facts:
             object.__setattr__(self, "facts", (UNKNOWN,) * len(self.names))
-        for array in (self.n, self.mean, self.scatter, self.dropped):
+        if not self.cubes.size:
+            object.__setattr__(self, "cubes", np.full(self.mean.shape, np.nan))
+        for array in (self.n, self.mean, self.scatter, self.dropped, self.cubes):
             array.flags.writeable = False
 
     @property
@@ -161,6 +166,7 @@ class GroupStats:
             self.group,
             tuple(self.facts[i] for i in at),
             tuple(name for name in chosen if name in self.inputs),
+            self.cubes[:, at],
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
@@ -348,7 +354,8 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
         sums.dropped[at] += same.dropped
         facts = joined(facts, same.facts)
         some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
-        sums.add(at[some], same.n[some], same.mean[some], same.scatter[some])
+        moments = (same.mean[some], same.scatter[some], same.cubes[some])
+        sums.add(at[some], same.n[some], *moments)
     whole = _stats(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
     return replace(whole, inputs=first.inputs)
 
@@ -379,7 +386,8 @@ def _stats(
             f"squares of column {names[int(too_large.argmax())]!r} are too large for floating "
             "point; give it a smaller unit"
         )
-    return GroupStats(names, levels, sums.n, sums.mean, sums.scatter, sums.dropped, group, facts)
+    arrays = (sums.n, sums.mean, sums.scatter, sums.dropped)
+    return GroupStats(names, levels, *arrays, group, facts, cubes=sums.cubes)
 
 
 def _fields(s: GroupStats) -> Fields:

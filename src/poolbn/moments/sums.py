@@ -24,6 +24,7 @@ class Sums:
         mean: means, (F, N).
         scatter: centred sums of squares and products, (F, N, N).
         dropped: rows left out, (F,).
+        cubes: sums of cubes of differences from the mean, (F, N).
         facts: of the N columns; empty where nobody asks for them.
         room: work space of `add_rows`.
     """
@@ -32,6 +33,7 @@ class Sums:
     mean: NDArray[np.float64]
     scatter: NDArray[np.float64]
     dropped: NDArray[np.int64]
+    cubes: NDArray[np.float64]
     facts: list[ColumnFacts] = field(default_factory=list)
     room: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -43,6 +45,7 @@ class Sums:
             np.zeros((size, width)),
             np.zeros((size, width, width)),
             np.zeros(size, dtype=np.int64),
+            np.zeros((size, width)),
         )
 
     def grown(self, size: int) -> Sums:
@@ -55,6 +58,7 @@ class Sums:
         larger.mean[:have] = self.mean
         larger.scatter[:have] = self.scatter
         larger.dropped[:have] = self.dropped
+        larger.cubes[:have] = self.cubes
         larger.facts = self.facts
         larger.room = self.room
         return larger
@@ -71,7 +75,8 @@ class Sums:
             kernel.put(column, places, line)
             if self.facts:
                 self.facts[k] = self.facts[k].after(line[: len(codes)])
-        kernel.add(self.room, ends, self.n, self.mean, self.scatter, np.empty((2, width)))
+        work = np.empty((2, width))
+        kernel.add(self.room, ends, self.n, self.mean, self.scatter, self.cubes, work)
 
     def add(
         self,
@@ -79,14 +84,22 @@ class Sums:
         n: NDArray[np.int64],
         mean: NDArray[np.float64],
         scatter: NDArray[np.float64],
+        cubes: NDArray[np.float64] | None = None,
     ) -> None:
-        """The pairwise update of means and scatter (Chan, Golub and LeVeque 1983)."""
+        """The pairwise update of means and scatter (Chan, Golub and LeVeque 1983).
+
+        And of cubes (Pebay 2008); without those of a part there are none of the whole.
+        """
         old = self.n[at]
         known = (old > 0)[:, None]
         delta = np.where(known, mean - self.mean[at], 0.0)
         weight = n / (old + n)
         self.mean[at] = np.where(known, self.mean[at] + weight[:, None] * delta, mean)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told of later
+            squares = [np.einsum("jaa->ja", S) for S in (self.scatter[at], scatter)]
+            third = delta**2 * (old * weight)[:, None] * (1 - 2 * weight)[:, None]
+            third += 3 * ((1 - weight)[:, None] * squares[1] - weight[:, None] * squares[0])
+            self.cubes[at] += (np.nan if cubes is None else cubes) + delta * third
             between = delta[:, :, None] * delta[:, None, :]
             self.scatter[at] += scatter + (old * weight)[:, None, None] * between
         self.n[at] = old + n
@@ -99,4 +112,5 @@ class Sums:
             self.mean[part].copy(),
             self.scatter[part].copy(),
             self.dropped[part].copy(),
+            self.cubes[part].copy(),
         )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = 12  # arcs that a printed network lists
+_NAMED = 5  # nodes in a line of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -423,12 +424,14 @@ class Network(Questions):
             >>> pb.learn(trial, group="clinic").endings()
             ['singular fit: bmi']
         """
-        usual = (Status.CONVERGED, Status.GIVEN)
-        ended = {node: fit.status for node, fit in self.fits.items() if fit.status not in usual}
+        by_status: dict[Status, list[str]] = {status: [] for status in Status}
+        for node, fit in self.fits.items():
+            by_status[fit.status].append(node)
+        usual, useless = (Status.CONVERGED, Status.GIVEN), Status.NOT_CONVERGED
         return [
-            f"{status}: {listed([node for node in ended if ended[node] is status], _SHOWN)}"
-            for status in Status
-            if status in ended.values()
+            f"{status}{'; do not use' if status is useless else ''}: {listed(nodes, _NAMED)}"
+            for status, nodes in by_status.items()
+            if nodes and status not in usual
         ]
 
     def __repr__(self) -> str:
