@@ -62,6 +62,8 @@ def first(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 CASES = [
     Case(Kind.ROW_NAMES, lambda t: first(t, "Unnamed: 0"), ["Unnamed: 0"], "numbers the rows"),
+    Case(Kind.ROW_NAMES, lambda t: first(t, "").assign(**{"": np.arange(ROWS) // SITES}), [""],
+         "column '' numbers the rows"),
     Case(Kind.ID, lambda t: t.assign(number=1000 + ORDER), ["number"], "in every row, as ids"),
     Case(Kind.ID, lambda t: t.assign(pat_id=ORDER * 971 + 10**6), ["pat_id"], "as ids are"),
     Case(Kind.REPEATED_ID, lambda t: t.assign(subject=ORDER // 4), ["subject"], "several rows"),

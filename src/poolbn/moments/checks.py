@@ -186,11 +186,19 @@ def _finding(
 
 
 def _row_names(table: _Table) -> Finding | None:
-    names = table.named(table.numbering)[:1]
-    if names != [table.names[0]] or not _ROW_NAMES.fullmatch(names[0]):
+    names = table.names[:1]
+    counts = table.numbering[0] or (table.whole[0] and _numbers_each(table.stats))
+    if not (counts and _ROW_NAMES.fullmatch(names[0])):
         return None
     what = f"{_columns(names)} numbers the rows, as row names do"
     return _finding(FindingKind.ROW_NAMES, names, what, without(names, table.names))
+
+
+def _numbers_each(stats: GroupStats) -> bool:
+    """Whether the first column has whole numbers in a row in each data set, each once."""
+    spread = stats.n * (stats.n**2 - 1) / 12
+    close = np.abs(stats.scatter[:, 0, 0] - spread) <= 1e-9 * spread
+    return bool(close.all() and stats.n.max() >= _ROWS)
 
 
 def _ids(table: _Table) -> Finding | None:

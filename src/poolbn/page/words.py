@@ -129,7 +129,7 @@ def _interval(effect: Mapping[Hashable, Any]) -> str:
 def summary(of: Material) -> list[Card]:
     """What a reader should know first."""
     fits = of.net.fits.items()
-    warnings = [] if of.net.stats is None else [f"{found}." for found in check(of.net.stats)]
+    warnings = [] if of.stats is None else [f"{found}." for found in check(of.stats)]
     warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
     cards = [
         Card("Data", _data(of.net, of.stats)),
