@@ -202,26 +202,6 @@ def upper_bounds(
     return np.asarray(-0.5 * raw.deviance)
 
 
-def without_each(
-    data: StandardisedStats, child: int, parents: tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Maximised log-likelihood with the effect of one parent the same in all data sets, (p,).
-
-    All other coefficients vary between data sets, with all their covariances.
-    """
-    p = len(parents)
-    ordered = sorted(parents, key=data.by_name)
-    others = [[*(x for x in ordered if x != parent), parent] for parent in parents]
-    packed = Packed(
-        np.full(p, child, dtype=np.int64),
-        p * np.arange(p + 1, dtype=np.int64),
-        np.array(others, dtype=np.int64).ravel(),
-    )
-    model = RESIDUALS["shared"]
-    raw, _ = _fit(data, packed, model, 1, False, model.final_starts)
-    return np.asarray(-0.5 * raw.deviance)
-
-
 def fit(
     data: StandardisedStats,
     child: int,
