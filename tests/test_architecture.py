@@ -40,7 +40,7 @@ ORDER = {
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",
-        "weighting", "events", "heterogeneity",
+        "weighting", "events", "heterogeneity", "withinbetween",
     ],
     "network": [
         "questions", "adapting", "interventions", "effects", "exporting", "format1", "file",

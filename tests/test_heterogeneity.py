@@ -1,4 +1,4 @@
-"""Tests of equal effects: lme4's likelihoods, scipy's chi-squares, and how often they are wrong."""
+"""Tests of equality: R's own, numpy's regressions, and how often they reject."""
 
 from __future__ import annotations
 
@@ -8,93 +8,190 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, chi2
+from helpers import simulate
+from scipy.stats import binom, f, false_discovery_control
 
 import poolbn as pb
+from poolbn.inference.heterogeneity import adjusted_p, equal_effects, equal_variances
+from poolbn.moments.standardised import standardise
+from poolbn.nodes.intervals import Own, family_sums, own_estimates
 
+pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 REFERENCE = Path(__file__).parent / "reference"
 CASES = json.loads((REFERENCE / "heterogeneity" / "cases.json").read_text())
+each_case = pytest.mark.parametrize("case", CASES, ids=[case["table"] for case in CASES])
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["table"] for case in CASES])
-@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
-def test_ratios_are_those_of_lme4(case: dict) -> None:
+def read(case: dict) -> pb.GroupStats:
     table = pd.read_csv(REFERENCE / "lme" / "data" / f"{case['table']}.csv.gz")
-    columns = [*case["parents"], case["child"]]
-    stats = pb.stats(table, group=case["group"], columns=columns)
-    net = pb.learn(
-        stats, pooling="complete", constraints=pb.Constraints(
-            required=[(p, case["child"]) for p in case["parents"]],
-            forbidden=[(a, b) for a in columns for b in case["parents"] if a != b],
-        ),
+    return pb.stats(table, group=case["group"], columns=[*case["parents"], case["child"]])
+
+
+def own_of(stats: pb.GroupStats, child: str, parents: list[str]) -> Own:
+    data = standardise(stats)
+    varies = np.ones(len(parents) + 1, dtype=bool)
+    return own_estimates(family_sums(data, data.family(child, parents), varies))
+
+
+def network(stats: pb.GroupStats, pooling: object = "partial") -> pb.Network:
+    *parents, child = stats.names
+    return pb.learn(
+        stats, pooling=pooling, start=[(parent, child) for parent in parents],
+        search=pb.HillClimb(max_iter=0),
     )  # fmt: skip
-    found = net.heterogeneity()
-    assert (found["parent"][len(net.dag.arcs) :] == "(residual variance)").all()
-    found = found[: len(net.dag.arcs)]
-    assert list(zip(found["parent"], found["child"], strict=True)) == list(net.dag.arcs)
-    ratio = [2 * (case["full"] - without) for without in case["without"]]
-    np.testing.assert_allclose(found["lr_statistic"], ratio, atol=2e-5, rtol=1e-6)
-    q = len(columns)
-    p = (chi2.sf(ratio, q - 1) + chi2.sf(ratio, q)) / 2
-    np.testing.assert_allclose(found["p_value"], p, rtol=1e-4)
 
 
-def simulated(seed: int, slope_sd: float, spread: float = 0.0) -> pb.GroupStats:
+@each_case
+def test_tests_are_those_of_r(case: dict) -> None:
+    found = network(read(case)).heterogeneity()
+    effects = found[found["parent"].isin(case["parents"])]
+    assert (effects["test"] == "F").all()
+    np.testing.assert_allclose(effects["statistic"], case["F"], rtol=1e-7)
+    np.testing.assert_array_equal(effects["df1"], case["df1"])
+    np.testing.assert_array_equal(effects["df2"], case["df2"])
+    np.testing.assert_allclose(effects["p_value"], case["p"], rtol=1e-6)
+    last = found.iloc[-1]
+    assert (last["parent"], last["child"]) == ("(residual variance)", case["child"])
+    assert last["statistic"] == pytest.approx(case["bartlett"], rel=1e-8)
+    assert last["p_value"] == pytest.approx(case["bartlett_p"], rel=1e-7)
+
+
+@each_case
+def test_welch_is_that_of_r(case: dict) -> None:
+    stats = read(case)
+    own = own_of(stats, case["child"], [])
+    if stats.n.min() < 16:
+        assert equal_effects(own, stats.n, 0, False).test == "simulated"
+        return
+    found = equal_effects(own, stats.n, 0, False)
+    assert found.test == "Welch"
+    assert found.statistic == pytest.approx(case["welch"], rel=1e-8)
+    assert found.df2 == pytest.approx(case["welch_df2"], rel=1e-8)
+    assert found.p_value == pytest.approx(case["welch_p"], rel=1e-6)
+
+
+def test_simulated_p_values_are_near_those_of_welch_where_both_hold() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        coef, cov = rng.normal(size=(5, 1)) * 0.2, np.full((5, 1), 0.01)
+        own = Own(coef, cov, np.ones(5, dtype=np.int64), rng.uniform(20, 60, size=5))
+        welch = equal_effects(own, np.full(5, 16.0), 0, False)
+        # One row fewer in one data set: no longer Welch's.
+        n = np.array([15.0, 16, 16, 16, 16])
+        own = own._replace(rss=own.rss * [14 / 15, 1, 1, 1, 1])
+        simulated = equal_effects(own, n, 0, False)
+        assert (welch.test, simulated.test) == ("Welch", "simulated")
+        assert simulated.p_value == pytest.approx(welch.p_value, abs=0.02)
+
+
+def test_data_sets_that_lack_a_slope_still_count_for_the_variance() -> None:
+    frame = simulate(3, data_sets=5, rows=9, parents=2)
+    frame.loc[frame["F"] == "set 1", "x1"] = 2.0  # constant there
+    frame = frame.drop(index=frame.index[frame["F"] == "set 4"][2:])  # 2 rows: an exact fit
+    found = network(pb.stats(frame[["x1", "x2", "y", "F"]], group="F")).heterogeneity()
+
+    y = frame["y"].to_numpy()
+
+    def rss(columns: list[np.ndarray]) -> tuple[float, int]:
+        Z = np.column_stack(columns)
+        fitted = Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
+        return float(np.sum((y - fitted) ** 2)), int(np.linalg.matrix_rank(Z))
+
+    member = (frame["F"].to_numpy(object)[:, None] == frame["F"].unique().astype(object)).astype(
+        float
+    )
+    own = {name: member * frame[[name]].to_numpy() for name in ("x1", "x2")}
+    large, rank = rss([member, own["x1"], own["x2"]])
+    small, less = rss([member, own["x2"], frame[["x1"]].to_numpy()])
+    row = found[found["parent"] == "x1"].iloc[0]
+    assert (row["df1"], row["df2"]) == (rank - less, len(frame) - rank)
+    exact = (small - large) / row["df1"] / (large / row["df2"])
+    assert row["statistic"] == pytest.approx(exact, rel=1e-8)
+    assert row["p_value"] == pytest.approx(f.sf(exact, row["df1"], row["df2"]), rel=1e-8)
+
+
+def sums(seed: int, slope_sd: float = 0.0, spread: float = 0.0, rows: int = 20) -> pb.GroupStats:
     rng = np.random.default_rng(seed)
-    site = np.repeat(np.arange(30), 12)
-    x = rng.normal(size=len(site))
-    y = rng.normal(size=30)[site] + (1 + slope_sd * rng.normal(size=30)[site]) * x
-    noise = rng.normal(size=len(site)) * np.exp(spread * rng.normal(size=30))[site]
-    table = pd.DataFrame({"x": x, "y": y + noise, "site": site})
-    return pb.stats(table, group="site")
-
-
-@pytest.mark.parametrize("slope_sd", [0.0, 1.0])
-def test_equal_effects_are_rejected_as_often_as_they_should_be(slope_sd: float) -> None:
-    dag = pb.Dag(["x", "y"], [("x", "y")])
-    fit = pb.fit_node(simulated(0, slope_sd), "y", ["x"])
-    net = pb.learn(simulated(0, slope_sd), start=dag)
-    assert fit.parents == net.dag.parents("y")
-    p = np.array(
-        [net.heterogeneity(simulated(seed, slope_sd))["p_value"][0] for seed in range(400)]
+    x = rng.normal(size=(6, rows, 2))
+    x[:, :, 1] += 0.5 * x[:, :, 0]
+    slopes = np.column_stack([1 + slope_sd * rng.normal(size=6), 1 + 0.4 * rng.normal(size=6)])
+    sd = np.exp(spread * rng.normal(size=(6, 1)))
+    y = (
+        rng.normal(size=(6, 1))
+        + (x @ slopes[:, :, None])[:, :, 0]
+        + sd * rng.normal(size=(6, rows))
     )
-    if slope_sd:
-        assert (p < 1e-4).all()
-        return
-    for level in (0.05, 0.5):
-        low, high = binom.ppf([1e-3, 1 - 1e-3], len(p), level)
-        assert low * 0.5 <= (p < level).sum() <= high  # cautious at worst
+    table = np.concatenate([x, y[:, :, None]], axis=2)
+    mean = table.mean(axis=1)
+    away = table - mean[:, None]
+    n = np.full(6, rows)
+    scatter = np.swapaxes(away, 1, 2) @ away
+    return pb.GroupStats(("x1", "x2", "y"), tuple("abcdef"), n, mean, scatter, np.zeros(6, int))
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.5])
-def test_equal_residual_variances_are_rejected_as_often_as_they_should_be(spread: float) -> None:
-    net = pb.learn(simulated(0, 0.5), start=[("x", "y")])
-    found = [net.heterogeneity(simulated(seed, 0.5, spread)).iloc[2] for seed in range(300)]
-    assert {(row["parent"], row["child"]) for row in found} == {("(residual variance)", "y")}
-    p = np.array([row["p_value"] for row in found])
-    if spread:
-        assert (p < 0.05).mean() > 0.95
-        return
-    for level in (0.05, 0.3):
-        low, high = binom.ppf([1e-3, 1 - 1e-3], len(p), level)
-        assert low * 0.5 <= (p < level).sum() <= high
+@pytest.mark.parametrize(
+    ("one", "spread", "rows"), [(True, 0.0, 20), (True, 0.0, 5), (False, 0.5, 20), (False, 0.5, 8)]
+)
+def test_equal_effects_are_rejected_as_often_as_they_should_be(
+    one: bool, spread: float, rows: int
+) -> None:
+    tables = 700 if rows > 8 or one else 250
+    p = np.empty((2, tables))
+    for seed in range(tables):
+        stats = sums(seed, 0.0, spread, rows)
+        own = own_of(stats, "y", ["x1", "x2"])
+        p[0, seed] = equal_effects(own, stats.n, 1, one).p_value
+        p[1, seed] = equal_variances(own.rss, stats.n - own.rank).p_value
+    for values in p if spread == 0 else p[:1]:
+        for level in (0.05, 0.3):
+            low, high = binom.ppf([1e-3, 1 - 1e-3], tables, level)
+            assert low <= (values < level).sum() <= high
 
 
-def test_units_do_not_matter() -> None:
-    stats = simulated(1, 0.3)
+def test_differences_are_found() -> None:
+    net = network(sums(0), pb.Partial(residuals="pooled"))
+    found = [net.heterogeneity(sums(seed, 1.0, 0.8)) for seed in range(20)]
+    p = np.array([table["p_value"].to_numpy()[[0, -1]] for table in found])
+    assert (np.median(p, axis=0) < 1e-3).all()
+
+
+@pytest.mark.parametrize("pooling", ["partial", pb.Partial(residuals="pooled")])
+@pytest.mark.parametrize("rows", [10, 30])
+def test_units_and_orders_do_not_matter(pooling: object, rows: int) -> None:
+    stats = sums(1, 0.3, 0.2, rows)
+    net = network(stats, pooling)
+    unit, shift = np.array([1e-3, 1e4, 7.0]), np.array([5.0, -1e5, 3.0])
+    back = np.arange(6)[::-1]
     other = pb.GroupStats(
-        stats.names, stats.levels, stats.n, stats.mean * [1e-3, 1e4] + [5.0, -1e5],
-        stats.scatter * np.outer([1e-3, 1e4], [1e-3, 1e4]), stats.dropped,
-    )  # fmt: skip
-    net = pb.learn(stats, start=[("x", "y")])
+        stats.names, tuple(stats.levels[j] for j in back), stats.n[back],
+        (stats.mean * unit + shift)[back], (stats.scatter * np.outer(unit, unit))[back],
+        stats.dropped[back],
+    ).select(["y", "x2", "x1"])  # fmt: skip
     pd.testing.assert_frame_equal(
-        net.heterogeneity(), net.heterogeneity(other), rtol=1e-6, atol=1e-6
+        net.heterogeneity(), net.heterogeneity(other), rtol=1e-6, atol=1e-9
+    )
+    pd.testing.assert_frame_equal(
+        net.heterogeneity().iloc[:, :-2], network(stats, pooling).heterogeneity().iloc[:, :-2]
     )
 
 
-def test_no_likelihood_is_nan() -> None:
+def test_adjusted_p_values_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 7, 40):
+        p = rng.uniform(size=size) ** 3
+        np.testing.assert_allclose(adjusted_p(p.tolist()), false_discovery_control(p), rtol=1e-12)
+    assert adjusted_p([]).tolist() == []
+    found = network(sums(2, 0.4)).heterogeneity()
+    for rows in (found[:2], found[2:]):  # arcs; nodes
+        expected = false_discovery_control(rows["p_value"])
+        np.testing.assert_allclose(rows["p_adjusted"], expected, rtol=1e-12)
+
+
+def test_no_test_is_nan() -> None:
     table = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [1.0, 3, 2, 5], "site": list("aabb")})
     stats = pb.stats(table, group="site")
     net = pb.learn(stats, pooling="complete", constraints=pb.Constraints(required=[("x", "y")]))
     found = net.heterogeneity()
-    assert found[found["child"] == "y"][["lr_statistic", "p_value"]].isna().all(axis=None)
+    found = found[found["child"] == "y"]
+    assert (found["test"] == "none").all()
+    assert found[["statistic", "p_value", "p_adjusted"]].isna().all(axis=None)

@@ -142,7 +142,9 @@ def heterogeneity(
     _check_network(net)
     check_count(1, most=most)
     tests = equality_tests(net, net.stats if stats is None else stats)
-    return rowplots.draw_heterogeneity(net, {arc: p for arc, (_, p) in tests.items()}, most, ax)
+    return rowplots.draw_heterogeneity(
+        net, {arc: test.p_value for arc, test in tests.items()}, most, ax
+    )
 
 
 def residuals(

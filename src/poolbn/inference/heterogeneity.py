@@ -1,72 +1,171 @@
-"""Is an effect the same in all data sets? A likelihood-ratio test for each arc."""
+"""Is an effect, or a residual variance, the same in all data sets? Tests that hold their size."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes import mixed
 from poolbn.nodes.choosing import check_admits
-from poolbn.nodes.poolings import Partial
-from poolbn.run import parallel
+from poolbn.nodes.intervals import Own, family_sums, own_estimates
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.poolings import Complete, Partial
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Floats = NDArray[np.float64]
 
 # What stands in the column of parents where residual variances are tested.
 RESIDUAL = "(residual variance)"
 
+_WELCH = 15  # degrees of freedom that each data set needs for Welch's approximation
+_DRAWS = 10_000  # of a simulated null distribution
+_CELLS = 4_000_000  # random numbers of one kind, at most
 
-def heterogeneity_table(stats: GroupStats, dag: Dag) -> pd.DataFrame:
-    """A row for each arc, and one for each node: the LR statistic, and its p-value.
 
-    An arc: the effect of one parent is the same in all data sets against a model in which it
-    varies; all other coefficients vary in both. With q coefficients the larger model has a variance
-    and q - 1 covariances more. The variance is 0, its least value, where the effect does not vary,
-    so the LR statistic is distributed as a mixture in equal parts of chi-squares with q - 1 and q
-    degrees of freedom (Stram and Lee, 1994). That is an approximation for many data sets, and
-    cautious where other variances are 0 too. A node: its residual variance is the same in all data
-    sets against pooled residual variances, whose spread is 0 in the same way: chi-squares with 0
-    and 1 degrees of freedom. NaN where a model has no likelihood.
+class Equality(NamedTuple):
+    """A test for equality in all data sets.
+
+    Attributes:
+        test: "F", "Welch", "simulated" or "Bartlett"; "none" where the rows give no test.
+        statistic: F, or Bartlett's chi-square.
+        df1: its degrees of freedom.
+        df2: of the denominator; NaN where it has none.
+        p_value: NaN without a test.
     """
+
+    test: str = "none"
+    statistic: float = math.nan
+    df1: float = math.nan
+    df2: float = math.nan
+    p_value: float = math.nan
+
+
+def heterogeneity_table(
+    stats: GroupStats, dag: Dag, fits: Mapping[str, GaussianFit]
+) -> pd.DataFrame:
+    """A row for each arc, and one for each node: an `Equality`, and the adjusted p-value."""
     import pandas as pd
-    from scipy.special import gammaincc
 
     data = standardise(stats)
     check_admits(Partial(), data)
-
-    def row(parent: str, child: str, lr: float, df: int) -> tuple[str, str, float, float]:
-        """With a p-value by chi-squares with df - 1 and df degrees of freedom."""
-        lr = max(lr, 0.0)
-        below = gammaincc((df - 1) / 2, lr / 2) if df > 1 else float(lr == 0)
-        return parent, child, lr, (below + gammaincc(df / 2, lr / 2)) / 2
-
-    def of_node(child: str) -> list[tuple[str, str, float, float]]:
+    found: dict[tuple[str, str], Equality] = {}
+    for child in dag.nodes:
         parents = dag.parents(child)
-        family = data.family(child, parents)
-        fit = mixed.fit(data, *family, random="full", residuals="shared", reml=False)
-        loglik = fit.loglik if isinstance(fit, mixed.MixedFit) else math.nan
-        spread = mixed.fit(data, *family, random="full", residuals="pooled", reml=False)
-        lr = 2 * (spread.loglik - loglik) if isinstance(spread, mixed.MixedFit) else math.nan
-        smaller = mixed.without_each(data, *family) if parents else np.zeros(0)
-        smaller[~np.isfinite(smaller)] = math.nan
-        return [
-            row(RESIDUAL, child, lr, 1),
-            *(
-                row(parent, child, 2 * (loglik - value), len(parents) + 1)
-                for parent, value in zip(parents, smaller.tolist(), strict=True)
-            ),
-        ]
-
-    found = parallel.map_threads(of_node, dag.nodes, parallel.available_cores())
-    by_name = {line[:2]: line for lines in found for line in lines}
-    names = [*dag.arcs, *((RESIDUAL, node) for node in dag.nodes)]
-    return pd.DataFrame(
-        [by_name[name] for name in names], columns=["parent", "child", "lr_statistic", "p_value"]
+        q = len(parents) + 1
+        x = family_sums(data, data.family(child, parents), np.ones(q, dtype=bool))
+        own = own_estimates(x)
+        found[RESIDUAL, child] = equal_variances(own.rss, x.n - own.rank)
+        alike = _one_variance(fits[child])
+        for k, parent in enumerate(parents, start=1):
+            found[parent, child] = equal_effects(own, x.n, k, alike)
+    arcs, nodes = list(dag.arcs), [(RESIDUAL, node) for node in dag.nodes]
+    adjusted = np.concatenate(
+        [adjusted_p([found[name].p_value for name in names]) for names in (arcs, nodes)]
     )
+    table = pd.DataFrame(
+        [(*name, *found[name]) for name in [*arcs, *nodes]],
+        columns=["parent", "child", *Equality._fields],
+    )
+    return table.assign(p_adjusted=adjusted)
+
+
+def _one_variance(fit: GaussianFit) -> bool:
+    """Whether the model of a node has one residual variance for all data sets."""
+    pooling = fit.pooling
+    return isinstance(pooling, Complete) or (
+        isinstance(pooling, Partial) and pooling.residuals == "shared"
+    )
+
+
+def equal_effects(own: Own, n: Floats, k: int, one_variance: bool) -> Equality:
+    """Whether coefficient k is the same in all data sets; all others may differ.
+
+    With one residual variance it is the exact F test between the two regressions, with F - 1 and
+    n - F q degrees of freedom where the rows of each data set give all coefficients. Otherwise the
+    data sets' own estimates are weighted by their own variances: Welch's test, or its statistic
+    against draws under the hypothesis where a data set leaves few degrees of freedom.
+    """
+    from scipy.special import fdtrc
+
+    df = n - own.rank
+    there = np.isfinite(own.cov[:, k])
+    if not one_variance:
+        there &= (df > 0) & (own.rss > 0)
+    m = int(there.sum())
+    if m < 2:
+        return Equality()
+    b, cov, nu = own.coef[there, k], own.cov[there, k], df[there]
+    if one_variance:
+        rest, rss = float(df.sum()), float(own.rss.sum())
+        if rest < 1 or rss <= 0:
+            return Equality()
+        value = float(_spread(b, cov)) / (m - 1) / (rss / rest)
+        return Equality("F", value, m - 1, rest, float(fdtrc(m - 1, rest, value)))
+    variance = cov * own.rss[there] / nu
+    spread = float(_spread(b, variance))
+    if nu.min() < _WELCH:
+        p = _simulated(spread, variance, nu)
+        return Equality("simulated", spread / (m - 1), m - 1, math.nan, p)
+    w = 1 / variance
+    part = float(((1 - w / w.sum()) ** 2 / nu).sum())
+    value = spread / (m - 1) / (1 + 2 * (m - 2) / (m**2 - 1) * part)
+    df2 = (m**2 - 1) / (3 * part)
+    return Equality("Welch", value, m - 1, df2, float(fdtrc(m - 1, df2, value)))
+
+
+def _spread(b: Floats, variance: Floats) -> Floats:
+    """Sum w (b - mean)^2 with w = 1 / variance, over the last axis."""
+    w = 1 / variance
+    mean = (w * b).sum(axis=-1, keepdims=True) / w.sum(axis=-1, keepdims=True)
+    return np.asarray((w * (b - mean) ** 2).sum(axis=-1))
+
+
+def _simulated(spread: float, variance: Floats, df: Floats) -> float:
+    """The share of draws with a spread as large, equal effects with these variances given.
+
+    Data sets are sorted first, so that their order does not matter.
+    """
+    order = np.lexsort((df, variance))
+    variance, df = variance[order] / variance.max(), df[order]
+    draws = max(min(_DRAWS, _CELLS // len(df)), 100)
+    rng = np.random.default_rng(0)
+    b = rng.standard_normal((draws, len(df))) * np.sqrt(variance)
+    other = variance * rng.chisquare(df, size=(draws, len(df))) / df
+    return float((1 + (_spread(b, other) >= spread).sum()) / (1 + draws))
+
+
+def equal_variances(rss: Floats, df: Floats) -> Equality:
+    """Bartlett's test of the residual variances around each data set's own coefficients."""
+    from scipy.special import chdtrc
+
+    there = df > 0
+    m, nu, squares = int(there.sum()), df[there], rss[there]
+    if m < 2 or not (squares > 0).all():
+        return Equality()
+    total = nu.sum()
+    value = total * math.log(squares.sum() / total) - float(nu @ np.log(squares / nu))
+    value = max(value, 0.0) / (1 + ((1 / nu).sum() - 1 / total) / (3 * (m - 1)))
+    return Equality("Bartlett", float(value), m - 1, math.nan, float(chdtrc(m - 1, value)))
+
+
+def adjusted_p(p_values: list[float]) -> Floats:
+    """Benjamini and Hochberg's adjusted p-values; NaN stays, and does not count.
+
+    Examples:
+        >>> adjusted_p([0.01, 0.04, 0.03, math.nan])
+        array([0.03, 0.04, 0.04,  nan])
+    """
+    p = np.array(p_values, dtype=np.float64)
+    at = np.flatnonzero(~np.isnan(p))
+    order = at[np.argsort(-p[at], kind="stable")]  # the largest first
+    rank = np.arange(len(at), 0, -1)
+    p[order] = np.minimum.accumulate(np.minimum(p[order] * len(at) / rank, 1.0))
+    return p

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError
+from poolbn.errors import DataError, check_interval
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model, inference_model
+from poolbn.inference.withinbetween import within_between_table
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network import exporting
 from poolbn.network.adapting import new_data_set, with_data_set
@@ -146,11 +147,13 @@ class Network(Questions):
     def heterogeneity(self, stats: GroupStats | None = None) -> pd.DataFrame:
         """Test for each arc whether its effect is the same in all data sets, and residuals too.
 
-        Twice the log-likelihood ratio between mixed-effects models of the child in which the effect
-        varies or not, all other coefficients varying, whatever the pooling; its p-value allows for
-        a variance that cannot be below 0. The last rows test the residual variance of each node.
-        P-values are small for effects that the search chose to
-        look at, as with every test after a search.
+        All other coefficients may differ between data sets. Where the node's model has one residual
+        variance, the test is the exact F test between the two regressions. Where variances differ
+        it is Welch's, or has a simulated null distribution if a data set leaves fewer than 15
+        degrees of freedom (`test` says which). The last rows are Bartlett's tests of the residual
+        variance of each node. `p_adjusted` is Benjamini and Hochberg's, over all arcs, and over all
+        nodes. P-values are small for effects that the search chose to look at, as with every test
+        after a search.
 
         Args:
             stats: the statistics; by default those that the network was learned from, which a
@@ -163,19 +166,57 @@ class Network(Questions):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
             >>> net = pb.learn(trial.dropna(), group="clinic")
-            >>> net.heterogeneity().round(2)
-                            parent           child  lr_statistic  p_value
-            0        birthweight_g  gestation_days  28.48     0.00
-            1  (residual variance)  gestation_days   8.56     0.00
-            2  (residual variance)   birthweight_g   2.19     0.07
+            >>> net.heterogeneity()[["parent", "child", "statistic", "p_value"]].round(2)
+                            parent           child  statistic  p_value
+            0        birthweight_g  gestation_days      12.27     0.00
+            1  (residual variance)  gestation_days      18.68     0.00
+            2  (residual variance)   birthweight_g       9.54     0.02
         """
+        return heterogeneity_table(self._known("heterogeneity", stats), self.dag, self.fits)
+
+    def within_between(
+        self, stats: GroupStats | None = None, *, interval: float = 0.95
+    ) -> pd.DataFrame:
+        """The effect of each arc within data sets beside that between their means.
+
+        A parent can go with the level of a data set, as when clinics with older patients have
+        another level of the child for reasons of their own. Then the effect between the means of
+        data sets is another one than that within them, and a model that does not distinguish them
+        mixes both (Mundlak). `within` is estimated from the scatter inside data sets alone, with
+        errors from the spread between data sets; `between` from the means alone, NaN unless there
+        are at least two data sets more than parents. `difference` is between minus within, with a
+        t test; `p_adjusted` is Benjamini and Hochberg's. If they differ, `within` is what to trust.
+
+        Args:
+            stats: the statistics; by default those that the network was learned from, which a
+                loaded network does not have.
+            interval: the probability of the intervals.
+
+        Raises:
+            DataError: there are no statistics, or they lack a column.
+            OptionError: `interval` is not between 0 and 1.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]]
+            >>> net = pb.learn(trial.dropna(), group="clinic")
+            >>> net.within_between()[["within", "between", "difference", "p_value"]].round(3)
+               within  between  difference  p_value
+            0   0.024    0.045       0.021    0.008
+        """
+        check_interval(interval)
+        known = self._known("within_between", stats)
+        return within_between_table(known, self.dag, self.fits, interval)
+
+    def _known(self, method: str, stats: GroupStats | None) -> GroupStats:
+        """The statistics of the nodes, for a method that needs them."""
         stats = self.stats if stats is None else stats
         if stats is None:
             raise DataError(
                 "a loaded network has no statistics of the rows; give them, as in "
-                "net.heterogeneity(pb.stats(data, group=...))"
+                f"net.{method}(pb.stats(data, group=...))"
             )
-        return heterogeneity_table(stats.select(self.dag.nodes), self.dag)
+        return stats.select(self.dag.nodes)
 
     def adapt(
         self,

@@ -250,14 +250,12 @@ def hartung_knapp(x: Sums, fixed: Floats, weights: Weights) -> tuple[Floats, Flo
     the fit are too small with few data sets, and where residual variances are pooled they are in
     proportion to these. Where data sets are alike Q_j does not matter.
     """
-    q = len(fixed)
+    q, unit = len(fixed), x.scale[-1] ** 2
     T, C = to_units(x), from_units(x)
     A, c = _gram(x)
     beta = C @ (fixed - np.eye(q)[0] * x.center[-1])
-    # e_j = M_j Z_j'(y_j - Z_j beta) and P_j = M_j A_j, with M_j = (I + A_j D)^-1 / sigma_j^2
-    unit = x.scale[-1] ** 2
+    M = _middle(x, A, weights)  # e_j = M_j Z_j'(y_j - Z_j beta)
     weight = (unit * weights.residual)[:, None, None]
-    M = np.linalg.inv(np.eye(q) + A @ (unit * C @ weights.D @ C.T)) * weight
     P, e = M @ A, np.einsum("jab,jb->ja", M, c - A @ beta)
     Q = M @ A @ np.swapaxes(M, 1, 2) / weight + P * _between(x, weights, unit, C) @ P
     inverse = np.linalg.inv(P.sum(axis=0))
@@ -281,6 +279,23 @@ def hartung_knapp(x: Sums, fixed: Floats, weights: Weights) -> tuple[Floats, Flo
         scale = np.where(enough, ((a / root) ** 2).sum(axis=0) / first, np.nan)
         df = np.where(enough, first**2 / second, np.nan)
     return np.sqrt(total * scale), df, np.einsum("ak,ka->k", L, T)
+
+
+def generalised_least_squares(x: Sums, weights: Weights) -> Floats:
+    """The population's coefficients with these weights, (q,)."""
+    A, c = _gram(x)
+    M = _middle(x, A, weights)
+    u = np.einsum("jab,jb->a", M, c)
+    coef = to_units(x) @ np.linalg.solve((M @ A).sum(axis=0), u)
+    coef[0] += x.center[-1]
+    return np.asarray(coef)
+
+
+def _middle(x: Sums, A: Floats, weights: Weights) -> Floats:
+    """M_j = (I + A_j D)^-1 / sigma_j^2 of standardised columns, (F, q, q); P_j = M_j A_j."""
+    C, unit = from_units(x), x.scale[-1] ** 2
+    inverse = np.linalg.inv(np.eye(len(C)) + A @ (unit * C @ weights.D @ C.T))
+    return np.asarray(inverse * (unit * weights.residual)[:, None, None])
 
 
 def _between(x: Sums, weights: Weights, unit: float, C: Floats) -> Floats:

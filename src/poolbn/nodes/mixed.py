@@ -249,29 +249,6 @@ def upper_bounds(
     return np.asarray(-0.5 * raw.deviance)
 
 
-def without_each(
-    data: StandardisedStats, child: int, parents: tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Maximised log-likelihood with the effect of one parent the same in all data sets, (p,).
-
-    All other coefficients vary between data sets, with all their covariances; but those of columns
-    at the level of data sets, which have no such effect to compare, do not.
-    """
-    p, slopes = len(parents), Slopes.of(data, "full")
-    ordered = sorted(parents, key=slopes.key)
-    others = [[*(x for x in ordered if x != parent), parent] for parent in parents]
-    packed = Packed(
-        np.full(p, child, dtype=np.int64),
-        p * np.arange(p + 1, dtype=np.int64),
-        np.array(others, dtype=np.int64).ravel(),
-    )
-    model = RESIDUALS["shared"]
-    without = 1 + slopes.without([(child, tuple(row)) for row in others])
-    without[[not slopes.vary(parent) for parent in parents]] -= 1
-    raw, _ = _fit(data, packed, model, without, False, model.final_starts)
-    return np.asarray(-0.5 * raw.deviance)
-
-
 def fit(
     data: StandardisedStats,
     child: int,

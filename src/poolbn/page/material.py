@@ -18,7 +18,7 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
-from poolbn.show.figures import arc_strengths, equality_tests
+from poolbn.show.figures import Test, arc_strengths, equality_tests
 from poolbn.tables.cells import Cells, read_cells
 
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
@@ -58,14 +58,14 @@ class Material:
         return None if self.boot is None else arc_strengths(self.net, self.boot)
 
     @cached_property
-    def tests(self) -> dict[Pair, tuple[float, float]]:
+    def tests(self) -> dict[Pair, Test]:
         """From `equality_tests`."""
         return equality_tests(self.net, self.stats)
 
     @cached_property
     def p_values(self) -> dict[Pair, float]:
         """The p-values of the tests."""
-        return {arc: p for arc, (_, p) in self.tests.items()}
+        return {arc: test.p_value for arc, test in self.tests.items()}
 
 
 def gathered(

@@ -14,6 +14,7 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import explained, within_variances
 from poolbn.assess.resample import Bootstrap
 from poolbn.inference.heterogeneity import RESIDUAL
+from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.page.gaussian import sd_range
 from poolbn.page.material import Material
@@ -57,6 +58,8 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
         tables.append(_totals(of.net))
     if of.tests:
         tables.append(_tests(of))
+        if of.sizes and of.stats is not None:
+            tables.append(_within_between(of.net, of.stats))
     if of.found is not None:
         tables += [_poolings(of.found), _errors(of.found)]
     if of.boot is not None:
@@ -157,26 +160,54 @@ def _nodes(of: Material) -> ReportTable:
 
 
 def _tests(of: Material) -> ReportTable:
-    """A row for each test for differences between data sets: LR statistic and p-value."""
+    """A row for each test for differences between data sets."""
     help = {
         "what": "an effect, or the residual variance of a variable",
-        "LR statistic": "of the two likelihoods",
+        "test": "F: exact, with one residual variance; Welch or simulated: variances may differ",
+        "statistic": "F, or Bartlett's chi-square",
         "p-value": "small if data sets differ by more than chance makes",
+        "adjusted": "for the number of arcs, or of variables (Benjamini and Hochberg)",
     }
     index = {node: i for i, node in enumerate(of.net.dag.nodes)}
     arcs = {arc: k for k, arc in enumerate(of.net.dag.arcs)}
     rows = []
-    for (parent, child), (lr, p) in of.tests.items():
+    for (parent, child), found in of.tests.items():
         if parent == RESIDUAL:
             first = _text(f"residual variance of {child}", node=index[child])
         else:
             first = _text(arrow(parent, child), arc=arcs[parent, child])
-        rows.append((first, _value(lr), _p(p)))
+        numbers = _value(found.statistic), _p(found.p_value), _p(found.p_adjusted)
+        rows.append((first, _text(found.kind), *numbers))
     note = (
         "A search of the same data chose the effects, so their p-values are too small, as with "
         "every test after a search."
     )
     return _table("tests", "Tests for equality", help, rows, note)
+
+
+def _within_between(net: Network, stats: GroupStats) -> ReportTable:
+    """A row for each arc: the effect within data sets, between their means, and the difference."""
+    help = {
+        "arc": "choose it to see its effect in each data set",
+        "within": "effect inside data sets",
+        "lower": "of the 95% interval of the effect inside data sets",
+        "upper": "of the 95% interval of the effect inside data sets",
+        "between": "effect between the means of data sets",
+        "difference": "between minus within",
+        "p-value": "small if the two differ by more than chance makes",
+        "adjusted": "for the number of arcs (Benjamini and Hochberg)",
+    }
+    shown = ["within", "within_lower", "within_upper", "between", "difference"]
+    rows = []
+    for index, row in enumerate(net.within_between(stats).to_dict("records")):
+        first = _text(arrow(row["parent"], row["child"]), arc=index)
+        numbers = [_value(float(row[name])) for name in shown]
+        rows.append((first, *numbers, *(_p(row[name]) for name in ("p_value", "p_adjusted"))))
+    note = (
+        "If the two differ, a parent goes with the level of data sets for reasons of its own, and "
+        "the effect within data sets is the one to trust."
+    )
+    return _table("within", "Within data sets and between them", help, rows, note)
 
 
 def _data(of: Material) -> ReportTable:

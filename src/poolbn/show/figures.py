@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,17 @@ def forest_limits(found: Estimates) -> tuple[float, float]:
     return float(low - 0.04 * span), float(high + 0.04 * span)
 
 
-def equality_tests(net: Network, stats: GroupStats | None) -> dict[Pair, tuple[float, float]]:
-    """LR statistics and p-values: for equal effects by arc, variances by (`RESIDUAL`, node).
+class Test(NamedTuple):
+    """A test for equality, as `Network.heterogeneity` has them: kind, statistic, p-values."""
+
+    kind: str
+    statistic: float
+    p_value: float
+    p_adjusted: float
+
+
+def equality_tests(net: Network, stats: GroupStats | None) -> dict[Pair, Test]:
+    """Tests for equal effects by arc, for equal residual variances by (`RESIDUAL`, node).
 
     There are none without sufficient statistics of two or more data sets.
     """
@@ -65,8 +75,9 @@ def equality_tests(net: Network, stats: GroupStats | None) -> dict[Pair, tuple[f
         check_stats(stats)
     if stats is None or len(stats.levels) < 2:
         return {}
-    table = net.heterogeneity(stats).itertuples(index=False, name=None)
-    return {(parent, child): (lr, p) for parent, child, lr, p in table}
+    table = net.heterogeneity(stats)[["parent", "child", "test", *Test._fields[1:]]]
+    rows = table.itertuples(index=False, name=None)
+    return {(parent, child): Test(*values) for parent, child, *values in rows}
 
 
 # Strengths of arcs
