@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import poolbn as pb
 
+pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 POOLED, SEPARATE = pb.Partial(residuals="pooled"), pb.Partial(residuals="separate")
 OWN = [POOLED, SEPARATE, pb.Auto(), pb.NoPooling()]
 

@@ -94,7 +94,7 @@ def forged(**changes: Any) -> Callable[[Path], Any]:
 
     def call(folder: Path) -> Any:
         own = stats(frame(), group="site")
-        keys = ("names", "levels", "n", "mean", "scatter", "dropped", "group", "facts")
+        keys = ("names", "levels", "n", "mean", "scatter", "dropped", "group", "facts", "inputs")
         fields = {key: getattr(own, key) for key in keys} | changes
         write_file(folder / "s.stats", tuple(fields.values()))
         return GroupStats.load(folder / "s.stats")

@@ -125,12 +125,6 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
     if case.kind is Kind.UNEVEN_LOSS:
         with pytest.raises(pb.DataError, match="missing are lab 3"):
             eval(f"read(table, {re.findall('missing=[^ ]+', remedy)[0]})")
-    elif "constraints=" in remedy:
-        said = remedy[remedy.index("constraints=") :]
-        with pytest.warns(pb.DataWarning):
-            net = eval(f"pb.learn(read(table), {said})")
-        for name in found.columns:
-            assert set(net.dag.parents(name)) <= set(found.columns)
     elif case.kind is Kind.SKEWED:
         exec(re.findall(r"frame.*\)", remedy)[0], {"frame": table, "numpy": np})
         assert pb.check(read(table)) == []
@@ -139,7 +133,7 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
         exec(re.findall(r"frame = .*\)", remedy)[0], scope)
         assert pb.check(read(scope["frame"], missing="drop")) == []
     else:
-        said = remedy[remedy.index("columns=") :]
+        said = re.findall("(?:columns|inputs)=.*", remedy)[0]
         assert eval(f"pb.check(read(table, {said}))") == []
 
 
@@ -152,10 +146,7 @@ def test_remedies_of_wide_tables_are_short() -> None:
     assert max(len(str(constant)), len(str(binary))) < 250
     (said,) = re.findall(r"stats\.select\(.*\)", str(constant))
     assert "one" not in eval(said, {"stats": stats}).names
-    (said,) = re.findall(r"pb\.Constraints\(.*\)", str(binary))
-    rules = eval(said, {"stats": stats, "pb": pb})
-    assert rules.tiers[0] == ("arm",)
-    assert len(rules.tiers[1]) == 34
+    assert str(binary).endswith("inputs=['arm']")
 
 
 # Numbers that are no results
@@ -249,14 +240,12 @@ def test_the_command_line_tells_of_each_in_a_line(tmp_path: Path) -> None:
         "warning: column 'visit' has the same value in all rows; leave it out with --columns "
         "age,lab,y,arm",
         "warning: column 'arm' has only the values 0 and 1, and is modelled as continuous; if "
-        "nothing else here can be a cause of it, say so with --tiers tiers.toml, a file with the "
-        "line tiers = [['arm'], ['age', 'lab', 'y', 'visit']]",
+        "nothing else here can be a cause of it, say so with --inputs arm",
     ]
     assert run(*options, "--quiet").stderr == ""
     found = json.loads(run(*options, "--json").stdout)["warnings"]
     assert [each["kind"] for each in found] == ["constant column", "0 and 1"]
-    (tmp_path / "tiers.toml").write_text("tiers = [['arm'], ['age', 'lab', 'y', 'visit']]\n")
-    run(*options, "--tiers", tmp_path / "tiers.toml")
+    assert "arm" not in run(*options, "--inputs", "arm").stderr
 
 
 @pytest.mark.filterwarnings("ignore::poolbn.DataWarning")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, sqrt
@@ -16,7 +16,7 @@ import numpy as np
 from poolbn.constants import CONSTANT_TOLERANCE
 from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
 from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
-from poolbn.moments.findings import DataWarning, Finding, FindingKind, first, without
+from poolbn.moments.findings import DataWarning, Finding, FindingKind, as_inputs, without
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.wording import counted, listed
@@ -168,6 +168,10 @@ class _Table:
     def named(self, which: Sequence[bool]) -> list[str]:
         return [name for name, yes in zip(self.names, which, strict=True) if yes]
 
+    def learned(self, names: Iterable[str]) -> list[str]:
+        """Without inputs, of which nothing is learned."""
+        return [name for name in names if name not in self.stats.inputs]
+
 
 def _columns(names: Sequence[str]) -> str:
     """Columns at the beginning of a sentence."""
@@ -249,7 +253,10 @@ def _still(table: _Table) -> Finding | None:
     where = {
         name: [levels[j] for j in np.flatnonzero(table.still[:, k])]
         for k, name in enumerate(table.names)
-        if table.still[:, k].any() and not table.constant[k] and not table.of_sites[k]
+        if table.still[:, k].any()
+        and not table.constant[k]
+        and not table.of_sites[k]
+        and name not in table.stats.inputs
     }
     told = [f"{name!r} in {listed([repr(v) for v in at])}" for name, at in where.items()]
     every = tuple(level for level in levels if any(level in at for at in where.values()))
@@ -259,10 +266,16 @@ def _still(table: _Table) -> Finding | None:
 
 
 def _site_level(table: _Table) -> Finding | None:
-    names, F = table.named(table.of_sites), len(table.stats.levels)
+    names, F = table.learned(table.named(table.of_sites)), len(table.stats.levels)
     it = "describes data sets and has" if len(names) == 1 else "describe data sets and have"
     what = f"{_columns(names)} {it} {F} values, not {table.rows:,}"
-    return _finding(FindingKind.SITE_LEVEL, names, what, first(names, table.names), count=F)
+    return _finding(
+        FindingKind.SITE_LEVEL,
+        names,
+        what,
+        as_inputs(names, table.names, table.stats.inputs),
+        count=F,
+    )
 
 
 def _is_binary(table: _Table, k: int) -> bool:
@@ -275,10 +288,12 @@ def _is_binary(table: _Table, k: int) -> bool:
 
 
 def _binary(table: _Table) -> Finding | None:
-    names = [name for k, name in enumerate(table.names) if _is_binary(table, k)]
+    names = table.learned(name for k, name in enumerate(table.names) if _is_binary(table, k))
     has, is_are = ("has", "is") if len(names) == 1 else ("have", "are")
     what = f"{_columns(names)} {has} only the values 0 and 1, and {is_are} modelled as continuous"
-    return _finding(FindingKind.BINARY, names, what, first(names, table.names))
+    return _finding(
+        FindingKind.BINARY, names, what, as_inputs(names, table.names, table.stats.inputs)
+    )
 
 
 def _few(table: _Table) -> Finding | None:
@@ -290,7 +305,7 @@ def _few(table: _Table) -> Finding | None:
         usual = not (table.constant[k] or table.of_sites[k] or table.codes[k][1])
         return few and usual and table.rows >= _REPEATS * values and not _is_binary(table, k)
 
-    names = [name for k, name in enumerate(table.names) if has(k)]
+    names = table.learned(name for k, name in enumerate(table.names) if has(k))
     what = f"{_columns(names)} {'has' if len(names) == 1 else 'have'} few different whole numbers"
     remedy = ("if these are codes whose order means nothing, ", *without(names, table.names))
     return _finding(FindingKind.CODES, names, what, remedy)
@@ -340,7 +355,7 @@ def _collinear(table: _Table) -> Finding | None:
 
 def _left(S: NDArray[np.float64]) -> NDArray[np.float64]:
     """The share of each column's variance that the earlier ones do not explain, (N,)."""
-    size = np.sqrt(S.diagonal())
+    size = np.sqrt(np.maximum(S.diagonal(), 1e-300))
     root = np.linalg.cholesky(S / np.outer(size, size) + _SAME / 1000 * np.eye(len(S)))
     return np.asarray(root.diagonal() ** 2)
 

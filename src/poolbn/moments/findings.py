@@ -118,19 +118,12 @@ def without(columns: Iterable[str], names: Sequence[str]) -> tuple[MessagePart, 
     return (f"leave {it} out with ", InPython(select, option.shell()))
 
 
-def first(columns: Sequence[str], names: Sequence[str]) -> tuple[MessagePart, ...]:
-    """How to keep columns from being children of others."""
-    own, rest = list(columns), [name for name in names if name not in columns]
-    if not rest:
+def as_inputs(
+    columns: Sequence[str], names: Sequence[str], inputs: Sequence[str]
+) -> tuple[MessagePart, ...]:
+    """How to keep columns from being children of others, beside those that are inputs already."""
+    every = [name for name in names if name in columns or name in inputs]
+    if len(every) == len(names):
         return without(columns, names)
-    others = f"{rest!r}"
-    if len(rest) > _SHORT:
-        others = f"[name for name in stats.names if name not in {own!r}]"
-    return (
-        f"if nothing else here can be a cause of {'it' if len(columns) == 1 else 'them'}, say so "
-        "with ",
-        InPython(
-            f"constraints=pb.Constraints(tiers=[{own!r}, {others}])",
-            f"--tiers tiers.toml, a file with the line tiers = {[own, rest]!r}",
-        ),
-    )
+    it = "it" if len(columns) == 1 else "them"
+    return (f"if nothing else here can be a cause of {it}, say so with ", Option("inputs", every))
