@@ -5,7 +5,7 @@ with `--shape`, variances that are inverse gamma). For known data sets and for a
 in per cent, and the mean log density of new rows; beside them those of the closed forms with
 estimates plugged in for variances (normal, or t of pooled variances).
 
-    python benchmarks/coverage.py [--tables K] [--pooling NAME] [--shape A]
+    python benchmarks/prediction_coverage.py [--tables K] [--pooling NAME] [--shape A]
 """
 
 from __future__ import annotations
