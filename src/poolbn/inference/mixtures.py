@@ -26,6 +26,8 @@ _TINY = 1e-300
 _SHOWN = 6  # data sets that a printed posterior lists
 
 
+_SERIES = 30.0  # degrees of freedom from which series serve
+_MANY = 1e15  # those of a normal distribution, to all digits
 _FEW = 4.0  # degrees of freedom below which a standard deviation says little, or does not exist
 
 
@@ -58,14 +60,42 @@ def own_quantiles(p: float, df: Floats) -> Floats:
         >>> own_quantiles(0.975, np.array([1.0, 10.0, np.inf])).round(3)
         array([1.96 , 1.993, 1.96 ])
     """
-    normal = np.isinf(df)
-    if normal.all():
-        return np.full_like(df, NormalDist().inv_cdf(p))
-    from scipy.special import stdtrit
+    z = NormalDist().inv_cdf(p)
+    if np.isinf(df).all():
+        return np.full_like(df, z)
+    from scipy.special import stdtr, stdtrit
 
-    different, at = np.unique(np.where(normal, 1.0, df), return_inverse=True)
-    found = (stdtrit(different, p) / spread(different))[at].reshape(df.shape)
-    return np.where(normal, NormalDist().inv_cdf(p), found)
+    # Fisher's expansion, and two steps of Newton's method; scipy's inverse is ten times slower.
+    c = 1 / df
+    x = z + c * (z**3 + z) / 4 + c**2 * (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    few = df < _SERIES
+    x[few] = stdtrit(df[few], p)
+    some = ~few & np.isfinite(df)
+    t, own = x[some], df[some]
+    for _ in range(2):
+        height = np.exp(_log_constant(own) - (own + 1) / 2 * np.log1p(t * t / own))
+        t -= (stdtr(own, t) - p) / height
+    x[some] = t
+    return np.asarray(x / spread(df))
+
+
+def _log_constant(df: Floats) -> Floats:
+    """The logarithm of the density of t distributions at 0.
+
+    From 30 degrees of freedom by the series of gamma functions' ratio, to 1e-13.
+    """
+    c = 1 / df
+    square = c * c
+    series = c * (-1 / 4 + square * (1 / 24 + square * (-1 / 20 + square * (17 / 112))))
+    out: Floats = series - 0.5 * math.log(2 * math.pi)
+    few = df < _SERIES
+    if few.any():
+        from scipy.special import gammaln
+
+        own = df[few]
+        ratio = gammaln((own + 1) / 2) - gammaln(own / 2)
+        out[few] = ratio - 0.5 * np.log(math.pi * own)
+    return out
 
 
 def log_density(x: Floats, mean: Floats, scale2: Floats, df: Floats) -> Floats:
@@ -76,20 +106,16 @@ def log_density(x: Floats, mean: Floats, scale2: Floats, df: Floats) -> Floats:
         >>> log_density(one, 0 * one, one, np.array([1.0, np.inf])).round(4)
         array([-1.8379, -1.4189])
     """
-    square = (x - mean) ** 2 / scale2
+    square = (x - mean) ** 2
+    square /= scale2
+    logs = np.log(scale2)
     if np.isinf(df).all():
-        return np.asarray(-0.5 * (square + np.log(2 * math.pi * scale2)))
-    from scipy.special import gammaln
-
-    finite = np.where(np.isinf(df), 1.0, df)
-    density = (
-        gammaln((finite + 1) / 2)
-        - gammaln(finite / 2)
-        - 0.5 * np.log(math.pi * finite * scale2)
-        - (finite + 1) / 2 * np.log1p(square / finite)
-    )
-    normal = -0.5 * (square + np.log(2 * math.pi * scale2))
-    return np.where(np.isinf(df), normal, density)
+        return np.asarray(-0.5 * (square + logs + math.log(2 * math.pi)))
+    finite = np.minimum(df, _MANY)
+    square /= finite
+    density = _log_constant(finite) - 0.5 * logs
+    density -= (finite + 1) / 2 * np.log1p(square, out=square)
+    return np.asarray(density)
 
 
 def moments(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
@@ -123,7 +149,9 @@ def distribution(
             scales = sds / spread(df)
             z = (x[:, None] - means) / scales
             lower = stdtr(df, z)
-            heights = np.exp(log_density(z, np.zeros_like(z), np.ones_like(z), df)) / scales
+            finite = np.minimum(df, _MANY)
+            kernel = (finite + 1) / 2 * np.log1p(z * z / finite)
+            heights = np.exp(_log_constant(finite) - kernel) / scales
     return np.einsum("nc,nc->n", weights, lower), np.einsum("nc,nc->n", weights, heights)
 
 

@@ -106,7 +106,7 @@ def _uncertain(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A node in all rows: mean, squared scale and degrees of freedom, (P, C, r) each."""
+    """A node in all rows: mean, squared scale and degrees of freedom, (P, C, r) or (P, C, 1)."""
 
     mean: Floats
     scale2: Floats
@@ -130,25 +130,43 @@ def _node(
         cov: the positions of missing nodes, N for none, (P, m), and their covariance,
             (P, C, r, m, m).
     """
+    coef = of.coef[sets]
     z = np.ones((*x.shape[:-1], len(parents) + 1))
     z[..., 1:] = x[..., parents]
-    mean = (z @ of.coef[sets][..., None])[..., 0]
     kinds = [of.cov] if math.isinf(of.between_df) else [of.cov, of.between]
-    forms = []
-    for kind in kinds:
-        C = kind[sets]  # (P, C, q, q)
-        form = ((z @ C) * z).sum(axis=-1)
-        if cov is not None:
-            # E[z'Cz] has tr(C cov) more.
-            missing, V = cov
-            at = (missing[:, :, None] == parents).astype(np.float64)[:, None]  # (P, 1, m, q - 1)
-            among = at @ C[..., 1:, 1:] @ np.swapaxes(at, -1, -2)
-            form = form + np.einsum("pcrab,pcab->pcr", V, among)
-        forms.append(np.maximum(form, 0.0))
-    scale2 = of.scale2[sets][..., None] + forms[0]
+    forms = [_forms(z, kind[sets], cov, parents) for kind in kinds]
+    if z.shape[1] < coef.shape[1]:  # one row for all data sets
+        mean = coef @ np.swapaxes(z[:, 0], -1, -2)
+    else:
+        mean = (z @ coef[..., None])[..., 0]
+    scale2 = forms[0]
+    scale2 += of.scale2[sets][..., None]
     df, within = of.df[sets][..., None], of.within_df[sets][..., None]
-    between = forms[1] if len(forms) > 1 else np.zeros_like(scale2)
-    return _Part(mean, scale2, degrees(scale2, between, df, within, of.between_df))
+    if len(forms) == 1:
+        with np.errstate(divide="ignore"):
+            return _Part(mean, scale2, 1 / (1 / df + 1 / within))
+    return _Part(mean, scale2, degrees(scale2, forms[1], df, within, of.between_df))
+
+
+def _forms(
+    z: Floats,
+    C: Floats,
+    cov: tuple[NDArray[np.int64], Floats] | None,
+    parents: NDArray[np.int64],
+) -> Floats:
+    """E[z'Cz], (P, C, r), at least 0; C is (P, C, q, q)."""
+    q = z.shape[-1]
+    if z.shape[1] < C.shape[1]:  # one row for all data sets: one matrix product
+        second = (z[:, 0, :, :, None] * z[:, 0, :, None, :]).reshape(*z[:, 0].shape[:2], q * q)
+        form = C.reshape(*C.shape[:2], q * q) @ np.swapaxes(second, 1, 2)
+    else:
+        form = np.einsum("pcra,pcra->pcr", z @ C, z)
+    if cov is not None:  # tr(C cov) more
+        missing, V = cov
+        at = (missing[:, :, None] == parents).astype(np.float64)[:, None]  # (P, 1, m, q - 1)
+        among = at @ C[..., 1:, 1:] @ np.swapaxes(at, -1, -2)
+        form = form + np.einsum("pcrab,pcab->pcr", V, among)
+    return np.maximum(form, 0.0)
 
 
 def condition_uncertain(
@@ -251,7 +269,7 @@ def _condition(
         size = np.where(value == 0, 1.0, np.abs(value))
         differs = observed[:, None, None, i] & (np.abs(x[..., i] - value) > CERTAIN * size)
         loglik = np.where(differs, -np.inf, loglik)
-    if model.certain.any() or not observed.all():
+    if model.certain.any() or evidence.missing.shape[1]:
         used = (observed & ~model.certain)[:, None, None]
         x = np.where(used, x, model.start[sets][:, :, None])
     shown = np.isin(np.arange(N), targets)
@@ -260,13 +278,15 @@ def _condition(
         parts[i] = part = _node(model.nodes[i], model.parents[i], sets, x)
         if evidence.closed[:, i].any():
             density = log_density(x[..., i], part.mean, part.scale2, part.df)
-            loglik = loglik + np.where(evidence.closed[:, None, None, i], density, 0.0)
+            if not evidence.closed[:, i].all():
+                density = np.where(evidence.closed[:, None, None, i], density, 0.0)
+            loglik += density
     mean = np.empty((P, C, r, T))
     cov, df = np.zeros((P, C, r, T, T)), np.full((P, C, r, T), math.inf)
     mean[:] = x[..., targets]
     if evidence.missing.shape[1]:
         more, full, V = _integrate(model, x, evidence, sets)
-        loglik = loglik + more
+        loglik += more
         mean[:] = full[..., targets]
         at = (evidence.missing[:, :, None] == targets).astype(np.float64)[:, None, None]
         cov[:] = np.swapaxes(at, -1, -2) @ V @ at
