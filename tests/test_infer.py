@@ -209,11 +209,11 @@ def test_the_likelihood_of_the_training_rows_is_that_of_the_fits(pooling: str) -
     net = pb.learn(trial, group="clinic", pooling=pooling)
     assert net.dag.arcs
     total = sum(fit.loglik for fit in net.fits.values())
-    assert net.loglik(trial) == pytest.approx(total, rel=1e-12)
+    assert net.loglik(trial, plugin=True) == pytest.approx(total, rel=1e-12)
     # Without the data set: P(F) p(x | F) is less than the mixture has.
     shares = trial["clinic"].map(dict(zip(net.levels, net.joint.prior, strict=True)))
-    joint = net.loglik(trial, rows=True) + np.log(shares.astype(float))
-    assert (net.loglik(trial.drop(columns="clinic"), rows=True) > joint).all()
+    joint = net.loglik(trial, rows=True, plugin=True) + np.log(shares.astype(float))
+    assert (net.loglik(trial.drop(columns="clinic"), rows=True, plugin=True) > joint).all()
 
 
 @cache
@@ -435,7 +435,7 @@ def test_complete_rows_of_an_adapted_data_set(seed: int) -> None:
     frame = table(net, seed, gaps=0).assign(F="set 0")
     rows = frame.drop(columns="F").to_dict("records")
     own = [sum(norm.logpdf(row[v], *spread(net, row, v)) for v in net.dag.nodes) for row in rows]
-    np.testing.assert_allclose(net.loglik(frame, rows=True), own, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(net.loglik(frame, rows=True, plugin=True), own, rtol=1e-9, atol=1e-9)
     brute = Brute(net)
     log = np.array([[brute.log_density(np.array(list(row.values())), j)
                      for j in range(len(net.levels))] for row in rows])  # fmt: skip
@@ -443,7 +443,7 @@ def test_complete_rows_of_an_adapted_data_set(seed: int) -> None:
     log += np.log(brute.prior)
     expected = np.exp(log - logsumexp(log, axis=1, keepdims=True))
     np.testing.assert_allclose(
-        net.classify(frame).iloc[:, :-1].astype(float), expected, rtol=1e-8, atol=1e-10
+        net.classify(frame, plugin=True).iloc[:, :-1].astype(float), expected, rtol=1e-8, atol=1e-10
     )
 
 
@@ -491,7 +491,7 @@ def test_other_rows_of_an_adapted_data_set_are_close_to_drawn_coefficients(
     sd = np.sqrt(w @ (drawn["b"] - mean) ** 2)
     frame = pd.DataFrame([evidence | {"b": np.nan}])
     found = net.predict(frame, "b").iloc[0]
-    plug_in = replace(net, adapted=()).predict(frame, "b").iloc[0]
+    plug_in = replace(net, adapted=()).predict(frame, "b", plugin=True).iloc[0]
     density = np.log(np.mean(np.exp(log)))
     if "c" not in evidence:  # only spread that is not quite normal
         assert found["mean"] == pytest.approx(mean, abs=0.01 * sd)

@@ -52,7 +52,9 @@ def estimate(
     values: np.ndarray, codes: np.ndarray, of: Callable[[weighting.Particles], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weighted means of something over 20,000 particles, and their standard errors."""
-    cloud = weighting.draw(NET._model, values, codes, 20_000, np.random.default_rng(1))
+    cloud = weighting.draw(
+        NET._model(plugin=False), values, codes, 20_000, np.random.default_rng(1)
+    )
     w = np.exp(cloud.log_weights - cloud.log_weights.max(axis=1, keepdims=True))
     w /= w.sum(axis=1, keepdims=True)
     mean = (w * of(cloud)).sum(axis=1)

@@ -189,7 +189,7 @@ def random_table(network: Network, rows: int | Iterable[int], *, seed: int = 0) 
     counts = _counts(network, rows)
     codes = np.repeat(np.arange(len(counts)), counts)
     nothing = np.full((len(codes), len(network.dag.nodes)), np.nan)
-    drawn = draw(network._model, nothing, codes, 1, _generator(seed, _TABLE))
+    drawn = draw(network._model(plugin=True), nothing, codes, 1, _generator(seed, _TABLE))
     table = pd.DataFrame(drawn.values[:, :, 0].T, columns=list(network.dag.nodes))
     table.insert(0, network.group, pd.Series(network.levels).to_numpy()[codes])
     return table

@@ -15,7 +15,7 @@ from poolbn.assess.folds import Folds, deal
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
-from poolbn.inference.infer import inference_model, log_densities
+from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
@@ -217,20 +217,19 @@ def _assess(task: _Task) -> _Result:
             return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
     if task.new is not None:
         net = net.adapt(name=task.new)
-    model = inference_model(net.linear, net.joint, net.adapted)
+    model = net._model(plugin=False)
     loglik = float(log_densities(model, values, codes).mean())
     if task.new is not None:
         return _nothing(task, "", loglik)
     N = values.shape[1]
     known, unknown = np.zeros(N), np.zeros(N)
-    data_set = np.empty_like(codes)
     step = max(1, _NUMBERS // (N * len(net.levels)))
     for at in range(0, len(values), step):
         part = slice(at, at + step)
         predicted = leave_out(net, values[part], codes[part])
         known += ((predicted.known - values[part]) ** 2).sum(axis=0)
         unknown += ((predicted.unknown - values[part]) ** 2).sum(axis=0)
-        data_set[part] = predicted.data_set
+    data_set = data_set_probabilities(model, values).argmax(axis=1)
     return _Result(loglik, known, unknown, data_set)
 
 

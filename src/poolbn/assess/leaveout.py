@@ -1,4 +1,7 @@
-"""Each node predicted from all the others, and the data set from all nodes: in closed form."""
+"""Each node predicted from all the others, and the data set from all nodes: in closed form.
+
+Estimates are taken for certain, as in the paper: what is uncertain hardly moves expectations.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ class LinearNetwork:
         intercept: a, (F, N).
         slopes: B, the child first, (F, N, N).
         sigma2: residual variances, (F, N).
-        coef_cov: covariances of each node's coefficients, (F, q, q) each.
     """
 
     names: tuple[str, ...]
@@ -37,7 +36,6 @@ class LinearNetwork:
     intercept: Floats
     slopes: Floats
     sigma2: Floats
-    coef_cov: tuple[Floats, ...]
 
     @cached_property
     def total(self) -> Floats:
@@ -91,7 +89,6 @@ def assemble(dag: Dag, fits: Mapping[str, GaussianFit]) -> LinearNetwork:
         intercept=intercept,
         slopes=slopes,
         sigma2=sigma2,
-        coef_cov=tuple(fits[node].coef_cov for node in dag.nodes),
     )
 
 

@@ -33,11 +33,13 @@ class Given:
         loglik: log density of the evidence, (..., r).
         mean: of the targets given the evidence, (..., r, T).
         cov: of the targets given the evidence: the same for all values of it, (..., T, T).
+        df: degrees of freedom of each target; inf for a normal distribution, (..., r, T).
     """
 
     loglik: Floats
     mean: Floats
     cov: Floats
+    df: Floats
 
 
 def condition(
@@ -92,6 +94,7 @@ def condition(
         loglik=np.where(impossible, -np.inf, density),
         mean=mean[..., None, targets] + unit[..., None, :] * (z @ V),
         cov=within * unit[..., :, None] * unit[..., None, :],
+        df=np.full((*density.shape, len(targets)), math.inf),
     )
 
 

@@ -1,24 +1,24 @@
 """Exact inference: what the cells of a row say about its other cells and about its data set.
 
-In each data set the nodes have a multivariate normal distribution, so with the data set known all
-answers are normal distributions; with it unknown they are mixtures over the data sets, weighted by
-P(F) times the density of the evidence.
+With all parameters given the nodes have a multivariate normal distribution in each data set, and
+all answers are normal distributions; with parameters that are uncertain see `uncertain`. With the
+data set unknown answers are mixtures over the data sets, weighted by P(F) times the density of the
+evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
-from statistics import NormalDist
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError
+from poolbn.errors import DataError, Option
 from poolbn.inference.assembled import Joint, LinearNetwork
 from poolbn.inference.conditioning import Chunk, Floats, Given, chunks, condition
-from poolbn.inference.mixtures import Posterior, moments, quantiles
-from poolbn.inference.uncertain import Uncertain, condition_uncertain, uncertain_data_set
+from poolbn.inference.mixtures import Posterior, moments, own_quantiles, quantiles
+from poolbn.inference.uncertain import Uncertain, condition_uncertain
 from poolbn.run.parallel import available_cores, map_threads
 
 
@@ -28,19 +28,25 @@ class Model:
 
     Attributes:
         network: the nodes.
-        joint: their distribution in each data set.
-        uncertain: by its position, what an adapted data set adds.
+        joint: their distribution in each data set, all parameters given.
+        uncertain: what is uncertain of the nodes.
     """
 
     network: LinearNetwork
     joint: Joint
-    uncertain: Mapping[int, Uncertain]
+    uncertain: Uncertain
 
-
-def inference_model(network: LinearNetwork, joint: Joint, adapted: tuple[Hashable, ...]) -> Model:
-    """The form of a network that inference works on."""
-    positions = [joint.levels.index(level) for level in adapted]
-    return Model(network, joint, {j: uncertain_data_set(network, j) for j in positions})
+    def check(self, codes: NDArray[np.int64]) -> None:
+        """Raise where a data set has no distribution; codes as below."""
+        refused = self.uncertain.refused
+        asked = refused if (codes < 0).any() else refused.keys() & set(codes.tolist())
+        for j in sorted(asked):
+            raise DataError(
+                f"{refused[j]}; learn with ",
+                Option("pooling", "partial"),
+                " or fewer parents, or ask with ",
+                Option("plugin", True),
+            )
 
 
 def log_densities(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floats:
@@ -108,7 +114,6 @@ def predictions(
     """
     out = np.empty((4, len(values), len(targets)))
     tail = (1 - interval) / 2
-    z = NormalDist().inv_cdf(1 - tail)
 
     def work(chunk: Chunk) -> None:
         given = _given(model, values, chunk, targets)
@@ -116,13 +121,14 @@ def predictions(
         variance = np.broadcast_to(variance, given.mean.shape)  # (P, C, r, T)
         if chunk.sets.shape[1] == 1:
             mean, sd = given.mean[:, 0], np.sqrt(variance[:, 0])
-            for k, of in enumerate((mean, sd, mean - z * sd, mean + z * sd)):
+            reach = own_quantiles(1 - tail, given.df[:, 0]) * sd
+            for k, of in enumerate((mean, sd, mean - reach, mean + reach)):
                 out[k, chunk.rows] = of
             return
         w = _flat(_weights(model, values, chunk, given))
         for t in range(len(targets)):
-            m, v = _flat(given.mean[..., t]), _flat(variance[..., t])
-            bounds = (quantiles(p, w, m, np.sqrt(v)) for p in (tail, 1 - tail))
+            m, v, df = (_flat(of[..., t]) for of in (given.mean, variance, given.df))
+            bounds = (quantiles(p, w, m, np.sqrt(v), df) for p in (tail, 1 - tail))
             for k, of in enumerate((*moments(w, m, v), *bounds)):
                 out[k, chunk.rows, t] = of.reshape(chunk.rows.shape)
 
@@ -169,6 +175,7 @@ def posterior(model: Model, evidence: Floats, code: int, targets: NDArray[np.int
     """
     joint = model.joint
     every = np.arange(len(joint.levels))
+    model.check(np.array([code]))
     chunk = Chunk(np.zeros((1, 1), dtype=np.int64), ~np.isnan(evidence)[None], every[None])
     given = _given(model, evidence[None], chunk, targets)
     weights = (every == code).astype(np.float64)
@@ -178,36 +185,38 @@ def posterior(model: Model, evidence: Floats, code: int, targets: NDArray[np.int
     k = np.arange(len(targets))
     covs[:, k, k] = np.maximum(covs[:, k, k], 0.0)
     names = tuple(joint.names[t] for t in targets)
-    return Posterior(names, joint.levels, weights, given.mean[0, :, 0], covs)
+    return Posterior(names, joint.levels, weights, given.mean[0, :, 0], covs, given.df[0, :, 0])
 
 
 def _for_all(
     model: Model, values: Floats, codes: NDArray[np.int64], work: Callable[[Chunk], None]
 ) -> None:
     """Do the work on all rows; each chunk has rows of its own, so threads do not meet."""
+    if len(codes):
+        model.check(codes)
     pieces = list(chunks(~np.isnan(values), codes, len(model.joint.levels)))
     map_threads(work, pieces, available_cores())
 
 
 def _given(model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64]) -> Given:
-    """Log densities (P, C, r), means (P, C, r, T), covariances (P, C, 1 or r, T, T)."""
-    joint = model.joint
+    """Log densities (P, C, r), means (P, C, r, T), covariances (P, C, 1 or r, T, T), and df."""
+    joint, sets = model.joint, chunk.sets
     x = values[chunk.rows]  # (P, r, N)
-    mean, cov = joint.mean[chunk.sets], joint.cov[chunk.sets]
+    unsure = model.uncertain.sets[sets]  # (P, C)
+    if unsure.all():
+        return condition_uncertain(model.uncertain, x, chunk.observed, sets, targets)
+    mean, cov = joint.mean[sets], joint.cov[sets]
     given = condition(mean, cov, x[:, None], chunk.observed[:, None], targets)
-    loglik, means, covs = given.loglik, given.mean, given.cov[:, :, None]
-    for j, extra in model.uncertain.items():
-        p, c = np.nonzero(chunk.sets == j)
-        if not len(p):
-            continue
-        m, r, T = len(p), x.shape[1], len(targets)
-        rows, seen = x[p].reshape(-1, x.shape[2]), np.repeat(chunk.observed[p], r, axis=0)
-        own = condition_uncertain(extra, joint.mean[j], rows, seen, targets)
-        covs = np.broadcast_to(covs, (*loglik.shape, T, T)).copy()
-        loglik[p, c] = own.loglik.reshape(m, r)
-        means[p, c] = own.mean.reshape(m, r, T)
-        covs[p, c] = own.cov.reshape(m, r, T, T)
-    return Given(loglik, means, covs)
+    given = replace(given, cov=given.cov[:, :, None])
+    if not unsure.any():
+        return given
+    p, c = np.nonzero(unsure)
+    own = condition_uncertain(model.uncertain, x[p], chunk.observed[p], sets[p, c, None], targets)
+    T = len(targets)
+    covs = np.broadcast_to(given.cov, (*given.loglik.shape, T, T)).copy()
+    given.loglik[p, c], given.mean[p, c] = own.loglik[:, 0], own.mean[:, 0]
+    covs[p, c], given.df[p, c] = own.cov[:, 0], own.df[:, 0]
+    return replace(given, cov=covs)
 
 
 def _flat(of: Floats) -> Floats:

@@ -3,8 +3,8 @@
 A particle is a row drawn parents first, its data set from P(F) where that is not known. Evidence is
 not drawn: a particle is weighted by the density of the evidence given what was drawn above it.
 
-In an adapted data set each particle has coefficients of its own. They are used once, so they need
-not be drawn: the node is normal around its expectation with variance sigma^2 + z'Vz.
+With parameters that are uncertain each particle has parameters of its own. They are used once, so
+they need not be drawn: the node is drawn from its predictive distribution, Student's t.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import CERTAIN, Floats
 from poolbn.inference.infer import Model, impossible, posterior
+from poolbn.inference.mixtures import log_density
+from poolbn.nodes.predictive import degrees
 from poolbn.run.parallel import available_cores, map_threads
 
 _PARTICLES = 2**17  # that are worked on together
@@ -57,46 +58,62 @@ def draw(
     """
     n, N = values.shape
     F = len(model.joint.levels)
+    if n:
+        model.check(codes)
     sets = np.repeat(codes[:, None], particles, axis=1)
     sets[codes < 0] = rng.choice(F, size=(int((codes < 0).sum()), particles), p=model.joint.prior)
-    uncertain = np.isin(sets, list(model.uncertain))
     drawn, log_weights = np.empty((N, n, particles)), np.zeros((n, particles))
     for i in model.network.order:
-        mean, sd = _distribution(model.network, i, sets, uncertain, drawn)
+        mean, scale, df = _distribution(model, i, sets, drawn)
         x = values[:, i, None]
         seen, hidden = ~np.isnan(x[:, 0]), np.isnan(x[:, 0])
         drawn[i] = x
         noise = rng.standard_normal((int(hidden.sum()), particles))
-        drawn[i, hidden] = mean[hidden] + sd[hidden] * noise
-        log_weights[seen] += _log_density(x[seen], mean[seen], sd[seen])
+        if df is not None and hidden.any():
+            finite = np.isfinite(df[hidden])
+            own = df[hidden][finite]
+            noise[finite] /= np.sqrt(rng.chisquare(own) / own)
+        drawn[i, hidden] = mean[hidden] + scale[hidden] * noise
+        own_df = None if df is None else df[seen]
+        log_weights[seen] += _log_density(x[seen], mean[seen], scale[seen], own_df)
     return Particles(sets, drawn, log_weights)
 
 
 def _distribution(
-    network: LinearNetwork,
-    i: int,
-    sets: NDArray[np.int64],
-    uncertain: NDArray[np.bool_],
-    drawn: Floats,
-) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of a node for each particle, (n, K) each."""
+    model: Model, i: int, sets: NDArray[np.int64], drawn: Floats
+) -> tuple[Floats, Floats, Floats | None]:
+    """Mean, scale and degrees of freedom of a node for each particle, (n, K) each.
+
+    None for degrees of freedom that are all inf.
+    """
+    network, of = model.network, model.uncertain.nodes[i]
     parents = network.parents[i]
     mean: Floats = network.intercept[sets, i]
     for parent in parents:
         mean = mean + network.slopes[sets, i, parent] * drawn[parent]
     variance: Floats = network.sigma2[sets, i]
-    if uncertain.any():
-        z = np.stack([np.ones(int(uncertain.sum())), *(drawn[p][uncertain] for p in parents)])
-        V = network.coef_cov[i][sets[uncertain]]
-        added = np.einsum("am,mab,bm->m", z, V, z, optimize=True)
-        variance[uncertain] += np.maximum(added, 0.0)
-    return mean, np.sqrt(variance)
+    uncertain = model.uncertain.sets[sets]
+    if not uncertain.any():
+        return mean, np.sqrt(variance), None
+    at = sets[uncertain]
+    z = np.stack([np.ones(len(at)), *(drawn[p][uncertain] for p in parents)])
+    added, between = (
+        np.maximum(np.einsum("am,mab,bm->m", z, C[at], z, optimize=True), 0.0)
+        for C in (of.cov, of.between)
+    )
+    scale2 = of.scale2[at] + added
+    variance[uncertain] = scale2
+    df = np.full(sets.shape, math.inf)
+    df[uncertain] = degrees(scale2, between, of.df[at], of.within_df[at], of.between_df)
+    return mean, np.sqrt(variance), None if np.isinf(df).all() else df
 
 
-def _log_density(x: Floats, mean: Floats, sd: Floats) -> Floats:
-    """Of a normal distribution; without variance 0 where x agrees and -inf where it does not."""
+def _log_density(x: Floats, mean: Floats, sd: Floats, df: Floats | None) -> Floats:
+    """Normal or t; without variance 0 where x agrees and -inf where it does not."""
     positive = np.where(sd > 0, sd, 1.0)
     density = -0.5 * ((x - mean) / positive) ** 2 - np.log(positive * math.sqrt(2 * math.pi))
+    if df is not None:
+        density = log_density(x, mean, positive**2, df)
     if (sd > 0).all():
         return density
     agrees = np.abs(x - mean) <= CERTAIN * np.where(mean == 0, 1.0, np.abs(mean))
@@ -218,11 +235,17 @@ def weighted_rows(
 def exact_rows(
     model: Model, evidence: Floats, code: int, particles: int, seed: int
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Rows drawn from the exact distribution given evidence; as `weighted_rows`."""
+    """Rows drawn from the distribution given evidence; as `weighted_rows`.
+
+    With uncertain parameters, and evidence below what is missing, it is normal in each data set.
+    """
     rng = np.random.default_rng(seed)
     N = len(evidence)
     given = posterior(model, evidence, code, np.arange(N))
     sets = rng.choice(len(given.levels), size=particles, p=given.weights)
+    if model.uncertain.sets.any() and _is_closed(model, ~np.isnan(evidence)):
+        cloud = draw(model, np.tile(evidence, (particles, 1)), sets, 1, rng)
+        return sets, cloud.values[:, :, 0].T, np.full(particles, 1 / particles)
     values = np.empty((particles, N))
     for j in np.unique(sets):
         rows = sets == j
@@ -231,6 +254,12 @@ def exact_rows(
     seen = ~np.isnan(evidence)
     values[:, seen] = evidence[seen]
     return sets, values, np.full(particles, 1 / particles)
+
+
+def _is_closed(model: Model, seen: NDArray[np.bool_]) -> bool:
+    """Whether the parents of all evidence are evidence: then what is drawn below is exact."""
+    parents = model.network.parents
+    return all(seen[list(parents[i])].all() for i in np.flatnonzero(seen))
 
 
 def _root(cov: Floats) -> Floats:

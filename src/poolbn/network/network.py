@@ -18,7 +18,8 @@ from poolbn.errors import DataError, check_interval
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
-from poolbn.inference.infer import Model, inference_model
+from poolbn.inference.infer import Model
+from poolbn.inference.uncertain import plugged_in, with_uncertainty
 from poolbn.inference.withinbetween import within_between_table
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network import exporting
@@ -90,9 +91,18 @@ class Network(Questions):
         """Rows in all data sets together."""
         return int(self.n.sum())
 
+    def _model(self, plugin: bool) -> Model:
+        return self._plugged_in if plugin else self._predictive
+
     @cached_property
-    def _model(self) -> Model:
-        return inference_model(self.linear, self.joint, self.adapted)
+    def _plugged_in(self) -> Model:
+        fits = [self.fits[node] for node in self.dag.nodes]
+        return Model(self.linear, self.joint, plugged_in(self.linear, fits, self.adapted))
+
+    @cached_property
+    def _predictive(self) -> Model:
+        fits = [self.fits[node] for node in self.dag.nodes]
+        return Model(self.linear, self.joint, with_uncertainty(self.linear, fits))
 
     @cached_property
     def linear(self) -> LinearNetwork:

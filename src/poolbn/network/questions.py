@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
 from poolbn.inference import infer, weighting
+from poolbn.inference.assembled import Joint
 from poolbn.inference.events import Event, Probability, happens, probability
 from poolbn.inference.infer import Model
 from poolbn.inference.mixtures import Posterior
@@ -35,8 +36,12 @@ class Questions(ABC):
 
     @property
     @abstractmethod
-    def _model(self) -> Model:
-        """The network as inference works on it."""
+    def joint(self) -> Joint:
+        """The distribution of all nodes in each data set, and of the data sets."""
+
+    @abstractmethod
+    def _model(self, plugin: bool) -> Model:
+        """The network as inference works on it, with estimates plugged in or uncertain."""
 
     def predict(
         self,
@@ -44,6 +49,7 @@ class Questions(ABC):
         target: str | Sequence[str],
         *,
         interval: float = 0.95,
+        plugin: bool = False,
         method: Method = "exact",
         particles: int = 500,
         seed: int = 0,
@@ -54,13 +60,17 @@ class Questions(ABC):
         or there is no such column: then all data sets count, by how likely they make the row.
         Missing cells are simply not evidence, and cells of the targets never are.
 
-        In an adapted data set the uncertainty of its coefficients is part of `sd` and the interval:
-        exactly, where all nodes above the target are in the row and none below, else approximately.
+        What is uncertain of coefficients and variances is part of `sd` and the interval: where the
+        target's parents are in the row and nothing below it is, they are those of Student's t. Else
+        normal distributions with the same standard deviations stand for t distributions. Below 4
+        degrees of freedom `sd` is that of a normal distribution with the same middle 95%. A network
+        in which a node is an exact combination of its parents takes estimates for certain.
 
         Args:
             data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
             target: a node, or several.
             interval: the probability of the interval, which leaves out equal tails.
+            plugin: whether to take estimates for certain, as bnlearn does.
             method: "exact", or "lw" for likelihood weighting.
             particles: draws for each row with "lw".
             seed: of these draws.
@@ -86,7 +96,7 @@ class Questions(ABC):
 
         check_interval(interval)
         _check_method(method, particles, seed)
-        model, at = self._model, self._positions(target)
+        model, at = self._model(plugin), self._positions(target)
         cells = self._read(data)
         evidence = cells.values.copy()
         evidence[:, at] = np.nan
@@ -103,14 +113,23 @@ class Questions(ABC):
         return pd.DataFrame(table, index=cells.index, columns=columns)
 
     def classify(
-        self, data: object, *, method: Method = "exact", particles: int = 500, seed: int = 0
+        self,
+        data: object,
+        *,
+        plugin: bool = False,
+        method: Method = "exact",
+        particles: int = 500,
+        seed: int = 0,
     ) -> pd.DataFrame:
         """Which data set each row comes from: P(data set | row), and the most probable one.
 
-        A group column in the table is ignored, and missing cells are not evidence.
+        A group column in the table is ignored, and missing cells are not evidence. What is
+        uncertain of coefficients and variances counts, so a data set with few rows claims less:
+        exactly where the parents of all cells are in the row, else approximately, see `predict`.
 
         Args:
             data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            plugin: whether to take estimates for certain, as bnlearn does.
             method: "exact", or "lw" for likelihood weighting.
             particles: draws for each row with "lw".
             seed: of these draws.
@@ -134,7 +153,7 @@ class Questions(ABC):
         import pandas as pd
 
         _check_method(method, particles, seed)
-        model, cells = self._model, self._read(data, by_group=False)
+        model, cells = self._model(plugin), self._read(data, by_group=False)
         if method == "exact":
             found = infer.data_set_probabilities(model, cells.values)
         else:
@@ -147,21 +166,31 @@ class Questions(ABC):
         return table
 
     @overload
-    def loglik(self, data: object, *, rows: Literal[False] = False) -> float: ...
+    def loglik(
+        self, data: object, *, rows: Literal[False] = False, plugin: bool = False
+    ) -> float: ...
 
     @overload
-    def loglik(self, data: object, *, rows: Literal[True]) -> pd.Series[float]: ...
+    def loglik(
+        self, data: object, *, rows: Literal[True], plugin: bool = False
+    ) -> pd.Series[float]: ...
 
-    def loglik(self, data: object, *, rows: bool = False) -> float | pd.Series[float]:
+    def loglik(
+        self, data: object, *, rows: bool = False, plugin: bool = False
+    ) -> float | pd.Series[float]:
         """The log-likelihood of rows: their log densities, together or each.
 
         The density is that of the row's data set, or where that is not known of the mixture of all
-        of them. Missing cells are integrated out. A node that is certain, as after `do`, makes the
+        of them. It is the predictive density, with all that is uncertain of coefficients and
+        variances: in each data set the product of Student's t densities of nodes given parents.
+        Missing cells are integrated out, approximately where they are above others, see `predict`.
+        A node that is certain, as after `do`, makes the
         density 0 where the row disagrees, and else counts for nothing.
 
         Args:
             data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
             rows: whether to return the log density of each row.
+            plugin: whether to take estimates for certain, as bnlearn does.
 
         Raises:
             DataError: the table cannot be used, or a data set is not known.
@@ -170,18 +199,19 @@ class Questions(ABC):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> net = pb.learn(trial, group="clinic", pooling="complete")
-            >>> round(net.loglik(trial) - sum(fit.loglik for fit in net.fits.values()), 6) == 0
-            True
+            >>> fitted = sum(fit.loglik for fit in net.fits.values())
+            >>> round(net.loglik(trial, plugin=True) - fitted, 6), net.loglik(trial) < fitted
+            (0.0, True)
         """
         import pandas as pd
 
         cells = self._read(data)
-        density = infer.log_densities(self._model, cells.values, cells.codes)
+        density = infer.log_densities(self._model(plugin), cells.values, cells.codes)
         if not rows:
             return float(density.sum())
         return pd.Series(density, index=cells.index, name="loglik")
 
-    def impute(self, data: object) -> pd.DataFrame:
+    def impute(self, data: object, *, plugin: bool = False) -> pd.DataFrame:
         """The table with missing cells of nodes filled by their expectation given the row.
 
         The group column stays as it is, and columns that the table lacks are not added.
@@ -189,6 +219,7 @@ class Questions(ABC):
         Args:
             data: a pandas table, of which the result is a copy; or a table or file as for
                 `pb.stats`, of which the result has the group column and the nodes.
+            plugin: whether to take estimates for certain, as bnlearn does.
 
         Raises:
             DataError: the table cannot be used, a data set is not known, or a row is impossible.
@@ -202,7 +233,7 @@ class Questions(ABC):
         """
         import pandas as pd
 
-        model, cells = self._model, self._read(data)
+        model, cells = self._model(plugin), self._read(data)
         names = model.joint.names
         if isinstance(data, pd.DataFrame):
             table = data.copy()
@@ -221,13 +252,18 @@ class Questions(ABC):
             table[names[i]] = filled[:, i]
         return table
 
-    def posterior(self, evidence: Mapping[str, Any], target: str | Sequence[str]) -> Posterior:
+    def posterior(
+        self, evidence: Mapping[str, Any], target: str | Sequence[str], *, plugin: bool = False
+    ) -> Posterior:
         """The distribution of some nodes given evidence.
+
+        It is exact where that of `predict` is.
 
         Args:
             evidence: values of nodes by name, and perhaps by the name of the group column the data
                 set.
             target: a node, or several.
+            plugin: whether to take estimates for certain, as bnlearn does.
 
         Raises:
             DataError: a name is not known, or the evidence is impossible.
@@ -243,16 +279,17 @@ class Questions(ABC):
         """
         at = self._positions(target)
         row, code = self._evidence(evidence)
-        told = [self._model.joint.names[i] for i in at if not np.isnan(row[i])]
+        told = [self.joint.names[i] for i in at if not np.isnan(row[i])]
         if told:
             raise DataError(f"{told[0]!r} is both evidence and target; leave it out of one of them")
-        return infer.posterior(self._model, row, code, at)
+        return infer.posterior(self._model(plugin), row, code, at)
 
     def query(
         self,
         event: Event,
         evidence: Mapping[str, Any] | None = None,
         *,
+        plugin: bool = False,
         method: Method = "exact",
         particles: int = 10_000,
         seed: int = 0,
@@ -265,8 +302,9 @@ class Questions(ABC):
                 True or False for each row.
             evidence: values of nodes by name, and perhaps by the name of the group column the data
                 set.
-            method: "exact" draws from the exact distribution given the evidence, "lw" is
-                likelihood weighting.
+            plugin: whether to take estimates for certain, as bnlearn does.
+            method: "exact" draws from the distribution given the evidence (`predict` says how
+                exact it is), "lw" is likelihood weighting.
             particles: draws.
             seed: of the draws.
 
@@ -284,18 +322,20 @@ class Questions(ABC):
         _check_method(method, particles, seed)
         row, code = self._evidence(evidence or {})
         drawn = weighting.exact_rows if method == "exact" else weighting.weighted_rows
-        sets, values, weights = drawn(self._model, row, code, particles, seed)
+        sets, values, weights = drawn(self._model(plugin), row, code, particles, seed)
         return probability(happens(event, self._frame(sets, values)), weights)
 
-    def sample(self, n: int, data_set: Hashable = None, *, seed: int = 0) -> pd.DataFrame:
+    def sample(
+        self, n: int, data_set: Hashable = None, *, plugin: bool = False, seed: int = 0
+    ) -> pd.DataFrame:
         """Rows drawn from the network, the group column first.
 
-        In an adapted data set each row has coefficients of its own, drawn from what is known of
-        them.
+        Each row has coefficients and variances of its own, drawn from what is known of them.
 
         Args:
             n: how many rows.
             data_set: where all of them come from; None draws it for each row by P(F).
+            plugin: whether to take estimates for certain, as bnlearn does.
             seed: of the draws.
 
         Raises:
@@ -312,34 +352,34 @@ class Questions(ABC):
             1     KY  30.5  19.2
         """
         check_count(n=n, seed=seed)
-        code = -1 if data_set is None else find_level(data_set, self._model.joint.levels)
-        return self._frame(*weighting.sample_rows(self._model, n, code, seed))
+        code = -1 if data_set is None else find_level(data_set, self.joint.levels)
+        return self._frame(*weighting.sample_rows(self._model(plugin), n, code, seed))
 
     def _read(self, data: object, *, by_group: bool = True) -> Cells:
-        joint = self._model.joint
+        joint = self.joint
         return read_cells(data, joint.names, self.group if by_group else None, joint.levels)
 
     def _evidence(self, evidence: Mapping[str, Any]) -> tuple[NDArray[np.float64], int]:
-        joint = self._model.joint
+        joint = self.joint
         return read_evidence(evidence, joint.names, self.group, joint.levels)
 
     def _labels(self, sets: NDArray[np.int64]) -> Any:
         """The names of data sets."""
         import pandas as pd
 
-        return pd.Series(self._model.joint.levels).to_numpy()[sets]
+        return pd.Series(self.joint.levels).to_numpy()[sets]
 
     def _frame(self, sets: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame:
         import pandas as pd
 
-        table = pd.DataFrame(values, columns=pd.Index(self._model.joint.names))
+        table = pd.DataFrame(values, columns=pd.Index(self.joint.names))
         table.insert(0, self.group, self._labels(sets))
         return table
 
     def _positions(self, target: str | Sequence[str]) -> NDArray[np.int64]:
         """Which of the nodes are the targets, (T,)."""
         wanted = [target] if isinstance(target, str) else list(target)
-        names = self._model.joint.names
+        names = self.joint.names
         if not wanted:
             raise DataError(f"no target is named{nearest('', names)}")
         for name in wanted:

@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from poolbn.nodes.localfit import Floats, GaussianFit, Status
 
 _NO_ROWS = np.zeros(1)
+_RANK = 1e-9  # of the largest, where an eigenvalue of random effects' covariances is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,8 @@ def degrees(
         array([20.,  3.])
     """
     share = np.divide(between, scale2, out=np.zeros_like(scale2), where=scale2 > 0)
-    return np.asarray(1 / (1 / df + (1 - share) ** 2 / within_df + share**2 / between_df))
+    with np.errstate(divide="ignore"):
+        return np.asarray(1 / (1 / df + (1 - share) ** 2 / within_df + share**2 / between_df))
 
 
 def predictive(fit: GaussianFit) -> Predictive:
@@ -184,9 +186,8 @@ def covariances(
 def covariances_without_rows(fit: GaussianFit) -> tuple[Floats, Floats]:
     """The same where A_j is not known, as in files of older versions.
 
-    |F| B is about D + G, G the sampling covariance of the coefficients of one data set. So on
-    average V A = D (|F| B)^-1 = K, and with m times as many rows (G becomes G / m) T_j is
-    (I - K)(I - K + m K)^-1.
+    T_j D = V_j tells T_j on the range of D. Elsewhere it is taken for I, in coordinates in which B
+    is I: there data sets that are alike would have it so.
     """
     F, q = len(fit.levels), len(fit.parents) + 1
     C = np.tile(np.eye(q), (F, 1, 1))
@@ -195,17 +196,14 @@ def covariances_without_rows(fit: GaussianFit) -> tuple[Floats, Floats]:
         return _covariances(fit, C, C, slice(None))
     assert fit.random_cov is not None
     assert fit.fixed_cov is not None
-    learned = _learned(fit)
     sd = np.sqrt(np.diagonal(fit.fixed_cov))
-    units = np.outer(sd, sd)
-    weights = np.ones(F)
-    if fit.residual_shape is not None:  # the information that t distributions have of their mean
-        weights = 1 / (1 + 1 / (fit.residual_shape + fit.rows / 2))
-    K = np.linalg.solve(weights[learned].sum() * fit.fixed_cov / units, fit.random_cov / units).T
-    more = (fit.rows / fit.rows[learned].mean())[:, None, None]
-    rest = np.eye(q) - K
-    T = rest @ np.linalg.inv(rest + more * K) * np.outer(sd, 1 / sd)
-    return _covariances(fit, T, C, slice(None))
+    root = sd[:, None] * np.linalg.cholesky(fit.fixed_cov / np.outer(sd, sd))
+    C = np.tile(np.linalg.inv(root), (F, 1, 1))
+    D = C[0] @ fit.random_cov @ C[0].T
+    inverse = np.linalg.pinv(D, rcond=_RANK, hermitian=True)
+    ratio = np.ones(F) if fit.residual_scale is None else fit.sigma2 / fit.residual_scale
+    V = _in(C, fit.coef_cov) / ratio[:, None, None]
+    return _covariances(fit, np.eye(q) - (D - V) @ inverse, C, slice(None))
 
 
 def _covariances(fit: GaussianFit, T: Floats, C: Floats, at: slice) -> tuple[Floats, Floats]:

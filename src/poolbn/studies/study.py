@@ -334,7 +334,9 @@ def _weighting(net: Network, new: pd.DataFrame, chunk: Chunk, replicate: int) ->
         rows = new.iloc[:_CHECKED_ROWS]
         methods: tuple[Literal["exact", "lw"], ...] = ("exact", "lw")
         for name, method in zip(errors, methods, strict=True):
-            predicted = [net.predict(rows, node, method=method)["mean"] for node in nodes]
+            predicted = [
+                net.predict(rows, node, method=method, plugin=True)["mean"] for node in nodes
+            ]
             errors[name] = metrics.rmad(rows[nodes].to_numpy(), np.column_stack(predicted))
     return errors
 
