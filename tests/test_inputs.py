@@ -13,6 +13,8 @@ import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.errors import DataError, GraphError
 
+pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+
 
 def trial(seed: int = 1) -> pd.DataFrame:
     """An arm that lowers pressure, which age raises."""
@@ -72,3 +74,29 @@ def test_command_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, list(map(str, words)))
     assert result.exit_code == 0, result.output
     assert pb.load(out / "network.json").inputs == ("arm",)
+
+
+@pytest.mark.parametrize("plugin", [False, True])
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+def test_densities_are_of_the_other_columns_given_inputs(pooling: str, plugin: bool) -> None:
+    frame = trial()
+    net = pb.learn(frame, group="site", inputs=["arm"], pooling=pooling)
+    arcs = net.dag
+    plain = pb.learn(
+        frame, group="site", pooling=pooling, start=arcs, search=pb.HillClimb(max_iter=0)
+    )
+    alone = pb.learn(frame[["site", "arm"]], group="site", pooling=pooling)
+    options = {"rows": True, "plugin": plugin}
+    expected = plain.loglik(frame, **options) - alone.loglik(frame, **options)
+    np.testing.assert_allclose(net.loglik(frame, **options), expected, rtol=1e-6)
+    # Inputs alone say nothing of the data set.
+    guess = net.classify(frame[["arm"]], plugin=plugin).drop(columns="most_probable")
+    np.testing.assert_allclose(guess.to_numpy(dtype=float), 1 / 6, rtol=1e-9)
+
+
+def test_an_input_that_is_constant_in_a_data_set_makes_nothing_impossible() -> None:
+    frame = trial()
+    frame.loc[frame["site"] == 2, "arm"] = 0.0
+    net = pb.learn(frame, group="site", inputs=["arm"])
+    treated = frame[frame["site"] == 2].assign(arm=1.0)
+    assert np.isfinite(net.loglik(treated, rows=True)).all()

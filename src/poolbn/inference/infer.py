@@ -30,11 +30,13 @@ class Model:
         network: the nodes.
         joint: their distribution in each data set, all parameters given.
         uncertain: what is uncertain of the nodes.
+        inputs: positions of nodes without a distribution: no density of theirs counts.
     """
 
     network: LinearNetwork
     joint: Joint
     uncertain: Uncertain
+    inputs: tuple[int, ...] = ()
 
     def check(self, codes: NDArray[np.int64]) -> None:
         """Raise where a data set has no distribution; codes as below."""
@@ -199,6 +201,20 @@ def _for_all(
 
 
 def _given(model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64]) -> Given:
+    """The same without the densities of inputs, which are roots."""
+    given = _joint(model, values, chunk, targets)
+    for i in model.inputs:
+        mean, variance = (
+            of[chunk.sets, i][:, :, None] for of in (model.network.intercept, model.network.sigma2)
+        )
+        x = values[chunk.rows, i][:, None]  # (P, 1, r)
+        density = -0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance)
+        seen = chunk.observed[:, i, None, None]
+        given = replace(given, loglik=given.loglik - np.where(seen, density, 0.0))
+    return given
+
+
+def _joint(model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64]) -> Given:
     """Log densities (P, C, r), means (P, C, r, T), covariances (P, C, 1 or r, T, T), and df."""
     joint, sets = model.joint, chunk.sets
     x = values[chunk.rows]  # (P, r, N)

@@ -91,8 +91,9 @@ def _uncertain(
     network: LinearNetwork, nodes: tuple[Predictive, ...], sets: Flags, refused: Mapping[int, str]
 ) -> Uncertain:
     none = np.array([(of.scale2 == 0) & ~of.cov.any(axis=(1, 2)) for of in nodes])  # (N, F)
-    root = np.array([not parents for parents in network.parents])
-    certain = root & none.all(axis=1)
+    certain = np.zeros(len(nodes), dtype=bool)
+    for i in network.order:
+        certain[i] = none[i].all() and certain[list(network.parents[i])].all()
     return Uncertain(
         nodes=nodes,
         parents=tuple(np.array(parents, dtype=np.int64) for parents in network.parents),
@@ -265,7 +266,7 @@ def _condition(
     x = values[:, None]  # (P, 1, r, N)
     loglik = np.zeros((P, C, r))
     for i in np.flatnonzero(model.certain).tolist():
-        value = model.nodes[i].coef[sets, 0][..., None]  # (P, C, 1)
+        value = model.start[sets, i][..., None]  # (P, C, 1)
         size = np.where(value == 0, 1.0, np.abs(value))
         differs = observed[:, None, None, i] & (np.abs(x[..., i] - value) > CERTAIN * size)
         loglik = np.where(differs, -np.inf, loglik)

@@ -74,6 +74,8 @@ def draw(
             own = df[hidden][finite]
             noise[finite] /= np.sqrt(rng.chisquare(own) / own)
         drawn[i, hidden] = mean[hidden] + scale[hidden] * noise
+        if i in model.inputs:  # which say nothing themselves
+            continue
         own_df = None if df is None else df[seen]
         log_weights[seen] += _log_density(x[seen], mean[seen], scale[seen], own_df)
     return Particles(sets, drawn, log_weights)

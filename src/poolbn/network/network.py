@@ -19,7 +19,7 @@ from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model
-from poolbn.inference.uncertain import plugged_in, with_uncertainty
+from poolbn.inference.uncertain import Uncertain, plugged_in, with_uncertainty
 from poolbn.inference.withinbetween import within_between_table
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network import exporting
@@ -97,12 +97,16 @@ class Network(Questions):
     @cached_property
     def _plugged_in(self) -> Model:
         fits = [self.fits[node] for node in self.dag.nodes]
-        return Model(self.linear, self.joint, plugged_in(self.linear, fits, self.adapted))
+        return self._with(plugged_in(self.linear, fits, self.adapted))
 
     @cached_property
     def _predictive(self) -> Model:
         fits = [self.fits[node] for node in self.dag.nodes]
-        return Model(self.linear, self.joint, with_uncertainty(self.linear, fits))
+        return self._with(with_uncertainty(self.linear, fits))
+
+    def _with(self, uncertain: Uncertain) -> Model:
+        inputs = tuple(self.dag.nodes.index(node) for node in self.inputs)
+        return Model(self.linear, self.joint, uncertain, inputs)
 
     @cached_property
     def linear(self) -> LinearNetwork:

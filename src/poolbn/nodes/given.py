@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.standardised import standardise
 from poolbn.nodes.localfit import Floats, GaussianFit, Status
 
 
@@ -77,10 +78,13 @@ INPUT = Given("input")
 def input_fit(stats: GroupStats, name: str) -> GaussianFit:
     """An input: what each data set has of it, for rows that lack it; no likelihood, no parameters.
 
-    Its variance is that of the data set's rows.
+    Its variance is that of the data set's rows, and not quite 0 where it is constant: other values
+    are not impossible.
     """
     i = stats.names.index(name)
     n = stats.n
+    data = standardise(stats)
+    variance = np.maximum(stats.scatter[:, i, i] / n, 1e-6 * data.scale[i] ** 2)
     return given_fit(
         name,
         (),
@@ -88,7 +92,7 @@ def input_fit(stats: GroupStats, name: str) -> GaussianFit:
         INPUT,
         "an input has no distribution; where a row lacks it, that of its data set's rows counts",
         coef=stats.mean[:, [i]],
-        sigma2=stats.scatter[:, i, i] / n,
-        fixed=np.array([np.average(stats.mean[:, i], weights=n)]),
+        sigma2=variance,
+        fixed=data.center[[i]],
         n_rows=stats.n_rows,
     )
