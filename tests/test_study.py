@@ -160,7 +160,8 @@ def test_scaled_scores_do_not_know_units() -> None:
     chunk = Chunk("balanced", N=6, mean_parents=2, F=3, network=1)
     data = study.table_of(chunk, truth(chunk), 30, 0)
     unit = np.array([1.0, 100.0, 0.01, 10.0, 0.1, 3.0])
-    other = replace(data, mean=data.mean * unit, scatter=data.scatter * np.outer(unit, unit))
+    scatter = data.scatter * np.outer(unit, unit)
+    other = replace(data, mean=data.mean * unit, scatter=scatter, facts=(), cubes=np.zeros(0))
     assert MODELS["LME"](data).dag != MODELS["LME"](other).dag  # REML scores do
     net, same = MODELS["LME-scaled"](data), MODELS["LME-scaled"](other)
     assert net.dag == same.dag

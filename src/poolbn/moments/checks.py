@@ -362,10 +362,7 @@ def _left(S: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _skewed(table: _Table) -> Finding | None:
     """Skewness within data sets, of columns of which nothing else is said that explains it."""
-    squares = np.einsum("jaa->ja", table.stats.scatter).sum(axis=0)
-    rows = table.rows
-    with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = table.stats.cubes.sum(axis=0) * np.sqrt(rows) / squares**1.5
+    skewness, rows = _skewness(table.stats), table.rows
 
     def has(k: int) -> bool:
         other = table.codes[k][1] or table.constant[k] or table.of_sites[k] or table.ids[k]
@@ -382,6 +379,15 @@ def _skewed(table: _Table) -> Finding | None:
         InPython(f", {'; '.join(cells)}", " in the file"),
     )
     return _finding(FindingKind.SKEWED, names, what, remedy)
+
+
+def _skewness(stats: GroupStats) -> NDArray[np.float64]:
+    """The mean over rows of the skewness in their data sets, whatever the scale there, (N,)."""
+    n, squares = stats.n[:, None], np.einsum("jaa->ja", stats.scatter)
+    varies = (squares > 0) & (n >= _ROWS)
+    each = stats.cubes * np.sqrt(n) / np.where(varies, squares, 1.0) ** 1.5
+    weight = np.where(varies, n, 0)
+    return np.asarray((weight * each).sum(axis=0) / np.maximum(weight.sum(axis=0), 1))
 
 
 def _unskewed(table: _Table, k: int, right: bool) -> str:

@@ -145,7 +145,8 @@ class ColumnFacts:
         """Facts of these rows and of more, (B,): what is known already is not looked for."""
         if not len(x):
             return self
-        smallest, largest = float(x.min()), float(x.max())
+        # Not x.min(), which goes through Python first.
+        smallest, largest = float(np.minimum.reduce(x)), float(np.maximum.reduce(x))
         digits = _digits(x, self.digits or 0)
         near = digits == 0 and largest - smallest < FEW
         whole = range(int(smallest), int(largest) + 1) if near else range(0)

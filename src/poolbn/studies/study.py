@@ -147,7 +147,8 @@ def _in_sds(data: GroupStats) -> GroupStats:
     squares = np.einsum("jii->i", data.scatter)
     sd = np.sqrt(squares / data.n_rows)
     unit = np.where(sd > 0, sd, 1.0)
-    return replace(data, mean=data.mean / unit, scatter=data.scatter / np.outer(unit, unit))
+    mean, scatter = data.mean / unit, data.scatter / np.outer(unit, unit)
+    return replace(data, mean=mean, scatter=scatter, facts=(), cubes=np.zeros(0))
 
 
 def _own_residuals(data: GroupStats, fit: GaussianFit) -> GaussianFit:
