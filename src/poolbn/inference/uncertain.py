@@ -5,7 +5,7 @@ evidence too, the density of a row is the product of these, and a target whose p
 and whose descendants are not is t itself: all that is exact.
 
 Else some cells have to be integrated out, or weighed against what is below them. There each t that
-has to do with a missing cell is replaced by a normal distribution, see `mixtures.spread`, with the
+has to do with a missing cell is replaced by a normal distribution, see `_normal`, with the
 scale u + E[z'Cz]: parents that are evidence enter by value, the others by their mean and covariance
 given the row, which depend on these scales in turn and are found by iteration. With precisions w of
 the nodes' residuals and a_i the effects of missing cells on them, the missing cells have precision
@@ -326,7 +326,8 @@ def _integrate(
     use = (~evidence.closed & ~model.certain)[:, None, None]  # (P, 1, 1, N)
     at_start = [_node(of, pa, sets, x) for of, pa in zip(model.nodes, model.parents, strict=True)]
     rest = np.stack([x[..., i] - part.mean for i, part in enumerate(at_start)], axis=-1)
-    variance = np.stack([part.scale2 * spread(part.df) ** 2 for part in at_start], axis=-1)
+    seen = evidence.observed[:, None, None]
+    variance = np.stack([_normal(part, seen[..., i]) for i, part in enumerate(at_start)], axis=-1)
     hidden = ~evidence.known
     open_nodes = [i for i, pa in enumerate(model.parents) if hidden[:, pa].any()]
     full = x
@@ -341,7 +342,7 @@ def _integrate(
         after = variance.copy()
         for i in open_nodes:
             part = _node(model.nodes[i], model.parents[i], sets, full, (missing, V))
-            after[..., i] = part.scale2 * spread(part.df) ** 2
+            after[..., i] = _normal(part, seen[..., i])
         settled = (np.abs(after - variance) <= _SETTLED * after).all()
         variance = after
         if settled:
@@ -350,6 +351,15 @@ def _integrate(
     free = use.sum(axis=-1) - (missing < N).sum(axis=1)[:, None, None]
     logs = np.log(np.where(use, w, 1.0)).sum(axis=-1) - logdet - free * math.log(2 * math.pi)
     return (logs - squares) / 2, full, V
+
+
+def _normal(part: _Part, seen: Flags) -> Floats:
+    """The variance of the normal distribution in place of t, where it is evidence or missing.
+
+    What is missing keeps its spread. Evidence has the same information about the mean as t has,
+    (df + 1) / (df + 3) over the squared scale: it is the middle of the distribution that counts.
+    """
+    return part.scale2 * np.where(seen, 1 + 2 / (part.df + 1), spread(part.df) ** 2)
 
 
 def _add_at(x: Floats, missing: NDArray[np.int64], shift: Floats) -> None:
