@@ -233,7 +233,7 @@ class Posterior:
         >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
         >>> found = net.posterior({"age": 20}, "bmi")
         >>> found.mean.round(1), found.sd.round(1), found.weights.round(2)
-        (array([26.6]), array([6.9]), array([0.14, 0.24, 0.33, 0.29]))
+        (array([26.6]), array([7.]), array([0.14, 0.24, 0.33, 0.29]))
     """
 
     targets: tuple[str, ...]
@@ -296,7 +296,7 @@ class Posterior:
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
             >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
-            array([0.17 , 0.687])
+            array([0.171, 0.686])
         """
         points = np.asarray(x, dtype=np.float64)
         components = self._components(points.size)

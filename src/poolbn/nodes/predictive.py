@@ -82,7 +82,7 @@ class Predictive:
             >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"], pooling="none")
             >>> mean, scale2, df = predictive(fit).at(np.array([[1.0, 30.0]]), 0)
             >>> mean.round(2), np.sqrt(scale2).round(2), df
-            (array([28.1]), array([7.02]), array([114.]))
+            (array([28.22]), array([6.02]), array([114.]))
         """
         spread = np.maximum(np.einsum("na,ab,nb->n", z, self.cov[j], z), 0.0)
         between = np.maximum(np.einsum("na,ab,nb->n", z, self.between[j], z), 0.0)
@@ -146,7 +146,7 @@ def new_data_set(fit: GaussianFit) -> Predictive:
         >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
         >>> mean, scale2, df = new_data_set(fit).at(np.array([[1.0, 30.0]]), 0)
         >>> mean.round(2), np.sqrt(scale2).round(2), df.round()
-        (array([28.72]), array([7.35]), array([100.]))
+        (array([28.57]), array([7.37]), array([128.]))
     """
     if fit.fixed is None:
         raise ValueError(f"{fit.child!r} has no pooling")
