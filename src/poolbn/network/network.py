@@ -194,7 +194,7 @@ class Network(Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.within_between()[["within", "between", "difference", "p_value"]].round(3)
                within  between  difference  p_value
-            0   0.024    0.045       0.021    0.008
+            0   0.024    0.045       0.021    0.011
         """
         check_interval(interval)
         known = self._known("within_between", stats)
