@@ -1,11 +1,11 @@
 """Do 95% intervals of effects cover 95%, and do tests at 5% reject 5%, with few data sets?
 
-Tables have y = level + x'slope + error in F data sets: residual SD 1 (with --spread it differs, with
-this SD of its logarithm), SD of levels 0.5, slopes around 1, means of parents with SD 0.5. For each
-cell: coverage of the population's effect; coverage of the effects of data sets, and the mean width
-of their intervals over that of each data set's own t interval; with --tests how often equal slopes
-(slope SD 0 is the null hypothesis), equal residual variances, and equal effects within and between
-data sets are rejected.
+Tables have y = level + x'slope + error in F data sets: residual SD 1 (with --spread it differs,
+with this SD of its logarithm), SD of levels 0.5, slopes around 1, means of parents with SD 0.5. For
+each cell: coverage of the population's effect; coverage of the effects of data sets, and the mean
+width of their intervals over that of each data set's own t interval; with --tests how often equal
+slopes (slope SD 0 is the null hypothesis), equal residual variances, and equal effects within and
+between data sets are rejected.
 
     python benchmarks/few_data_sets.py [--tables K] [--parents P] [--spread S]
                                        [--residuals pooled] [--tests] [--cores C]

@@ -131,7 +131,7 @@ class Network(Questions):
                       parent data_set  effect   lower   upper
             4  birthweight_g       NY  0.0223  0.0191  0.0250
             5  birthweight_g       MN  0.0212  0.0189  0.0239
-            6  birthweight_g       KY  0.0225  0.0186  0.0248
+            6  birthweight_g       KY  0.0225  0.0186  0.0247
             7  birthweight_g       MS  0.0304  0.0282  0.0335
         """
         return effects_table(self.dag, self.fits, interval, by)

@@ -157,7 +157,7 @@ def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Interva
     se = np.where(x.varies, se, np.sqrt(variance * ratio))
     df = np.where(x.varies, df, rows)
     own = own_estimates(x)
-    residual, residual_df = _residuals(fit, x)
+    residual, residual_df = _residuals(fit, x, own)
     center, sd = shrunk(own.coef[:, 1:], residual[:, None] * own.cov[:, 1:])
     each_df = np.broadcast_to(residual_df[:, None], sd.shape)
     known = x.varies[1:] & np.isfinite(sd)
@@ -180,17 +180,26 @@ def _weights(fit: Fitted, x: Sums, random_cov: Floats) -> Weights:
     return Weights(weight, np.repeat(random_cov[None] / s, len(x.n), axis=0), random_cov)
 
 
-def _residuals(fit: Fitted, x: Sums) -> tuple[Floats, Floats]:
-    """Residual variances for the intervals of data sets, and degrees of freedom, (F,) each."""
+def _residuals(fit: Fitted, x: Sums, own: Own) -> tuple[Floats, Floats]:
+    """Residual variances for the intervals of data sets, and degrees of freedom, (F,) each.
+
+    Those around the data sets' own coefficients, which do not depend on estimated covariances, as
+    long as they leave half of the degrees of freedom.
+    """
     F, rows = len(x.n), max(float(fit.df.sum()), 1.0)
     if fit.residual_scale is not None:
         a = math.inf if fit.residual_shape is None else fit.residual_shape
         ratio = 1 / _weights(fit, x, np.zeros((1, 1))).residual
         return ratio * x.n.sum() / rows, np.minimum(2 * a + x.n - x.mean.shape[1], rows)
+    squares, df = fit.squares, fit.df
+    left = x.n - own.rank
     if np.ptp(fit.sigma2) > 0:
-        df = np.maximum(fit.df, 1.0)
-        return fit.squares / df, df
-    return np.full(F, fit.squares.sum() / rows), np.full(F, rows)
+        enough = left > df / 2
+        df = np.maximum(np.where(enough, left, df), 1.0)
+        return np.where(enough, own.rss, squares) / df, df
+    if left.sum() > rows / 2:
+        squares, rows = own.rss, float(left.sum())
+    return np.full(F, squares.sum() / rows), np.full(F, rows)
 
 
 def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool_]) -> Sums:
