@@ -153,7 +153,7 @@ class Network(Questions):
                       parent data_set  effect   lower   upper
             4  birthweight_g       NY  0.0223  0.0191  0.0250
             5  birthweight_g       MN  0.0212  0.0189  0.0239
-            6  birthweight_g       KY  0.0225  0.0186  0.0248
+            6  birthweight_g       KY  0.0225  0.0186  0.0247
             7  birthweight_g       MS  0.0304  0.0282  0.0335
         """
         return effects_table(self.dag, self.fits, interval, by)
@@ -216,7 +216,7 @@ class Network(Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.within_between()[["within", "between", "difference", "p_value"]].round(3)
                within  between  difference  p_value
-            0   0.024    0.045       0.021    0.008
+            0   0.024    0.045       0.021    0.011
         """
         check_interval(interval)
         known = self._known("within_between", stats)

@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 _LEAST = 1e-6  # degrees of freedom; a squared cosine with directions that rows do not give
 _HALVINGS = 40  # of the range of a variance
 _GRID = 40  # values of a variance between data sets that are averaged over
+_FAR = 80.0  # the largest, over the variance of data sets' estimates and that which they show
+_RARE = 1e-6  # of the largest likelihood, below which a value is left out
 
 
 class Sums(NamedTuple):
@@ -155,7 +157,7 @@ def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Interva
     se = np.where(x.varies, se, np.sqrt(variance * ratio))
     df = np.where(x.varies, df, rows)
     own = own_estimates(x)
-    residual, residual_df = _residuals(fit, x)
+    residual, residual_df = _residuals(fit, x, own)
     center, sd = shrunk(own.coef[:, 1:], residual[:, None] * own.cov[:, 1:])
     each_df = np.broadcast_to(residual_df[:, None], sd.shape)
     known = x.varies[1:] & np.isfinite(sd)
@@ -178,17 +180,26 @@ def _weights(fit: Fitted, x: Sums, random_cov: Floats) -> Weights:
     return Weights(weight, np.repeat(random_cov[None] / s, len(x.n), axis=0), random_cov)
 
 
-def _residuals(fit: Fitted, x: Sums) -> tuple[Floats, Floats]:
-    """Residual variances for the intervals of data sets, and degrees of freedom, (F,) each."""
+def _residuals(fit: Fitted, x: Sums, own: Own) -> tuple[Floats, Floats]:
+    """Residual variances for the intervals of data sets, and degrees of freedom, (F,) each.
+
+    Those around the data sets' own coefficients, which do not depend on estimated covariances, as
+    long as they leave half of the degrees of freedom.
+    """
     F, rows = len(x.n), max(float(fit.df.sum()), 1.0)
     if fit.residual_scale is not None:
         a = math.inf if fit.residual_shape is None else fit.residual_shape
         ratio = 1 / _weights(fit, x, np.zeros((1, 1))).residual
         return ratio * x.n.sum() / rows, np.minimum(2 * a + x.n - x.mean.shape[1], rows)
+    squares, df = fit.squares, fit.df
+    left = x.n - own.rank
     if np.ptp(fit.sigma2) > 0:
-        df = np.maximum(fit.df, 1.0)
-        return fit.squares / df, df
-    return np.full(F, fit.squares.sum() / rows), np.full(F, rows)
+        enough = left > df / 2
+        df = np.maximum(np.where(enough, left, df), 1.0)
+        return np.where(enough, own.rss, squares) / df, df
+    if left.sum() > rows / 2:
+        squares, rows = own.rss, float(left.sum())
+    return np.full(F, squares.sum() / rows), np.full(F, rows)
 
 
 def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool_]) -> Sums:
@@ -218,7 +229,9 @@ def own_estimates(x: Sums) -> Own:
     inverse = np.divide(1.0, value, out=np.zeros_like(value), where=given)
     H = (vector / sd[:, :, None]) * np.sqrt(inverse)[:, None, :]  # S^+ = HH'
     half = np.einsum("jab,ja->jb", H, c)
-    rss = np.maximum(x.scatter[:, -1, -1] - (half**2).sum(axis=1), 0.0) * x.scale[-1] ** 2
+    square = x.scatter[:, -1, -1]
+    rss = square - (half**2).sum(axis=1)
+    rss = np.where(rss > RANK_TOLERANCE * square, rss, 0.0) * x.scale[-1] ** 2
     slopes = np.einsum("jab,jb->ja", H, half)
     # The intercept is the mean of the child minus the slopes' part.
     unit = x.scale[-1] / x.scale[:-1]
@@ -335,25 +348,38 @@ def shrunk(coef: Floats, variance: Floats) -> tuple[Floats, Floats]:
     Given its variance t^2 between data sets an effect is shrunk towards the population's, and its
     variance is known in closed form. But few data sets say little about t^2: its estimate is often
     0, and no effect then seems to vary. So all is averaged over the restricted likelihood of t^2
-    (that is, with a flat prior), at equally spaced shrinkage s^2 / (s^2 + t^2), where s^2 is the
-    harmonic mean of the variances. Two data sets are hardly shrunk. (Morris and Tang, 2011.)
+    (that is, with a flat prior; Morris and Tang, 2011). Two data sets are hardly shrunk.
 
     NaN for effects that fewer than two data sets estimate.
     """
     known = np.isfinite(variance)
     count = known.sum(axis=0)
-    precision = np.where(known, 1 / variance, 0.0).sum(axis=0)
-    B = (np.arange(_GRID) + 0.5) / _GRID
-    with np.errstate(divide="ignore", invalid="ignore"):
-        s2 = np.where(count > 1, count / precision, np.nan)
-    t2 = (s2 * ((1 - B) / B)[:, None])[:, None, :]  # (G, 1, p)
-    w = 1 / (variance + t2)
-    total = w.sum(axis=1, keepdims=True)
-    mean = (w * coef).sum(axis=1, keepdims=True) / total
-    squares = (w * (coef - mean) ** 2).sum(axis=1)
-    logs = np.where(known, np.log(np.where(known, w, 1.0)), 0.0).sum(axis=1)
-    loglik = 0.5 * (logs - np.log(total[:, 0]) - squares) - 2 * np.log(B)[:, None]
-    chance = np.exp(loglik - loglik.max(axis=0))
+    if (count < 2).any():
+        center, sd = np.full(coef.shape, np.nan), np.full(coef.shape, np.nan)
+        some = count > 1
+        if some.any():
+            center[:, some], sd[:, some] = shrunk(coef[:, some], variance[:, some])
+        return center, sd
+    s2 = count / np.where(known, 1 / variance, 0.0).sum(axis=0)  # of a typical data set
+    away = np.where(known, coef - coef.mean(axis=0, where=known), 0.0)
+    low, high = np.log(s2), np.log(_FAR * (s2 + (away**2).mean(axis=0)))
+    # Points that are equally spaced in log(s^2 + t^2), first everywhere and then where it matters.
+    for _ in range(2):
+        step = (high - low) / _GRID
+        at = low + step * (np.arange(_GRID) + 0.5)[:, None]
+        t2 = (np.exp(at) - s2)[:, None, :]  # (G, 1, p)
+        w = 1 / (variance + t2)
+        total = w.sum(axis=1, keepdims=True)
+        mean = (w * coef).sum(axis=1, keepdims=True) / total
+        squares = (w * (coef - mean) ** 2).sum(axis=1)
+        logs = np.where(known, np.log(np.where(known, w, 1.0)), 0.0).sum(axis=1)
+        loglik = 0.5 * (logs - np.log(total[:, 0]) - squares) + at
+        chance = np.exp(loglik - loglik.max(axis=0))
+        there = chance > _RARE
+        low, high = (
+            np.where(there, at, np.inf).min(axis=0) - step / 2,
+            np.where(there, at, -np.inf).max(axis=0) + step / 2,
+        )
     chance = (chance / chance.sum(axis=0))[:, None, :]
     kept = 1 - t2 * w  # of the way to the population
     middle = coef + kept * (mean - coef)

@@ -1,0 +1,98 @@
+"""Do 95% intervals of effects cover 95%, and do tests at 5% reject 5%, with few data sets?
+
+Tables have y = level + x'slope + error in F data sets: residual SD 1 (with --spread it differs,
+with this SD of its logarithm), SD of levels 0.5, slopes around 1, means of parents with SD 0.5. For
+each cell: coverage of the population's effect; coverage of the effects of data sets, and the mean
+width of their intervals over that of each data set's own t interval; with --tests how often equal
+slopes (slope SD 0 is the null hypothesis), equal residual variances, and equal effects within and
+between data sets are rejected.
+
+    python benchmarks/few_data_sets.py [--tables K] [--parents P] [--spread S]
+                                       [--residuals pooled] [--tests] [--cores C]
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy.special import stdtrit
+
+import poolbn as pb
+from poolbn.inference.heterogeneity import heterogeneity_table
+from poolbn.inference.withinbetween import within_between_table
+from poolbn.nodes.intervals import own_estimates
+
+DATA_SETS, SLOPE_SDS, ROWS = (3, 4, 6, 10, 20), (0.0, 0.15, 0.5), (20, 50)
+
+
+def drawn(
+    rng: np.random.Generator, F: int, rows: int, slope_sd: float, options: argparse.Namespace
+) -> tuple[pb.GroupStats, np.ndarray]:
+    """Sufficient statistics of a table, and the slopes, (F, p)."""
+    p = options.parents
+    slope = 1 + slope_sd * rng.normal(size=(F, p))
+    x = rng.normal(size=(F, rows, p)) + 0.5 * rng.normal(size=(F, 1, p))
+    sd = np.exp(options.spread * rng.normal(size=(F, 1)))
+    y = 0.5 * rng.normal(size=(F, 1)) + np.einsum("jik,jk->ji", x, slope)
+    table = np.concatenate([x, (y + sd * rng.normal(size=(F, rows)))[:, :, None]], axis=2)
+    mean = table.mean(axis=1)
+    away = table - mean[:, None]
+    scatter = np.swapaxes(away, 1, 2) @ away
+    names = (*(f"x{k}" for k in range(p)), "y")
+    none = np.zeros(F, dtype=np.int64)
+    return pb.GroupStats(names, tuple(range(F)), np.full(F, rows), mean, scatter, none), slope
+
+
+def cell(F: int, rows: int, slope_sd: float, options: argparse.Namespace) -> dict[str, float]:
+    """What K tables give."""
+    rng = np.random.default_rng([F, rows, round(100 * slope_sd)])
+    p = options.parents
+    names = [f"x{k}" for k in range(p)]
+    dag = pb.Dag([*names, "y"], [(name, "y") for name in names])
+    found = []
+    for _ in range(options.tables):
+        stats, slope = drawn(rng, F, rows, slope_sd, options)
+        fit = pb.fit_node(stats, "y", names, pooling=pb.Partial(residuals=options.residuals))
+        intervals = fit.intervals
+        half = stdtrit(intervals.df, 0.975) * intervals.se
+        own, df = own_estimates(fit.sums), rows - p - 1
+        alone = stdtrit(df, 0.975) * np.sqrt(own.rss[:, None] / df * own.cov[:, 1:])
+        reach = stdtrit(fit.population_df, 0.975) * fit.population_se
+        row = {
+            "population": np.mean(np.abs(fit.fixed - 1)[1:] < reach[1:]),
+            "data sets": np.mean(np.abs(intervals.center - slope) < half),
+            "width": half.mean(),
+            "alone": alone.mean(),
+        }
+        if options.tests:
+            fits = dict.fromkeys(dag.nodes, fit)
+            tests = heterogeneity_table(stats, dag, fits)["p_value"].to_numpy()
+            row["slopes"] = tests[0] < 0.05
+            row["variances"] = tests[-1] < 0.05
+            row["within"] = within_between_table(stats, dag, fits, 0.95)["p_value"][0] < 0.05
+        found.append(row)
+    mean = pd.DataFrame(found).mean()
+    mean["width"] /= mean.pop("alone")
+    return {"data_sets": F, "rows": rows, "slope_sd": slope_sd, **mean}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=4000)
+    parser.add_argument("--parents", type=int, default=1)
+    parser.add_argument("--spread", type=float, default=0.0)
+    parser.add_argument("--residuals", default="shared")
+    parser.add_argument("--tests", action="store_true", help="sizes of tests too, which is slower")
+    parser.add_argument("--cores", type=int, default=1)
+    options = parser.parse_args()
+    cells = product(DATA_SETS, ROWS, SLOPE_SDS)
+    jobs = (delayed(cell)(*at, options) for at in cells)
+    print(pd.DataFrame(Parallel(options.cores)(jobs)).round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Effects within data sets and between their means: regressions by numpy, scipy; size and power."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, linregress, ttest_1samp
+
+import poolbn as pb
+
+
+def simulated(
+    seed: int, F: int = 8, rows: int = 20, contextual: float = 0.0, slope_sd: float = 0.0
+) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    site = np.repeat(np.arange(F), rows)
+    center = rng.normal(size=F)
+    x = center[site] + rng.normal(size=F * rows)
+    slope = 1 + slope_sd * rng.normal(size=F)
+    level = contextual * center + 0.5 * rng.normal(size=F)
+    y = level[site] + slope[site] * x + rng.normal(size=F * rows)
+    return pd.DataFrame({"x": x, "y": y, "site": site})
+
+
+def learned(frame: pd.DataFrame, pooling: object = "partial") -> pb.Network:
+    arcs = [(name, "y") for name in frame.columns if name not in ("y", "site")]
+    return pb.learn(
+        frame, group="site", pooling=pooling, start=arcs, search=pb.HillClimb(max_iter=0)
+    )
+
+
+def test_alike_data_sets_give_plain_regressions() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=25)
+    x -= x.mean()
+    site = np.repeat(np.arange(6), 25)
+    center = rng.normal(size=6)
+    y = np.tile(x, 6) * (1 + 0.5 * rng.normal(size=6)[site]) + 3 * rng.normal(size=6)[site]
+    frame = pd.DataFrame({"x": np.tile(x, 6) + center[site], "y": y, "site": site})
+    frame["y"] += rng.normal(size=150)
+    row = learned(frame).within_between().iloc[0]
+    own = [linregress(rows["x"], rows["y"]).slope for _, rows in frame.groupby("site")]
+    assert row["within"] == pytest.approx(np.mean(own), rel=1e-8)
+    interval = ttest_1samp(own, 0).confidence_interval()
+    assert (row["within_lower"], row["within_upper"]) == pytest.approx(tuple(interval), rel=1e-6)
+    means = frame.groupby("site").mean()
+    between = linregress(means["x"], means["y"])
+    # Weights differ a little, by the variances of slopes and residuals that data sets show.
+    assert row["between"] == pytest.approx(between.slope, abs=between.stderr / 2)
+    assert row["difference"] == pytest.approx(row["between"] - row["within"])
+
+
+@pytest.mark.parametrize(("F", "slope_sd"), [(6, 0.0), (10, 0.15), (20, 0.15)])
+def test_equal_effects_are_rejected_as_often_as_they_should_be(F: int, slope_sd: float) -> None:
+    net, tables = learned(simulated(0, F)), 150
+    p = np.array(
+        [
+            net.within_between(pb.stats(simulated(seed, F, 20, 0.0, slope_sd), group="site"))[
+                "p_value"
+            ][0]
+            for seed in range(1, tables + 1)
+        ]
+    )
+    low, high = binom.ppf([1e-3, 1 - 1e-3], tables, 0.05)
+    assert low <= (p < 0.05).sum() <= high
+
+
+def test_a_contextual_effect_is_found() -> None:
+    row = learned(simulated(3, 20, 30, contextual=2.0)).within_between().iloc[0]
+    assert row["within_lower"] < 1 < row["within_upper"]
+    assert row["between_lower"] < 3 < row["between_upper"]
+    assert row["p_value"] < 1e-4
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", pb.Partial(residuals="pooled")])
+def test_units_and_orders_do_not_matter(pooling: object) -> None:
+    frame = simulated(5, 8, 20, 0.5, 0.3)
+    frame["z"] = np.random.default_rng(1).normal(size=len(frame)) + frame["x"]
+    one = learned(frame, pooling).within_between().set_index("parent")
+    other = frame.assign(x=frame["x"] * 1e3 + 50, y=frame["y"] / 7 - 3)
+    other = other[["z", "site", "y", "x"]].iloc[::-1]
+    two = learned(other, pooling).within_between().set_index("parent")
+    scaled = ["within", "within_se", "between", "between_se", "difference", "se"]
+    scale = pd.Series({"x": 1 / 7e3, "z": 1 / 7})
+    for parent in ("x", "z"):
+        mine, yours = one.loc[parent], two.loc[parent]
+        np.testing.assert_allclose(
+            yours[scaled].astype(float), scale[parent] * mine[scaled].astype(float), rtol=1e-3
+        )
+        np.testing.assert_allclose(yours["p_value"], mine["p_value"], rtol=1e-2)
+
+
+def test_what_cannot_be_said_is_nan() -> None:
+    few = learned(simulated(1, F=2)).within_between().iloc[0]
+    assert np.isfinite(few["within"])
+    assert np.isnan([few["between"], few["difference"], few["p_value"], few["p_adjusted"]]).all()
+    frame = simulated(1, F=5).assign(x=lambda f: f["site"] * 1.0 % 3)  # constant in each data set
+    level = learned(frame, "complete").within_between().iloc[0]
+    assert np.isnan(level["within"])
+    assert np.isfinite(level["between"])
+    exact = simulated(1, F=5).assign(y=lambda f: 2 * f["x"])
+    assert learned(exact, "complete").within_between()["p_value"].isna().all()
+
+
+def test_it_needs_statistics() -> None:
+    net = learned(simulated(2))
+    again = pd.DataFrame(net.within_between(net.stats))
+    pd.testing.assert_frame_equal(again, net.within_between())
+    narrow, wide = (net.within_between(interval=level).iloc[0] for level in (0.5, 0.99))
+    assert wide["within_lower"] < narrow["within_lower"]
