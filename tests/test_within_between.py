@@ -91,6 +91,7 @@ def test_units_and_orders_do_not_matter(pooling: object) -> None:
         np.testing.assert_allclose(yours["p_value"], mine["p_value"], rtol=1e-2)
 
 
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_what_cannot_be_said_is_nan() -> None:
     few = learned(simulated(1, F=2)).within_between().iloc[0]
     assert np.isfinite(few["within"])

@@ -274,7 +274,7 @@ def hartung_knapp(x: Sums, fixed: Floats, weights: Weights) -> tuple[Floats, Flo
     inverse = np.linalg.inv(P.sum(axis=0))
     L = inverse @ T.T  # (q, q), a column for each coefficient
     a, X, Y = e @ L, P @ L, Q @ L
-    v = (Y * L).sum(axis=1)
+    v = np.maximum((Y * L).sum(axis=1), 0.0)
     # Var(a) = diag(v) - YKX' - XKY' + XKQKX', K = S^-1; over the roots of v, it is I + UWU'.
     middle = inverse @ Q.sum(axis=0) @ inverse
     W = np.block([[middle, -inverse], [-inverse, np.zeros((q, q))]])
