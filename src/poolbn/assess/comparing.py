@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn import metrics
-from poolbn.assess.comparison import Comparison
+from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
 from poolbn.assess.folds import Folds, deal
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.replicates import data_sets_at
@@ -22,12 +22,13 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network
 from poolbn.nodes.model import NodeModel
-from poolbn.nodes.poolings import Complete, NoPooling
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
 
 Floats = NDArray[np.float64]
+_RESIDUALS = Partial(residuals="pooled")
 _LEFT_OUT = 20  # upper bound of the data sets that are left out in turn
 _NUMBERS = 2**21  # in an array of predictions from all data sets
 
@@ -40,7 +41,7 @@ def compare(
     missing: Literal["error", "drop"] = "error",
     inputs: Iterable[str] = (),
     folds: int = 10,
-    poolings: Sequence[str | NodeModel] = ("complete", "none", "partial", "auto"),
+    poolings: Sequence[str | NodeModel] = ("complete", "none", "partial", _RESIDUALS, "auto"),
     seed: int = 0,
     **learning: Unpack[SearchOptions],
 ) -> Comparison:
@@ -61,7 +62,8 @@ def compare(
         missing: "error" refuses missing values; "drop" leaves out the rows that have one.
         inputs: columns that may be parents but never children, see `pb.stats`.
         folds: how many.
-        poolings: names or objects, as for `pb.learn`.
+        poolings: names or objects, as for `pb.learn`; `pb.Partial(residuals="pooled")` is called
+            "pooled residuals".
         seed: random seed of folds and samples.
         learning: `score`, `search` and `constraints`, as for `pb.learn`.
 
@@ -74,14 +76,15 @@ def compare(
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> found = pb.compare(trial, group="clinic", missing="drop", folds=5)
         >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
-                  arcs  loglik  difference     se
+                          arcs  loglik  difference     se
         pooling
-        complete     2 -15.175       0.038  0.010
-        none         2 -15.144       0.006  0.005
-        partial      2 -15.144       0.007  0.006
-        auto         3 -15.137       0.000  0.000
+        complete             2 -15.175       0.038  0.010
+        none                 2 -15.144       0.006  0.005
+        partial              2 -15.144       0.007  0.006
+        pooled residuals     2 -15.147       0.009  0.008
+        auto                 3 -15.137       0.000  0.000
         >>> found.headline
-        'Networks with auto predict held-out rows best, but no pooling and partial pooling may ...
+        'Networks with auto predict held-out rows best, but no pooling, partial pooling ...
     """
     check_count(2, folds=folds)
     check_count(seed=seed)
@@ -106,6 +109,8 @@ def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict
     plans: dict[str, Plan] = {}
     for pooling in poolings:
         name = pooling if isinstance(pooling, str) else repr(pooling)
+        if pooling == _RESIDUALS:
+            name = POOLED_RESIDUALS
         if name in plans:
             raise OptionError(f"the pooling {name!r} is named twice")
         plans[name] = as_plan(pooling=pooling, **learning)

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _CLEAR = 2.0  # standard errors
-_WORDS = {"complete": "complete pooling", "none": "no pooling", "partial": "partial pooling"}
+POOLED_RESIDUALS = "pooled residuals"
+_WORDS = {
+    "complete": "complete pooling",
+    "none": "no pooling",
+    "partial": "partial pooling",
+    POOLED_RESIDUALS: "pooled residuals",
+}
 
 
 class Difference(NamedTuple):

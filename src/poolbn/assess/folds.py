@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.replicates import by_data_set, random_stream
 from poolbn.moments.groupstats import GroupStats, accumulate, stats
+from poolbn.moments.standardised import standardise
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Batch, Rows
 
@@ -38,10 +39,12 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
         rows: to be read.
         folds: how many, K.
         seed: random seed of the folds and of the sample of rows that are kept.
-        inputs: columns that are parents only.
+        inputs: columns that are parents only. Columns that are constant in each data set are too,
+            so that all poolings predict the same columns.
     """
     dealer = _Dealer(folds, seed, len(rows.names))
-    total = stats(accumulate(replace(rows, batches=dealer.watched(rows))), inputs=inputs)
+    total = accumulate(replace(rows, batches=dealer.watched(rows)))
+    total = stats(total, inputs=[*inputs, *_group_level(total, inputs)])
     F, N = total.mean.shape
     alone = total.n == 1
     sums = dealer.sums.grown(F * folds)
@@ -59,6 +62,12 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
         )
     values, codes, fold = dealer.kept()
     return Folds(total, tuple(train), values, codes, np.where(alone[codes], -1, fold))
+
+
+def _group_level(total: GroupStats, inputs: Iterable[str]) -> list[str]:
+    at = standardise(total).group_level
+    names = [name for name, yes in zip(total.names, at, strict=True) if yes and name not in inputs]
+    return names if len(names) < len(total.names) else []
 
 
 class _Dealer:
