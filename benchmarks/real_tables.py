@@ -22,6 +22,14 @@ import poolbn as pb
 
 TABLES = Path(__file__).parent / "tables"
 FOLDS = 5
+SHOWN = {  # titles and digits
+    "loglikFalse": ("Log-likelihood of a held-out row", 2),
+    "loglikTrue": ("The same with estimates taken for certain", 2),
+    "coverage": ("Coverage of 95% prediction intervals", 3),
+    "loglossFalse": ("Log-loss of classifying rows by data set", 3),
+    "loglossTrue": ("The same with estimates taken for certain", 3),
+    "seconds": ("Seconds to learn the network of all rows", 3),
+}
 POOLINGS: dict[str, object] = {
     "complete": "complete",
     "none": "none",
@@ -109,6 +117,18 @@ def measure(names: list[str]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+def markdown(found: pd.DataFrame, column: str, digits: int) -> str:
+    """A table with a row for each table and a column for each pooling."""
+    about = ["table", "data sets", "rows", "columns"]
+    wide = found.set_index([*about, "pooling"])[column].unstack()[list(POOLINGS)].reset_index()
+    wide = wide.sort_values("table", key=lambda names: names.str.lower())
+    lines = [" | ".join(map(str, wide.columns)), " | ".join("---" for _ in wide.columns)]
+    for row in wide.itertuples(index=False):
+        cells = [f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell) for cell in row]
+        lines.append(" | ".join("-" if cell == "nan" else cell for cell in cells))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -118,13 +138,13 @@ def main() -> None:
     warnings.simplefilter("ignore", pb.DataWarning)
     every = sorted((path.name.split(".")[0] for path in TABLES.glob("*.csv.gz")), key=str.lower)
     found = measure(options.tables or every)
-    wide = found.pivot_table(
-        index=["table", "data sets", "rows", "columns"], columns="pooling",
-        values=["loglikFalse", "coverage", "seconds"], sort=False,
-    )  # fmt: skip
-    print(wide.round(3).to_string())
+    text = "\n".join(
+        f"{title}\n\n{markdown(found, column, digits)}\n"
+        for column, (title, digits) in SHOWN.items()
+    )
+    print(text)
     if options.out:
-        found.to_csv(options.out.with_suffix(".csv"), index=False)
+        options.out.write_text(text)
 
 
 if __name__ == "__main__":
