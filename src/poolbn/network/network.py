@@ -471,7 +471,7 @@ class Network(Questions):
         )
 
     def endings(self) -> list[str]:
-        """Nodes whose fits are singular, did not converge or have no likelihood; a line for each.
+        """Nodes whose fits are singular, did not converge, have no likelihood, or leave data sets out.
 
         Examples:
             >>> import poolbn as pb
@@ -483,10 +483,18 @@ class Network(Questions):
         for node, fit in self.fits.items():
             by_status[fit.status].append(node)
         usual, useless = (Status.CONVERGED, Status.GIVEN), Status.NOT_CONVERGED
+        out = [
+            f"constant there, so left out of {node}: {listed([str(v) for v in fit.left_out])}"
+            for node, fit in self.fits.items()
+            if fit.left_out
+        ]
         return [
-            f"{status}{'; do not use' if status is useless else ''}: {listed(nodes, _NAMED)}"
-            for status, nodes in by_status.items()
-            if nodes and status not in usual
+            *(
+                f"{status}{'; do not use' if status is useless else ''}: {listed(nodes, _NAMED)}"
+                for status, nodes in by_status.items()
+                if nodes and status not in usual
+            ),
+            *out,
         ]
 
     def __repr__(self) -> str:
