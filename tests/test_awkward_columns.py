@@ -185,3 +185,23 @@ def test_a_group_level_child_has_no_parents_that_vary_in_data_sets(pooling: obje
     assert not set(net.dag.parents("size")) & {"x", "y"}
     assert ("size", "y") in net.dag.arcs
     assert math.isfinite(net.score)
+
+
+@pytest.mark.parametrize("pooling", ["partial", "auto", POOLED], ids=str)
+def test_networks_with_group_level_nodes_answer(pooling: object) -> None:
+    frame = schools(6)
+    frame["size"] = (frame["size"] - 10).round()  # some of them are 0
+    net = pb.learn(frame, group="school", pooling=pooling)
+    inputs = pb.learn(frame, group="school", pooling=pooling, inputs=["size", "age"])
+    rows = net.loglik(frame, rows=True)
+    if net.dag.parents("y") == inputs.dag.parents("y"):  # what is certain adds nothing
+        np.testing.assert_allclose(rows, inputs.loglik(frame, rows=True), rtol=1e-9)
+    assert (net.predict(frame.head(5), "size")["sd"] == 0).all()
+    assert np.isneginf(net.loglik(frame.head(1).assign(size=99.0)))
+    new = net.adapt(name="new")
+    predicted = new.predict(frame.head(3).assign(school="new")[["school", "x"]], ["size", "y"])
+    assert (predicted["size"]["sd"] > 0).all()
+    again = net.adapt(frame[frame["school"] == 3].drop(columns="school"), "again")
+    value = frame.loc[frame["school"] == 3, "size"].iloc[0]
+    guess = again.predict(frame.head(1).assign(school="again"), "size")
+    assert guess["mean"].iloc[0] == pytest.approx(value, abs=1e-9)

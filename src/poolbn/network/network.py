@@ -471,7 +471,7 @@ class Network(Questions):
         )
 
     def endings(self) -> list[str]:
-        """Nodes whose fits are singular, did not converge, have no likelihood, or leave data sets out.
+        """Nodes whose fits are singular, did not converge, have no likelihood or leave rows out.
 
         Examples:
             >>> import poolbn as pb

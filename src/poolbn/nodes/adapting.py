@@ -58,6 +58,8 @@ def adapted(fit: GaussianFit, weights: Floats, family: GroupStats) -> Own:
         return Own(fit.fixed, np.zeros((q, q)), sigma2)
     scale, shape = fit.residual_scale, fit.residual_shape
     unit = sigma2 if scale is None else scale  # that `random_cov` is for
+    if not family.n[0] and scale is None:  # also where there are no residuals
+        return Own(fit.fixed, fit.random_cov, sigma2)
     b, cov, generalised = random_effects(family, fit.fixed, fit.random_cov, unit)
     effective = float(effective_df(fit.random_cov, cov[None])[0])
     squares = 0.0
@@ -86,6 +88,8 @@ def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) ->
     p, last = len(fit.parents), slice(-1, None)
     parents = (rows, family.mean[:, :p], family.scatter[:, :p, :p])
     total, between = predictive.covariances(fit, *parents, at=last)
+    if own.sigma2 == 0 and rows[0]:  # then the value is seen
+        total, between = np.zeros_like(total), np.zeros_like(between)
     known = replace(
         fit,
         total_cov=np.concatenate([fit.total_cov, total]),

@@ -88,7 +88,8 @@ def total_cov(fit: GaussianFit, j: int, family: GroupStats | None) -> Floats:
     if fit.random_cov is None or fit.fixed_cov is None:
         return np.asarray(S)
     G = np.eye(len(S))
-    if S.any() and family is not None and fit.levels[j] in family.levels:
+    known = family is not None and fit.levels[j] in family.levels and fit.sigma2[j] > 0
+    if S.any() and known and family is not None:
         C, A = centred_gram(family, family.levels.index(fit.levels[j]))
         G = np.linalg.solve(C, (np.eye(len(S)) - C @ S @ C.T @ A / fit.sigma2[j]) @ C)
     elif S.any():

@@ -19,6 +19,8 @@ from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.model import Likelihoods
 
+_ROUNDING = 1e-12  # of a column's standard deviation, which is no difference from 0
+
 Floats = NDArray[np.float64]
 Ending = tuple[Status, str]
 
@@ -52,6 +54,7 @@ def fit(data: StandardisedStats, family: Family) -> GaussianFit:
     fixed = T @ b
     fixed[0] += data.center[child]
     values = data.center + data.scale * data.mean  # (F, N)
+    values[np.abs(values) < _ROUNDING * data.scale] = 0.0
     coef = np.tile(fixed, (F, 1))
     coef[:, 0] = values[:, child] - values[:, list(parents)] @ fixed[1:]
     unit = data.scale[child] ** 2

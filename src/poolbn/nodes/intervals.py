@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.constants import CONSTANT_TOLERANCE, EXACT, RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats
 
 Floats = NDArray[np.float64]
@@ -194,7 +194,7 @@ def _residuals(fit: Fitted, x: Sums, own: Own) -> tuple[Floats, Floats]:
     squares, df = fit.squares, fit.df
     left = x.n - own.rank
     if np.ptp(fit.sigma2) > 0:
-        enough = left > df / 2
+        enough = (left > df / 2) & (own.rss > EXACT * squares)
         df = np.maximum(np.where(enough, left, df), 1.0)
         return np.where(enough, own.rss, squares) / df, df
     if left.sum() > rows / 2:
