@@ -11,6 +11,7 @@ from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
+from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.wording import counted, figure
 
 _ACROSS = 4  # columns of sums beside each other
@@ -82,6 +83,11 @@ def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool)
     terminal.table(["pooling", "score", "difference", "arcs"], rows)
     more = "; --compare also predicts held-out rows" if hint else ""
     terminal.text(f"The best score has {best!r}{more}.")
+    if any(fit.left_out or fit.pooling == GroupLevel() for fit in networks[best].fits.values()):
+        terminal.text(
+            "These scores are not of the same rows: with some poolings a column that is constant "
+            "in a data set leaves it out, or counts once for each data set."
+        )
 
 
 def show_comparison(terminal: Terminal, found: Comparison) -> None:
