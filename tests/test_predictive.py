@@ -350,15 +350,11 @@ def test_intervals_cover_new_rows(data_sets: int, slope_sd: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pooling", ["shared", "reml", "pooled", "separate", "intercept", "none"])
-@pytest.mark.parametrize(("data_sets", "n"), list(product([3, 4, 6, 10, 20], [20, 50])))
-@pytest.mark.parametrize("slope_sd", [0.0, 0.15, 0.5])
-def test_intervals_cover_new_rows_everywhere(
-    pooling: str, data_sets: int, n: int, slope_sd: float
-) -> None:
-    if pooling == "intercept" and slope_sd > 0.15:
-        pytest.skip("the model is not that of the data")
-    known, new = coverage(data_sets, n, slope_sd, POOLINGS[pooling], 1000, 1)
+@pytest.mark.parametrize("pooling", ["shared", "pooled", "none"])
+@pytest.mark.parametrize(("data_sets", "n"), [(4, 50), (20, 20)])
+def test_intervals_cover_new_rows_everywhere(pooling: str, data_sets: int, n: int) -> None:
+    """Some cells of `benchmarks/prediction_coverage.py`."""
+    known, new = coverage(data_sets, n, 0.5, POOLINGS[pooling], 300, 1)
     assert 0.93 < known < 0.97
-    if data_sets > 3 and pooling != "none":
+    if pooling != "none":
         assert 0.93 < new < 0.97
