@@ -17,6 +17,7 @@ from helpers import simulate
 import poolbn as pb
 from poolbn.nodes.given import Given
 from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.predictive import uncertainty
 
 FRAME = simulate(7, data_sets=4, rows=15, parents=3)
 POOLINGS = ["complete", "none", "partial", "auto"]
@@ -52,7 +53,9 @@ def assert_equal(a: pb.Network, b: pb.Network) -> None:
         assert (found[0] is None) == (found[1] is None)
         for mine, yours in zip(*(intervals or () for intervals in found), strict=True):
             assert mine.tobytes() == yours.tobytes()
-        for name in names - {"sums", "saved_intervals"}:
+        for mine, yours in zip(*(uncertainty(net.fits[node]) for net in (a, b)), strict=True):
+            assert mine.tobytes() == yours.tobytes()
+        for name in names - {"sums", "saved_intervals", "total_cov", "between_cov"}:
             mine, yours = (getattr(net.fits[node], name) for net in (a, b))
             assert type(mine) is type(yours), name
             if isinstance(mine, np.ndarray):

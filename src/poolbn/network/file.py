@@ -20,7 +20,7 @@ from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.predictive import covariances_without_rows
+from poolbn.nodes.predictive import covariances_without_rows, uncertainty
 from poolbn.search.problem import Move
 from poolbn.writing import check_levels
 
@@ -167,6 +167,8 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             value = value.tolist()
         encoded[field.name] = value
+    total, between = uncertainty(fit)
+    encoded |= {"total_cov": total.tolist(), "between_cov": between.tolist()}
     del encoded["levels"], encoded["sums"]  # once for all nodes; the rows' sums stay where they are
     del encoded["saved_intervals"]
     encoded["intervals"] = None

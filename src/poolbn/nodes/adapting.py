@@ -74,6 +74,7 @@ def adapted(fit: GaussianFit, weights: Floats, family: GroupStats) -> Own:
 def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) -> GaussianFit:
     """The fit with one more data set, and everything else as it was."""
     rows, intervals = family.n.astype(np.float64), fit.intervals
+    before = predictive.uncertainty(fit)
     fit = replace(
         fit,
         levels=(*fit.levels, level),
@@ -92,8 +93,8 @@ def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) ->
         total, between = np.zeros_like(total), np.zeros_like(between)
     known = replace(
         fit,
-        total_cov=np.concatenate([fit.total_cov, total]),
-        between_cov=np.concatenate([fit.between_cov, between]),
+        total_cov=np.concatenate([before[0], total]),
+        between_cov=np.concatenate([before[1], between]),
         sums=None,
     )
     return replace(known, saved_intervals=_with_last(intervals, known, family))

@@ -205,6 +205,7 @@ class GaussianFit(LocalFit):
         total_cov: covariance of the coefficients in each data set with all that is uncertain, also
             the fixed effects and the spread between data sets, (F, q, q); see `nodes.predictive`.
         between_cov: the part of it that differences between data sets tell of, (F, q, q).
+            Both None where `predictive.uncertainty` makes them from `sums` when they are needed.
         unbiased: whether `sigma2` is squares over degrees of freedom and not over rows.
         sums: sufficient statistics of the family; None where they are not known, as in a file.
         saved_intervals: intervals as a file has them, or with those of adapted data sets.
@@ -224,8 +225,8 @@ class GaussianFit(LocalFit):
     df: Floats
     effective_df: Floats
     rows: Floats
-    total_cov: Floats
-    between_cov: Floats
+    total_cov: Floats | None
+    between_cov: Floats | None
     unbiased: bool
     fixed: Floats | None = None
     fixed_cov: Floats | None = None

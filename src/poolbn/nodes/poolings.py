@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.nodes import linear, mixed, predictive, statuses, views
+from poolbn.nodes import linear, mixed, statuses, views
 from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
@@ -367,7 +367,7 @@ class Partial(_Gaussian):
         df = left - (q - f.effective_df) / F
         reml = self.method == "reml"
         squares = f.squares if f.shape is not None else f.sigma2 * (df if reml else left)
-        fit = GaussianFit(
+        return GaussianFit(
             child=child,
             parents=parents,
             levels=data.levels,
@@ -379,8 +379,8 @@ class Partial(_Gaussian):
             df=df,
             effective_df=f.effective_df,
             rows=data.n,
-            total_cov=f.conditional_cov,
-            between_cov=f.conditional_cov,
+            total_cov=None,
+            between_cov=None,
             unbiased=reml,
             fixed=f.fixed,
             fixed_cov=f.fixed_cov,
@@ -394,11 +394,6 @@ class Partial(_Gaussian):
             detail=detail,
             sums=family_sums(data, family, np.array(between)),
         )
-        pa = list(family[1])
-        mean = data.center[pa] + data.scale[pa] * data.mean[:, pa]
-        scatter = np.outer(data.scale[pa], data.scale[pa]) * data.scatter[:, pa][:, :, pa]
-        total, of_between = predictive.covariances(fit, fit.rows, mean, scatter)
-        return replace(fit, total_cov=total, between_cov=of_between)
 
     def _kind(self) -> mixed.Kind:
         return {

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,10 +124,11 @@ def predictive(fit: GaussianFit) -> Predictive:
         none = np.zeros_like(fit.coef_cov)
         return Predictive(fit.coef, fit.coef_cov, none, fit.sigma2, certain, certain, math.inf)
     u, df, within_df = _residuals(fit, fit.rows, fit.squares, fit.df)
+    cov, between = uncertainty(fit)
     return Predictive(
         coef=fit.coef,
-        cov=fit.total_cov,
-        between=fit.between_cov,
+        cov=cov,
+        between=between,
         scale2=u * _bias(fit),
         df=df,
         within_df=within_df,
@@ -158,6 +160,23 @@ def new_data_set(fit: GaussianFit) -> Predictive:
         total = fit.fixed_cov[None]
     scale2 = u * _bias(fit)
     return Predictive(fit.fixed[None], total, between, scale2, df, within_df, _between_df(fit))
+
+
+_made: WeakKeyDictionary[GaussianFit, tuple[Floats, Floats]] = WeakKeyDictionary()
+
+
+def uncertainty(fit: GaussianFit) -> tuple[Floats, Floats]:
+    """C_j and E_j, `total_cov` and `between_cov` of a fit, made once, (F, q, q) each."""
+    if fit.total_cov is not None and fit.between_cov is not None:
+        return fit.total_cov, fit.between_cov
+    if fit not in _made:
+        assert fit.sums is not None
+        x, parents = fit.sums, slice(-1)
+        scale = x.scale[parents]
+        mean = x.center[parents] + scale * x.mean[:, parents]
+        scatter = np.outer(scale, scale) * x.scatter[:, parents, parents]
+        _made[fit] = covariances(fit, fit.rows, mean, scatter)
+    return _made[fit]
 
 
 def covariances(
