@@ -13,7 +13,6 @@ from weakref import WeakSet
 
 import numpy as np
 
-from poolbn.constants import CONSTANT_TOLERANCE
 from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
 from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
 from poolbn.moments.findings import DataWarning, Finding, FindingKind, as_inputs, without
@@ -107,16 +106,12 @@ class _Table:
     @cached_property
     def still(self) -> NDArray[np.bool_]:
         """Where a column does not vary inside a data set that has rows enough, (F, N)."""
-        squares = np.einsum("jaa->ja", self.data.scatter)
-        some = self.data.n[:, None]
-        return np.asarray((squares <= CONSTANT_TOLERANCE * some) & (some >= _ROWS / 2))
+        return np.asarray(self.data.constant & (self.data.n >= _ROWS / 2)[:, None])
 
     @cached_property
     def of_sites(self) -> list[bool]:
         """Which columns vary between data sets only."""
-        squares = np.einsum("jaa->ja", self.data.scatter)
-        same = np.all(squares <= CONSTANT_TOLERANCE * self.data.n[:, None], axis=0)
-        site = same & self.still.any(axis=0) & ~np.array(self.constant)
+        site = self.data.group_level & self.still.any(axis=0)
         return [bool(yes) for yes in site]
 
     @cached_property

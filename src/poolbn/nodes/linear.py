@@ -28,6 +28,7 @@ class LinearFit:
         few: tables with too few rows to leave a residual, (J,).
         dependent: in each table, the first parent that is a combination of others, or -1, (J,).
         determined: tables whose child has no residual variance, (J,).
+        raised: data sets whose residual squares were raised, see `kernels.linalg`, (J,).
     """
 
     coef: NDArray[np.float64]
@@ -39,6 +40,7 @@ class LinearFit:
     few: NDArray[np.bool_]
     dependent: NDArray[np.int64]
     determined: NDArray[np.bool_]
+    raised: NDArray[np.bool_]
 
 
 def log_likelihoods(
@@ -118,16 +120,22 @@ def fit(
         few=few,
         dependent=np.where(dependent < 0, -1, order[dependent] if q > 1 else -1),
         determined=determined,
+        raised=_raised(rss, scatter[:, child, child], u) & ~few,
     )
 
 
 def raised(data: StandardisedStats, child: int, parents: tuple[int, ...]) -> tuple[Hashable, ...]:
     """Data sets whose residual squares were raised, see `kernels.linalg.raise_squares`."""
     (rss,), _, _, u = _regress(data, [(child, parents)], separate=True)
-    own = data.scatter[:, child, child] - (u**2).sum(axis=1)
-    return tuple(
-        data.levels[j] for j in np.flatnonzero((rss > 2 * own) & (data.n > len(parents) + 1))
-    )
+    at = _raised(rss, data.scatter[:, child, child], u) & (data.n > len(parents) + 1)
+    return tuple(data.levels[j] for j in np.flatnonzero(at))
+
+
+def _raised(
+    rss: NDArray[np.float64], square: NDArray[np.float64], u: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Where residual squares are not those of the Cholesky rows."""
+    return np.asarray(rss > 2 * (square - (u**2).sum(axis=1)))
 
 
 def _tables(

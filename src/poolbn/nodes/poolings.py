@@ -117,7 +117,9 @@ class _LeastSquares(_Gaussian):
         F, q = len(data.levels), len(parents) + 1
         ending = statuses.of_linear(f, child, parents, self._tables(data))
         if self.separate and ending[0].ok:
-            ending = statuses.raised(ending, child, linear.raised(data, *family))
+            ending = statuses.raised(
+                ending, child, [data.levels[j] for j in np.flatnonzero(f.raised)]
+            )
         status, detail = ending
         if not self.separate:  # each data set has its share of the one regression
             share = data.n / data.rows
@@ -321,7 +323,7 @@ class Partial(_Gaussian):
 
     def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
         if len(data.levels) < 2:
-            return Likelihoods(*views.nothing(len(families)))
+            return views.nothing(len(families))
         loglik = mixed.log_likelihoods(data, families, **self._kind())
         return self._with_counts(loglik, data, families)
 

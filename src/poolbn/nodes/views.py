@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
@@ -22,12 +21,10 @@ from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import Likelihoods
 from poolbn.wording import listed
 
-Floats = NDArray[np.float64]
 
-
-def nothing(families: int) -> tuple[Floats, NDArray[np.int64]]:
+def nothing(families: int) -> Likelihoods:
     """Of families without a likelihood: -inf, and no parameters."""
-    return np.full(families, -np.inf), np.zeros((families, 3), dtype=np.int64)
+    return Likelihoods(np.full(families, -np.inf), np.zeros((families, 3), dtype=np.int64))
 
 
 def likelihoods(
@@ -40,7 +37,7 @@ def likelihoods(
     """What `compute` says of each family, from the data sets that its likelihood is about."""
     if not data.some_constant:
         return compute(data, families)
-    found = Likelihoods(*nothing(len(families)))
+    found = nothing(len(families))
     views: dict[StandardisedStats | None, list[int]] = {}
     for m, (child, _) in enumerate(families):
         views.setdefault(_view(data, child, leave_out), []).append(m)
