@@ -233,8 +233,8 @@ def eigen(A: Floats, V: Floats, size: int, small: float) -> None:
 
 
 @jit
-def raise_squares(squares: Floats, n: Floats, q: int, least: float) -> None:
-    """Raise residual squares of data sets that have next to none.
+def raise_squares(squares: Floats, n: Floats, q: int, least: float) -> float:
+    """Raise residual squares of data sets that have next to none, and return by how much.
 
     Where residual variances are the data sets' own, a data set whose child is an exact combination
     of its parents would make a likelihood rise without bound, and any small number in place of its
@@ -249,8 +249,8 @@ def raise_squares(squares: Floats, n: Floats, q: int, least: float) -> None:
         total += squares[j]
         rows += n[j]
     if total <= RANK_TOLERANCE * rows:
-        return
-    total, rows = 0.0, 0.0
+        return 0.0
+    before, total, rows = total, 0.0, 0.0
     for j in range(F):
         df = n[j] - q
         if df > 0.0:
@@ -261,6 +261,10 @@ def raise_squares(squares: Floats, n: Floats, q: int, least: float) -> None:
         df = n[j] - q
         if df > 0.0 and squares[j] * rows < EXACT * df * total:
             squares[j] = df * total / rows
+    after = 0.0
+    for j in range(F):
+        after += squares[j]
+    return after - before
 
 
 @jit

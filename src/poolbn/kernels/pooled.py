@@ -47,6 +47,7 @@ from poolbn.kernels.linalg import (
 )
 from poolbn.kernels.optimise import ONE_STEP, minimiser
 from poolbn.kernels.work import (
+    RAISED,
     RHO,
     Result,
     Space,
@@ -364,7 +365,7 @@ def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float,
     for i in range(p.data.shape[1]):
         fill(p.data, 0, i, 0.0)
     rows = s.n.sum()
-    raise_squares(carve(s).rho[0, 0], s.n, s.q, least)
+    s.totals[RAISED] = raise_squares(carve(s).rho[0, 0], s.n, s.q, least)
     return -np.inf, rows * math.log(2.0 * math.pi), s.totals[RHO] > RANK_TOLERANCE * rows
 
 

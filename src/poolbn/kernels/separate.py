@@ -47,6 +47,7 @@ from poolbn.kernels.linalg import (
 )
 from poolbn.kernels.optimise import minimiser
 from poolbn.kernels.work import (
+    RAISED,
     Result,
     Space,
     carve,
@@ -268,7 +269,7 @@ def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float,
     w, p = carve(s), carve_apart(s)
     for i in range(p.data.shape[1]):
         fill(p.data, 0, i, 0.0)
-    raise_squares(w.rho[0, 0], s.n, s.q, least)
+    s.totals[RAISED] = raise_squares(w.rho[0, 0], s.n, s.q, least)
     exists = True
     total, rows = 0.0, 0.0
     for j in range(s.F):

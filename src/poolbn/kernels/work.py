@@ -38,7 +38,7 @@ class Space(NamedTuple):
     more: Floats  # of the residual model's own arrays
     perm: Integers  # the rows of L in the order of the pivots, (r,) or more
     n: Floats  # rows, (F,)
-    totals: Floats  # rho, degrees of freedom and rss of all data sets, (3,)
+    totals: Floats  # rho, degrees of freedom, rss of all data sets, by how much it was raised, (4,)
     F: int  # data sets
     q: int  # coefficients
     r: int  # those that are random
@@ -88,7 +88,7 @@ class Work(NamedTuple):
     y_best: Annotated[Floats, "F + q + 2"]
 
 
-RHO, DF, RSS = range(3)  # in `Space.totals`
+RHO, DF, RSS, RAISED = range(4)  # in `Space.totals`
 
 Arrays = TypeVar("Arrays")
 

@@ -208,8 +208,8 @@ def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool
     columns = np.array([*parents, child])
     return Sums(
         data.n,
-        data.mean[:, columns],
-        data.scatter[:, columns[:, None], columns],
+        data.mean.take(columns, axis=1),
+        data.scatter.take(columns, axis=1).take(columns, axis=2),
         data.center[columns],
         data.scale[columns],
         varies,

@@ -55,6 +55,7 @@ class MixedFit:
             to n sigma^2 (REML: n - q).
         rank: rank of random_cov.
         converged: whether the search for the maximum came to an end.
+        raised: whether a data set had next to no residuals, see `kernels.linalg.raise_squares`.
         shape: of the inverse gamma distribution of residual variances; inf where they are equal,
             None where they are not pooled.
         scale: 1 / E(1 / sigma^2) of that distribution, None likewise.
@@ -71,6 +72,7 @@ class MixedFit:
     squares: NDArray[np.float64]
     rank: int
     converged: bool
+    raised: bool
     shape: float | None = None
     scale: float | None = None
 
@@ -183,18 +185,26 @@ RESIDUALS: dict[str, ResidualModel] = {
 
 
 class Slopes:
-    """Which slopes vary between data sets; those that do come first in a family."""
+    """Which slopes vary between data sets; those that do come first in a family.
+
+    Attributes:
+        vary: whether the slope of a column does.
+        between: whether differences between data sets tell of it: also of a group-level column.
+        key: what the parents of a family are sorted by.
+    """
 
     def __init__(self, data: StandardisedStats, random: Random) -> None:
-        self._vary = [
-            not at_level if random == "full" else random != "intercept" and name in random
-            for name, at_level in zip(data.names, data.group_level.tolist(), strict=True)
+        at_level = data.group_level.tolist()
+        self.vary = [
+            not level if random == "full" else random != "intercept" and name in random
+            for name, level in zip(data.names, at_level, strict=True)
         ]
-        self._all = all(self._vary)
+        self.between = [a or b for a, b in zip(self.vary, at_level, strict=True)]
+        self._all = all(self.vary)
         rank, N = data.by_name, len(data.names)
         self.key: Key = rank
         if not self._all:
-            self.key = [rank(i) + (0 if self._vary[i] else N) for i in range(N)].__getitem__
+            self.key = [rank(i) + (0 if self.vary[i] else N) for i in range(N)].__getitem__
 
     @staticmethod
     def of(data: StandardisedStats, random: Random) -> Slopes:
@@ -204,15 +214,11 @@ class Slopes:
             known[random] = Slopes(data, random)
         return known[random]
 
-    def vary(self, parent: int) -> bool:
-        """Whether the slope of a column does."""
-        return self._vary[parent]
-
     def without(self, families: Sequence[Family]) -> NDArray[np.int64]:
         """Parents of each family whose slopes do not, (M,)."""
         if self._all:
             return np.zeros(len(families), dtype=np.int64)
-        return np.array([len(pa) - sum(map(self.vary, pa)) for _, pa in families], dtype=np.int64)
+        return np.array([sum(not self.vary[i] for i in pa) for _, pa in families], dtype=np.int64)
 
 
 _slopes: WeakKeyDictionary[StandardisedStats, dict[Random, Slopes]] = WeakKeyDictionary()
@@ -230,7 +236,7 @@ def log_likelihoods(
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
     packed, without = pack(data, families, slopes.key), slopes.without(families)
-    raw, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
+    raw, _, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
     if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
         raw.deviance[raw.code == UNSETTLED] = np.inf
     return np.asarray(-0.5 * raw.deviance)
@@ -245,7 +251,7 @@ def upper_bounds(
     where a column is a combination of others.
     """
     without = np.zeros(len(families), dtype=np.int64)
-    raw, _ = _fit(data, pack(data, families), RESIDUALS["shared"], without, reml, _NONE)
+    raw, _, _ = _fit(data, pack(data, families), RESIDUALS["shared"], without, reml, _NONE)
     return np.asarray(-0.5 * raw.deviance)
 
 
@@ -267,7 +273,7 @@ def fit(
     F, q = len(data.n), len(parents) + 1
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     packed, without = pack(data, [(child, parents)], slopes.key), slopes.without([(child, parents)])
-    raw, buffer = _fit(data, packed, model, without, reml, model.final_starts, polish=True)
+    raw, buffer, raised = _fit(data, packed, model, without, reml, model.final_starts, polish=True)
     r = q - int(without[0])
     ordered = order(parents, slopes.key)
     code = int(raw.code[0])
@@ -300,6 +306,7 @@ def fit(
         converged=code == CONVERGED,
         shape=variances.shape,
         scale=None if variances.shape is None else scale * unit,
+        raised=raised,
     )
 
 
@@ -313,18 +320,21 @@ def _fit(
     near: float = 0.0,
     *,
     polish: bool = False,
-) -> tuple[Any, NDArray[np.float64]]:
-    """A `kernels.work.Result`, its deviances in the units of the data, and the last work space."""
+) -> tuple[Any, NDArray[np.float64], bool]:
+    """A `kernels.work.Result`, its deviances in the units of the data.
+
+    And the last work space, and whether residual squares of the last family were raised.
+    """
     F, M = len(data.n), len(packed.children)
     q = int(packed.sizes.max()) + 1
     work, kernel = kernels("work"), kernels(model.kernel)
-    buffer = work.room(work.shapes, F, q, reml)
+    buffer, totals = work.room(work.shapes, F, q, reml), np.zeros(4)
     rank, code = np.empty(M, dtype=np.int64), np.empty(M, dtype=np.int64)
     result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F))
     kernel.fit(
         data.n, data.mean, data.scatter, *packed, without, data.least, reml, starts, near,
         _TOLERANCE, polish, buffer, work.room(kernel.shapes, F, q, reml),
-        np.empty(q, dtype=np.int64), np.empty(3), *result,
+        np.empty(q, dtype=np.int64), totals, *result,
     )  # fmt: skip
     result.deviance[:] += units(data, packed, reml)
-    return result, buffer
+    return result, buffer, bool(totals[work.RAISED] > 0.0)

@@ -354,12 +354,11 @@ class Partial(_Gaussian):
             return self._without_likelihood(data, family, f)
         child, parents = _names(data, family)
         F, q = len(data.levels), len(parents) + 1
-        vary = mixed.Slopes.of(data, self.random).vary
-        slopes = [data.names[parent] for parent in family[1] if vary(parent)]
-        # What differences between data sets tell of: also effects of group-level parents.
-        between = [True, *(vary(parent) or data.group_level[parent] for parent in family[1])]
+        of = mixed.Slopes.of(data, self.random)
+        slopes = [data.names[parent] for parent in family[1] if of.vary[parent]]
+        between = np.array([True, *(of.between[parent] for parent in family[1])])
         ending = statuses.of_mixed(f, (INTERCEPT, *parents), (INTERCEPT, *slopes))
-        if self.own_variances:
+        if f.raised:
             ending = statuses.raised(ending, child, linear.raised(data, *family))
         status, detail = ending
         # Random effects take t_j of a data set's rows, and at the maximum of a likelihood the
@@ -394,7 +393,7 @@ class Partial(_Gaussian):
             n_rows=int(data.rows),
             status=status,
             detail=detail,
-            sums=family_sums(data, family, np.array(between)),
+            sums=family_sums(data, family, between),
         )
 
     def _kind(self) -> mixed.Kind:
