@@ -1,9 +1,8 @@
 """Bayesian networks from several related data sets, by partial pooling."""
 
-from poolbn import datasets, metrics, plots
-from poolbn.assess.comparing import compare
-from poolbn.assess.comparison import Comparison
-from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from poolbn.errors import (
     ClusterError,
     DataError,
@@ -26,13 +25,35 @@ from poolbn.nodes.auto import Auto
 from poolbn.nodes.choosing import fit_node
 from poolbn.nodes.localfit import LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.page.reporting import report
 from poolbn.run.cluster import on_cluster
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.local import score
 from poolbn.search.climbing import HillClimb, Tabu
-from poolbn.search.exact import Exact
-from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
+
+if TYPE_CHECKING:
+    from poolbn import datasets, metrics, plots
+    from poolbn.assess.comparing import compare
+    from poolbn.assess.comparison import Comparison
+    from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
+    from poolbn.page.reporting import report
+    from poolbn.search.exact import Exact
+    from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
+
+# What a learned network does not need is loaded with its first use: a second of start-up counts.
+_MODULES = ("datasets", "metrics", "plots")
+_LATER = {
+    "Bootstrap": "assess.resample",
+    "BootstrapInterrupted": "assess.resample",
+    "Comparison": "assess.comparison",
+    "Exact": "search.exact",
+    "bootstrap": "assess.resample",
+    "compare": "assess.comparing",
+    "random_dag": "simulate",
+    "random_network": "simulate",
+    "random_table": "simulate",
+    "report": "page.reporting",
+    "unbalanced_rows": "simulate",
+}
 
 __version__ = "0.2.0.dev0"
 
@@ -88,3 +109,15 @@ __all__ = [
     "stats",
     "unbalanced_rows",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"poolbn.{name}")
+    if name not in _LATER:
+        raise AttributeError(f"module 'poolbn' has no attribute {name!r}")
+    return getattr(import_module(f"poolbn.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULES, *_LATER]
