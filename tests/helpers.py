@@ -43,7 +43,7 @@ def work_space(model: ModuleType, n: np.ndarray, q: int, random: int, reml: bool
     """A work space for the kernels of a residual model, filled with NaN."""
     from poolbn.kernels import work
 
-    buffer, more = (work.room(of.shapes, len(n), q, reml) for of in (work, model))
+    buffer, more = work.rooms(len(n), q, reml, work.shapes, model.shapes)
     buffer[:], more[:] = np.nan, np.nan
     perm, totals = np.arange(q), np.empty(3)
     return work.Space(buffer, more, perm, n, totals, len(n), q, random, reml)

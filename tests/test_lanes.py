@@ -51,7 +51,9 @@ def _compiled(s: work.Space) -> work.Work:
 @pytest.mark.parametrize(("F", "most"), [(1, 1), (3, 4), (17, 3)])
 def test_buffers_have_room_for_all_that_is_cut_from_them(F: int, most: int, reml: bool) -> None:
     """Arrays are as large as their fields say, inside the buffer, and apart from each other."""
-    buffer, pool, apart = (work.room(of.shapes, F, most, reml) for of in (work, pooled, separate))
+    (buffer,), (pool,), (apart,) = (
+        work.rooms(F, most, reml, of.shapes) for of in (work, pooled, separate)
+    )
     for q in range(1, most + 1):
         for r in range(1, q + 1):
             for whole, carve, shapes in (

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numba
@@ -124,16 +125,22 @@ def measure(s):{_LETTERS}    return [{", ".join(shapes.values())}]
 carve, shapes = layout(Work, "buffer")
 
 
-def room(measure: Callable[[Space], list[tuple[int, ...]]], F: int, q: int, reml: bool) -> Floats:
-    """A buffer for families of up to q coefficients, all of them random."""
-    return aligned(_size(measure, F, q, reml))
+Measure = Callable[[Space], list[tuple[int, ...]]]
+
+
+def rooms(F: int, q: int, reml: bool, *measures: Measure) -> list[Floats]:
+    """Buffers for families of up to q coefficients, all of them random."""
+    ends = _ends(F, q, reml, *measures)
+    whole = aligned(ends[-1])
+    return [whole[start:end] for start, end in pairwise((0, *ends))]
 
 
 @cache
-def _size(measure: Callable[[Space], list[tuple[int, ...]]], F: int, q: int, reml: bool) -> int:
+def _ends(F: int, q: int, reml: bool, *measures: Measure) -> list[int]:
     nothing = np.empty(0)
     s = Space(nothing, nothing, np.empty(0, dtype=np.int64), nothing, nothing, F, q, q, reml)
-    return sum(padded(math.prod(shape)) for shape in measure(s))
+    sizes = (sum(padded(math.prod(shape)) for shape in measure(s)) for measure in measures)
+    return list(accumulate(sizes))
 
 
 def aligned(size: int) -> Floats:

@@ -93,18 +93,18 @@ def fit(
     # Coefficients on columns that are standardised and then centred in each table, and the inverse
     # Gram matrix; a dependent parent has a row of zeros in U and takes no part.
     coef, inverse = np.zeros((J, q)), np.zeros((J, q, q))
-    mean = data.mean if separate else np.zeros((1, data.mean.shape[1]))
-    for j in range(J):
-        free = np.flatnonzero(np.diagonal(U[j]) > 0)
-        Ui = np.linalg.inv(U[j][np.ix_(free, free)])
-        coef[j, 1 + free] = Ui @ u[j][free]
-        inverse[j][np.ix_(1 + free, 1 + free)] = Ui @ Ui.T
-        inverse[j, 0, 0] = 1.0 / n[j]
-        shift = np.eye(q)
-        shift[0, 1:] = -mean[j, pa]
-        coef[j, 0] = mean[j, child]
-        coef[j] = shift @ coef[j]
-        inverse[j] = shift @ inverse[j] @ shift.T
+    free = np.diagonal(U, axis1=1, axis2=2) > 0
+    Ui = np.linalg.inv(U + ~free[:, None] * np.eye(q - 1))
+    Ui *= free[:, :, None] & free[:, None]
+    coef[:, 1:] = (Ui @ u[:, :, None])[:, :, 0]
+    inverse[:, 1:, 1:] = Ui @ np.swapaxes(Ui, 1, 2)
+    inverse[:, 0, 0] = 1.0 / n
+    if separate:
+        shift = np.tile(np.eye(q), (J, 1, 1))
+        shift[:, 0, 1:] = -data.mean[:, pa]
+        coef[:, 0] = data.mean[:, child]
+        coef = (shift @ coef[:, :, None])[:, :, 0]
+        inverse = shift @ inverse @ np.swapaxes(shift, 1, 2)
     T = (data.scale[child] * to_units(data, pa.tolist()))[
         np.concatenate([[0], 1 + np.argsort(order)])
     ]

@@ -39,8 +39,7 @@ class Kind(TypedDict, total=False):
     reml: bool
 
 
-@dataclass(frozen=True)
-class MixedFit:
+class MixedFit(NamedTuple):
     """One fitted family, in the units of the data; parents in the order given.
 
     Attributes:
@@ -328,12 +327,13 @@ def _fit(
     F, M = len(data.n), len(packed.children)
     q = int(packed.sizes.max()) + 1
     work, kernel = kernels("work"), kernels(model.kernel)
-    buffer, totals = work.room(work.shapes, F, q, reml), np.zeros(4)
+    buffer, more = work.rooms(F, q, reml, work.shapes, kernel.shapes)
+    totals = np.zeros(4)
     rank, code = np.empty(M, dtype=np.int64), np.empty(M, dtype=np.int64)
     result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F))
     kernel.fit(
         data.n, data.mean, data.scatter, *packed, without, data.least, reml, starts, near,
-        _TOLERANCE, polish, buffer, work.room(kernel.shapes, F, q, reml),
+        _TOLERANCE, polish, buffer, more,
         np.empty(q, dtype=np.int64), totals, *result,
     )  # fmt: skip
     result.deviance[:] += units(data, packed, reml)
