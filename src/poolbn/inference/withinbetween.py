@@ -82,6 +82,9 @@ def within_between_table(
         se = np.sqrt(sum(squares) - 2 * common)
         with np.errstate(invalid="ignore", divide="ignore"):
             df = sum(squares) ** 2 / (squares[0] ** 2 / inside.df + squares[1] ** 2 / means.df)
+            # An estimate of the one degree of freedom that the means of three data sets leave would
+            # be too high: simulated tests at 5% have sizes of 6 to 8% with it, 4 to 6% so.
+            df = np.where(means.df == 1, (df + 1) / 2, df)
             p = 2 * stdtr(df, -np.abs(difference) / se)
         columns = (
             inside.value, inside.se, *ends[0].T, means.value, means.se, *ends[1].T,
