@@ -285,6 +285,29 @@ def test_a_file_that_lacks_covariances_predicts_nearly_the_same(pooling: str) ->
     assert abs(older.loglik(frame) - net.loglik(frame)) < 0.03 * len(frame)
 
 
+def test_a_column_of_data_sets_is_uncertain_in_a_new_one_alone() -> None:
+    frame = rows(1)
+    sizes = {level: 100.0 + 7 * k * k for k, level in enumerate(sorted(frame["F"].unique()))}
+    frame["size"] = frame["F"].map(sizes)
+    arcs, stay = [*ARCS, ("size", "a")], pb.HillClimb(max_iter=0)
+    with pytest.warns(pb.DataWarning, match="'size' describes data sets"):
+        net = pb.learn(frame, group="F", start=arcs, search=stay)
+    more = net.adapt(name="new")
+    gaps = frame.assign(b=np.nan)
+    unknown = frame.drop(columns=["F", "size"])  # without rows the new one has no weight
+    for asked, target in ((frame, "c"), (gaps, "a"), (gaps, "c"), (unknown, "c"), (unknown, "a")):
+        known = net.predict(asked, target)
+        pd.testing.assert_frame_equal(more.predict(asked, target), known, rtol=1e-9)
+        if asked is not unknown:
+            assert (known["sd"] > net.predict(asked, target, plugin=True)["sd"]).all()
+    np.testing.assert_allclose(
+        more.loglik(frame, rows=True), net.loglik(frame, rows=True), rtol=1e-9
+    )
+    new = frame.head(3).assign(F="new")
+    own = log_rows(more, 5, new, ("size", "a", "b", "c"))
+    np.testing.assert_allclose(more.loglik(new, rows=True), own, rtol=1e-9)
+
+
 def test_few_rows_without_pooling() -> None:
     """One degree of freedom has a distribution, none has not."""
     frame = rows(1, n=30)

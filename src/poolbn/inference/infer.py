@@ -118,10 +118,11 @@ def predictions(
     tail = (1 - interval) / 2
 
     def work(chunk: Chunk) -> None:
-        given = _given(model, values, chunk, targets)
+        known = chunk.sets.shape[1] == 1
+        given = _given(model, values, chunk, targets, densities=not known)
         variance = np.maximum(np.diagonal(given.cov, axis1=-2, axis2=-1), 0.0)
         variance = np.broadcast_to(variance, given.mean.shape)  # (P, C, r, T)
-        if chunk.sets.shape[1] == 1:
+        if known:
             mean, sd = given.mean[:, 0], np.sqrt(variance[:, 0])
             reach = own_quantiles(1 - tail, given.df[:, 0]) * sd
             for k, of in enumerate((mean, sd, mean - reach, mean + reach)):
@@ -152,8 +153,9 @@ def expectations(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floa
     out = np.empty_like(values)
 
     def work(chunk: Chunk) -> None:
-        given = _given(model, values, chunk, np.arange(values.shape[1]))
-        if chunk.sets.shape[1] == 1:
+        known = chunk.sets.shape[1] == 1
+        given = _given(model, values, chunk, np.arange(values.shape[1]), densities=not known)
+        if known:
             out[chunk.rows] = given.mean[:, 0]
         else:
             w = _weights(model, values, chunk, given)
@@ -200,9 +202,15 @@ def _for_all(
     map_threads(work, pieces, available_cores())
 
 
-def _given(model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64]) -> Given:
-    """The same without the densities of inputs, which are roots."""
-    given = _joint(model, values, chunk, targets)
+def _given(
+    model: Model,
+    values: Floats,
+    chunk: Chunk,
+    targets: NDArray[np.int64],
+    densities: bool = True,
+) -> Given:
+    """What evidence says, without the densities of inputs, which are roots."""
+    given = _joint(model, values, chunk, targets, densities)
     for i in model.inputs:
         mean, variance = (
             of[chunk.sets, i][:, :, None] for of in (model.network.intercept, model.network.sigma2)
@@ -214,25 +222,41 @@ def _given(model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64
     return given
 
 
-def _joint(model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64]) -> Given:
+def _joint(
+    model: Model, values: Floats, chunk: Chunk, targets: NDArray[np.int64], densities: bool
+) -> Given:
     """Log densities (P, C, r), means (P, C, r, T), covariances (P, C, 1 or r, T, T), and df."""
-    joint, sets = model.joint, chunk.sets
-    x = values[chunk.rows]  # (P, r, N)
-    unsure = model.uncertain.sets[sets]  # (P, C)
-    if unsure.all():
-        return condition_uncertain(model.uncertain, x, chunk.observed, sets, targets)
-    mean, cov = joint.mean[sets], joint.cov[sets]
-    given = condition(mean, cov, x[:, None], chunk.observed[:, None], targets)
-    given = replace(given, cov=given.cov[:, :, None])
-    if not unsure.any():
-        return given
-    p, c = np.nonzero(unsure)
-    own = condition_uncertain(model.uncertain, x[p], chunk.observed[p], sets[p, c, None], targets)
-    T = len(targets)
-    covs = np.broadcast_to(given.cov, (*given.loglik.shape, T, T)).copy()
-    given.loglik[p, c], given.mean[p, c] = own.loglik[:, 0], own.mean[:, 0]
-    covs[p, c], given.df[p, c] = own.cov[:, 0], own.df[:, 0]
-    return replace(given, cov=covs)
+    kinds = model.uncertain.kinds[chunk.sets]  # (P, C)
+    found = np.unique(kinds).tolist()
+    if len(found) == 1:
+        return _of_kind(model, values[chunk.rows], chunk.observed, chunk.sets, targets, densities)
+    shape, T = (*kinds.shape, chunk.rows.shape[1]), len(targets)
+    out = Given(*(np.empty(shape + more) for more in ((), (T,), (T, T), (T,))))
+    for kind in found:
+        # A chunk has either one data set for each pattern or the same for all of them.
+        p, c = (np.flatnonzero((kinds == kind).any(axis=axis)) for axis in (1, 0))
+        at = np.ix_(p, c)
+        x, observed = values[chunk.rows[p]], chunk.observed[p]
+        own = _of_kind(model, x, observed, chunk.sets[at], targets, densities)
+        for name in ("loglik", "mean", "cov", "df"):
+            getattr(out, name)[at] = getattr(own, name)
+    return out
+
+
+def _of_kind(
+    model: Model,
+    x: Floats,
+    observed: NDArray[np.bool_],
+    sets: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    densities: bool,
+) -> Given:
+    """The same in data sets of one kind; x is (P, r, N)."""
+    if model.uncertain.sets[sets[0, 0]]:
+        return condition_uncertain(model.uncertain, x, observed, sets, targets, densities)
+    mean, cov = model.joint.mean[sets], model.joint.cov[sets]
+    given = condition(mean, cov, x[:, None], observed[:, None], targets)
+    return replace(given, cov=given.cov[:, :, None])
 
 
 def _flat(of: Floats) -> Floats:

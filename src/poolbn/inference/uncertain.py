@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,13 @@ from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.predictive import Predictive, degrees, predictive
 
 Flags = NDArray[np.bool_]
+_Number = TypeVar("_Number", bound=np.generic)
 
 _ROUNDS = 50  # of iteration
-_SETTLED = 1e-9  # relative change of variances that ends it
+_SETTLED = 1e-11  # relative change of variances that ends it
+_FURTHEST = 10.0  # times its last step that a variance may be moved on
+_ENDLESS = 1e100  # the step before the first, which so counts for nothing
+_TINY = 1e-300
 _NUMBERS = 2**19  # in the largest array
 
 
@@ -43,9 +48,10 @@ class Uncertain:
         parents: their parents, as positions.
         slopes: of parents, the child first, (F, N, N).
         start: what is to be expected of the nodes, near which numbers have most digits, (F, N).
-        certain: nodes that have one value in each data set, as after an intervention, (N,).
-        sets: the data sets in which this is to be used, (F,). In the others all is certain but the
-            residuals, or a node is an exact combination of others; then the joint distribution is.
+        certain: nodes that have one value in a data set, as after an intervention, (F, N).
+        kinds: equal numbers for data sets in which the same nodes are certain, (F,). Below 0 the
+            joint distribution is to be used instead: all is certain but the residuals, or a node is
+            an exact combination of others.
         refused: the data sets that have no distribution, and why.
     """
 
@@ -54,8 +60,13 @@ class Uncertain:
     slopes: Floats
     start: Floats
     certain: Flags
-    sets: Flags
+    kinds: NDArray[np.int64]
     refused: Mapping[int, str]
+
+    @property
+    def sets(self) -> Flags:
+        """The data sets in which this is to be used, (F,)."""
+        return self.kinds >= 0
 
 
 def with_uncertainty(network: LinearNetwork, fits: Sequence[GaussianFit]) -> Uncertain:
@@ -90,17 +101,18 @@ def plugged_in(
 def _uncertain(
     network: LinearNetwork, nodes: tuple[Predictive, ...], sets: Flags, refused: Mapping[int, str]
 ) -> Uncertain:
-    none = np.array([(of.scale2 == 0) & ~of.cov.any(axis=(1, 2)) for of in nodes])  # (N, F)
-    certain = np.zeros(len(nodes), dtype=bool)
+    none = np.array([(of.scale2 == 0) & ~of.cov.any(axis=(1, 2)) for of in nodes]).T  # (F, N)
+    certain = np.zeros_like(none)
     for i in network.order:
-        certain[i] = none[i].all() and certain[list(network.parents[i])].all()
+        certain[:, i] = none[:, i] & certain[:, list(network.parents[i])].all(axis=1)
+    kinds = np.unique(certain, axis=0, return_inverse=True)[1].ravel()
     return Uncertain(
         nodes=nodes,
         parents=tuple(np.array(parents, dtype=np.int64) for parents in network.parents),
         slopes=network.slopes,
         start=network.mean,
         certain=certain,
-        sets=sets & ~none[~certain].any(axis=0),
+        kinds=np.where(sets & ~(none & ~certain).any(axis=1), kinds, -1),
         refused=refused,
     )
 
@@ -114,60 +126,54 @@ class _Part:
     df: Floats
 
 
-def _node(
-    of: Predictive,
-    parents: NDArray[np.int64],
-    sets: NDArray[np.int64],
-    x: Floats,
-    cov: tuple[NDArray[np.int64], Floats] | None = None,
-) -> _Part:
-    """One node given its parents; of missing ones x has the mean.
+def _node(of: Predictive, sets: NDArray[np.int64], z: Floats) -> _Part:
+    """One node given its parents.
 
     Args:
         of: the node.
-        parents: positions of its parents.
         sets: data sets, (P, C).
-        x: all nodes, (P, 1 or C, r, N).
-        cov: the positions of missing nodes, N for none, (P, m), and their covariance,
-            (P, C, r, m, m).
+        z: 1 and the parents, (P, 1 or C, r, q).
     """
     coef = of.coef[sets]
-    z = np.ones((*x.shape[:-1], len(parents) + 1))
-    z[..., 1:] = x[..., parents]
-    kinds = [of.cov] if math.isinf(of.between_df) else [of.cov, of.between]
-    forms = [_forms(z, kind[sets], cov, parents) for kind in kinds]
     if z.shape[1] < coef.shape[1]:  # one row for all data sets
         mean = coef @ np.swapaxes(z[:, 0], -1, -2)
     else:
         mean = (z @ coef[..., None])[..., 0]
-    scale2 = forms[0]
-    scale2 += of.scale2[sets][..., None]
-    df, within = of.df[sets][..., None], of.within_df[sets][..., None]
-    if len(forms) == 1:
-        with np.errstate(divide="ignore"):
-            return _Part(mean, scale2, 1 / (1 / df + 1 / within))
-    return _Part(mean, scale2, degrees(scale2, forms[1], df, within, of.between_df))
+    forms = [np.maximum(_form(z, kind[sets]), 0.0) for kind in _kinds(of)]
+    return _Part(mean, *_scale(of, sets[..., None], forms))
 
 
-def _forms(
-    z: Floats,
-    C: Floats,
-    cov: tuple[NDArray[np.int64], Floats] | None,
-    parents: NDArray[np.int64],
-) -> Floats:
-    """E[z'Cz], (P, C, r), at least 0; C is (P, C, q, q)."""
+def _with_one(x: Floats, parents: NDArray[np.int64]) -> Floats:
+    """1 and the parents, (P, 1 or C, r, q)."""
+    z = np.ones((*x.shape[:-1], len(parents) + 1))
+    z[..., 1:] = x[..., parents]
+    return z
+
+
+def _kinds(of: Predictive) -> list[Floats]:
+    """The matrices of the forms z'Cz that the distribution depends on, (F, q, q) each."""
+    return [of.cov] if math.isinf(of.between_df) else [of.cov, of.between]
+
+
+def _form(z: Floats, C: Floats) -> Floats:
+    """z'Cz, (P, C, r); C is (P, C, q, q)."""
     q = z.shape[-1]
     if z.shape[1] < C.shape[1]:  # one row for all data sets: one matrix product
         second = (z[:, 0, :, :, None] * z[:, 0, :, None, :]).reshape(*z[:, 0].shape[:2], q * q)
-        form = C.reshape(*C.shape[:2], q * q) @ np.swapaxes(second, 1, 2)
-    else:
-        form = np.einsum("pcra,pcra->pcr", z @ C, z)
-    if cov is not None:  # tr(C cov) more
-        missing, V = cov
-        at = (missing[:, :, None] == parents).astype(np.float64)[:, None]  # (P, 1, m, q - 1)
-        among = at @ C[..., 1:, 1:] @ np.swapaxes(at, -1, -2)
-        form = form + np.einsum("pcrab,pcab->pcr", V, among)
-    return np.maximum(form, 0.0)
+        return np.asarray(C.reshape(*C.shape[:2], q * q) @ np.swapaxes(second, 1, 2))
+    return np.asarray(np.einsum("pcra,pcra->pcr", z @ C, z))
+
+
+def _scale(
+    of: Predictive, sets: NDArray[np.int64], forms: Sequence[Floats]
+) -> tuple[Floats, Floats]:
+    """Squared scales and degrees of freedom from the forms, each in its data set."""
+    scale2 = forms[0] + of.scale2[sets]
+    df, within = of.df[sets], of.within_df[sets]
+    if len(forms) == 1:
+        with np.errstate(divide="ignore"):
+            return scale2, 1 / (1 / df + 1 / within)
+    return scale2, degrees(scale2, forms[1], df, within, of.between_df)
 
 
 def condition_uncertain(
@@ -176,6 +182,7 @@ def condition_uncertain(
     observed: Flags,
     sets: NDArray[np.int64],
     targets: NDArray[np.int64],
+    densities: bool = True,
 ) -> Given:
     """Condition on evidence, P patterns of r rows each, in C data sets.
 
@@ -183,18 +190,19 @@ def condition_uncertain(
         model: the nodes.
         values: the rows; what is not observed may be anything, (P, r, N).
         observed: which nodes are evidence, (P, N).
-        sets: the data sets of each pattern, (P, C).
+        sets: the data sets of each pattern, all of one kind, (P, C).
         targets: positions of the T targets, which may be observed.
+        densities: whether log densities are needed; else they say only what is impossible.
 
     Returns:
         Log densities (P, C, r), means (P, C, r, T), covariances (P, C, r, T, T), and degrees of
         freedom (P, C, r, T): inf but for targets that are t.
     """
-    evidence = _Evidence.of(model, observed, targets)
+    evidence = _Evidence.of(model, observed, model.certain[sets[0, 0]], targets)
     m = max(1, evidence.missing.shape[1])
     most = max(1, _NUMBERS // (sets.size * m * m))
     parts = [
-        _condition(model, values[:, at : at + most], evidence, sets, targets)
+        _condition(model, values[:, at : at + most], evidence, sets, targets, densities)
         for at in range(0, values.shape[1], most)
     ]
     if len(parts) == 1:
@@ -213,34 +221,42 @@ class _Evidence:
 
     Attributes:
         observed: (P, N).
-        known: what is observed or certain, (P, N).
-        closed: nodes that are observed and whose parents are known, (P, N).
+        certain: nodes with one value, (N,).
+        closed: nodes that are observed and whose parents are observed or certain, (P, N).
         is_t: targets that are missing, whose parents are known and whose descendants are missing,
             (P, T).
         missing: positions of the cells to integrate out, N for none, (P, m).
+        touched: nodes that these cells, or their values, depend on or have to do with, (P, N).
     """
 
     observed: Flags
-    known: Flags
+    certain: Flags
     closed: Flags
     is_t: Flags
     missing: NDArray[np.int64]
+    touched: Flags
 
     @staticmethod
-    def of(model: Uncertain, observed: Flags, targets: NDArray[np.int64]) -> _Evidence:
+    def of(
+        model: Uncertain, observed: Flags, certain: Flags, targets: NDArray[np.int64]
+    ) -> _Evidence:
         P, N = observed.shape
-        known = observed | model.certain
+        known = observed | certain
         above = np.array([known[:, pa].all(axis=1) for pa in model.parents]).reshape(N, P).T
-        closed = observed & above & ~model.certain
-        needed = ~known & _has_descendants(model.parents, observed & ~model.certain)
+        told = observed & ~certain
+        closed = told & above
+        needed = ~known & _has_descendants(model.parents, told)
         is_t = (~known & above & ~needed)[:, targets]
-        # Else a target needs all that is missing: what is above it, or below and observed.
+        # Else a target needs what is missing above it, and above what is observed.
         if (known[:, targets] | is_t).all() and not needed.any():
-            return _Evidence(observed, known, closed, is_t, np.empty((P, 0), dtype=np.int64))
-        count = (~known).sum(axis=1)
-        first = np.argsort(known, axis=1, kind="stable")[:, : count.max()]
+            hidden = np.zeros_like(known)
+        else:
+            asked = told | np.isin(np.arange(N), targets)
+            hidden = ~known & (asked | _has_descendants(model.parents, asked))
+        count = hidden.sum(axis=1)
+        first = np.argsort(~hidden, axis=1, kind="stable")[:, : count.max(initial=0)]
         missing = np.where(np.arange(first.shape[1]) < count[:, None], first, N)
-        return _Evidence(observed, known, closed, is_t, missing)
+        return _Evidence(observed, certain, closed, is_t, missing, hidden | (told & ~closed))
 
 
 def _has_descendants(parents: Sequence[NDArray[np.int64]], observed: Flags) -> Flags:
@@ -260,46 +276,93 @@ def _condition(
     evidence: _Evidence,
     sets: NDArray[np.int64],
     targets: NDArray[np.int64],
+    densities: bool,
 ) -> Given:
-    (P, r, N), C, T = values.shape, sets.shape[1], len(targets)
-    observed = evidence.observed
-    x = values[:, None]  # (P, 1, r, N)
+    (P, r, _), C, T = values.shape, sets.shape[1], len(targets)
+    observed, certain, missing = evidence.observed, evidence.certain, evidence.missing
+    start = model.start[sets]  # (P, C, N)
+    # Missing cells start from one value for all data sets, so that these have one row.
+    x = np.where(observed[:, None], values, start.mean(axis=1, keepdims=True))[:, None]
     loglik = np.zeros((P, C, r))
-    for i in np.flatnonzero(model.certain).tolist():
-        value = model.start[sets, i][..., None]  # (P, C, 1)
+    for i in np.flatnonzero(certain).tolist():
+        value = start[..., i, None]  # (P, C, 1)
         size = np.where(value == 0, 1.0, np.abs(value))
         differs = observed[:, None, None, i] & (np.abs(x[..., i] - value) > CERTAIN * size)
         loglik = np.where(differs, -np.inf, loglik)
-    if model.certain.any() or evidence.missing.shape[1]:
-        used = (observed & ~model.certain)[:, None, None]
-        x = np.where(used, x, model.start[sets][:, :, None])
-    told = x if model.certain.any() else values[:, None]  # all that the parents of these are
-    shown = np.isin(np.arange(N), targets)
-    parts: dict[int, _Part] = {}
-    for i in np.flatnonzero(evidence.closed.any(axis=0) | shown).tolist():
-        parts[i] = part = _node(model.nodes[i], model.parents[i], sets, told)
-        if evidence.closed[:, i].any():
-            density = log_density(told[..., i], part.mean, part.scale2, part.df)
-            if not evidence.closed[:, i].all():
-                density = np.where(evidence.closed[:, None, None, i], density, 0.0)
-            loglik += density
+    if certain.any():
+        x = np.where(certain, start[:, :, None], x)  # (P, C, r, N)
     mean = np.empty((P, C, r, T))
     cov, df = np.zeros((P, C, r, T, T)), np.full((P, C, r, T), math.inf)
     mean[:] = x[..., targets]
-    if evidence.missing.shape[1]:
-        more, full, V = _integrate(model, x, evidence, sets)
+    m = missing.shape[1]
+    if m:
+        more, shift, V = _integrate(model, x, evidence, sets)
         loglik += more
-        mean[:] = full[..., targets]
-        at = (evidence.missing[:, :, None] == targets).astype(np.float64)[:, None, None]
-        cov[:] = np.swapaxes(at, -1, -2) @ V @ at
-    for t, i in enumerate(targets.tolist()):
-        is_t = evidence.is_t[:, t]
-        if is_t.any():
-            part = parts[i]
-            mean[is_t, ..., t] = part.mean[is_t]
-            cov[is_t, ..., t, t] = (part.scale2 * spread(part.df) ** 2)[is_t]
-            df[is_t, ..., t] = np.broadcast_to(part.df, loglik.shape)[is_t]
+        at = (missing[:, :, None] == targets).astype(np.float64)  # (P, m, T)
+        mean += (shift @ at).reshape(mean.shape)
+        both = (at[:, :, None, :, None] * at[:, None, :, None, :]).reshape(P, m * m, T * T)
+        cov += (V @ both).reshape(cov.shape)
+    is_t = np.zeros_like(observed)
+    is_t[:, targets] = evidence.is_t
+    needed = is_t | evidence.closed if densities else is_t
+    for i in np.flatnonzero(needed.any(axis=0)).tolist():
+        part = _node(model.nodes[i], sets, _with_one(x, model.parents[i]))
+        closed = evidence.closed[:, i]
+        if densities and closed.any():
+            density = log_density(x[..., i], part.mean, part.scale2, part.df)
+            loglik += density if closed.all() else np.where(closed[:, None, None], density, 0.0)
+        p = np.flatnonzero(is_t[:, i])
+        if len(p):
+            for t in np.flatnonzero(targets == i):
+                mean[p, ..., t] = part.mean[p]
+                cov[p, ..., t, t] = (part.scale2 * spread(part.df) ** 2)[p]
+                df[p, ..., t] = np.broadcast_to(part.df, loglik.shape)[p]
     return Given(loglik, mean, cov, df)
+
+
+_Open = tuple[int, Predictive, slice]  # a node with missing parents: which of M, and its forms
+
+
+@dataclass(frozen=True, eq=False)
+class _Items:
+    """n items, a row in a data set each, and what M nodes say of their m missing cells.
+
+    Attributes:
+        at: which items these are, (n,).
+        sets: their data sets, (n,).
+        use: which nodes have to do with missing cells, (M, n).
+        seen: which nodes are observed, (M, n).
+        pad: 1 for what is no missing cell, (m, m, n).
+        a: effects of missing cells on residuals, (M, m, n).
+        rest: residuals with missing cells as they are, (M, n).
+        forms: of nodes with missing parents, see `_expanded`, (K, 1 + m + m m, n).
+        logs: logarithms of the residuals' variances, (M, n).
+        found: those that followed from the variances before, (M, n).
+        step: the differences between these two, (M, n).
+    """
+
+    at: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    use: Flags
+    seen: Flags
+    pad: Floats
+    a: Floats
+    rest: Floats
+    forms: Floats
+    logs: Floats
+    found: Floats
+    step: Floats
+
+    def some(self, which: NDArray[np.int64]) -> _Items:
+        return _Items(*(np.take(getattr(self, of.name), which, axis=-1) for of in fields(self)))
+
+    def after(self, found: Floats) -> _Items:
+        """The next variances: the secant method in several dimensions (Anderson's, depth 1)."""
+        step = found - self.logs
+        change = step - self.step
+        size = np.maximum((change * change).sum(axis=0), _TINY)
+        back = np.clip((step * change).sum(axis=0) / size, -_FURTHEST, 0.5)
+        return replace(self, logs=found - back * (found - self.found), found=found, step=step)
 
 
 def _integrate(
@@ -309,75 +372,149 @@ def _integrate(
 
     Args:
         model: the nodes.
-        x: the rows, with what is certain and what missing cells start from, (P, C, r, N).
+        x: the rows, with what is certain and one value of missing cells, (P, 1 or C, r, N).
         evidence: what is missing.
         sets: data sets, (P, C).
 
     Returns:
-        What they add to log densities (P, C, r), the rows with means of missing cells
-        (P, C, r, N), and their covariance (P, C, r, m, m).
+        What they add to log densities (P, C, r), what missing cells are moved by, (P, C r, m), and
+        their covariance (P, C r, m m).
     """
-    P, C, r, N = x.shape
-    missing = evidence.missing
-    m = missing.shape[1]
-    pad = np.zeros((P, 1, 1, m, m))
-    pad[..., np.arange(m), np.arange(m)] = (missing == N)[:, None, None]
-    effects = np.concatenate([np.eye(N) - model.slopes, np.zeros((len(model.slopes), N, 1))], 2)
-    use = ~evidence.closed & ~model.certain
-    nodes = np.flatnonzero(use.any(axis=0)).tolist()  # M of them: all that missing cells touch
-    use = use[:, None, None, nodes]  # (P, 1, 1, M)
-    a = np.take_along_axis(effects[sets][:, :, nodes], missing[:, None, None], axis=3)
-    products = (a[..., :, None] * a[..., None, :]).reshape(P, C, len(nodes), m * m)
-    at_start = [_node(model.nodes[i], model.parents[i], sets, x) for i in nodes]
-    seen = evidence.observed[:, None, None, nodes]
-    rest = np.stack([x[..., i] - of.mean for i, of in zip(nodes, at_start, strict=True)], axis=-1)
-    variance = np.stack([_normal(of, seen[..., k]) for k, of in enumerate(at_start)], axis=-1)
-    hidden = ~evidence.known
-    open_nodes = [k for k, i in enumerate(nodes) if hidden[:, model.parents[i]].any()]
-    full = x
-    for _ in range(_ROUNDS):
-        w = np.where(use, 1 / np.where(use, variance, 1.0), 0.0)
-        precision = (w @ products).reshape(P, C, r, m, m) + pad
-        h = -(w * rest) @ a  # (P, C, r, m)
-        V, logdet = _inverse(precision)
-        shift = (V @ h[..., None])[..., 0]
-        full = x.copy()
-        _add_at(full, missing, shift)
-        after = variance.copy()
-        for k in open_nodes:
-            i = nodes[k]
-            part = _node(model.nodes[i], model.parents[i], sets, full, (missing, V))
-            after[..., k] = _normal(part, seen[..., k])
-        settled = (np.abs(after - variance) <= _SETTLED * after).all()
-        variance = after
-        if settled:
+    (P, C), r, missing = sets.shape, x.shape[2], evidence.missing
+    items, opened = _items(model, x, evidence, sets)
+    use, a, rest = items.use, items.a, items.rest
+    M, m, n = a.shape
+    w, s, V = np.empty((M, n)), np.empty((m, n)), np.empty((m, m, n))
+    for left in reversed(range(_ROUNDS)):
+        own_w = np.where(items.use, np.exp(-items.logs), 0.0)
+        own_s, own_V = _solve(items, own_w)
+        found = _found(items, opened, own_s, own_V)
+        busy = np.flatnonzero(np.any(np.abs(found - items.logs) > _SETTLED, axis=0))
+        if not left or 2 * len(busy) < len(items.at):
+            w[:, items.at], s[:, items.at], V[:, :, items.at] = own_w, own_s, own_V
+            items, found = items.some(busy), found[:, busy]
+        if not len(busy):
             break
-    squares = (w * rest**2).sum(axis=-1) - (h * shift).sum(axis=-1)
-    free = use.sum(axis=-1) - (missing < N).sum(axis=1)[:, None, None]
-    logs = np.log(np.where(use, w, 1.0)).sum(axis=-1) - logdet - free * math.log(2 * math.pi)
-    return (logs - squares) / 2, full, V
+        items = items.after(found)
+    squares = (w * (rest + (a * s).sum(axis=1)) ** 2).sum(axis=0)
+    sizes = np.log(np.where(use, w, 1.0)).sum(axis=0) + _logdet(V)
+    free = evidence.touched.sum(axis=1) - (missing < x.shape[3]).sum(axis=1)
+    more = (sizes - squares).reshape(P, C, r) - free[:, None, None] * math.log(2 * math.pi)
+    return more / 2, s.T.reshape(P, C * r, m), V.reshape(m * m, n).T.reshape(P, C * r, m * m)
 
 
-def _normal(part: _Part, seen: Flags) -> Floats:
+def _items(
+    model: Uncertain, x: Floats, evidence: _Evidence, sets: NDArray[np.int64]
+) -> tuple[_Items, list[_Open]]:
+    """All rows in all their data sets; the nodes with missing parents."""
+    (P, C), (r, N), missing = sets.shape, x.shape[2:], evidence.missing
+    nodes = np.flatnonzero(evidence.touched.any(axis=0)).tolist()
+    M, m, n = len(nodes), missing.shape[1], P * C * r
+
+    def flat(of: NDArray[_Number]) -> NDArray[_Number]:
+        """(P, C or 1, r or 1, ...) -> (..., n)."""
+        full = np.broadcast_to(of, (P, C, r, *of.shape[3:])).reshape(n, *of.shape[3:])
+        return np.array(np.moveaxis(full, 0, -1), order="C")
+
+    seen = flat(evidence.observed[:, None, None, nodes])
+    rest, logs = np.empty((M, n)), np.empty((M, n))
+    forms: list[Floats] = []
+    opened: list[_Open] = []
+    for k, i in enumerate(nodes):
+        of, z = model.nodes[i], _with_one(x, model.parents[i])
+        part = _node(of, sets, z)
+        rest[k] = (x[..., i] - part.mean).ravel()
+        at = missing[:, :, None] == np.append(N + 1, model.parents[i])  # (P, m, q)
+        if at.any():
+            own = [flat(_expanded(z, kind[sets], at[:, None])) for kind in _kinds(of)]
+            opened.append((k, of, slice(len(forms), len(forms) + len(own))))
+            forms += own
+        else:
+            logs[k] = np.log(_normal(part.scale2.ravel(), flat(part.df), seen[k]))
+    effects = np.concatenate([np.eye(N) - model.slopes, np.zeros((len(model.slopes), N, 1))], 2)
+    a = np.take_along_axis(effects[sets][:, :, nodes], missing[:, None, None], axis=3)
+    items = _Items(
+        at=np.arange(n),
+        sets=flat(sets[..., None]),
+        use=flat(evidence.touched[:, None, None, nodes]),
+        seen=seen,
+        pad=flat(((missing == N)[:, :, None] * np.eye(m))[:, None, None]),
+        a=flat(a[:, :, None]),
+        rest=rest,
+        forms=np.array(forms).reshape(len(forms), 1 + m + m * m, n),
+        logs=logs,
+        found=logs,
+        step=np.full((M, n), _ENDLESS),
+    )
+    # The first variances are those at what is to be expected in each data set.
+    away = np.append(model.start[sets] - x[:, :, 0], np.zeros((P, C, 1)), axis=2)
+    s = flat(np.take_along_axis(away, missing[:, None], axis=2)[:, :, None])
+    first = _found(items, opened, s, np.zeros((m, m, n)))
+    return replace(items, logs=first, found=first), opened
+
+
+def _found(items: _Items, opened: Sequence[_Open], s: Floats, V: Floats) -> Floats:
+    """Logarithms of variances where missing cells are moved by s and have covariance V, (M, n)."""
+    second = (V + s[:, None] * s).reshape(-1, s.shape[1])
+    powers = np.concatenate([np.ones((1, s.shape[1])), 2 * s, second])
+    out = items.logs.copy()
+    for k, of, at in opened:
+        forms = [np.maximum((form * powers).sum(axis=0), 0.0) for form in items.forms[at]]
+        out[k] = np.log(_normal(*_scale(of, items.sets, forms), items.seen[k]))
+    return out
+
+
+def _expanded(z: Floats, C: Floats, at: Flags) -> Floats:
+    """A form where missing cells are moved by s and have covariance V.
+
+        E[z'Cz] = z'Cz + 2 s'(Cz) + sum(C * (ss' + V))
+
+    Coefficients of 1, 2s and ss' + V, (P, C, r, 1 + m + m m). Of Cz and the last C these are the
+    parts of missing cells.
+
+    Args:
+        z: 1 and the parents, (P, 1 or C, r, q).
+        C: (P, C, q, q).
+        at: what of z is which missing cell, (P, 1, m, q).
+    """
+    P, sets, r, m = *C.shape[:2], z.shape[2], at.shape[2]
+    rows = at @ C  # (P, C, m, q)
+    out = np.empty((P, sets, r, 1 + m + m * m))
+    out[..., 0] = _form(z, C)
+    out[..., 1 : m + 1] = z @ np.swapaxes(rows, -1, -2)
+    out[..., m + 1 :] = (rows @ np.swapaxes(at, -1, -2)).reshape(P, sets, 1, m * m)
+    return out
+
+
+def _solve(items: _Items, w: Floats) -> tuple[Floats, Floats]:
+    """What moves missing cells to their means (m, n), and their covariance (m, m, n)."""
+    precision, h = items.pad.copy(), np.zeros(items.pad.shape[1:])
+    for a, rest, own in zip(items.a, items.rest, w, strict=True):
+        weighted = own * a
+        precision += weighted[:, None] * a
+        h -= weighted * rest
+    if len(h) == 1:
+        V = 1 / precision
+    else:
+        V = np.moveaxis(np.asarray(np.linalg.inv(np.moveaxis(precision, -1, 0))), 0, -1)
+    return (V * h).sum(axis=1), V
+
+
+def _logdet(V: Floats) -> Floats:
+    """Of matrices (m, m, n)."""
+    if len(V) == 1:
+        return np.asarray(np.log(V[0, 0]))
+    return np.asarray(np.linalg.slogdet(np.moveaxis(V, -1, 0))[1])
+
+
+def _normal(scale2: Floats, df: Floats, seen: Flags) -> Floats:
     """The variance of the normal distribution in place of t, where it is evidence or missing.
 
     What is missing keeps its spread. Evidence has the same information about the mean as t has,
     (df + 1) / (df + 3) over the squared scale: it is the middle of the distribution that counts.
     """
-    return part.scale2 * np.where(seen, 1 + 2 / (part.df + 1), spread(part.df) ** 2)
-
-
-def _add_at(x: Floats, missing: NDArray[np.int64], shift: Floats) -> None:
-    """Add to the missing cells, in place."""
-    for k in range(missing.shape[1]):
-        for i in np.unique(missing[:, k]):
-            if i < x.shape[-1]:
-                at = missing[:, k] == i
-                x[at, ..., i] += shift[at, ..., k]
-
-
-def _inverse(S: Floats) -> tuple[Floats, Floats]:
-    """The inverse of positive definite matrices, and the logarithms of their determinants."""
-    if S.shape[-1] == 1:
-        return 1 / S, np.log(S[..., 0, 0])
-    return np.asarray(np.linalg.inv(S)), np.asarray(np.linalg.slogdet(S)[1])
+    if seen.all():
+        return np.asarray(scale2 * (1 + 2 / (df + 1)))
+    if not seen.any():
+        return np.asarray(scale2 * spread(df) ** 2)
+    return np.asarray(scale2 * np.where(seen, 1 + 2 / (df + 1), spread(df) ** 2))
