@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
+from scipy.stats import t as student
 
 import poolbn as pb
 from poolbn.inference import conditioning, infer, mixtures
@@ -193,6 +194,27 @@ def test_quantiles_solve_their_equation(seed: int, p: float) -> None:
         exact = brentq(gap, ends.min() - wide, ends.max() + wide, xtol=1e-14, rtol=1e-14)
         # Where the density is small x is free: then the probabilities must agree.
         assert abs(x - exact) < 1e-10 * max(s_k.min(), abs(exact)) or abs(gap(x)) < 1e-14
+
+
+@cases(SEEDS, st.sampled_from([1e-6, 0.025, 0.4, 0.5, 0.9, 0.9995]))
+def test_mixtures_of_t_are_those_of_scipy(seed: int, p: float) -> None:
+    """Few and many degrees of freedom, middles and tails: each has its own way."""
+    rng = np.random.default_rng(seed)
+    df = np.exp(rng.uniform(0, 12, size=(20, 4)))
+    df[0] = np.inf
+    scales = mixtures.spread(df)
+    own = scales * mixtures.own_quantiles(p, df)
+    np.testing.assert_allclose(own, student.ppf(p, df), rtol=1e-9, atol=1e-12)
+    w = rng.dirichlet(np.full(4, 0.05), size=20)
+    m, s = 20 * rng.normal(size=(2, 20, 4))
+    s = np.exp(s / 20)
+    x = rng.normal(size=20) * 20
+    below, density = mixtures.distribution(x, w, m, s * scales, df)
+    each = student(df, m, s)
+    np.testing.assert_allclose(below, (w * each.cdf(x[:, None])).sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(density, (w * each.pdf(x[:, None])).sum(axis=1), rtol=1e-9)
+    found = mixtures.quantiles(p, w, m, s * scales, df)
+    np.testing.assert_allclose((w * each.cdf(found[:, None])).sum(axis=1), p, rtol=1e-9)
 
 
 def test_quantiles_of_steps() -> None:

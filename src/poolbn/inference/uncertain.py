@@ -139,7 +139,7 @@ def _node(of: Predictive, sets: NDArray[np.int64], z: Floats) -> _Part:
         mean = coef @ np.swapaxes(z[:, 0], -1, -2)
     else:
         mean = (z @ coef[..., None])[..., 0]
-    forms = [np.maximum(_form(z, kind[sets]), 0.0) for kind in _kinds(of)]
+    forms = np.maximum(_forms(z, _kinds(of)[:, sets]), 0.0)
     return _Part(mean, *_scale(of, sets[..., None], forms))
 
 
@@ -150,22 +150,22 @@ def _with_one(x: Floats, parents: NDArray[np.int64]) -> Floats:
     return z
 
 
-def _kinds(of: Predictive) -> list[Floats]:
-    """The matrices of the forms z'Cz that the distribution depends on, (F, q, q) each."""
-    return [of.cov] if math.isinf(of.between_df) else [of.cov, of.between]
+def _kinds(of: Predictive) -> Floats:
+    """The matrices of the forms z'Cz that the distribution depends on, (1 or 2, F, q, q)."""
+    return of.cov[None] if math.isinf(of.between_df) else np.stack([of.cov, of.between])
 
 
-def _form(z: Floats, C: Floats) -> Floats:
-    """z'Cz, (P, C, r); C is (P, C, q, q)."""
+def _forms(z: Floats, C: Floats) -> Floats:
+    """z'Cz, (K, P, C, r); C is (K, P, C, q, q)."""
     q = z.shape[-1]
-    if z.shape[1] < C.shape[1]:  # one row for all data sets: one matrix product
+    if z.shape[1] < C.shape[2]:  # one row for all data sets: one matrix product
         second = (z[:, 0, :, :, None] * z[:, 0, :, None, :]).reshape(*z[:, 0].shape[:2], q * q)
-        return np.asarray(C.reshape(*C.shape[:2], q * q) @ np.swapaxes(second, 1, 2))
-    return np.asarray(np.einsum("pcra,pcra->pcr", z @ C, z))
+        return np.asarray(C.reshape(*C.shape[:3], q * q) @ np.swapaxes(second, 1, 2))
+    return np.asarray(np.einsum("kpcra,pcra->kpcr", z @ C, z))
 
 
 def _scale(
-    of: Predictive, sets: NDArray[np.int64], forms: Sequence[Floats]
+    of: Predictive, sets: NDArray[np.int64], forms: Floats | Sequence[Floats]
 ) -> tuple[Floats, Floats]:
     """Squared scales and degrees of freedom from the forms, each in its data set."""
     scale2 = forms[0] + of.scale2[sets]
@@ -336,9 +336,10 @@ class _Items:
         a: effects of missing cells on residuals, (M, m, n).
         rest: residuals with missing cells as they are, (M, n).
         forms: of nodes with missing parents, see `_expanded`, (K, 1 + m + m m, n).
-        logs: logarithms of the residuals' variances, (M, n).
-        found: those that followed from the variances before, (M, n).
-        step: the differences between these two, (M, n).
+        w: precisions of residuals, 0 where not used; of those in `logs` they follow, (M, n).
+        logs: logarithms of the other residuals' variances, (L, n).
+        found: those that followed from the variances before, (L, n).
+        step: the differences between these two, (L, n).
     """
 
     at: NDArray[np.int64]
@@ -349,6 +350,7 @@ class _Items:
     a: Floats
     rest: Floats
     forms: Floats
+    w: Floats
     logs: Floats
     found: Floats
     step: Floats
@@ -386,7 +388,9 @@ def _integrate(
     M, m, n = a.shape
     w, s, V = np.empty((M, n)), np.empty((m, n)), np.empty((m, m, n))
     for left in reversed(range(_ROUNDS)):
-        own_w = np.where(items.use, np.exp(-items.logs), 0.0)
+        own_w = items.w
+        for log, (k, *_) in zip(items.logs, opened, strict=True):
+            own_w[k] = np.where(items.use[k], np.exp(-log), 0.0)
         own_s, own_V = _solve(items, own_w)
         found = _found(items, opened, own_s, own_V)
         busy = np.flatnonzero(np.any(np.abs(found - items.logs) > _SETTLED, axis=0))
@@ -416,8 +420,8 @@ def _items(
         full = np.broadcast_to(of, (P, C, r, *of.shape[3:])).reshape(n, *of.shape[3:])
         return np.array(np.moveaxis(full, 0, -1), order="C")
 
-    seen = flat(evidence.observed[:, None, None, nodes])
-    rest, logs = np.empty((M, n)), np.empty((M, n))
+    use, seen = (flat(of[:, None, None, nodes]) for of in (evidence.touched, evidence.observed))
+    rest, w = np.empty((M, n)), np.empty((M, n))
     forms: list[Floats] = []
     opened: list[_Open] = []
     for k, i in enumerate(nodes):
@@ -426,41 +430,43 @@ def _items(
         rest[k] = (x[..., i] - part.mean).ravel()
         at = missing[:, :, None] == np.append(N + 1, model.parents[i])  # (P, m, q)
         if at.any():
-            own = [flat(_expanded(z, kind[sets], at[:, None])) for kind in _kinds(of)]
+            own = [flat(form) for form in _expanded(z, _kinds(of)[:, sets], at[:, None])]
             opened.append((k, of, slice(len(forms), len(forms) + len(own))))
             forms += own
         else:
-            logs[k] = np.log(_normal(part.scale2.ravel(), flat(part.df), seen[k]))
+            w[k] = use[k] / _normal(part.scale2.ravel(), flat(part.df), seen[k])
     effects = np.concatenate([np.eye(N) - model.slopes, np.zeros((len(model.slopes), N, 1))], 2)
     a = np.take_along_axis(effects[sets][:, :, nodes], missing[:, None, None], axis=3)
+    none = np.empty((0, n))
     items = _Items(
         at=np.arange(n),
         sets=flat(sets[..., None]),
-        use=flat(evidence.touched[:, None, None, nodes]),
+        use=use,
         seen=seen,
         pad=flat(((missing == N)[:, :, None] * np.eye(m))[:, None, None]),
         a=flat(a[:, :, None]),
         rest=rest,
         forms=np.array(forms).reshape(len(forms), 1 + m + m * m, n),
-        logs=logs,
-        found=logs,
-        step=np.full((M, n), _ENDLESS),
+        w=w,
+        logs=none,
+        found=none,
+        step=none,
     )
     # The first variances are those at what is to be expected in each data set.
     away = np.append(model.start[sets] - x[:, :, 0], np.zeros((P, C, 1)), axis=2)
     s = flat(np.take_along_axis(away, missing[:, None], axis=2)[:, :, None])
     first = _found(items, opened, s, np.zeros((m, m, n)))
-    return replace(items, logs=first, found=first), opened
+    return replace(items, logs=first, found=first, step=np.full_like(first, _ENDLESS)), opened
 
 
 def _found(items: _Items, opened: Sequence[_Open], s: Floats, V: Floats) -> Floats:
-    """Logarithms of variances where missing cells are moved by s and have covariance V, (M, n)."""
+    """Logarithms of variances where missing cells are moved by s and have covariance V, (L, n)."""
     second = (V + s[:, None] * s).reshape(-1, s.shape[1])
     powers = np.concatenate([np.ones((1, s.shape[1])), 2 * s, second])
-    out = items.logs.copy()
-    for k, of, at in opened:
-        forms = [np.maximum((form * powers).sum(axis=0), 0.0) for form in items.forms[at]]
-        out[k] = np.log(_normal(*_scale(of, items.sets, forms), items.seen[k]))
+    out = np.empty((len(opened), s.shape[1]))
+    for log, (k, of, at) in zip(out, opened, strict=True):
+        forms = [np.maximum(np.einsum("fn,fn->n", form, powers), 0.0) for form in items.forms[at]]
+        log[:] = np.log(_normal(*_scale(of, items.sets, forms), items.seen[k]))
     return out
 
 
@@ -469,20 +475,20 @@ def _expanded(z: Floats, C: Floats, at: Flags) -> Floats:
 
         E[z'Cz] = z'Cz + 2 s'(Cz) + sum(C * (ss' + V))
 
-    Coefficients of 1, 2s and ss' + V, (P, C, r, 1 + m + m m). Of Cz and the last C these are the
+    Coefficients of 1, 2s and ss' + V, (K, P, C, r, 1 + m + m m). Of Cz and the last C these are the
     parts of missing cells.
 
     Args:
         z: 1 and the parents, (P, 1 or C, r, q).
-        C: (P, C, q, q).
+        C: (K, P, C, q, q).
         at: what of z is which missing cell, (P, 1, m, q).
     """
-    P, sets, r, m = *C.shape[:2], z.shape[2], at.shape[2]
-    rows = at @ C  # (P, C, m, q)
-    out = np.empty((P, sets, r, 1 + m + m * m))
-    out[..., 0] = _form(z, C)
+    m = at.shape[2]
+    rows = at @ C  # (K, P, C, m, q)
+    out = np.empty((*C.shape[:3], z.shape[2], 1 + m + m * m))
+    out[..., 0] = _forms(z, C)
     out[..., 1 : m + 1] = z @ np.swapaxes(rows, -1, -2)
-    out[..., m + 1 :] = (rows @ np.swapaxes(at, -1, -2)).reshape(P, sets, 1, m * m)
+    out[..., m + 1 :] = (rows @ np.swapaxes(at, -1, -2)).reshape(*C.shape[:3], 1, m * m)
     return out
 
 
