@@ -36,7 +36,7 @@ _SETTLED = 1e-11  # relative change of variances that ends it
 _FURTHEST = 10.0  # times its last step that a variance may be moved on
 _ENDLESS = 1e100  # the step before the first, which so counts for nothing
 _TINY = 1e-300
-_NUMBERS = 2**19  # in the largest array
+_NUMBERS = 2**17  # in the largest array
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,7 +394,7 @@ def _integrate(
         own_s, own_V = _solve(items, own_w)
         found = _found(items, opened, own_s, own_V)
         busy = np.flatnonzero(np.any(np.abs(found - items.logs) > _SETTLED, axis=0))
-        if not left or 2 * len(busy) < len(items.at):
+        if not left or 2 * len(busy) < len(items.at):  # those that settled leave
             w[:, items.at], s[:, items.at], V[:, :, items.at] = own_w, own_s, own_V
             items, found = items.some(busy), found[:, busy]
         if not len(busy):
