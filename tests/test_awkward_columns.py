@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poolbn as pb
+from poolbn.assess.effectsizes import effect_sizes, explained
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 POOLED, SEPARATE = pb.Partial(residuals="pooled"), pb.Partial(residuals="separate")
@@ -205,3 +206,21 @@ def test_networks_with_group_level_nodes_answer(pooling: object) -> None:
     value = frame.loc[frame["school"] == 3, "size"].iloc[0]
     guess = again.predict(frame.head(1).assign(school="again"), "size")
     assert guess["mean"].iloc[0] == pytest.approx(value, abs=1e-9)
+
+
+def test_effects_of_columns_of_data_sets_have_a_size_and_one_direction() -> None:
+    rng = np.random.default_rng(1)
+    school = np.repeat(np.arange(30), 20)
+    size = rng.normal(size=30)[school]
+    ability = rng.normal(size=600)
+    rows = pd.DataFrame({"school": school, "size": size, "ability": ability})
+    rows["score"] = size + ability + rng.normal(size=600)
+    net = pb.learn(rows, group="school")
+    sizes = {(of.parent, of.child): of for of in effect_sizes(net)}
+    of = sizes["size", "score"]
+    inside = rows["score"] - rows.groupby("school")["score"].transform("mean")
+    effect = net.fits["score"].population(net.fits["score"].position("size"))[0]
+    assert of.effect == pytest.approx(effect * size.std() / inside.std(ddof=0), rel=0.05)
+    assert of.effect > 0.5
+    assert not of.reversible
+    assert np.isnan(explained(net, "size"))

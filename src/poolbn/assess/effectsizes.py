@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.network.network import Network
+from poolbn.nodes.grouplevel import GroupLevel
 
 Floats = NDArray[np.float64]
 
@@ -17,7 +18,7 @@ Floats = NDArray[np.float64]
 class EffectSize:
     """The effect of one arc, in standard deviations of the child for one of the parent.
 
-    Standard deviations are those inside data sets.
+    Standard deviations are those inside data sets, or between them of what varies there alone.
 
     Attributes:
         index: of the arc, in the order of the graph's arcs.
@@ -49,16 +50,22 @@ class EffectSize:
 def effect_sizes(net: Network) -> tuple[EffectSize, ...]:
     """The standardised effects of all arcs, in the order of the arcs."""
     free = {frozenset(edge) for edge in net.dag.cpdag().undirected}
-    sd = {node: math.sqrt(variance) for node, variance in within_variances(net).items()}
+    sd = {node: math.sqrt(variance) for node, variance in variances(net).items()}
     sizes = []
     for index, (parent, child) in enumerate(net.dag.arcs):
         fit, k = net.fits[child], net.fits[child].position(parent)
         unit = sd[parent] / sd[child] if sd[child] else 0.0
         effect, spread = unit * fit.population(k)[0], unit * fit.between_sd(k)
-        reversible = frozenset((parent, child)) in free
+        reversible = frozenset((parent, child)) in free and not _goes_first(net, parent, child)
         own = unit * fit.coef[:, k]
         sizes.append(EffectSize(index, parent, child, effect, spread, own, reversible))
     return tuple(sizes)
+
+
+def _goes_first(net: Network, parent: str, child: str) -> bool:
+    """Whether the arc can go one way alone: from an input, or from a column of data sets."""
+    level = [net.fits[node].pooling == GroupLevel() for node in (parent, child)]
+    return parent in net.inputs or (level[0] and not level[1])
 
 
 def strongest(sizes: tuple[EffectSize, ...]) -> list[EffectSize]:
@@ -71,13 +78,20 @@ def most_different(sizes: tuple[EffectSize, ...]) -> list[EffectSize]:
     return sorted(sizes, key=lambda size: (-size.between_sd, -abs(size.effect)))
 
 
-def within_variances(net: Network) -> dict[str, float]:
-    """The variance of each node inside data sets: the mean over data sets, weighted by rows."""
-    variance = np.einsum("j,jii->i", net.joint.prior, net.joint.cov)
+def variances(net: Network) -> dict[str, float]:
+    """The variance of each node inside data sets: the mean over data sets, weighted by rows.
+
+    Of a node that has one value in each data set, the variance of these.
+    """
+    weights, mean = net.joint.prior, net.joint.mean
+    inside = np.einsum("j,jii->i", weights, net.joint.cov)
+    between = weights @ (mean - weights @ mean) ** 2
+    variance = np.where(inside > 0, inside, between)
     return dict(zip(net.joint.names, variance.tolist(), strict=True))
 
 
 def explained(net: Network, node: str) -> float:
     """The share of a node's variance inside data sets that its parents explain."""
-    total = within_variances(net)[node]
+    i = net.joint.names.index(node)
+    total = float(net.joint.prior @ net.joint.cov[:, i, i])
     return 1 - float(net.joint.prior @ net.fits[node].sigma2) / total if total > 0 else math.nan

@@ -27,14 +27,15 @@ def show_network(terminal: Terminal, net: Network) -> None:
     for row in effects.to_dict("records"):
         each = {level: row[level] for level in levels}
         low, high = min(each, key=each.__getitem__), max(each, key=each.__getitem__)
+        same = each[low] == each[high]
         rows.append(
             [
                 f"{row['parent']} -> {row['child']}",
                 number(row["effect"], 3),
                 f"{number(row['lower'], 3)} to {number(row['upper'], 3)}",
                 number(row["between_sd"], 3),
-                f"{number(each[low], 3)} ({low})",
-                f"{number(each[high], 3)} ({high})",
+                "the same" if same else f"{number(each[low], 3)} ({low})",
+                "" if same else f"{number(each[high], 3)} ({high})",
             ]
         )
     if rows:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolbn.assess.comparison import Comparison
-from poolbn.assess.effectsizes import explained, within_variances
+from poolbn.assess.effectsizes import explained, variances
 from poolbn.assess.resample import Bootstrap
 from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.moments.groupstats import GroupStats
@@ -247,7 +247,7 @@ def _totals(net: Network) -> ReportTable:
         "largest": "of the data sets",
         "standardised": "mean of the data sets, in standard deviations",
     }
-    sd = {node: math.sqrt(variance) for node, variance in within_variances(net).items()}
+    sd = {node: math.sqrt(variance) for node, variance in variances(net).items()}
     index = {node: i for i, node in enumerate(net.dag.nodes)}
     rows = []
     table = net.total_effects().itertuples(index=False, name=None)
