@@ -16,10 +16,10 @@ from poolbn.kernels.linalg import (
     vector,
 )
 
+table = numba.int64[:, ::1]
 
-@entry(
-    cube, vector, integers, integers, integers, vector, cube, matrix, matrix, numba.int64[:, ::1]
-)
+
+@entry(cube, vector, integers, integers, integers, vector, cube, matrix, matrix, table, table)
 def least_squares(
     scatter: Floats,
     n: Floats,
@@ -30,18 +30,20 @@ def least_squares(
     U: Floats,
     u: Floats,
     rss: Floats,
+    rank: Integers,
     dependent: Integers,
 ) -> None:
     """Regress children[m] on parents[offsets[m] : offsets[m + 1]] in each of the J tables.
 
-    Fills rss (M, J) and dependent (M, J): the first parent that is a combination of the ones before
-    it, or -1. U (J, p, p), u (J, p) end as the Cholesky rows of the last family. Where tables are
-    several, `least` are the least residual variances of children (N,), see `raise_squares`.
+    Fills rss, the rank of the parents, and dependent: the first parent that is a combination of the
+    ones before it, or -1; (M, J) each. U (J, p, p), u (J, p) end as the Cholesky rows of the last
+    family. Where tables are several, `least` are the least residual variances of children (N,), see
+    `raise_squares`.
     """
     for m in range(children.shape[0]):
         pa = parents[offsets[m] : offsets[m + 1]]
         for j in range(n.shape[0]):
-            rss[m, j], _, dependent[m, j] = gram_rows(
+            rss[m, j], rank[m, j], dependent[m, j] = gram_rows(
                 scatter[j], children[m], pa, n[j] - 1.0, U[j], u[j]
             )
         if n.shape[0] > 1:

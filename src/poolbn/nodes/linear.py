@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ def log_likelihoods(
     data: StandardisedStats, families: Sequence[Family], *, separate: bool, unbiased: bool
 ) -> NDArray[np.float64]:
     """Log-likelihood of each family; -inf where a table has too few rows or no residual."""
-    rss, dependent, _, _ = _regress(data, families, separate)
+    rss, _, dependent, _, _ = _regress(data, families, separate)
     q = np.array([len(parents) + 1 for _, parents in families])[:, None]
     children = [child for child, _ in families]
     scatter, n = _tables(data, separate)
@@ -62,7 +63,7 @@ def largest_separate(data: StandardisedStats, families: Sequence[Family]) -> NDA
 
     Infinite where a data set's own coefficients leave no residual.
     """
-    rss, _, _, _ = _regress(data, families, separate=True)
+    rss, *_ = _regress(data, families, separate=True)
     n = data.n
     children = [child for child, _ in families]
     with np.errstate(divide="ignore"):
@@ -79,7 +80,7 @@ def fit(
     unbiased: bool,
 ) -> LinearFit:
     """The regression of one child in each table, in the units of the data."""
-    (rss,), (dependent,), U, u = _regress(data, [(child, parents)], separate)
+    (rss,), _, (dependent,), U, u = _regress(data, [(child, parents)], separate)
     scatter, n = _tables(data, separate)
     J, q = len(n), len(parents) + 1
     order = np.array(in_order(parents, data.by_name), dtype=np.intp)
@@ -124,9 +125,34 @@ def fit(
     )
 
 
+class Explained(NamedTuple):
+    """How much parents explain of their children.
+
+    Attributes:
+        n: rows of the J tables, (J,).
+        rank: of the parents of M families, (M, J).
+        share: of the children's squares, R^2, (M, J); 0 where a child is constant.
+    """
+
+    n: NDArray[np.float64]
+    rank: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+
+def explained(data: StandardisedStats, families: Sequence[Family], *, separate: bool) -> Explained:
+    """What regressions explain, in all rows together or in each data set."""
+    found = _regress(data, families, separate)
+    scatter, n = _tables(data, separate)
+    children = [child for child, _ in families]
+    square = scatter[:, children, children].T
+    varies = square > CONSTANT_TOLERANCE * n
+    left = np.divide(found.rss, square, out=np.ones_like(square), where=varies)
+    return Explained(n, np.where(varies, found.rank, 0), 1 - np.minimum(left, 1.0))
+
+
 def raised(data: StandardisedStats, child: int, parents: tuple[int, ...]) -> tuple[Hashable, ...]:
     """Data sets whose residual squares were raised, see `kernels.linalg.raise_squares`."""
-    (rss,), _, _, u = _regress(data, [(child, parents)], separate=True)
+    (rss,), _, _, _, u = _regress(data, [(child, parents)], separate=True)
     at = _raised(rss, data.scatter[:, child, child], u) & (data.n > len(parents) + 1)
     return tuple(data.levels[j] for j in np.flatnonzero(at))
 
@@ -147,17 +173,25 @@ def _tables(
     return data.total[None], data.n.sum(keepdims=True)
 
 
-def _regress(
-    data: StandardisedStats, families: Sequence[Family], separate: bool
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+class _Regressions(NamedTuple):
+    """Those of M families in J tables; see `kernels.regress`."""
+
+    rss: NDArray[np.float64]
+    rank: NDArray[np.int64]
+    dependent: NDArray[np.int64]
+    U: NDArray[np.float64]
+    u: NDArray[np.float64]
+
+
+def _regress(data: StandardisedStats, families: Sequence[Family], separate: bool) -> _Regressions:
     scatter, n = _tables(data, separate)
     packed = pack(data, families)
     p = int(packed.sizes.max())
     U, u = np.zeros((len(n), p, p)), np.zeros((len(n), p))
     rss = np.empty((len(families), len(n)))
-    dependent = np.empty((len(families), len(n)), dtype=np.int64)
-    kernels("regress").least_squares(scatter, n, *packed, data.least, U, u, rss, dependent)
-    return rss, dependent, U, u
+    rank, dependent = (np.empty((len(families), len(n)), dtype=np.int64) for _ in range(2))
+    kernels("regress").least_squares(scatter, n, *packed, data.least, U, u, rss, rank, dependent)
+    return _Regressions(rss, rank, dependent, U, u)
 
 
 def _determined(

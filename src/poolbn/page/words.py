@@ -21,7 +21,13 @@ from poolbn.wording import counted, listed
 
 _FEW = 3  # arcs that the summary names
 _LEAST = 0.05  # standardised effects and differences below are not worth naming
-_SCORES = {"bic": " (BIC)", "aic": " (AIC)", "loglik": " (log-likelihood)", "bge": " (BGe)"}
+_SCORES = {
+    "bic": " (BIC)",
+    "aic": " (AIC)",
+    "loglik": " (log-likelihood)",
+    "bge": " (BGe)",
+    "gprior": " (log Bayes factor against no arcs)",
+}
 
 
 class Card(NamedTuple):

@@ -22,11 +22,12 @@ from poolbn.nodes.model import NodeModel
 from poolbn.run import parallel
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.criteria import InformationCriterion
+from poolbn.scoring.gprior import GPrior
 
 _FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
 
-Kind = Literal["bic", "aic", "loglik", "bge"]
+Kind = Literal["bic", "aic", "loglik", "bge", "gprior"]
 
 
 class Scores(Protocol):
@@ -129,6 +130,7 @@ _BY_NAME: dict[str, Score] = {
     "aic": InformationCriterion("aic"),
     "loglik": InformationCriterion("loglik"),
     "bge": BGe(),
+    "gprior": GPrior(),
 }
 
 

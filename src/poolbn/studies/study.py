@@ -172,6 +172,7 @@ MODELS: dict[str, Callable[[GroupStats], Network]] = {
     "LME-ML": lambda data: learn(data, pooling=Partial()),
     "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled")),
     "LME-separate": lambda data: learn(data, pooling=Partial(residuals="separate")),
+    "LME-gprior": lambda data: learn(data, pooling=Partial(residuals="pooled"), score="gprior"),
     "Auto": lambda data: learn(data, pooling=Auto()),
 }
 PUBLISHED = ("GBN", "CGBN", "LME")
@@ -184,6 +185,10 @@ VARIANTS = {
     "LME-ML": ("LME", "maximum likelihood and one residual SD"),
     "LME-pooled": ("LME", "residual variances pooled too, by maximum likelihood"),
     "LME-separate": ("LME", "a residual variance for each data set, by maximum likelihood"),
+    "LME-gprior": (
+        "LME",
+        "graphs by Bayes factors of each data set; residual variances pooled too",
+    ),
     "Auto": ("LME", "the best pooling for each node, by maximum likelihood"),
 }
 

@@ -1,0 +1,107 @@
+"""How probable rows are with the parents of a child against without: the g-prior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.nodes import grouplevel, linear
+from poolbn.nodes.choosing import check_admits
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.model import NodeModel
+from poolbn.nodes.poolings import Complete
+
+_SPARSE = 0.5  # the gamma of EBIC
+
+
+@dataclass(frozen=True)
+class GPrior:
+    """Log Bayes factors of families against no parents, with unit information priors.
+
+    In each data set (with complete pooling in all rows together) slopes have Zellner's prior
+    N(0, g sigma^2 (X'X)^-1) with g = n, the information of one row, and the intercept and log sigma
+    flat ones (Liang and others, 2008):
+
+        log BF = (n - 1 - r) / 2 log(1 + g) - (n - 1) / 2 log(1 + g (1 - R^2)),
+
+    r the rank of the parents. A data set in which the child is constant, or that has no more rows
+    than coefficients, says nothing. Of the N - 1 possible parents each number is about as probable
+    as the others: -1/2 log of the ways to choose that many (extended BIC, Chen and Chen, 2008).
+
+    Nothing is pooled between data sets: with few of them there is little to learn a distribution
+    between them from. Final fits are those of the pooling.
+    """
+
+    @property
+    def name(self) -> str:
+        """As options have it."""
+        return "gprior"
+
+    def on(self, data: StandardisedStats, model: NodeModel) -> GPriorScores:
+        """The scores of one table.
+
+        Raises:
+            DataError: the model cannot be fitted to the data.
+        """
+        check_admits(model, data)
+        return GPriorScores(data, model)
+
+
+@dataclass(frozen=True, eq=False)
+class GPriorScores:
+    """The scores of one table; `model` is for final fits."""
+
+    data: StandardisedStats
+    model: NodeModel
+
+    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Of each family."""
+        if not families:
+            return np.zeros(0)
+        separate = not isinstance(self.model, Complete)
+        found = linear.explained(self.data, families, separate=separate)
+        g, m = found.n, found.n - 1
+        each = (m - found.rank) * np.log1p(g) - m * np.log1p(g * (1 - found.share))
+        factors = each.sum(axis=1) / 2
+        level = separate & self.data.group_level[[child for child, _ in families]]
+        if level.any():
+            at = np.flatnonzero(level).tolist()
+            factors[at] = self._of_values([families[i] for i in at])
+        return np.asarray(factors - _SPARSE * self._log_ways(families))
+
+    def _of_values(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Those of children that have one value in each data set, by BIC."""
+        penalty = np.full(3, np.log(len(self.data.n)) / 2)
+        alone = [(child, ()) for child, _ in families]
+        with_parents, without = (
+            grouplevel.likelihoods(self.data, some).penalised(penalty) for some in (families, alone)
+        )
+        return np.asarray(with_parents - without)
+
+    def _log_ways(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Logarithms of the ways to choose as many parents, (M,)."""
+        from scipy.special import gammaln
+
+        N, p = len(self.data.names), np.array([len(parents) for _, parents in families])
+        return np.asarray(gammaln(N) - gammaln(p + 1) - gammaln(N - p))
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """None: the scores themselves are cheap."""
+        return None
+
+    def cost(self) -> float:
+        """One regression, or one for each data set."""
+        return 1.0 if isinstance(self.model, Complete) else float(len(self.data.n))
+
+    def fit(self, family: Family) -> GaussianFit:
+        """The final fit of a node."""
+        return self.model.fit(self.data, family, np.full(3, np.log(self.data.rows) / 2))
+
+    def total(self, fits: Iterable[GaussianFit]) -> float:
+        """The score of a network."""
+        families = [self.data.family(fit.child, fit.parents) for fit in fits]
+        return float(self.scores(families).sum())
