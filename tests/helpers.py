@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.localfit import Counts, GaussianFit
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -77,7 +77,7 @@ def given(
             between_cov=np.zeros((F, q, q)),
             unbiased=False,
             loglik=0.0,
-            counts=(0, 0, F * (q + 1)),
+            counts=Counts(0, 0, F * (q + 1)),
             n_rows=F,
             status=pb.Status.GIVEN,
             detail="for a test",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.localfit import Counts, GaussianFit
 
 NODES = ["a", "b", "c", "d", "e"]
 LEVELS = ("s", "t", "u")
@@ -66,7 +66,7 @@ def random_fit(
         between_cov=np.zeros((F, q, q)),
         unbiased=False,
         loglik=-1.0,
-        counts=(1, 0, 0),
+        counts=Counts(1, 0, 0),
         n_rows=60,
         status=pb.Status.CONVERGED,
         detail="made up",

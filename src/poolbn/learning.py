@@ -168,7 +168,8 @@ def learn(
             anything that it takes.
         group: the column that says which data set a row came from.
         pooling: "complete", "none", "partial", "auto", or an object.
-        score: "bic", "aic", "loglik", or for complete pooling "bge" or `pb.BGe(...)`.
+        score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
+            `pb.BGe(...)`.
         search: `pb.HillClimb()` by default, `pb.Tabu()`, or `pb.Exact()`.
         constraints: a `pb.Constraints(...)`.
         start: the graph to start from; empty by default.

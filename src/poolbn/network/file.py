@@ -18,7 +18,7 @@ from poolbn.network.format1 import upgraded
 from poolbn.nodes.given import Given
 from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.localfit import Counts, GaussianFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predictive import covariances_without_rows, uncertainty
 from poolbn.search.problem import Move
@@ -209,7 +209,7 @@ def _decode(encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[in
             values[name] = np.array(values[name], dtype=np.float64)
     values["parents"] = tuple(values["parents"])
     values["levels"] = levels
-    values["counts"] = tuple(values["counts"])
+    values["counts"] = Counts(*values["counts"])
     values["left_out"] = tuple(values["left_out"])
     if not set(values["left_out"]) <= set(levels):
         raise ValueError("a data set that is left out is not among the data sets")
@@ -263,5 +263,5 @@ def _check(node: str, fit: GaussianFit, dag: Dag) -> None:
         array = getattr(fit, name)
         if array.shape != (F,) or not np.isfinite(array[~np.isnan(fit.squares)]).all():
             raise ValueError(f"{name} of {node!r} is not a list of {F} numbers")
-    if not all(type(count) is int for count in (*fit.counts, fit.n_rows)) or len(fit.counts) != 3:
+    if not all(type(count) is int for count in (*fit.counts, fit.n_rows)):
         raise ValueError(f"the number of rows or parameters of {node!r} is not a whole number")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn.nodes.blup import effective_df
 from poolbn.nodes.given import Given
-from poolbn.nodes.localfit import Status
+from poolbn.nodes.localfit import Counts, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
 # It wrote poolings and statuses in words.
@@ -47,7 +47,7 @@ def _fit(old: dict[str, Any], n: NDArray[np.float64], adapted: NDArray[np.bool_]
     new["status"] = (_STATUSES.get(status) or Status(status)).value
     new["detail"] = old["status"]["detail"]
     learned = len(n) - int(adapted.sum())
-    counts = (0, 0, old["n_params"])
+    counts = Counts(0, 0, old["n_params"])
     if not isinstance(pooling, Given):
         counts = pooling.counts(len(old["parents"]), learned)
     return new | {"counts": counts} | _residuals(old, pooling, n, adapted)

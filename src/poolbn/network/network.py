@@ -52,7 +52,7 @@ class Network(Questions):
         group: the column that says which data set a row came from.
         n: rows of each data set, (F,): their shares are P(F).
         adapted: data sets that came by `adapt`, whose coefficients are not taken for certain.
-        score_kind: which score it is: "bic", "aic", "loglik" or "bge"; "" where that is not known.
+        score_kind: which score it is, by name; "" where that is not known.
         search: the learner that found the graph, as Python writes it; "" where there was none.
         trace: the moves that led to it, in order.
         stats: the statistics it was learned from; not saved.

@@ -139,9 +139,7 @@ class _Best:
 
     def __init__(self, families: int) -> None:
         self.score = np.full(families, -np.inf)
-        self.likelihoods = Likelihoods(
-            np.full(families, -np.inf), np.zeros((families, 3), dtype=np.int64)
-        )
+        self.likelihoods = views.nothing(families)
 
     def keep(self, at: NDArray[np.intp], found: Likelihoods, penalty: Penalty) -> bool:
         """Keep what is better, of the families at these positions; whether any was."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
 from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import NodeModel, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
 _BY_NAME: dict[str, NodeModel] = {
@@ -66,7 +64,7 @@ def fit_node(
     check_family(stats.names, child, parents)
     data, model = standardise(stats), as_pooling(pooling)
     check_admits(model, data)
-    penalty = np.full(3, math.log(stats.n_rows) / 2)
+    penalty = same_for_all(math.log(stats.n_rows) / 2)
     return model.fit(data, data.family(child, parents), penalty)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.localfit import Floats, GaussianFit, Status
+from poolbn.nodes.localfit import Counts, Floats, GaussianFit, Status
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def given_fit(
         fixed_cov=np.zeros((q, q)),
         random_cov=random_cov,
         loglik=loglik,
-        counts=(0, 0, own_params),
+        counts=Counts(0, 0, own_params),
         n_rows=n_rows,
         status=Status.GIVEN,
         detail=detail,

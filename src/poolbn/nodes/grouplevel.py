@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, to_units
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.localfit import Counts, GaussianFit, Status
 from poolbn.nodes.model import Likelihoods
 
 _ROUNDING = 1e-12  # of a column's standard deviation, which is no difference from 0
@@ -97,9 +97,9 @@ def _intervals(coef: Floats, fixed_cov: Floats) -> Intervals:
     return Intervals(se, df, coef[:, 1:], np.tile(se[1:], (F, 1)), np.tile(df[1:], (F, 1)))
 
 
-def _counts(parents: Sequence[int]) -> tuple[int, int, int]:
+def _counts(parents: Sequence[int]) -> Counts:
     """Coefficients and a variance, all of which data sets inform."""
-    return 0, len(parents) + 2, 0
+    return Counts(0, len(parents) + 2, 0)
 
 
 def _least_squares(data: StandardisedStats, family: Family) -> tuple[Floats, float, Floats]:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,23 @@ def level_columns(levels: Iterable[Hashable], own: Iterable[Hashable]) -> list[H
     """
     used = set(own)
     return [f"{level} (data set)" if level in used else level for level in levels]
+
+
+class Counts(NamedTuple):
+    """Free parameters of a node, by what informs them.
+
+    Attributes:
+        rows: by all rows: fixed effects, a common variance, the directions in which data sets
+            differ where these are fewer than the coefficients.
+        groups: by the number of data sets: (co)variances between them.
+        own: by the rows of single data sets.
+        unused: (co)variances of directions in which a fit has no differences.
+    """
+
+    rows: int
+    groups: int
+    own: int
+    unused: int = 0
 
 
 class Pooling(Protocol):
@@ -106,8 +123,7 @@ class LocalFit(ABC):
         levels: the F data sets.
         pooling: how strength was shared; `str()` puts it in words.
         loglik: maximised log-likelihood; -inf where there is none.
-        counts: free parameters by what informs them: all rows, the number of data sets, or the
-            rows of single data sets.
+        counts: free parameters by what informs them.
         n_rows: rows in all data sets together.
         status: how the fit ended.
         detail: which columns and data sets that is about.
@@ -126,7 +142,7 @@ class LocalFit(ABC):
     levels: tuple[Hashable, ...]
     pooling: Pooling
     loglik: float
-    counts: tuple[int, int, int]
+    counts: Counts
     n_rows: int
     status: Status
     detail: str

@@ -138,8 +138,8 @@ class ResidualModel:
         final_starts: those of a final fit.
         near: distance from the lower bound of the deviance, for each rank of D and two more and
             each data set but one, within which a score tries no further start.
-        counts: variance parameters of the three kinds of `model.Likelihoods`, those of single data
-            sets for each (eq. nparams).
+        counts: variance parameters that all rows, the number of data sets, and the rows of single
+            data sets inform, the last for each (eq. nparams).
         words: what `str()` of the pooling says of it.
         variances: residual variances, from what the kernel leaves, rows and effective_df.
     """
@@ -223,6 +223,13 @@ class Slopes:
 _slopes: WeakKeyDictionary[StandardisedStats, dict[Random, Slopes]] = WeakKeyDictionary()
 
 
+class Ranked(NamedTuple):
+    """Log-likelihoods of M families, -inf where there is none, and ranks of D, (M,) each."""
+
+    loglik: NDArray[np.float64]
+    rank: NDArray[np.int64]
+
+
 def log_likelihoods(
     data: StandardisedStats,
     families: Sequence[Family],
@@ -230,15 +237,15 @@ def log_likelihoods(
     random: Random,
     residuals: Residuals = "shared",
     reml: bool = False,
-) -> NDArray[np.float64]:
-    """Maximised log-likelihood of each family for a score, see above; -inf where none exists."""
+) -> Ranked:
+    """Maximised log-likelihood of each family for a score, see above."""
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
     packed, without = pack(data, families, slopes.key), slopes.without(families)
     raw, _, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
     if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
         raw.deviance[raw.code == UNSETTLED] = np.inf
-    return np.asarray(-0.5 * raw.deviance)
+    return Ranked(-0.5 * raw.deviance, raw.rank)
 
 
 def upper_bounds(

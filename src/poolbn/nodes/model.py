@@ -10,21 +10,23 @@ from numpy.typing import NDArray
 
 from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.nodes.localfit import GaussianFit, Pooling
+from poolbn.nodes.localfit import Counts, GaussianFit, Pooling
 
-# The penalty of one parameter of each kind, see `Likelihoods`, (3,).
+# The penalty of one parameter of each kind of `Counts`, (4,).
 Penalty = NDArray[np.float64]
+
+
+def same_for_all(penalty: float) -> Penalty:
+    """One penalty for parameters of all kinds."""
+    return np.full(len(Counts._fields), penalty)
 
 
 class Likelihoods(NamedTuple):
     """Log-likelihoods of M families, or bounds of them, and their numbers of parameters.
 
-    Parameters are counted by what informs them: all rows (fixed effects, a common variance), the
-    number of data sets (variances between these), or the rows of single data sets.
-
     Attributes:
         loglik: -inf where there is none, (M,).
-        counts: parameters of the three kinds, (M, 3).
+        counts: parameters of each kind of `Counts`, (M, 4).
     """
 
     loglik: NDArray[np.float64]

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses, views
 from poolbn.nodes.intervals import family_sums
-from poolbn.nodes.localfit import INTERCEPT, GaussianFit, Status
+from poolbn.nodes.localfit import INTERCEPT, Counts, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
 from poolbn.nodes.statuses import Ending
@@ -36,8 +35,8 @@ class _Gaussian:
         """Whether each data set has a residual variance of its own."""
 
     @abstractmethod
-    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
-        """Parameters of the three kinds of `Likelihoods`."""
+    def counts(self, parents: int, data_sets: int) -> Counts:
+        """Parameters by what informs them, where a fit is not singular."""
 
     def n_params(self, parents: int, data_sets: int) -> int:
         """The number of parameters (eq. nparams for partial pooling).
@@ -185,9 +184,9 @@ class Complete(_LeastSquares):
         """Least squares."""
         return self._fit(data, family)
 
-    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
+    def counts(self, parents: int, data_sets: int) -> Counts:
         """The coefficients and one variance."""
-        return parents + 2, 0, 0
+        return Counts(parents + 2, 0, 0)
 
     def _tables(self, data: StandardisedStats) -> list[str]:
         return ["all data sets together"]
@@ -216,9 +215,9 @@ class NoPooling(_LeastSquares):
 
     separate = True
 
-    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
+    def counts(self, parents: int, data_sets: int) -> Counts:
         """The coefficients and a variance, for each data set."""
-        return 0, 0, (parents + 2) * data_sets
+        return Counts(0, 0, (parents + 2) * data_sets)
 
     def _tables(self, data: StandardisedStats) -> list[str]:
         return [f"data set {level!r}" for level in data.levels]
@@ -278,7 +277,7 @@ class Partial(_Gaussian):
         """Pooled and separate ones."""
         return self.residuals != "shared"
 
-    def counts(self, parents: int, data_sets: int) -> tuple[int, int, int]:
+    def counts(self, parents: int, data_sets: int) -> Counts:
         """Fixed effects, (co)variances of the random effects, and variances (eq. nparams).
 
         Columns that `random` lists are taken to be among the parents.
@@ -286,22 +285,29 @@ class Partial(_Gaussian):
         slopes = parents if self.random == "full" else 0
         if not isinstance(self.random, str):
             slopes = min(parents, len(self.random))
-        return self._counts(parents, slopes, data_sets)
+        return self._counts(parents, slopes, slopes + 1, data_sets)
 
-    def _counts(self, parents: int, slopes: int, data_sets: int) -> tuple[int, int, int]:
+    def _counts(self, parents: int, slopes: int, rank: int, data_sets: int) -> Counts:
+        """Data sets differ in `rank` directions of the slopes and the intercept."""
         rows, groups, own = mixed.RESIDUALS[self.residuals].counts
-        return parents + 1 + rows, (slopes + 1) * (slopes + 2) // 2 + groups, own * data_sets
+        others = slopes + 1 - rank
+        return Counts(
+            rows=parents + 1 + rows + rank * others,
+            groups=rank * (rank + 1) // 2 + groups,
+            own=own * data_sets,
+            unused=others * (others + 1) // 2,
+        )
 
     def _with_counts(
-        self, loglik: NDArray[np.float64], data: StandardisedStats, families: Sequence[Family]
+        self, found: mixed.Ranked, data: StandardisedStats, families: Sequence[Family]
     ) -> Likelihoods:
         without = mixed.Slopes.of(data, self.random).without(families).tolist()
         sizes = [
-            (len(parents), len(parents) - k)
-            for (_, parents), k in zip(families, without, strict=True)
+            (len(parents), len(parents) - k, rank)
+            for (_, parents), k, rank in zip(families, without, found.rank.tolist(), strict=True)
         ]
         known = {size: self._counts(*size, len(data.n)) for size in set(sizes)}
-        return Likelihoods(loglik, np.array([known[size] for size in sizes]))
+        return Likelihoods(found.loglik, np.array([known[size] for size in sizes]))
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """Two data sets or more, with the columns whose slopes vary."""
@@ -324,8 +330,9 @@ class Partial(_Gaussian):
     def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
         if len(data.levels) < 2:
             return views.nothing(len(families))
-        loglik = mixed.log_likelihoods(data, families, **self._kind())
-        return self._with_counts(loglik, data, families)
+        return self._with_counts(
+            mixed.log_likelihoods(data, families, **self._kind()), data, families
+        )
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
@@ -342,7 +349,8 @@ class Partial(_Gaussian):
             loglik = mixed.upper_bounds(data, families, reml=self.method == "reml")
         else:
             loglik = linear.largest_separate(data, families)
-        return self._with_counts(loglik, data, families)
+        rank = np.zeros(len(families), dtype=np.int64)  # whose penalty is the least
+        return self._with_counts(mixed.Ranked(loglik, rank), data, families)
 
     def cost(self, data_sets: int) -> float:
         """Some dozens of regressions in each data set."""
@@ -389,7 +397,7 @@ class Partial(_Gaussian):
             residual_shape=f.shape,
             residual_scale=f.scale,
             loglik=f.loglik,
-            counts=self._counts(len(parents), len(slopes), F),
+            counts=self._counts(len(parents), len(slopes), f.rank, F),
             n_rows=int(data.rows),
             status=status,
             detail=detail,

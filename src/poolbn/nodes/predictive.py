@@ -309,7 +309,7 @@ def _residuals(
         own = np.where(rows == 0, fit.sigma2, own)
         return own, certain, np.where(own_df > 0, own_df, math.inf)
     u = float(fit.squares[learned].sum()) / all_df if all_df > 0 else math.nan
-    if fit.counts[2] == 0 or not fit.status.ok:
+    if fit.counts.own == 0 or not fit.status.ok:
         return np.full(len(rows), u), certain, every
     # Separate variances: a data set without one has that of an inverse gamma distribution with the
     # mean and, beyond chance, the coefficient of variation of the others, 1 / sqrt(a - 2).

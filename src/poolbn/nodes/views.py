@@ -17,14 +17,16 @@ import numpy as np
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
 from poolbn.nodes.adapting import Own, adapted, appended, in_order
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.localfit import Counts, GaussianFit
 from poolbn.nodes.model import Likelihoods
 from poolbn.wording import listed
 
 
 def nothing(families: int) -> Likelihoods:
     """Of families without a likelihood: -inf, and no parameters."""
-    return Likelihoods(np.full(families, -np.inf), np.zeros((families, 3), dtype=np.int64))
+    return Likelihoods(
+        np.full(families, -np.inf), np.zeros((families, len(Counts._fields)), np.int64)
+    )
 
 
 def likelihoods(

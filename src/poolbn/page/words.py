@@ -23,6 +23,7 @@ _FEW = 3  # arcs that the summary names
 _LEAST = 0.05  # standardised effects and differences below are not worth naming
 _SCORES = {
     "bic": " (BIC)",
+    "bic-h": " (BIC-h)",
     "aic": " (AIC)",
     "loglik": " (log-likelihood)",
     "bge": " (BGe)",

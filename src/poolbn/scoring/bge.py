@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poolbn.errors import Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import NodeModel, same_for_all
 from poolbn.nodes.poolings import Complete
 
 
@@ -128,7 +128,7 @@ class BGeScores:
 
     def fit(self, family: Family) -> GaussianFit:
         """The final fit of a node."""
-        return self.model.fit(self.data, family, np.zeros(3))
+        return self.model.fit(self.data, family, same_for_all(0.0))
 
     def total(self, fits: Iterable[GaussianFit]) -> float:
         """The score of a network."""

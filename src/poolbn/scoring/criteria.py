@@ -14,17 +14,22 @@ from poolbn.errors import check_option
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel, Penalty
+from poolbn.nodes.model import NodeModel, Penalty, same_for_all
 
-Criterion = Literal["bic", "aic", "loglik"]
+Criterion = Literal["bic", "bic-h", "aic", "loglik"]
 
 
 @dataclass(frozen=True)
 class InformationCriterion:
     """A score that any model of nodes has.
 
+    BIC charges log(n) / 2 for a parameter, n the rows of all data sets (eq. bic). "bic-h" charges
+    half the logarithm of what tells of it: n for fixed effects and a common variance, the number of
+    data sets for (co)variances between these, n_j for parameters of data set j; and nothing for
+    (co)variances that a singular fit does not have.
+
     Attributes:
-        name: "bic", "aic" or "loglik".
+        name: "bic", "bic-h", "aic" or "loglik".
     """
 
     name: Criterion = "bic"
@@ -42,9 +47,11 @@ class InformationCriterion:
         return PenalisedLikelihood(data, model, self.penalty_per_parameter(data))
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
-        """The penalty of a parameter of each kind of `nodes.model.Likelihoods`, (3,) (eq. bic)."""
-        each = {"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name]
-        return np.full(3, each)
+        """The penalty of a parameter of each kind of `Counts`, (4,)."""
+        if self.name == "bic-h":
+            groups, own = math.log(len(data.n)) / 2, float(np.log(data.n).mean()) / 2
+            return np.array([math.log(data.rows) / 2, groups, own, 0.0])
+        return same_for_all({"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel, linear
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import NodeModel, same_for_all
 from poolbn.nodes.poolings import Complete
 
 _SPARSE = 0.5  # the gamma of EBIC
@@ -75,7 +76,7 @@ class GPriorScores:
 
     def _of_values(self, families: Sequence[Family]) -> NDArray[np.float64]:
         """Those of children that have one value in each data set, by BIC."""
-        penalty = np.full(3, np.log(len(self.data.n)) / 2)
+        penalty = same_for_all(math.log(len(self.data.n)) / 2)
         alone = [(child, ()) for child, _ in families]
         with_parents, without = (
             grouplevel.likelihoods(self.data, some).penalised(penalty) for some in (families, alone)
@@ -99,7 +100,7 @@ class GPriorScores:
 
     def fit(self, family: Family) -> GaussianFit:
         """The final fit of a node."""
-        return self.model.fit(self.data, family, np.full(3, np.log(self.data.rows) / 2))
+        return self.model.fit(self.data, family, same_for_all(math.log(self.data.rows) / 2))
 
     def total(self, fits: Iterable[GaussianFit]) -> float:
         """The score of a network."""

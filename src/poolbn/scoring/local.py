@@ -27,7 +27,7 @@ from poolbn.scoring.gprior import GPrior
 _FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
 
-Kind = Literal["bic", "aic", "loglik", "bge", "gprior"]
+Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "gprior"]
 
 
 class Scores(Protocol):
@@ -127,6 +127,7 @@ def _scores(stats: GroupStats, model: NodeModel, score: Score) -> Scores:
 
 _BY_NAME: dict[str, Score] = {
     "bic": InformationCriterion("bic"),
+    "bic-h": InformationCriterion("bic-h"),
     "aic": InformationCriterion("aic"),
     "loglik": InformationCriterion("loglik"),
     "bge": BGe(),
@@ -217,7 +218,8 @@ def score(
         stats: the sufficient statistics, from `pb.stats`.
         dag: a `pb.Dag`, arcs as pairs (parent, child), or a bnlearn model string.
         pooling: "complete", "none", "partial", or an object.
-        score: "bic", "aic", "loglik", or for complete pooling "bge" or `pb.BGe(...)`.
+        score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
+            `pb.BGe(...)`.
 
     Examples:
         >>> import poolbn as pb
