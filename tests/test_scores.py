@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import simulate
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import dblquad
 
 import poolbn as pb
+from poolbn.scoring.criteria import PenalisedLikelihood
 from poolbn.scoring.local import LocalScores
 
 STATS = pb.stats(simulate(7, data_sets=4, rows=15, parents=3), group="F")
@@ -115,3 +121,115 @@ def test_bge_is_score_equivalent() -> None:
     assert a == pytest.approx(b, rel=1e-12)
     assert a == pytest.approx(c, rel=1e-12)
     assert abs(a - collider) > 1e-3
+
+
+# A parameter costs by what tells of it
+
+
+@pytest.mark.parametrize("residuals", ["shared", "pooled", "separate"])
+def test_counts_follow_the_rank(residuals: str) -> None:
+    """Rank r of q: r (r + 1) / 2 variances between data sets, and r (q - r) for its directions."""
+    F = len(STATS.levels)
+    pooling = pb.Partial(residuals=residuals)
+    rows, groups, own = {"shared": (1, 0, 0), "pooled": (1, 1, 0), "separate": (0, 0, F)}[residuals]
+    ranks = []
+    for parents in [(), ("x1",), ("x1", "x2"), ("x1", "x2", "x3")]:
+        fit = pb.fit_node(STATS, "y", parents, pooling=pooling)
+        q = len(parents) + 1
+        r = np.linalg.matrix_rank(fit.random_cov, tol=1e-6, hermitian=True)
+        ranks.append((r, q))
+        between = r * (r + 1) // 2 + groups
+        assert fit.counts == (q + rows + r * (q - r), between, own, (q - r) * (q - r + 1) // 2)
+        assert fit.n_params == pooling.n_params(len(parents), F)
+    assert any(0 < r < q for r, q in ranks)
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", pb.Partial(residuals="pooled")])
+def test_bic_h_charges_by_what_tells_of_a_parameter(pooling) -> None:
+    dag = pb.Dag(STATS.names, ARCS)
+    of = np.array([STATS.n_rows, len(STATS.levels), 15, 1])  # 15 rows in each data set
+    fits = [pb.fit_node(STATS, node, dag.parents(node), pooling=pooling) for node in dag.nodes]
+    expected = sum(fit.loglik - np.array(fit.counts) @ np.log(of) / 2 for fit in fits)
+    total = pb.score(STATS, dag, pooling=pooling, score="bic-h")
+    assert total == pytest.approx(expected, rel=1e-12)
+    assert (total == pb.score(STATS, dag, pooling=pooling)) == (pooling == "complete")
+
+
+@pytest.mark.parametrize("pooling", ["partial", "auto", pb.Partial(residuals="pooled")], ids=str)
+def test_bounds_change_no_search_by_bic_h(pooling, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(3):
+        stats = pb.stats(simulate(seed, data_sets=4, rows=15, parents=4), group="F")
+        lazy = pb.learn(stats, pooling=pooling, score="bic-h")
+        with monkeypatch.context() as patched:
+            patched.setattr(PenalisedLikelihood, "bounds", lambda self, families: None)
+            eager = pb.learn(stats, pooling=pooling, score="bic-h")
+        assert lazy.dag == eager.dag
+        assert lazy.score == eager.score
+        assert sum(move.fits for move in lazy.trace) < sum(move.fits for move in eager.trace)
+
+
+# Bayes factors with the g-prior
+
+
+def evidence(y: np.ndarray, X: np.ndarray) -> float:
+    """Of rows whose slopes are integrated out: intercept and log sigma by quadrature."""
+    n = len(y)
+    P = X @ np.linalg.pinv(X) if X.size else np.zeros((n, n))
+    V = np.eye(n) + n * P  # of y over sigma^2, X centred
+    log_det, inverse = np.linalg.slogdet(V)[1], np.linalg.inv(V)
+
+    def density(a: float, log_sigma: float) -> float:
+        rest = (y - a) / np.exp(log_sigma)
+        return float(np.exp(-0.5 * rest @ inverse @ rest - n * log_sigma - 0.5 * log_det))
+
+    value, _ = dblquad(density, -4, 4, y.mean() - 8, y.mean() + 8, epsabs=0, epsrel=1e-7)
+    return value
+
+
+@pytest.mark.parametrize("parents", [1, 2])
+def test_gprior_is_a_ratio_of_integrals(parents: int) -> None:
+    frame = simulate(3, data_sets=2, rows=7, parents=parents)
+    stats = pb.stats(frame, group="F")
+    names = [f"x{k + 1}" for k in range(parents)]
+    arcs = [(name, "y") for name in names]
+    expected = -0.5 * np.log(comb(parents, parents))  # of the ways to choose as many parents
+    for _, rows in frame.groupby("F"):
+        X = rows[names].to_numpy() - rows[names].to_numpy().mean(axis=0)
+        y = (rows["y"] / rows["y"].std()).to_numpy()
+        expected += np.log(evidence(y, X) / evidence(y, X[:, :0]))
+    assert pb.score(stats, arcs, score="gprior") == pytest.approx(expected, abs=1e-4)
+    assert pb.score(stats, [], score="gprior") == 0
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 100), st.floats(-100, 100))
+def test_gprior_knows_no_units_and_no_order(seed: int, unit: float, shift: float) -> None:
+    frame = simulate(seed, data_sets=3, rows=8, parents=3)
+    other = frame.assign(x1=unit * frame["x1"] + shift, y=-unit * frame["y"] + shift)
+    other = other[other.columns[::-1]].iloc[::-1]
+    one, two = (pb.score(pb.stats(f, group="F"), ARCS, score="gprior") for f in (frame, other))
+    assert one == pytest.approx(two, rel=1e-8, abs=1e-8)
+
+
+def test_gprior_hears_nothing_from_data_sets_that_say_nothing() -> None:
+    """One where the child is constant, one where a parent is, and one with fewer rows than it."""
+    frame = simulate(5, data_sets=3, rows=20, parents=3)
+    none = {"x1": [1.0, 2, 3], "x2": [3.0, 1, 2], "x3": [1.0, 0, 0]}
+    constant = pd.DataFrame({"F": "constant", "y": 5.0, **none})
+    few = pd.DataFrame({"F": "few", "y": [1.0, 4.0], **{k: v[:2] for k, v in none.items()}})
+    arcs = [("x1", "y"), ("x2", "y"), ("x3", "y")]
+    alone = pb.score(pb.stats(frame, group="F"), arcs, score="gprior")
+    more = pb.score(pb.stats(pd.concat([frame, constant, few]), group="F"), arcs, score="gprior")
+    assert more == pytest.approx(alone, abs=1e-9)
+
+
+def test_gprior_finds_the_graph_and_the_pooling_fits_it() -> None:
+    true = pb.random_network(pb.random_dag(8, 1, seed=4), 2, seed=4)
+    stats = pb.stats(pb.random_table(true, 300, seed=1), group="F")
+    pooled = pb.Partial(residuals="pooled")
+    net = pb.learn(stats, pooling=pooled, score="gprior")
+    assert pb.metrics.shd(true.dag, net.dag) <= pb.metrics.shd(
+        true.dag, pb.learn(stats, pooling=pooled).dag
+    )
+    assert {fit.pooling for fit in net.fits.values()} == {pooled}
+    assert net.score == pytest.approx(pb.score(stats, net.dag, score="gprior"), rel=1e-12)
+    assert net.score_kind == "gprior"
