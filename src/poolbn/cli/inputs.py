@@ -143,7 +143,10 @@ class Searching:
     """How to search."""
 
     score: Annotated[
-        Kind, typer.Option(help="The score to maximise; bge is for complete pooling.")
+        Kind,
+        typer.Option(
+            help="The score to maximise; bge is for complete pooling, gprior for few data sets."
+        ),
     ] = "bic"
     search: Annotated[
         Literal["hc", "tabu", "exact"],
