@@ -172,6 +172,7 @@ MODELS: dict[str, Callable[[GroupStats], Network]] = {
     "LME-ML": lambda data: learn(data, pooling=Partial()),
     "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled")),
     "LME-separate": lambda data: learn(data, pooling=Partial(residuals="separate")),
+    "LME-bic-h": lambda data: learn(data, pooling=Partial(residuals="pooled"), score="bic-h"),
     "LME-gprior": lambda data: learn(data, pooling=Partial(residuals="pooled"), score="gprior"),
     "Auto": lambda data: learn(data, pooling=Auto()),
 }
