@@ -186,10 +186,8 @@ VARIANTS = {
     "LME-ML": ("LME", "maximum likelihood and one residual SD"),
     "LME-pooled": ("LME", "residual variances pooled too, by maximum likelihood"),
     "LME-separate": ("LME", "a residual variance for each data set, by maximum likelihood"),
-    "LME-gprior": (
-        "LME",
-        "graphs by Bayes factors of each data set; residual variances pooled too",
-    ),
+    "LME-bic-h": ("LME", "residual variances pooled too; parameters cost by what tells of them"),
+    "LME-gprior": ("LME", "residual variances pooled too; graphs by Bayes factors, no pooling"),
     "Auto": ("LME", "the best pooling for each node, by maximum likelihood"),
 }
 
