@@ -36,7 +36,7 @@ ORDER = {
         "reference", "linear", "mixed", "intervals", "localfit", "model", "statuses", "predictive",
         "blup", "adapting", "grouplevel", "views", "poolings", "auto", "choosing", "given",
     ],
-    "scoring": ["criteria", "bge", "gprior", "local"],
+    "scoring": ["sparsity", "criteria", "bge", "gprior", "local"],
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",

@@ -14,7 +14,8 @@ from poolbn.errors import check_option
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel, Penalty, same_for_all
+from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, same_for_all
+from poolbn.scoring.sparsity import sparsity
 
 Criterion = Literal["bic", "bic-h", "aic", "loglik"]
 
@@ -26,7 +27,7 @@ class InformationCriterion:
     BIC charges log(n) / 2 for a parameter, n the rows of all data sets (eq. bic). "bic-h" charges
     half the logarithm of what tells of it: n for fixed effects and a common variance, the number of
     data sets for (co)variances between these, n_j for parameters of data set j; and nothing for
-    (co)variances that a singular fit does not have.
+    (co)variances that a singular fit does not have. From it goes what `sparsity` takes.
 
     Attributes:
         name: "bic", "bic-h", "aic" or "loglik".
@@ -44,7 +45,8 @@ class InformationCriterion:
             DataError: the model cannot be fitted to the data.
         """
         check_admits(model, data)
-        return PenalisedLikelihood(data, model, self.penalty_per_parameter(data))
+        sparse = self.name == "bic-h"
+        return PenalisedLikelihood(data, model, self.penalty_per_parameter(data), sparse)
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
         """The penalty of a parameter of each kind of `Counts`, (4,)."""
@@ -56,20 +58,28 @@ class InformationCriterion:
 
 @dataclass(frozen=True, eq=False)
 class PenalisedLikelihood:
-    """The scores of one table under one model."""
+    """The scores of one table under one model; see `sparsity` for sparse ones."""
 
     data: StandardisedStats
     model: NodeModel
     penalty: Penalty
+    sparse: bool = False
 
     def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
         """Of each family."""
-        return self.model.logliks(self.data, families, self.penalty).penalised(self.penalty)
+        return self._penalised(self.model.logliks(self.data, families, self.penalty), families)
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
         found = self.model.bounds(self.data, families, self.penalty)
-        return None if found is None else found.penalised(self.penalty)
+        return None if found is None else self._penalised(found, families)
+
+    def _penalised(self, found: Likelihoods, families: Sequence[Family]) -> NDArray[np.float64]:
+        score = found.penalised(self.penalty)
+        return score - self._sparsity([len(parents) for _, parents in families])
+
+    def _sparsity(self, parents: Sequence[int]) -> NDArray[np.float64]:
+        return sparsity(len(self.data.names), parents) if self.sparse else np.zeros(len(parents))
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
@@ -81,7 +91,9 @@ class PenalisedLikelihood:
 
     def total(self, fits: Iterable[GaussianFit]) -> float:
         """The score of a network, from its final fits."""
-        each = self.penalty.tolist()
+        some, each = list(fits), self.penalty.tolist()
+        prior = self._sparsity([len(fit.parents) for fit in some]).tolist()
         return math.fsum(  # the same to the last bit, whatever the order of nodes
-            fit.loglik - sum(k * of for k, of in zip(fit.counts, each, strict=True)) for fit in fits
+            fit.loglik - sum(k * of for k, of in zip(fit.counts, each, strict=True)) - less
+            for fit, less in zip(some, prior, strict=True)
         )

@@ -15,8 +15,7 @@ from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import NodeModel, same_for_all
 from poolbn.nodes.poolings import Complete
-
-_SPARSE = 0.5  # the gamma of EBIC
+from poolbn.scoring.sparsity import sparsity
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,7 @@ class GPrior:
         log BF = (n - 1 - r) / 2 log(1 + g) - (n - 1) / 2 log(1 + g (1 - R^2)),
 
     r the rank of the parents. A data set in which the child is constant, or that has no more rows
-    than coefficients, says nothing. Of the N - 1 possible parents each number is about as probable
-    as the others: -1/2 log of the ways to choose that many (extended BIC, Chen and Chen, 2008).
+    than coefficients, says nothing. From it goes what `sparsity` takes.
 
     Nothing is pooled between data sets: with few of them there is little to learn a distribution
     between them from. Final fits are those of the pooling.
@@ -72,7 +70,7 @@ class GPriorScores:
         if level.any():
             at = np.flatnonzero(level).tolist()
             factors[at] = self._of_values([families[i] for i in at])
-        return np.asarray(factors - _SPARSE * self._log_ways(families))
+        return np.asarray(factors - sparsity(len(self.data.names), [len(pa) for _, pa in families]))
 
     def _of_values(self, families: Sequence[Family]) -> NDArray[np.float64]:
         """Those of children that have one value in each data set, by BIC."""
@@ -82,13 +80,6 @@ class GPriorScores:
             grouplevel.likelihoods(self.data, some).penalised(penalty) for some in (families, alone)
         )
         return np.asarray(with_parents - without)
-
-    def _log_ways(self, families: Sequence[Family]) -> NDArray[np.float64]:
-        """Logarithms of the ways to choose as many parents, (M,)."""
-        from scipy.special import gammaln
-
-        N, p = len(self.data.names), np.array([len(parents) for _, parents in families])
-        return np.asarray(gammaln(N) - gammaln(p + 1) - gammaln(N - p))
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """None: the scores themselves are cheap."""
