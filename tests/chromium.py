@@ -158,10 +158,12 @@ class Chromium:
 
     def click(self, selector: str) -> None:
         """Click in the middle of an element; of a line, on a point of it."""
+        it = f"document.querySelector({json.dumps(selector)})"
+        self.run(f"{it}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        self.settle()  # on a busy machine a click can come before the page has moved
         x, y = self.run(
             f"""(() => {{
-              const it = document.querySelector({json.dumps(selector)});
-              it.scrollIntoView({{block: "center", behavior: "instant"}});
+              const it = {it};
               if (it.getPointAtLength) {{
                 const at = it.getPointAtLength(it.getTotalLength() / 2);
                 const on = new DOMPoint(at.x, at.y).matrixTransform(it.getScreenCTM());
