@@ -97,8 +97,9 @@ class _LeastSquares(_Gaussian):
         loglik = linear.log_likelihoods(
             data, families, separate=self.separate, unbiased=self._unbiased
         )
-        counts = [self.counts(len(parents), len(data.n)) for _, parents in families]
-        return Likelihoods(loglik, np.array(counts))
+        sizes = [len(parents) for _, parents in families]
+        known = np.array([self.counts(p, len(data.n)) for p in range(max(sizes, default=0) + 1)])
+        return Likelihoods(loglik, known[sizes])
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty

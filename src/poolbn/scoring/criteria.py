@@ -76,10 +76,9 @@ class PenalisedLikelihood:
 
     def _penalised(self, found: Likelihoods, families: Sequence[Family]) -> NDArray[np.float64]:
         score = found.penalised(self.penalty)
-        return score - self._sparsity([len(parents) for _, parents in families])
-
-    def _sparsity(self, parents: Sequence[int]) -> NDArray[np.float64]:
-        return sparsity(len(self.data.names), parents) if self.sparse else np.zeros(len(parents))
+        if not self.sparse:
+            return score
+        return score - sparsity(len(self.data.names), [len(parents) for _, parents in families])
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
@@ -92,8 +91,9 @@ class PenalisedLikelihood:
     def total(self, fits: Iterable[GaussianFit]) -> float:
         """The score of a network, from its final fits."""
         some, each = list(fits), self.penalty.tolist()
-        prior = self._sparsity([len(fit.parents) for fit in some]).tolist()
-        return math.fsum(  # the same to the last bit, whatever the order of nodes
-            fit.loglik - sum(k * of for k, of in zip(fit.counts, each, strict=True)) - less
-            for fit, less in zip(some, prior, strict=True)
-        )
+        parts = [
+            fit.loglik - sum(k * of for k, of in zip(fit.counts, each, strict=True)) for fit in some
+        ]
+        if self.sparse:
+            parts += (-sparsity(len(self.data.names), [len(fit.parents) for fit in some])).tolist()
+        return math.fsum(parts)  # the same to the last bit, whatever the order of nodes
