@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # make test SEED=1 shuffles; MARKS=slow runs the slow tests, TESTS=tests/test_mixed.py a part.
 MARKS ?= not slow
+DIST ?= loadscope
 SHUFFLE := $(if $(SEED),-p randomly --randomly-seed=$(SEED) --no-loadscope-reorder)
 BASE ?= HEAD
 
@@ -12,7 +13,7 @@ demo: .venv/ready
 	$(BIN)/python -m poolbn demo --force
 
 test: kernels
-	$(BIN)/python -m pytest -n auto --dist loadscope -m '$(MARKS)' $(SHUFFLE) $(TESTS)
+	$(BIN)/python -m pytest -n auto --dist $(DIST) -m '$(MARKS)' $(SHUFFLE) $(TESTS)
 
 kernels: .venv/ready
 	$(BIN)/python tests/warm.py
