@@ -388,7 +388,7 @@ def _integrate(
     M, m, n = a.shape
     w, s, V = np.empty((M, n)), np.empty((m, n)), np.empty((m, m, n))
     for left in reversed(range(_ROUNDS)):
-        own_w = items.w
+        own_w = items.w.copy()
         for log, (k, *_) in zip(items.logs, opened, strict=True):
             own_w[k] = np.where(items.use[k], np.exp(-log), 0.0)
         own_s, own_V = _solve(items, own_w)
