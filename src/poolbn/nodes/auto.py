@@ -55,7 +55,12 @@ class Auto:
         return next(filter(None, (how.admits(data) for how in self.among)), None)
 
     def logliks(
-        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        penalty: Penalty,
+        *,
+        final: bool = False,
     ) -> Likelihoods:
         """Those of the best candidate; expensive ones only where their bounds can be best."""
 
@@ -72,7 +77,7 @@ class Auto:
                         at = np.flatnonzero(able)
                         if len(at):
                             kept = [some[i] for i in at.tolist()]
-                            best.keep(at, how.logliks(view, kept, penalty), penalty)
+                            best.keep(at, how.logliks(view, kept, penalty, final=final), penalty)
             return best.likelihoods
 
         return views.likelihoods(data, families, of, leave_out=True)

@@ -237,11 +237,15 @@ def log_likelihoods(
     random: Random,
     residuals: Residuals = "shared",
     reml: bool = False,
+    final: bool = False,
 ) -> Ranked:
-    """Maximised log-likelihood of each family for a score, see above."""
+    """Maximised log-likelihood of each family for a search, see above, or that of its `fit`."""
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
-    near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
     packed, without = pack(data, families, slopes.key), slopes.without(families)
+    if final:
+        raw, _, _ = _fit(data, packed, model, without, reml, model.final_starts, polish=True)
+        return Ranked(-0.5 * raw.deviance, raw.rank)
+    near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
     raw, _, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
     if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
         raw.deviance[raw.code == UNSETTLED] = np.inf

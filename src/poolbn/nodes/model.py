@@ -47,9 +47,14 @@ class NodeModel(Pooling, Protocol):
         """None, or why the data cannot be used: a text, or the parts of a message."""
 
     def logliks(
-        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        penalty: Penalty,
+        *,
+        final: bool = False,
     ) -> Likelihoods:
-        """Maximised log-likelihoods, with the effort that a score needs."""
+        """Maximised log-likelihoods, with the effort that a search needs, or a final fit."""
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -52,17 +53,25 @@ class _Gaussian:
         return sum(self.counts(parents, data_sets))
 
     def logliks(
-        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        penalty: Penalty,
+        *,
+        final: bool = False,
     ) -> Likelihoods:
-        """Maximised log-likelihoods, with the effort that a score needs."""
-        return views.likelihoods(data, families, self._logliks, leave_out=self.own_variances)
+        """Maximised log-likelihoods, with the effort that a search needs, or a final fit."""
+        compute = partial(self._logliks, final=final)
+        return views.likelihoods(data, families, compute, leave_out=self.own_variances)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The final fit of one node."""
         return views.fit(data, family, self._fit, leave_out=self.own_variances)
 
     @abstractmethod
-    def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
+    def _logliks(
+        self, data: StandardisedStats, families: Sequence[Family], *, final: bool
+    ) -> Likelihoods:
         """Those of children that vary inside data sets."""
 
     @abstractmethod
@@ -93,7 +102,9 @@ class _LeastSquares(_Gaussian):
         """Any data."""
         return None
 
-    def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
+    def _logliks(
+        self, data: StandardisedStats, families: Sequence[Family], *, final: bool
+    ) -> Likelihoods:
         loglik = linear.log_likelihoods(
             data, families, separate=self.separate, unbiased=self._unbiased
         )
@@ -176,10 +187,15 @@ class Complete(_LeastSquares):
     separate = False
 
     def logliks(
-        self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        penalty: Penalty,
+        *,
+        final: bool = False,
     ) -> Likelihoods:
         """Log-likelihoods at least squares; data sets do not count."""
-        return self._logliks(data, families)
+        return self._logliks(data, families, final=final)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """Least squares."""
@@ -328,12 +344,13 @@ class Partial(_Gaussian):
             ", or add the sufficient statistics of others",
         )
 
-    def _logliks(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
+    def _logliks(
+        self, data: StandardisedStats, families: Sequence[Family], *, final: bool
+    ) -> Likelihoods:
         if len(data.levels) < 2:
             return views.nothing(len(families))
-        return self._with_counts(
-            mixed.log_likelihoods(data, families, **self._kind()), data, families
-        )
+        found = mixed.log_likelihoods(data, families, **self._kind(), final=final)
+        return self._with_counts(found, data, families)
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty

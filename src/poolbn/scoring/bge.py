@@ -96,7 +96,7 @@ class BGeScores:
     t: float
     R: NDArray[np.float64]
 
-    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
         """Of each family."""
         return np.array([self._score(family) for family in families])
 

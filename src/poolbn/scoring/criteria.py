@@ -65,9 +65,10 @@ class PenalisedLikelihood:
     penalty: Penalty
     sparse: bool = False
 
-    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
         """Of each family."""
-        return self._penalised(self.model.logliks(self.data, families, self.penalty), families)
+        found = self.model.logliks(self.data, families, self.penalty, final=final)
+        return self._penalised(found, families)
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""

@@ -57,7 +57,7 @@ class GPriorScores:
     data: StandardisedStats
     model: NodeModel
 
-    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
         """Of each family."""
         if not families:
             return np.zeros(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -33,8 +34,8 @@ Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "gprior"]
 class Scores(Protocol):
     """The scores of one table under one model of nodes."""
 
-    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
-        """Of each family."""
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+        """Of each family; likelihoods with the effort that a search needs, or a final fit."""
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
@@ -87,9 +88,9 @@ class _WithInputs:
         values[at] = part
         return values
 
-    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
         """Of each family; 0 for an input, -inf with a parent."""
-        found = self._rest(families, self.others.scores)
+        found = self._rest(families, partial(self.others.scores, final=final))
         assert found is not None
         return found
 
@@ -103,14 +104,10 @@ class _WithInputs:
 
     def fit(self, family: Family) -> GaussianFit:
         """The final fit of a node."""
-        child, parents = family
+        child, _ = family
         if child not in self.inputs:
             return self.others.fit(family)
-        name = self.stats.names[child]
-        if parents:
-            parent = self.stats.names[parents[0]]
-            raise GraphError(f"the input {name!r} has the parent {parent!r}; leave that arc out")
-        return input_fit(self.stats, name)
+        return input_fit(self.stats, self.stats.names[child])
 
     def total(self, fits: Iterable[GaussianFit]) -> float:
         """The score of a network, from its final fits."""
@@ -151,7 +148,7 @@ class LocalScores:
     """Scores of families of one table, remembered.
 
     This is what a search asks, many families at a time. Mixed-effects models are fitted with the
-    effort that a score needs; `pb.score` uses final fits.
+    effort that a search needs, or, for `pb.score`, a final fit.
 
     Attributes:
         names: the columns; families are positions in them.
@@ -165,12 +162,14 @@ class LocalScores:
         pooling: str | NodeModel = "partial",
         score: str | Score = "bic",
         threads: int | None = None,
+        final: bool = False,
     ) -> None:
         check_stats(stats)
         self.names = stats.names
         self.made = 0
         self._scores = _scores(stats, as_pooling(pooling), as_score(score))
         self._threads = parallel.available_cores() if threads is None else threads
+        self._final = final
         self._memo: dict[Family, float] = {}
 
     def __call__(self, families: Sequence[Family]) -> NDArray[np.float64]:
@@ -196,7 +195,7 @@ class LocalScores:
         return values, known
 
     def _compute(self, families: Sequence[Family]) -> list[float]:
-        scores = self._scores.scores  # and not what is remembered
+        scores = partial(self._scores.scores, final=self._final)  # and not what is remembered
         if self._threads == 1 or not _worth_threads(self._scores, families):
             return [float(value) for value in scores(families)]
         step = min(_CHUNK, max(-(-len(families) // (4 * self._threads)), _FEWEST))
@@ -229,19 +228,30 @@ def score(
         True
     """
     check_stats(stats)
-    _, total = final_fits(stats, as_dag(dag, stats.names), as_pooling(pooling), as_score(score))
-    return total
+    graph = as_dag(dag, stats.names)
+    scores = LocalScores(stats, pooling=pooling, score=score, final=True)
+    return math.fsum(scores(_families(stats, graph)).tolist())
 
 
 def final_fits(
     stats: GroupStats, dag: Dag, model: NodeModel, score: Score
 ) -> tuple[dict[str, GaussianFit], float]:
     """The final fit of each node, and the score of the network."""
-    data, scores = standardise(stats), _scores(stats, model, score)
-    families = [data.family(node, dag.parents(node)) for node in dag.nodes]
+    scores, families = _scores(stats, model, score), _families(stats, dag)
     threads = parallel.available_cores() if _worth_threads(scores, families) else 1
     fits = parallel.map_fits(scores.fit, families, threads)
     return dict(zip(dag.nodes, fits, strict=True)), scores.total(fits)
+
+
+def _families(stats: GroupStats, dag: Dag) -> list[Family]:
+    """The nodes and their parents; an input has none."""
+    for name in stats.inputs:
+        if parents := dag.parents(name):
+            raise GraphError(
+                f"the input {name!r} has the parent {parents[0]!r}; leave that arc out"
+            )
+    data = standardise(stats)
+    return [data.family(node, dag.parents(node)) for node in dag.nodes]
 
 
 def _worth_threads(scores: Scores, families: Sequence[Family]) -> bool:
