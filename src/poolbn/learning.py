@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
@@ -21,7 +21,7 @@ from poolbn.nodes.model import NodeModel
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, as_score, final_fits
 from poolbn.search.climbing import HillClimb
-from poolbn.search.problem import Found, Learner, Problem, Stopped
+from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
 
 
 class SearchOptions(TypedDict, total=False):
@@ -62,8 +62,8 @@ class Plan:
     search: Learner
     constraints: Constraints
 
-    def problem(self, data: GroupStats) -> Problem:
-        """From the empty graph, or that of the required arcs."""
+    def allowed(self, data: GroupStats) -> Allowed:
+        """The constraints, and no arcs into inputs."""
         allowed = self.constraints.on(data.names)
         inputs = [data.names.index(name) for name in data.inputs]
         if allowed.required[:, inputs].any():
@@ -73,8 +73,46 @@ class Plan:
                 "is an input; leave one of the two out"
             )
         allowed.arcs[:, inputs] = False
+        return allowed
+
+    def found(self, data: GroupStats, start: Dag | None = None, watch: Watch = unwatched) -> Found:
+        """The best graph that the search finds.
+
+        Args:
+            data: the sufficient statistics.
+            start: the graph to start from; by default that which the score says, or the empty one.
+            watch: see `Problem`.
+        """
+        allowed = self.allowed(data)
+        given = None if start is None else _checked(start, allowed)
+        every = [
+            self._search(data, allowed, pooling, given, watch)
+            for pooling in self.pooling.searched(data.levels)
+        ]
+        if len(every) == 1:
+            return every[0]
         scores = LocalScores(data, pooling=self.pooling, score=self.score)
-        return Problem(scores, allowed, allowed.required)
+        return max(every, key=lambda found: scores.order(found.arcs))
+
+    def _search(
+        self,
+        data: GroupStats,
+        allowed: Allowed,
+        pooling: NodeModel,
+        start: NDArray[np.bool_] | None,
+        watch: Watch,
+    ) -> Found:
+        """Under one pooling."""
+
+        def problem(score: Score, start: NDArray[np.bool_]) -> Problem:
+            scores = LocalScores(data, pooling=pooling, score=score)
+            return Problem(scores, allowed, start, watch)
+
+        if start is None:
+            start = allowed.required
+            if (first := self.score.first(pooling)) is not None:
+                start = HillClimb().learn(problem(first, start)).arcs
+        return self.search.learn(problem(self.score, start))
 
     def network(self, data: GroupStats, found: Found) -> Network:
         """Final fits of what was found."""
@@ -95,7 +133,7 @@ class Plan:
 
     def learned(self, data: GroupStats) -> Network:
         """The network of some data."""
-        return self.network(data, self.search.learn(self.problem(data)))
+        return self.network(data, self.found(data))
 
 
 def as_plan(
@@ -158,7 +196,7 @@ def learn(
     score: Kind | Score = "bic",
     search: Learner | None = None,
     constraints: Constraints | None = None,
-    start: Network | Dag | str | Iterable[Pair] = (),
+    start: Network | Dag | str | Iterable[Pair] | None = None,
     inputs: Iterable[str] = (),
 ) -> Network:
     """Learn the network with the best score that a search finds.
@@ -172,7 +210,8 @@ def learn(
             `pb.BGe(...)`.
         search: `pb.HillClimb()` by default, `pb.Tabu()`, or `pb.Exact()`.
         constraints: a `pb.Constraints(...)`.
-        start: the graph to start from; empty by default.
+        start: the graph to start from; by default the empty one, for "bic-h" the one that "gprior"
+            finds.
         inputs: columns that may be parents but never children, see `pb.stats`.
 
     Raises:
@@ -190,17 +229,13 @@ def learn(
         check_no_group(group)
     data = stats(source, group=group, inputs=inputs)
     plan = as_plan(pooling, score, search, constraints)
-    problem = plan.problem(data)
-    first = as_dag(start.dag if isinstance(start, Network) else start, data.names)
+    first = start.dag if isinstance(start, Network) else start
+    dag = None if first is None else as_dag(first, data.names)
+    plan.allowed(data)  # raises before a warning
     warn(data)
     with Progress() as progress:
-        problem = replace(
-            problem,
-            start=_checked(first, problem.allowed),
-            watch=lambda moves, now: progress(lambda: _words(moves, now)),
-        )
         try:
-            found = plan.search.learn(problem)
+            found = plan.found(data, dag, lambda moves, now: progress(lambda: _words(moves, now)))
         except Stopped as stopped:
             raise SearchInterrupted(plan.network(data, stopped.found)) from None
     return plan.network(data, found)

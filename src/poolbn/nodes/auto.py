@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,6 +54,16 @@ class Auto:
         """What all candidates admit."""
         return next(filter(None, (how.admits(data) for how in self.among)), None)
 
+    def searched(self, levels: Sequence[Hashable]) -> Sequence[Candidate]:
+        """Complete pooling and the richest partial one, or all where there are not both.
+
+        A search that chose anew for each family would follow the noise of these choices.
+        """
+        among = self._among(levels)
+        complete = [how for how in among if isinstance(how, Complete)]
+        partial = [how for how in among if isinstance(how, Partial)]
+        return [*complete[-1:], *partial[-1:]] if complete and partial else among
+
     def logliks(
         self,
         data: StandardisedStats,
@@ -66,7 +76,7 @@ class Auto:
 
         def of(view: StandardisedStats, some: Sequence[Family]) -> Likelihoods:
             best = _Best(len(some))
-            among = self._among(view)
+            among = self._among(view.levels)
             bounds = [how.bounds(view, some, penalty) for how in among]
             for cheap in (True, False):
                 for how, bound in zip(among, bounds, strict=True):
@@ -89,7 +99,7 @@ class Auto:
 
         def of(view: StandardisedStats, some: Sequence[Family]) -> Likelihoods:
             best = _Best(len(some))
-            for how in self._among(view):
+            for how in self._among(view.levels):
                 bound = how.bounds(view, some, penalty)
                 found = how.logliks(view, some, penalty) if bound is None else bound
                 at = np.flatnonzero(_has_rows(how, view, some))
@@ -110,14 +120,14 @@ class Auto:
 
         return views.fit(data, family, of, leave_out=True)
 
-    def _among(self, data: StandardisedStats) -> Sequence[Candidate]:
+    def _among(self, levels: Sequence[Hashable]) -> Sequence[Candidate]:
         """The candidates for these data sets: of one alone there is nothing to pool."""
-        if len(data.levels) > 1:
+        if len(levels) > 1:
             return self.among
         return [how for how in self.among if not isinstance(how, Partial)] or [Complete()]
 
     def _best_fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        among = self._among(data)
+        among = self._among(data.levels)
         able = [how for how in among if _has_rows(how, data, [family])[0]] or among
         best = _Best(1)
         chosen: GaussianFit | None = None

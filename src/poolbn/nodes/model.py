@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -45,6 +45,9 @@ class NodeModel(Pooling, Protocol):
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """None, or why the data cannot be used: a text, or the parts of a message."""
+
+    def searched(self, levels: Sequence[Hashable]) -> Sequence[NodeModel]:
+        """The models that a search goes by, for these data sets; the best graph is kept."""
 
     def logliks(
         self,

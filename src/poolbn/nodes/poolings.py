@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -34,6 +34,10 @@ class _Gaussian:
     @abstractmethod
     def own_variances(self) -> bool:
         """Whether each data set has a residual variance of its own."""
+
+    def searched(self, levels: Sequence[Hashable]) -> Sequence[Self]:
+        """A search goes by the pooling itself."""
+        return (self,)
 
     @abstractmethod
     def counts(self, parents: int, data_sets: int) -> Counts:

@@ -42,6 +42,9 @@ class BGe:
         """As options have it."""
         return "bge"
 
+    def first(self, model: NodeModel) -> None:
+        """From the empty graph."""
+
     def on(self, data: StandardisedStats, model: NodeModel) -> BGeScores:
         """The scores of one table.
 

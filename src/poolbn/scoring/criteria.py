@@ -15,6 +15,8 @@ from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, same_for_all
+from poolbn.nodes.poolings import Complete
+from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.sparsity import sparsity
 
 Criterion = Literal["bic", "bic-h", "aic", "loglik"]
@@ -37,6 +39,10 @@ class InformationCriterion:
 
     def __post_init__(self) -> None:
         check_option("score", self.name, get_args(Criterion))
+
+    def first(self, model: NodeModel) -> GPrior | None:
+        """Bayes factors in each data set find the way for "bic-h", where data sets may differ."""
+        return GPrior() if self.name == "bic-h" and not isinstance(model, Complete) else None
 
     def on(self, data: StandardisedStats, model: NodeModel) -> PenalisedLikelihood:
         """The scores of one table under one model.

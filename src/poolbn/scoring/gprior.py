@@ -40,6 +40,9 @@ class GPrior:
         """As options have it."""
         return "gprior"
 
+    def first(self, model: NodeModel) -> None:
+        """From the empty graph."""
+
     def on(self, data: StandardisedStats, model: NodeModel) -> GPriorScores:
         """The scores of one table.
 

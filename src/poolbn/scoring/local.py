@@ -57,6 +57,9 @@ class Score(Protocol):
     def name(self) -> str:
         """As options have it."""
 
+    def first(self, model: NodeModel) -> Score | None:
+        """The score whose best graph a search starts from, or None for the empty graph."""
+
     def on(self, data: StandardisedStats, model: NodeModel) -> Scores:
         """The scores of one table under one model; raises where they do not go together."""
 
@@ -179,6 +182,13 @@ class LocalScores:
             self.made += len(new)
             self._memo |= zip(new, self._compute(new), strict=True)
         return np.array([self._memo[family] for family in families])
+
+    def order(self, arcs: NDArray[np.bool_]) -> tuple[int, float]:
+        """What sorts graphs, (N, N) with parents first: nodes that have a score, and their sum."""
+        parents = [tuple(np.flatnonzero(column).tolist()) for column in arcs.T]
+        values = self(list(enumerate(parents)))
+        finite = values[np.isfinite(values)]
+        return len(finite), math.fsum(finite.tolist())
 
     def upper_bounds(
         self, families: Sequence[Family]

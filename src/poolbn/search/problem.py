@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -46,6 +46,13 @@ class Found:
     trace: tuple[Move, ...] = ()
 
 
+Watch = Callable[[int, Found], None]
+
+
+def unwatched(moves: int, now: Found) -> None:
+    """Nobody looks on."""
+
+
 class Stopped(KeyboardInterrupt):
     """The user stopped a learner that has a graph to show.
 
@@ -72,7 +79,7 @@ class Problem:
     scores: LocalScores
     allowed: Allowed
     start: NDArray[np.bool_]
-    watch: Callable[[int, Found], None] = field(default=lambda moves, now: None)
+    watch: Watch = unwatched
 
 
 class Learner(Protocol):
