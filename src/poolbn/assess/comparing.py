@@ -21,7 +21,7 @@ from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
@@ -41,7 +41,7 @@ def compare(
     missing: Literal["error", "drop"] = "error",
     inputs: Iterable[str] = (),
     folds: int = 10,
-    poolings: Sequence[str | NodeModel] = ("complete", "none", "partial", _RESIDUALS, "auto"),
+    poolings: Sequence[str | Choice] = ("complete", "none", "partial", _RESIDUALS, "auto"),
     seed: int = 0,
     **learning: Unpack[SearchOptions],
 ) -> Comparison:
@@ -101,7 +101,7 @@ def compare(
     return _compare(plans, dealt, seed)
 
 
-def _plans(poolings: Sequence[str | NodeModel], learning: SearchOptions) -> dict[str, Plan]:
+def _plans(poolings: Sequence[str | Choice], learning: SearchOptions) -> dict[str, Plan]:
     if isinstance(poolings, str) or not isinstance(poolings, Iterable):
         raise OptionError(
             Option("poolings", poolings), " is not a list; name the poolings to compare"
@@ -238,7 +238,7 @@ def _assess(task: _Task) -> _Result:
     return _Result(loglik, known, unknown, data_set)
 
 
-def _no_population(pooling: NodeModel, train: GroupStats) -> str:
+def _no_population(pooling: Choice, train: GroupStats) -> str:
     """Why networks say nothing of a new data set, if that is known without learning them."""
     if isinstance(pooling, NoPooling):
         return "without pooling there is no population to predict a new data set from"

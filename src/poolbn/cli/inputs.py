@@ -20,7 +20,7 @@ from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.learning import SearchOptions
 from poolbn.nodes.mixed import Residuals
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Partial
 from poolbn.run.cluster import on_cluster
 from poolbn.scoring.local import Kind
@@ -127,7 +127,7 @@ class Model:
         ),
     ] = "shared"
 
-    def chosen(self) -> str | NodeModel:
+    def chosen(self) -> str | Choice:
         """The pooling."""
         if self.residuals == "shared":
             return self.pooling

@@ -27,7 +27,7 @@ from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network, load
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import Choice
 from poolbn.page.reporting import report
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class _Job:
     files: Sequence[str]
     reading: ReadingOptions
     learning: SearchOptions
-    pooling: str | NodeModel
+    pooling: str | Choice
     seed: int
     out: Path | None  # the folder to write to
     start: Network | None = None
@@ -180,7 +180,7 @@ class _Job:
         )  # fmt: skip
         written.append(page)
 
-    def _learned(self, data: GroupStats, pooling: str | NodeModel) -> Network:
+    def _learned(self, data: GroupStats, pooling: str | Choice) -> Network:
         return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
     def _rows(self, data: GroupStats) -> pd.DataFrame | None:

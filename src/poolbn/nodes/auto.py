@@ -1,4 +1,4 @@
-"""The pooling that a node's data ask for."""
+"""The pooling that the data ask for."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ Candidate = Complete | NoPooling | Partial
 
 @dataclass(frozen=True)
 class Auto:
-    """For each node and its parents, the pooling with the best score.
+    """The pooling with the best score.
+
+    A network is learned under each candidate, and the best is kept: a search that chose anew for
+    each family would follow the noise of these choices. In the end a node has a later candidate
+    than the network where its own score is better with it, but no earlier one.
 
     No pooling is considered only where each data set has at least four rows for each coefficient.
     The residual variances of complete and no pooling are those without bias, which predict better;
     the scores, which are compared with others, are of maximum likelihood.
 
     Attributes:
-        among: the candidates; of equally good ones the first is taken.
+        among: the candidates, from simple to rich; of equally good ones the first is taken.
 
     Examples:
         >>> import poolbn as pb
@@ -42,27 +46,51 @@ class Auto:
         {'gestation_days': 'partial pooling and residuals', 'birthweight_g': 'complete pooling'}
     """
 
-    among: tuple[Candidate, ...] = (
-        Complete(),
-        Partial(random="intercept"),
-        Partial(),
-        Partial(residuals="pooled"),
-        NoPooling(),
-    )
+    among: tuple[Candidate, ...] = (Complete(), Partial(residuals="pooled"))
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """What all candidates admit."""
         return next(filter(None, (how.admits(data) for how in self.among)), None)
 
-    def searched(self, levels: Sequence[Hashable]) -> Sequence[Candidate]:
-        """Complete pooling and the richest partial one, or all where there are not both.
+    def searched(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
+        """The candidates for these data sets, each with later ones."""
+        among = _able(self.among, levels)
+        return [OneOf(how, tuple(among[i + 1 :])) for i, how in enumerate(among)]
 
-        A search that chose anew for each family would follow the noise of these choices.
-        """
-        among = self._among(levels)
-        complete = [how for how in among if isinstance(how, Complete)]
-        partial = [how for how in among if isinstance(how, Partial)]
-        return [*complete[-1:], *partial[-1:]] if complete and partial else among
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """The best final fit of one node."""
+        return self.searched(data.levels)[0].fit(data, family, penalty)
+
+    def __str__(self) -> str:
+        return "the best pooling"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A candidate, so that its scores can be compared with others'.
+
+    All of them leave out the data sets in which a child is constant.
+
+    Attributes:
+        how: the candidate.
+        later: those that a final fit may have in its place.
+    """
+
+    how: Candidate
+    later: tuple[Candidate, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """That of the candidate."""
+        return self.how.complete
+
+    def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
+        """What the candidate admits."""
+        return self.how.admits(data)
+
+    def searched(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
+        """Itself."""
+        return (self,)
 
     def logliks(
         self,
@@ -72,99 +100,74 @@ class Auto:
         *,
         final: bool = False,
     ) -> Likelihoods:
-        """Those of the best candidate; expensive ones only where their bounds can be best."""
+        """Those of the candidate, or of the best one in the end."""
 
         def of(view: StandardisedStats, some: Sequence[Family]) -> Likelihoods:
-            best = _Best(len(some))
-            among = self._among(view.levels)
-            bounds = [how.bounds(view, some, penalty) for how in among]
-            for cheap in (True, False):
-                for how, bound in zip(among, bounds, strict=True):
-                    if cheap == (bound is None):
-                        able = _has_rows(how, view, some)
-                        if bound is not None:
-                            able &= bound.penalised(penalty) > best.score
-                        at = np.flatnonzero(able)
-                        if len(at):
-                            kept = [some[i] for i in at.tolist()]
-                            best.keep(at, how.logliks(view, kept, penalty, final=final), penalty)
-            return best.likelihoods
+            best = views.nothing(len(some))
+            for how in self._able(view) if final else self._able(view)[:1]:
+                found = how.logliks(view, some, penalty, final=final)
+                found.loglik[~_has_rows(how, view, some)] = -np.inf
+                better = found.penalised(penalty) > best.penalised(penalty)
+                best.loglik[better], best.counts[better] = (
+                    found.loglik[better],
+                    found.counts[better],
+                )
+            return best
 
         return views.likelihoods(data, families, of, leave_out=True)
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
     ) -> Likelihoods | None:
-        """Those of the candidate with the best bound."""
+        """Those of the candidate."""
+        if not isinstance(self.how, Partial):
+            return None
 
         def of(view: StandardisedStats, some: Sequence[Family]) -> Likelihoods:
-            best = _Best(len(some))
-            for how in self._among(view.levels):
-                bound = how.bounds(view, some, penalty)
-                found = how.logliks(view, some, penalty) if bound is None else bound
-                at = np.flatnonzero(_has_rows(how, view, some))
-                best.keep(at, Likelihoods(found.loglik[at], found.counts[at]), penalty)
-            return best.likelihoods
+            how = self._able(view)[0]
+            return how.bounds(view, some, penalty) or how.logliks(view, some, penalty)
 
         return views.likelihoods(data, families, of, leave_out=True)
 
     def cost(self, data_sets: int) -> float:
-        """That of the most expensive candidate."""
-        return max(how.cost(data_sets) for how in self.among)
+        """That of the candidate."""
+        return self.how.cost(data_sets)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        """The best final fit."""
+        """The best final fit, with variances that have no bias."""
+
+        def score(of: GaussianFit) -> float:
+            own = Likelihoods(np.array([of.loglik]), np.array([of.counts]))
+            return float(own.penalised(penalty)[0])
 
         def of(view: StandardisedStats, family: Family) -> GaussianFit:
-            return self._best_fit(view, family, penalty)
+            able = [how for how in self._able(view) if _has_rows(how, view, [family])[0]]
+            every = [how.fit(view, family, penalty) for how in able or self._able(view)]
+            fit = max(every, key=score)
+            if fit.random_cov is not None:
+                return fit
+            squares, df = fit.squares, fit.df
+            if fit.fixed is not None:
+                squares, df = np.full_like(squares, squares.sum()), np.full_like(df, df.sum())
+            return replace(fit, sigma2=squares / np.maximum(df, 1.0), unbiased=True)
 
         return views.fit(data, family, of, leave_out=True)
 
-    def _among(self, levels: Sequence[Hashable]) -> Sequence[Candidate]:
-        """The candidates for these data sets: of one alone there is nothing to pool."""
-        if len(levels) > 1:
-            return self.among
-        return [how for how in self.among if not isinstance(how, Partial)] or [Complete()]
-
-    def _best_fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        among = self._among(data.levels)
-        able = [how for how in among if _has_rows(how, data, [family])[0]] or among
-        best = _Best(1)
-        chosen: GaussianFit | None = None
-        for how in able:
-            found = how.fit(data, family, penalty)
-            own = Likelihoods(np.array([found.loglik]), np.array([found.counts]))
-            if best.keep(np.arange(1), own, penalty):
-                chosen = found
-            chosen = chosen or found
-        assert chosen is not None
-        if chosen.random_cov is not None:
-            return chosen
-        squares, df = chosen.squares, chosen.df
-        if chosen.fixed is not None:
-            squares, df = np.full_like(squares, squares.sum()), np.full_like(df, df.sum())
-        return replace(chosen, sigma2=squares / np.maximum(df, 1.0), unbiased=True)
+    def _able(self, data: StandardisedStats) -> Sequence[Candidate]:
+        return _able((self.how, *self.later), data.levels)
 
     def __str__(self) -> str:
-        return "the best pooling for each node"
+        return str(self.how)
+
+    def __repr__(self) -> str:
+        return repr(self.how)
 
 
-class _Best:
-    """The best candidate of each family so far."""
-
-    def __init__(self, families: int) -> None:
-        self.score = np.full(families, -np.inf)
-        self.likelihoods = views.nothing(families)
-
-    def keep(self, at: NDArray[np.intp], found: Likelihoods, penalty: Penalty) -> bool:
-        """Keep what is better, of the families at these positions; whether any was."""
-        score = found.penalised(penalty)
-        better = score > self.score[at]
-        to = at[better]
-        self.score[to] = score[better]
-        self.likelihoods.loglik[to] = found.loglik[better]
-        self.likelihoods.counts[to] = found.counts[better]
-        return bool(better.any())
+def _able(among: Sequence[Candidate], levels: Sequence[Hashable]) -> Sequence[Candidate]:
+    """The candidates for these data sets: of one alone there is nothing to pool."""
+    if len(levels) > 1:
+        return among
+    return [how for how in among if not isinstance(how, Partial)] or [Complete()]
 
 
 def _has_rows(

@@ -10,10 +10,10 @@ from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel, same_for_all
+from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
-_BY_NAME: dict[str, NodeModel] = {
+_BY_NAME: dict[str, Choice] = {
     "complete": Complete(),
     "none": NoPooling(),
     "partial": Partial(),
@@ -21,12 +21,12 @@ _BY_NAME: dict[str, NodeModel] = {
 }
 
 
-def as_pooling(value: str | NodeModel) -> NodeModel:
+def as_pooling(value: str | Choice) -> Choice:
     """A pooling from its name, or itself."""
     if isinstance(value, str):
         check_option("pooling", value, _BY_NAME)
         return _BY_NAME[value]
-    if isinstance(value, type) or not hasattr(value, "logliks"):
+    if isinstance(value, type) or not hasattr(value, "searched"):
         raise OptionError(
             Option("pooling", value),
             " is not a pooling; use 'complete', 'none', 'partial', 'auto', or an object such as "
@@ -40,7 +40,7 @@ def fit_node(
     child: str,
     parents: Sequence[str] = (),
     *,
-    pooling: str | NodeModel = "partial",
+    pooling: str | Choice = "partial",
 ) -> GaussianFit:
     """Fit one node given its parents.
 
@@ -68,7 +68,7 @@ def fit_node(
     return model.fit(data, data.family(child, parents), penalty)
 
 
-def check_admits(model: NodeModel, data: StandardisedStats) -> None:
+def check_admits(model: Choice, data: StandardisedStats) -> None:
     """Raise for data that a model cannot be fitted to."""
     if why := model.admits(data):
         raise DataError(*why)

@@ -42,17 +42,14 @@ class Counts(NamedTuple):
     """Free parameters of a node, by what informs them.
 
     Attributes:
-        rows: by all rows: fixed effects, a common variance, the directions in which data sets
-            differ where these are fewer than the coefficients.
+        rows: by all rows: fixed effects, a common variance.
         groups: by the number of data sets: (co)variances between them.
         own: by the rows of single data sets.
-        unused: (co)variances of directions in which a fit has no differences.
     """
 
     rows: int
     groups: int
     own: int
-    unused: int = 0
 
 
 class Pooling(Protocol):

@@ -223,13 +223,6 @@ class Slopes:
 _slopes: WeakKeyDictionary[StandardisedStats, dict[Random, Slopes]] = WeakKeyDictionary()
 
 
-class Ranked(NamedTuple):
-    """Log-likelihoods of M families, -inf where there is none, and ranks of D, (M,) each."""
-
-    loglik: NDArray[np.float64]
-    rank: NDArray[np.int64]
-
-
 def log_likelihoods(
     data: StandardisedStats,
     families: Sequence[Family],
@@ -238,18 +231,21 @@ def log_likelihoods(
     residuals: Residuals = "shared",
     reml: bool = False,
     final: bool = False,
-) -> Ranked:
-    """Maximised log-likelihood of each family for a search, see above, or that of its `fit`."""
+) -> NDArray[np.float64]:
+    """Maximised log-likelihood of each family for a search, see above, or that of its `fit`.
+
+    -inf where there is none, (M,).
+    """
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     packed, without = pack(data, families, slopes.key), slopes.without(families)
     if final:
         raw, _, _ = _fit(data, packed, model, without, reml, model.final_starts, polish=True)
-        return Ranked(-0.5 * raw.deviance, raw.rank)
+        return np.asarray(-0.5 * raw.deviance)
     near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
     raw, _, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
     if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
         raw.deviance[raw.code == UNSETTLED] = np.inf
-    return Ranked(-0.5 * raw.deviance, raw.rank)
+    return np.asarray(-0.5 * raw.deviance)
 
 
 def upper_bounds(

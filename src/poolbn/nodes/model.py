@@ -12,7 +12,7 @@ from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import Counts, GaussianFit, Pooling
 
-# The penalty of one parameter of each kind of `Counts`, (4,).
+# The penalty of one parameter of each kind of `Counts`, (3,).
 Penalty = NDArray[np.float64]
 
 
@@ -26,7 +26,7 @@ class Likelihoods(NamedTuple):
 
     Attributes:
         loglik: -inf where there is none, (M,).
-        counts: parameters of each kind of `Counts`, (M, 4).
+        counts: parameters of each kind of `Counts`, (M, 3).
     """
 
     loglik: NDArray[np.float64]
@@ -37,17 +37,25 @@ class Likelihoods(NamedTuple):
         return np.asarray(self.loglik - (self.counts * penalty).sum(axis=1))
 
 
-class NodeModel(Pooling, Protocol):
-    """A model of one node given its parents.
-
-    The penalty matters only to a model that chooses between others.
-    """
+class Choice(Pooling, Protocol):
+    """A model of one node given its parents, or several to choose from."""
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """None, or why the data cannot be used: a text, or the parts of a message."""
 
     def searched(self, levels: Sequence[Hashable]) -> Sequence[NodeModel]:
-        """The models that a search goes by, for these data sets; the best graph is kept."""
+        """The models of these data sets, under each of which a network is learned."""
+
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """The final fit of one node; the penalty matters to a choice."""
+
+
+class NodeModel(Choice, Protocol):
+    """A model of one node given its parents."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether data sets have the same parameters."""
 
     def logliks(
         self,
@@ -66,6 +74,3 @@ class NodeModel(Pooling, Protocol):
 
     def cost(self, data_sets: int) -> float:
         """About the regressions that one score costs."""
-
-    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        """The final fit of one node."""

@@ -14,7 +14,7 @@ from poolbn.errors import MessagePart, Option, OptionError, check_option, neares
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses, views
 from poolbn.nodes.intervals import family_sums
-from poolbn.nodes.localfit import INTERCEPT, Counts, GaussianFit, Status
+from poolbn.nodes.localfit import INTERCEPT, Counts, Floats, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
 from poolbn.nodes.statuses import Ending
@@ -34,6 +34,11 @@ class _Gaussian:
     @abstractmethod
     def own_variances(self) -> bool:
         """Whether each data set has a residual variance of its own."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether data sets have the same parameters."""
+        return False
 
     def searched(self, levels: Sequence[Hashable]) -> Sequence[Self]:
         """A search goes by the pooling itself."""
@@ -190,6 +195,11 @@ class Complete(_LeastSquares):
 
     separate = False
 
+    @property
+    def complete(self) -> bool:
+        """They have."""
+        return True
+
     def logliks(
         self,
         data: StandardisedStats,
@@ -306,29 +316,26 @@ class Partial(_Gaussian):
         slopes = parents if self.random == "full" else 0
         if not isinstance(self.random, str):
             slopes = min(parents, len(self.random))
-        return self._counts(parents, slopes, slopes + 1, data_sets)
+        return self._counts(parents, slopes, data_sets)
 
-    def _counts(self, parents: int, slopes: int, rank: int, data_sets: int) -> Counts:
-        """Data sets differ in `rank` directions of the slopes and the intercept."""
+    def _counts(self, parents: int, slopes: int, data_sets: int) -> Counts:
         rows, groups, own = mixed.RESIDUALS[self.residuals].counts
-        others = slopes + 1 - rank
         return Counts(
-            rows=parents + 1 + rows + rank * others,
-            groups=rank * (rank + 1) // 2 + groups,
+            rows=parents + 1 + rows,
+            groups=(slopes + 1) * (slopes + 2) // 2 + groups,
             own=own * data_sets,
-            unused=others * (others + 1) // 2,
         )
 
     def _with_counts(
-        self, found: mixed.Ranked, data: StandardisedStats, families: Sequence[Family]
+        self, loglik: Floats, data: StandardisedStats, families: Sequence[Family]
     ) -> Likelihoods:
         without = mixed.Slopes.of(data, self.random).without(families).tolist()
         sizes = [
-            (len(parents), len(parents) - k, rank)
-            for (_, parents), k, rank in zip(families, without, found.rank.tolist(), strict=True)
+            (len(parents), len(parents) - k)
+            for (_, parents), k in zip(families, without, strict=True)
         ]
         known = {size: self._counts(*size, len(data.n)) for size in set(sizes)}
-        return Likelihoods(found.loglik, np.array([known[size] for size in sizes]))
+        return Likelihoods(loglik, np.array([known[size] for size in sizes]))
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """Two data sets or more, with the columns whose slopes vary."""
@@ -371,8 +378,7 @@ class Partial(_Gaussian):
             loglik = mixed.upper_bounds(data, families, reml=self.method == "reml")
         else:
             loglik = linear.largest_separate(data, families)
-        rank = np.zeros(len(families), dtype=np.int64)  # whose penalty is the least
-        return self._with_counts(mixed.Ranked(loglik, rank), data, families)
+        return self._with_counts(loglik, data, families)
 
     def cost(self, data_sets: int) -> float:
         """Some dozens of regressions in each data set."""
@@ -419,7 +425,7 @@ class Partial(_Gaussian):
             residual_shape=f.shape,
             residual_scale=f.scale,
             loglik=f.loglik,
-            counts=self._counts(len(parents), len(slopes), f.rank, F),
+            counts=self._counts(len(parents), len(slopes), F),
             n_rows=int(data.rows),
             status=status,
             detail=detail,

@@ -13,7 +13,6 @@ from poolbn.errors import Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import NodeModel, same_for_all
-from poolbn.nodes.poolings import Complete
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class BGe:
         Raises:
             OptionError: the pooling is not complete, or a parameter of the prior cannot be.
         """
-        if not isinstance(model, Complete):
+        if not model.complete:
             raise OptionError(
                 f"BGe is a score for complete pooling, not for {model!r}; use ",
                 Option("score", "bic"),
@@ -93,7 +92,7 @@ class BGeScores:
     """
 
     data: StandardisedStats
-    model: Complete
+    model: NodeModel
     iss_mu: float
     extra: float
     t: float

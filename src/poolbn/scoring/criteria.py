@@ -15,7 +15,6 @@ from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, same_for_all
-from poolbn.nodes.poolings import Complete
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.sparsity import sparsity
 
@@ -27,9 +26,9 @@ class InformationCriterion:
     """A score that any model of nodes has.
 
     BIC charges log(n) / 2 for a parameter, n the rows of all data sets (eq. bic). "bic-h" charges
-    half the logarithm of what tells of it: n for fixed effects and a common variance, the number of
-    data sets for (co)variances between these, n_j for parameters of data set j; and nothing for
-    (co)variances that a singular fit does not have. From it goes what `sparsity` takes.
+    half the logarithm of what tells of it: n for fixed effects and a common variance, n_j for
+    parameters of data set j. (Co)variances between data sets are half-way between log(|F|) / 2,
+    right where data sets differ much, and log(n) / 2. From it goes what `sparsity` takes.
 
     Attributes:
         name: "bic", "bic-h", "aic" or "loglik".
@@ -42,7 +41,7 @@ class InformationCriterion:
 
     def first(self, model: NodeModel) -> GPrior | None:
         """Bayes factors in each data set find the way for "bic-h", where data sets may differ."""
-        return GPrior() if self.name == "bic-h" and not isinstance(model, Complete) else None
+        return GPrior() if self.name == "bic-h" and not model.complete else None
 
     def on(self, data: StandardisedStats, model: NodeModel) -> PenalisedLikelihood:
         """The scores of one table under one model.
@@ -55,10 +54,10 @@ class InformationCriterion:
         return PenalisedLikelihood(data, model, self.penalty_per_parameter(data), sparse)
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
-        """The penalty of a parameter of each kind of `Counts`, (4,)."""
+        """The penalty of a parameter of each kind of `Counts`, (3,)."""
         if self.name == "bic-h":
-            groups, own = math.log(len(data.n)) / 2, float(np.log(data.n).mean()) / 2
-            return np.array([math.log(data.rows) / 2, groups, own, 0.0])
+            rows, groups, own = math.log(data.rows), math.log(len(data.n)), np.log(data.n).mean()
+            return np.array([rows, (rows + groups) / 2, own]) / 2
         return same_for_all({"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name])
 
 

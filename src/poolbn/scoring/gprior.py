@@ -14,7 +14,6 @@ from poolbn.nodes import grouplevel, linear
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import NodeModel, same_for_all
-from poolbn.nodes.poolings import Complete
 from poolbn.scoring.sparsity import sparsity
 
 
@@ -64,7 +63,7 @@ class GPriorScores:
         """Of each family."""
         if not families:
             return np.zeros(0)
-        separate = not isinstance(self.model, Complete)
+        separate = not self.model.complete
         found = linear.explained(self.data, families, separate=separate)
         g, m = found.n, found.n - 1
         each = (m - found.rank) * np.log1p(g) - m * np.log1p(g * (1 - found.share))
@@ -90,7 +89,7 @@ class GPriorScores:
 
     def cost(self) -> float:
         """One regression, or one for each data set."""
-        return 1.0 if isinstance(self.model, Complete) else float(len(self.data.n))
+        return 1.0 if self.model.complete else float(len(self.data.n))
 
     def fit(self, family: Family) -> GaussianFit:
         """The final fit of a node."""

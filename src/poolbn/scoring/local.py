@@ -19,7 +19,7 @@ from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling, check_stats
 from poolbn.nodes.given import input_fit
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel
+from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run import parallel
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.criteria import InformationCriterion
@@ -162,7 +162,7 @@ class LocalScores:
         self,
         stats: GroupStats,
         *,
-        pooling: str | NodeModel = "partial",
+        pooling: str | Choice = "partial",
         score: str | Score = "bic",
         threads: int | None = None,
         final: bool = False,
@@ -170,7 +170,8 @@ class LocalScores:
         check_stats(stats)
         self.names = stats.names
         self.made = 0
-        self._scores = _scores(stats, as_pooling(pooling), as_score(score))
+        (model,) = as_pooling(pooling).searched(stats.levels)
+        self._scores = _scores(stats, model, as_score(score))
         self._threads = parallel.available_cores() if threads is None else threads
         self._final = final
         self._memo: dict[Family, float] = {}
@@ -218,10 +219,12 @@ def score(
     stats: GroupStats,
     dag: Dag | str | Iterable[Pair],
     *,
-    pooling: str | NodeModel = "partial",
+    pooling: str | Choice = "partial",
     score: Kind | Score = "bic",
 ) -> float:
     """Score a network: the sum of its nodes' scores. Higher is better.
+
+    With "auto" it is that of the pooling with the best one.
 
     Args:
         stats: the sufficient statistics, from `pb.stats`.
@@ -238,9 +241,11 @@ def score(
         True
     """
     check_stats(stats)
-    graph = as_dag(dag, stats.names)
-    scores = LocalScores(stats, pooling=pooling, score=score, final=True)
-    return math.fsum(scores(_families(stats, graph)).tolist())
+    families = _families(stats, as_dag(dag, stats.names))
+    return max(
+        math.fsum(LocalScores(stats, pooling=model, score=score, final=True)(families).tolist())
+        for model in as_pooling(pooling).searched(stats.levels)
+    )
 
 
 def final_fits(

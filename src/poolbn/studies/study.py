@@ -172,9 +172,8 @@ MODELS: dict[str, Callable[[GroupStats], Network]] = {
     "LME-ML": lambda data: learn(data, pooling=Partial()),
     "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled")),
     "LME-separate": lambda data: learn(data, pooling=Partial(residuals="separate")),
-    "LME-bic-h": lambda data: learn(data, pooling=Partial(residuals="pooled"), score="bic-h"),
     "LME-gprior": lambda data: learn(data, pooling=Partial(residuals="pooled"), score="gprior"),
-    "Auto": lambda data: learn(data, pooling=Auto()),
+    "Auto": lambda data: learn(data, pooling=Auto(), score="bic-h"),
 }
 PUBLISHED = ("GBN", "CGBN", "LME")
 # Which of the paper's a model stands in for, and what is different.
@@ -186,9 +185,8 @@ VARIANTS = {
     "LME-ML": ("LME", "maximum likelihood and one residual SD"),
     "LME-pooled": ("LME", "residual variances pooled too, by maximum likelihood"),
     "LME-separate": ("LME", "a residual variance for each data set, by maximum likelihood"),
-    "LME-bic-h": ("LME", "residual variances pooled too; parameters cost by what tells of them"),
     "LME-gprior": ("LME", "residual variances pooled too; graphs by Bayes factors, no pooling"),
-    "Auto": ("LME", "the best pooling for each node, by maximum likelihood"),
+    "Auto": ("LME", "complete pooling, or residual variances pooled too; the score bic-h"),
 }
 
 
