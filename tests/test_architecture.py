@@ -40,7 +40,7 @@ ORDER = {
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",
-        "weighting", "events", "heterogeneity", "withinbetween",
+        "weighting", "conditions", "events", "heterogeneity", "withinbetween",
     ],
     "network": [
         "questions", "adapting", "interventions", "effects", "exporting", "format1", "file",

@@ -42,6 +42,19 @@ def shortened(words: Collection[str], most: int = 12, what: str = "") -> str:
     return ", ".join(islice(words, most)) + more
 
 
+def clipped(text: str, length: int = 40) -> str:
+    """A text of at most this length, its middle left out where it is longer.
+
+    Examples:
+        >>> clipped("gestation_days", 9)
+        'gest…days'
+    """
+    if len(text) <= length:
+        return text
+    half = (length - 1) // 2
+    return f"{text[: length - 1 - half]}…{text[-half:]}"
+
+
 def sensible(value: float) -> bool:
     """Whether a number is a result: finite, and not beyond sense.
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import Option, OptionError, nearest
-from poolbn.tables.sources import first_line
+from poolbn.errors import Option, OptionError
+from poolbn.inference.conditions import read_condition
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ def happens(event: Event, rows: pd.DataFrame) -> NDArray[np.bool_]:
     """In which rows an event happens.
 
     Args:
-        event: a condition for `DataFrame.eval`, or a function of the table.
+        event: a condition as `conditions` reads it, or a function of the table.
         rows: (K, N).
 
     Raises:
@@ -76,24 +76,10 @@ def happens(event: Event, rows: pd.DataFrame) -> NDArray[np.bool_]:
         >>> happens("bmi > 25 and age < 30", pd.DataFrame({"age": [20, 40], "bmi": [26, 27]}))
         array([ True, False])
     """
-    from pandas.errors import UndefinedVariableError
-
     if callable(event):
         answer = event(rows)
     elif isinstance(event, str):
-        try:
-            answer = rows.eval(event, engine="python")
-        except UndefinedVariableError as error:
-            name = str(error).split("'")[1]
-            raise OptionError(
-                f"event {event!r} names {name!r}, which is not a column{nearest(name, rows)}; put "
-                "names that are not Python's in backticks"
-            ) from error
-        except Exception as error:  # Python's parser and pandas have many
-            raise OptionError(
-                f"event {event!r} is not a condition that DataFrame.eval understands "
-                f"({first_line(error)}); write it like 'bmi > 25 and age < 30'"
-            ) from error
+        answer = read_condition(event, rows)
     else:
         raise OptionError(
             Option("event", event), " is neither a text like 'bmi > 25' nor a function of a table"

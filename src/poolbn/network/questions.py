@@ -297,9 +297,11 @@ class Questions(ABC):
         """The probability of an event given evidence, by sampling.
 
         Args:
-            event: a condition on nodes and the group column that pandas understands, with names
-                that are not Python's in backticks; or a function of a table of draws that returns
-                True or False for each row.
+            event: a condition on nodes and the group column: comparisons (`30 < age <= 40`) of
+                columns, numbers and names of data sets in quotes, with + - * /, and, or, not, and
+                brackets; names of columns that are not Python's stand in backticks. Nothing else
+                is understood, and nothing in a text is run. Or a function of a table of draws that
+                returns True or False for each row.
             evidence: values of nodes by name, and perhaps by the name of the group column the data
                 set.
             plugin: whether to take estimates for certain, as bnlearn does.

@@ -17,7 +17,8 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import check_stats
-from poolbn.show.texts import arrow, shortened
+from poolbn.show.texts import arrow
+from poolbn.wording import clipped
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +110,7 @@ def is_sure(boot: Bootstrap, strength: float) -> bool:
 
 def pair_name(pair: ArcStrength, length: int = sys.maxsize) -> str:
     """A pair of nodes in its more frequent direction, with names of at most this length."""
-    ends = shortened(pair.parent, length), shortened(pair.child, length)
+    ends = clipped(pair.parent, length), clipped(pair.child, length)
     return arrow(*ends, directed=pair.directed)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.residuals import QUARTILE, Residuals, normal_quantiles
 from poolbn.show import style
-from poolbn.show.texts import shortened
+from poolbn.wording import clipped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def _against_fitted(ax: Axes, found: Residuals, colours: dict[int, str]) -> None
     ax.axhline(0, color=style.SOFT, linewidth=0.8)
     ax.plot(*found.trend().T, color=style.INK, linewidth=1.4, label="mean of neighbours")
     ax.legend(loc="upper right", **style.LEGEND)
-    _label(ax, f"fitted {shortened(found.node, 30)}", "residual, in standard deviations")
+    _label(ax, f"fitted {clipped(found.node, 30)}", "residual, in standard deviations")
 
 
 def _normal(ax: Axes, found: Residuals, colours: dict[int, str]) -> None:

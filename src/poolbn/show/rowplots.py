@@ -15,7 +15,8 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.show import figures, style
-from poolbn.show.texts import arrow, p_value, shortened, what
+from poolbn.show.texts import arrow, p_value, what
+from poolbn.wording import clipped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,7 +105,7 @@ def draw_heterogeneity(
     ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
     _spread(ax, shown)
     arcs = [(size.parent, size.child) for size in shown]
-    names = [arrow(shortened(a, 24), shortened(b, 24)) for a, b in arcs]
+    names = [arrow(clipped(a, 24), clipped(b, 24)) for a, b in arcs]
     notes = [""] * (1 + len(shown))
     if p_values:
         notes = ["p (equal effects)", *(p_value(p_values[arc]) for arc in arcs)]
@@ -159,7 +160,7 @@ def draw_comparison(found: Comparison, ax: Sequence[Axes] | None) -> NDArray[np.
         panel.set_ylim(P - 0.5, -0.5)
         panel.axhspan(best - 0.5, best + 0.5, color=style.paler(style.INK, 0.94), zorder=-1)
         panel.tick_params(axis="y", length=0, labelleft=panel is axes[0])
-    axes[0].set_yticks(np.arange(P), [shortened(name) for name in found.poolings], parse_math=False)
+    axes[0].set_yticks(np.arange(P), [clipped(name) for name in found.poolings], parse_math=False)
     return axes
 
 

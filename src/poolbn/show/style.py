@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import OptionError
-from poolbn.show.texts import shortened
+from poolbn.wording import clipped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,7 +126,7 @@ def name_rows(ax: Axes, at: Iterable[float], names: Iterable[str], notes: Iterab
     bottom, top = ax.get_ylim()
     size = min(SMALL, 0.85 * points(ax)[1] / abs(bottom - top))
     rows = list(at)
-    ax.set_yticks(rows, [shortened(name) for name in names], parse_math=False)
+    ax.set_yticks(rows, [clipped(name) for name in names], parse_math=False)
     margin = ax.secondary_yaxis("right")
     margin.set_yticks(rows, list(notes), parse_math=False)
     margin.spines["right"].set_visible(False)

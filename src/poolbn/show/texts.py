@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from poolbn.assess.arceffects import Estimates
-from poolbn.wording import sensible
+from poolbn.wording import clipped, sensible
 
 
 def number(value: float | None) -> str:
@@ -39,18 +39,10 @@ def arrow(parent: str, child: str, *, directed: bool = True) -> str:
 
 def what(found: Estimates, length: int = 40) -> str:
     """What estimates are of, with names of at most this length."""
-    child = shortened(found.child, length)
+    child = clipped(found.child, length)
     if found.parent is None:
         return f"residual SD of {child}"
-    return f"change of {child} per unit of {shortened(found.parent, length)}"
-
-
-def shortened(text: str, length: int = 40) -> str:
-    """A text of at most this length, its middle left out where it is longer."""
-    if len(text) <= length:
-        return text
-    half = (length - 1) // 2
-    return f"{text[: length - 1 - half]}…{text[-half:]}"
+    return f"change of {child} per unit of {clipped(found.parent, length)}"
 
 
 def wrapped(name: str, width: int) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.inference.conditions import read_condition
 from poolbn.studies.table import NETWORK, by_data_set
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def _line(claim: Claim, cells: pd.DataFrame, weights: NDArray[np.int64], measure
     columns = {claim.statistic.a, claim.statistic.b}
     if not columns <= set(cells.columns):
         return no_data(claim, measure)
-    own = cells.query(claim.where).dropna(subset=list(columns))
+    own = cells[read_condition(claim.where, cells)].dropna(subset=list(columns))
     groups: Sequence[tuple[str, pd.DataFrame]] = [("", own)]
     if claim.by:
         pairs = own.groupby(claim.by, observed=True)

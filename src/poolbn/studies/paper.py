@@ -147,7 +147,7 @@ def _unbalanced() -> list[Claim]:
     lower = Statistic(*_pair("kl"))
     f1 = Statistic(*_pair("f1"), "difference")
     known, unknown = (Statistic(*_pair(f"rmad_{f}"), "ratio", 0.5) for f in ("known", "unknown"))
-    both = f"{_HETEROGENEOUS} and F in (5, 10, 20)"
+    both = f"{_HETEROGENEOUS} and (F == 5 or F == 10 or F == 20)"
     return [
         Claim(part, "LME has lower KL than CGBN at |F| = 20", f"{UNBALANCED} and F == 20",
               lower, 0.60, SHARE),

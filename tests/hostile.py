@@ -1,0 +1,124 @@
+"""A hostile corpus: names and files that go through every reader, writer and page.
+
+Whatever takes a name or a file works with all of these or raises a `PoolbnError` of one line:
+no other exception, no hang, no row lost, and nothing of a name is run or reaches a terminal raw.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+# Names of columns, data sets and files, as those who make the tables choose them.
+NAMES = {
+    "bell": "a\x07b",
+    "backspace": "safe\x08\x08\x08\x08evil",
+    "carriage return": "shown\rhidden",
+    "newline": "two\nlines",
+    "tab": "a\tb",
+    "NUL": "a\x00b",
+    "delete": "a\x7fb",
+    "C1 control": "a\x9b31mb",
+    "line separator": "a\u2028b",
+    "red": "\x1b[31mred\x1b[0m",
+    "clear screen": "\x1b[2J\x1b[H",
+    "title": "\x1b]0;owned\x07",
+    "link": "\x1b]8;;http://invalid.test\x1b\\click\x1b]8;;\x1b\\",
+    "right to left": "a\u202egnp.exe",
+    "isolate": "a\u2066b\u2069c",
+    "zero width": "a\u200bb",
+    "byte order mark": "\ufeffa",
+    "formula": "=HYPERLINK(1)",
+    "formula plus": "+1+cmd|' /C calc'!A0",
+    "formula minus": "-2+3",
+    "formula at": "@SUM(A1)",
+    "formula after tab": "\t=1+1",
+    "long": "n" * 10_000,
+    "empty": "",
+    "space": " ",
+    "spaces around": " a ",
+    "emoji": "👩‍⚕️ clinic",
+    "combining": "e\u0301",
+    "single quote": "it's",
+    "double quote": 'a "b" c',
+    "backtick": "`a`",
+    "backslash": "a\\nb",
+    "percent": "%s %(x)s {0} {x!r}",
+    "dollar": "$a $(touch owned)",
+    "comma": "a,b;c|d",
+    "comment": "# a",
+    "markup": "[bold]a[/bold]",
+    "html": "<img src=x onerror=alert(1)>",
+    "script": "</script><script>alert(1)</script>",
+    "template": "{{ 7 * 7 }}{% raw %}",
+    "R": '"); system("touch owned"); ("',
+    "R backtick": "a` + system('touch owned') + `b",
+    "SQL": "'; drop table t; --",
+    "pandas": "@np.f2py.os.system('touch owned')",
+    "path": "../../etc/passwd",
+    "dunder": "__class__",
+    "number": "1e309",
+    "missing": "NA",
+}
+
+_ROWS = b"site,x,y\na,1,2\na,2,1\nb,3,5\nb,4,3\n"
+
+# Bytes of CSV files; those of GOOD have so many rows, and the others are refused.
+CSV_GOOD = {
+    "plain": (_ROWS, 4),
+    "rows that begin with #": (_ROWS.replace(b"\na,", b"\n#1,"), 4),
+    "no newline at the end": (_ROWS.rstrip(), 4),
+    "Windows newlines": (_ROWS.replace(b"\n", b"\r\n"), 4),
+    "byte order mark": (b"\xef\xbb\xbf" + _ROWS, 4),
+    "quoted cells": (_ROWS.replace(b"\na,", b'\n"a, ""1""\n2",'), 4),
+    "quote in a cell": (_ROWS.replace(b"\na,", b"\na'b,"), 4),
+    "semicolons and commas": (_ROWS.replace(b",", b";").replace(b"a;", b"a,b;"), 4),
+    "blank line at the end": (_ROWS + b"\n", 4),
+}
+CSV_BAD = {
+    "empty": b"",
+    "blank first line": b"\n" + _ROWS,
+    "blank lines only": b"\n\n\n",
+    "header only": b"site,x,y\n",
+    "no header": b"1,2,3\n4,5,6\n",
+    "comment line": _ROWS + b"# end\n",
+    "comment first": b"# made by hand\n" + _ROWS,
+    "newline in the header": b'"si\nte",x,y\na,1,2\nb,2,3\n',
+    "short row": _ROWS + b"b,1\n",
+    "long row": _ROWS + b"b,1,2,3\n",
+    "open quote": _ROWS + b'"b,1,2\n',
+    "text after a quote": _ROWS + b'"b"c,1,2\n',
+    "oversized cell": b"site,x,y\n" + b"a" * 3_000_000 + b",1,2\nb,2,3\n",
+    "oversized line of names": b",".join(b"c%d" % k for k in range(300_000)) + b"\n1\n",
+    "NUL": _ROWS.replace(b"3", b"3\x00"),
+    "only NUL": bytes(10_000),
+    "not UTF-8": _ROWS.replace(b"\na", b"\n\xff\xfe"),
+    "UTF-16": _ROWS.decode().encode("utf-16"),
+    "gzip without the ending": b"\x1f\x8b\x08\x00" + bytes(30),
+    "picture": b"\x89PNG\r\n\x1a\n" + bytes(99),
+    "other separator": _ROWS.replace(b",", b":"),
+    "old Mac newlines": _ROWS.replace(b"\n", b"\r"),
+}
+
+
+def special_files(folder: Path) -> dict[str, Path]:
+    """Things in a folder that have the name of a CSV file and are none; all are refused."""
+    fifo, door, loop, gone = (folder / f"{name}.csv" for name in ("fifo", "socket", "loop", "gone"))
+    os.mkfifo(fifo)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(door))  # absolute paths of temporary folders are too long
+    loop.symlink_to(loop.name)
+    gone.symlink_to("nowhere.csv")
+    (folder / "folder.csv").mkdir()
+    zero = folder / "zero.csv"
+    zero.symlink_to("/dev/zero")
+    return {
+        "FIFO": fifo,
+        "socket": door,
+        "link to itself": loop,
+        "link to nothing": gone,
+        "empty folder": folder / "folder.csv",
+        "device": zero,
+        "device itself": Path("/dev/zero"),
+    }
