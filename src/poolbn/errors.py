@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import SupportsIndex
 
-from poolbn.wording import shortened
+from poolbn.wording import shortened, visible
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class PoolbnError(Exception):
         super().__init__(*parts)
 
     def __str__(self) -> str:
-        return "".join(p if isinstance(p, str) else p.python() for p in self.args)
+        return visible("".join(p if isinstance(p, str) else p.python() for p in self.args))
 
     def for_shell(self) -> str:
         """The message with options as the command line has them.
@@ -97,7 +97,7 @@ class PoolbnError(Exception):
             >>> OptionError(Option("max_parents", 3), " is too many").for_shell()
             '--max-parents 3 is too many'
         """
-        return "".join(p if isinstance(p, str) else p.shell() for p in self.args)
+        return visible("".join(p if isinstance(p, str) else p.shell() for p in self.args))
 
 
 class DataError(PoolbnError, ValueError):

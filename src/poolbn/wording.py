@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # No result is as large in a unit that makes sense: such numbers come from a fit that went wrong.
 BEYOND = 1e12
+_UNSEEN = " \t\r\n\ufeff\u200b"  # what spreadsheets may skip before a formula
 
 
 def counted(count: int, what: str) -> str:
@@ -53,6 +58,56 @@ def clipped(text: str, length: int = 40) -> str:
         return text
     half = (length - 1) // 2
     return f"{text[: length - 1 - half]}…{text[-half:]}"
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""A text for a terminal: what does not print as itself is shown as Python writes it.
+
+    That is control characters, and those that turn or hide what stands beside them.
+
+    Args:
+        text: of whatever names.
+        keep: characters that are our own, such as the ends of lines.
+
+    Examples:
+        >>> print(visible("\x1b[31mred\u202e"), visible("体重 ü"))
+        \x1b[31mred\u202e 体重 ü
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
+
+
+def guarded(cell: object) -> object:
+    """A cell of a CSV file; a text that spreadsheets would run has an apostrophe before it.
+
+    Examples:
+        >>> guarded("=1+1"), guarded("-5"), guarded(-5.0), guarded("age")
+        ("'=1+1", '-5', -5.0, 'age')
+    """
+    if not isinstance(cell, str) or cell.lstrip(_UNSEEN)[:1] not in tuple("=+-@＝＋－＠"):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def csv_text(table: pd.DataFrame, *, index: bool = False, form: str | None = None) -> str:
+    """A table as CSV; texts are guarded, numbers stay numbers.
+
+    Args:
+        table: with plain columns.
+        index: whether its index is the first column.
+        form: of numbers that are not whole, such as "%.6g".
+    """
+    safe = (table.reset_index() if index else table).copy(deep=False)
+    for k, kind in enumerate(safe.dtypes):
+        if kind.kind not in "biuf":
+            safe.isetitem(k, [guarded(cell) for cell in safe.iloc[:, k]])
+    safe.columns = [guarded(name) for name in safe.columns]
+    return safe.to_csv(index=False, float_format=form, lineterminator="\n")
 
 
 def sensible(value: float) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import OptionError, nearest
 from poolbn.network.network import Network
-from poolbn.wording import figure, listed, sensible
+from poolbn.wording import figure, listed, sensible, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -314,13 +314,12 @@ class Comparison:
 
     def __repr__(self) -> str:
         table = self.table().drop(columns="note").rename_axis(None)
-        return "\n".join(
-            [
-                f"Comparison: {self._summary()}",
-                table.to_string(float_format=figure),
-                textwrap.fill(self.verdict, 100, break_on_hyphens=False),
-            ]
-        )
+        parts = [
+            f"Comparison: {self._summary()}",
+            table.to_string(float_format=figure),
+            textwrap.fill(self.verdict, 100, break_on_hyphens=False),
+        ]
+        return visible("\n".join(parts), "\n")
 
     def _repr_html_(self) -> str:
         table = self.table().to_html(float_format=figure)

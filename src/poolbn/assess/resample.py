@@ -27,7 +27,7 @@ from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
-from poolbn.wording import counted
+from poolbn.wording import counted, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,7 +175,8 @@ class Bootstrap:
         for row in found[:_SHOWN]:
             share = f", direction {row.direction:.2f}" if row.directed else ""
             sign = "->" if row.directed else "--"
-            lines.append(f"  {row.parent} {sign} {row.child}  strength {row.strength:.2f}{share}")
+            arc = visible(f"{row.parent} {sign} {row.child}")
+            lines.append(f"  {arc}  strength {row.strength:.2f}{share}")
         if len(found) > _SHOWN:
             lines.append(f"  ... {len(found) - _SHOWN} more in .table()")
         return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
@@ -19,6 +20,11 @@ Floats = NDArray[np.float64]
 QUARTILE = NormalDist().inv_cdf(0.75)  # of normal residuals, in standard deviations
 _BINS = 12
 _QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
+
+# What is drawn without rows: nobody should be able to tell a row from it.
+FEWEST = 10  # rows of a data set, or of neighbours, that are summed up
+_CELL = 5  # rows between two cut points, and beyond the first and last
+_CUTS = np.arange(-3.0, 3.01, 0.5)  # of standardised residuals: the same for all tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,34 @@ class Residuals:
         parts = np.array_split(self.order, min(_BINS, max(1, len(self.order) // 8)))
         return np.array([[self.fitted[part].mean(), self.standard[part].mean()] for part in parts])
 
+    def band(self) -> Floats:
+        """The trend without rows: mean fitted value, mean and SD of standardised residuals, (m, 3).
+
+        Each line sums up neighbours, `FEWEST` rows or more; equal fitted values stay together.
+        There is none with fewer rows.
+        """
+        x, y = self.fitted[self.order], self.standard[self.order]
+        starts = np.flatnonzero(np.diff(x, prepend=-np.inf))
+        wanted = max(FEWEST, -(-len(x) // _BINS))
+        edges = [0]
+        for end in [*starts[1:].tolist(), len(x)]:
+            if end - edges[-1] >= wanted:
+                edges.append(end)
+        if len(edges) > 1:
+            edges[-1] = len(x)  # the last ones may be too few to stand alone
+        parts = [slice(*ends) for ends in pairwise(edges)]
+        lines = [[x[part].mean(), y[part].mean(), y[part].std(ddof=1)] for part in parts]
+        return np.array(lines).reshape(-1, 3)
+
+    def spreads(self) -> list[tuple[int, int, Floats]]:
+        """Of data sets with `FEWEST` rows or more: index, rows, mean -+ SD and mean, (3,)."""
+        own = [(code, self.of(code)) for code in self.present]
+        return [
+            (code, len(values), values.mean() + values.std(ddof=1) * np.array([-1.0, 0.0, 1.0]))
+            for code, values in own
+            if len(values) >= FEWEST
+        ]
+
     def boxes(self) -> list[tuple[int, int, Floats]]:
         """Of each data set that has rows: its index, its rows, and five quantiles.
 
@@ -84,6 +118,28 @@ def normal_quantiles(values: Floats, most: int = 150) -> Floats:
     normal = NormalDist()
     expected = [normal.inv_cdf(p) for p in ((at + 0.5) / n).tolist()]
     return np.array([expected, np.sort(values)[at]])
+
+
+def counted_quantiles(values: Floats) -> Floats:
+    """Quantiles as `normal_quantiles` has them, at fixed cut points, from counts alone, (2, m).
+
+    A cut point is left out if fewer than `_CELL` rows lie beyond it, or between it and the one
+    before: no value of a row is among the numbers, and none is alone in its cell.
+
+    Args:
+        values: standardised residuals, (n,).
+
+    Examples:
+        >>> counted_quantiles(np.repeat([-0.7, 0.2, 0.8, 9.0], [6, 2, 6, 6])).round(2).tolist()
+        [[-0.52, 0.52], [-0.5, 1.0]]
+    """
+    n, kept, last = len(values), [], 0
+    for cut in _CUTS.tolist():
+        below = int((values < cut).sum())
+        if below - last >= _CELL and n - below >= _CELL:
+            kept.append((NormalDist().inv_cdf(below / n), cut))
+            last = below
+    return np.array(kept).reshape(-1, 2).T
 
 
 def node_residuals(net: Network, data: object, node: str) -> Residuals:

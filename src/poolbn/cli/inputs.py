@@ -53,6 +53,10 @@ Rows = Annotated[
     ),
 ]
 Common = Annotated[bool, typer.Option("--common", help="Use the columns that all files have.")]
+IncludeRows = Annotated[
+    bool,
+    typer.Option("--include-rows", help="Let the report contain rows, and data sets of few rows."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 Dask = Annotated[
     str | None,

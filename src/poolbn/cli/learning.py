@@ -61,6 +61,7 @@ def learn(
         Path | None,
         typer.Option("--out", "-o", help="A folder for network.json, arcs.csv, report.html."),
     ] = None,
+    include_rows: given.IncludeRows = False,
     force: given.Force = False,
     terminal: Terminal,
 ) -> None:
@@ -78,6 +79,7 @@ def learn(
             searching.seed,
             out,
             None if start is None else load(start),
+            open=include_rows,
         )
         written = ["network.json", "arcs.csv", "report.html", "strengths.csv"]
         if out is not None:
@@ -100,6 +102,7 @@ class _Job:
     seed: int
     out: Path | None  # the folder to write to
     start: Network | None = None
+    open: bool = False  # whether the report may contain rows
 
     def run(self, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
@@ -174,9 +177,10 @@ class _Job:
             written.append(self.out / "strengths.csv")
         terminal.note("writing the report")
         page = self.out / "report.html"
+        rows_read = self._rows(data)
         report(
-            net, page, data=self._rows(data), bootstrap=boot, comparison=found,
-            settings=self._settings(),
+            net, page, data=rows_read, rows=self.open and rows_read is not None, bootstrap=boot,
+            comparison=found, settings=self._settings(),
         )  # fmt: skip
         written.append(page)
 

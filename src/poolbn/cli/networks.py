@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,8 +15,10 @@ from poolbn.cli import inputs as given
 from poolbn.cli import showing
 from poolbn.cli.gathering import ReadingOptions, read_stats
 from poolbn.cli.terminal import INTERRUPTED, Quiet, Terminal, check_free, command, make_folder
+from poolbn.errors import Option, OptionError
 from poolbn.network.network import load
 from poolbn.page.reporting import report as write_report
+from poolbn.wording import csv_text, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,8 +142,8 @@ def _rows_out(terminal: Terminal, table: pd.DataFrame, file: given.CsvFile) -> N
     table.insert(0, "row", range(1, len(table) + 1))
     file.write(table, terminal)
     if file.out is None and not (terminal.json or terminal.quiet):
-        digits = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        typer.echo(digits, nl=False)
+        text = csv_text(table, form="%.6g")
+        typer.echo(visible(text, "\n") if sys.stdout.isatty() else text, nl=False)
     terminal.result(table)
 
 
@@ -154,11 +157,14 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The report to write.")] = Path(
         "report.html"
     ),
+    include_rows: given.IncludeRows = False,
     force: given.Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a report about a network, to look at in a browser."""
     check_free([out], force=force)
+    if include_rows and not data:
+        raise OptionError(Option("include_rows", True), " shows rows; name the files with them")
     net = load(network)
     rows = None
     if data:
@@ -171,5 +177,5 @@ def report(
             inputs=net.inputs,
         )
     make_folder(out.parent)
-    write_report(net, out, data=rows)
+    write_report(net, out, data=rows, rows=include_rows)
     Terminal(quiet=quiet).note(f"written: {out}")

@@ -22,7 +22,7 @@ import typer
 
 from poolbn.errors import FileError, OptionError, PoolbnError
 from poolbn.moments.findings import DataWarning
-from poolbn.wording import figure
+from poolbn.wording import csv_text, figure, visible
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
         if _TRACEBACK in os.environ:
             raise
         typer.echo(
-            f"error: poolbn met something unexpected, {type(error).__name__}: {error}. This is a "
+            f"error: poolbn met something unexpected, {type(error).__name__}: "
+            f"{visible(str(error))}. This is a "
             f"mistake in poolbn; {_TRACEBACK}=1 in the environment shows where",
             err=True,
         )
@@ -129,7 +130,7 @@ class Terminal:
 
     def note(self, words: str) -> None:
         """Print on standard error, which a quiet command closes."""
-        typer.echo(words, err=True)
+        typer.echo(visible(words, "\n"), err=True)
 
     def text(self, words: str = "") -> None:
         """Print a paragraph for people."""
@@ -137,7 +138,8 @@ class Terminal:
             console = _console()
             width = min(console.width, _WIDTH)
             lines = [
-                textwrap.fill(line, width, break_on_hyphens=False) for line in words.split("\n")
+                textwrap.fill(line, width, break_on_hyphens=False)
+                for line in visible(words, "\n").split("\n")
             ]
             console.print("\n".join(lines), soft_wrap=True)
 
@@ -153,7 +155,8 @@ class Terminal:
         """
         if self.json or self.quiet:
             return
-        body = [list(row) for row in rows]
+        headers = [visible(header) for header in headers]
+        body = [[visible(cell) for cell in row] for row in rows]
         console = _console(wide=True)
         table = _table(headers, body)
         if console.measure(table, options=console.options.update(width=10_000)).maximum > (
@@ -166,7 +169,13 @@ class Terminal:
     def result(self, value: object) -> None:
         """Print a value as JSON, for programs."""
         if self.json:
-            typer.echo(json.dumps(plain(value), indent=1, ensure_ascii=False))
+            text = json.dumps(plain(value), indent=1, ensure_ascii=False)
+            typer.echo("".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text))
+
+
+def _escaped(character: str) -> str:
+    """As JSON has it in a text."""
+    return json.dumps(character)[1:-1]
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -225,9 +234,9 @@ def make_folder(folder: Path) -> None:
 
 
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = False) -> None:
-    """Write a table, whole or not at all, and the folder that it is in."""
+    """Write a table, whole or not at all, and the folder that it is in; texts are guarded."""
     make_folder(path.parent)
-    write_whole(path, table.to_csv(index=index, lineterminator="\n").encode())
+    write_whole(path, csv_text(table, index=index).encode(errors="surrogatepass"))
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

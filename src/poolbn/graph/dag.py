@@ -24,6 +24,7 @@ from poolbn.graph.pairs import (
     sorted_arcs,
     sorted_edges,
 )
+from poolbn.wording import visible
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -508,7 +509,7 @@ class Cpdag:
         edges += [f"{a} -- {b}" for a, b in self.undirected]
         text = f"Cpdag({len(self.nodes)} nodes: {', '.join(edges) or 'no edges'})"
         if len(text) <= _REPR_LENGTH:
-            return text
+            return visible(text)
         return (
             f"Cpdag({len(self.nodes)} nodes, {len(self.directed)} directed, "
             f"{len(self.undirected)} undirected)"

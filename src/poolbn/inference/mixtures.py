@@ -17,6 +17,7 @@ import numpy as np
 
 from poolbn.errors import Option, OptionError
 from poolbn.inference.conditioning import Floats, condition
+from poolbn.wording import visible
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -370,12 +371,13 @@ class Posterior:
         return w, m, s, (df if np.isfinite(df).any() else None)
 
     def __repr__(self) -> str:
-        lines = [f"Posterior of {', '.join(self.targets)}"]
+        targets = [visible(name) for name in self.targets]
+        lines = [f"Posterior of {', '.join(targets)}"]
         lines += [
             f"  {name}  mean {mean:.6g}, SD {sd:.4g}"
-            for name, mean, sd in zip(self.targets, self.mean, self.sd, strict=True)
+            for name, mean, sd in zip(targets, self.mean, self.sd, strict=True)
         ]
         first = np.argsort(-self.weights, kind="stable")[:_SHOWN]
         shares = [f"{self.levels[j]} {self.weights[j]:.3g}" for j in first if self.weights[j] > 0]
         more = ", ..." if (self.weights > 0).sum() > _SHOWN else ""
-        return "\n".join([*lines, f"  data set  {', '.join(shares)}{more}"])
+        return "\n".join([*lines, f"  data set  {visible(', '.join(shares))}{more}"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from poolbn.errors import InPython, MessagePart, Option
+from poolbn.wording import visible
 
 _SHORT = 12  # columns that a line lists
 
@@ -66,7 +67,7 @@ class Finding:
 
     def __str__(self) -> str:
         words = (part if isinstance(part, str) else part.python() for part in self.remedy)
-        return f"{self.what}; {''.join(words)}"
+        return visible(f"{self.what}; {''.join(words)}")
 
     def for_shell(self) -> str:
         """The same with options as the command line has them.
@@ -79,7 +80,7 @@ class Finding:
             column 'visit' has the same value in all rows; leave it out with --columns age,bmi
         """
         words = (part if isinstance(part, str) else part.shell() for part in self.remedy)
-        return f"{self.what}; {''.join(words)}"
+        return visible(f"{self.what}; {''.join(words)}")
 
 
 class DataWarning(UserWarning):

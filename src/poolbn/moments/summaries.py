@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Hashable, Sequence
 
-from poolbn.wording import counted, shortened
+from poolbn.wording import counted, shortened, visible
 
 # Data sets, and columns, that a summary lists.
 SHOWN = 10
@@ -23,9 +23,12 @@ def in_text(
           NY         1,116 rows
           Minnesota    237 rows, 9 dropped
     """
-    lines = [f"GroupStats: {_counts(names, levels, n)}", f"columns: {shortened(names, SHOWN)}"]
+    lines = [
+        f"GroupStats: {_counts(names, levels, n)}",
+        f"columns: {visible(shortened(names, SHOWN))}",
+    ]
     shown = zip(levels[:SHOWN], n, dropped, strict=False)
-    cells = [(str(level), f"{rows:,}", left) for level, rows, left in shown]
+    cells = [(visible(str(level)), f"{rows:,}", left) for level, rows, left in shown]
     wide = max(len(level) for level, _, _ in cells)
     long = max(len(rows) for _, rows, _ in cells)
     for level, rows, left in cells:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,9 @@ from poolbn.nodes.localfit import INTERCEPT, GaussianFit, level_columns
 
 _SHARED = ("effect", "se", "between_sd", "opposite")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_NOT_R = re.compile("[\0\ud800-\udfff]")
+_R_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 Attributes = dict[str, str | float]
 
@@ -179,8 +181,22 @@ def to_bnlearn(
 
 
 def _text(name: str) -> str:
-    """A string of R, whose escapes are those of JSON."""
-    return json.dumps(name, ensure_ascii=False)
+    """A string of R; what does not print as itself is escaped.
+
+    Raises:
+        GraphError: it has a character that R cannot hold.
+    """
+    if strange := _NOT_R.search(name):
+        raise GraphError(
+            f"{name!r} contains {strange[0]!r}, which R cannot hold; rename it, or use to_json()"
+        )
+    return '"' + "".join(_R_ESCAPES.get(c) or _r_character(c) for c in name) + '"'
+
+
+def _r_character(c: str) -> str:
+    if c.isprintable():
+        return c
+    return f"\\{'u' if ord(c) < 0x10000 else 'U'}{{{ord(c):x}}}"
 
 
 def _texts(names: Sequence[str], width: int = 4) -> str:

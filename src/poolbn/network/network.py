@@ -31,7 +31,7 @@ from poolbn.network.questions import Questions
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.search.problem import Move
-from poolbn.wording import figure, listed
+from poolbn.wording import figure, listed, visible
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -502,10 +502,11 @@ class Network(Questions):
         shown = self.effects()[["parent", "child", "effect", "between_sd"]].iloc[:_SHOWN]
         for parent, child, effect, sd in shown.itertuples(index=False, name=None):
             between = "" if math.isnan(sd) else f", SD between data sets {figure(sd)}"
-            lines.append(f"  {parent} -> {child}  {figure(effect)}{between}")
+            arc = visible(f"{parent} -> {child}")
+            lines.append(f"  {arc}  {figure(effect)}{between}")
         if len(self.dag.arcs) > _SHOWN:
             lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
-        return "\n".join([*lines, *(f"  {line}" for line in self.endings())])
+        return "\n".join([*lines, *(f"  {visible(line)}" for line in self.endings())])
 
     def _repr_html_(self) -> str:
         title, used = map(html.escape, self.title())

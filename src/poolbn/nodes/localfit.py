@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.nodes.intervals import Intervals, Sums, intervals_of
-from poolbn.wording import figure
+from poolbn.wording import figure, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ class LocalFit(ABC):
         """What is printed: a title, the parameters, and the numbers below them."""
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines(), f"{self.status}: {self.detail}"])
+        return visible("\n".join([*self._lines(), f"{self.status}: {self.detail}"]), "\n")
 
     def __repr__(self) -> str:
         return str(self)

@@ -7,12 +7,12 @@ All that is particular to this kind of node is here, in `show.residualplots` and
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from poolbn.assess.effectsizes import explained
-from poolbn.assess.residuals import QUARTILE, Residuals, normal_quantiles
+from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, normal_quantiles
 from poolbn.assess.residualsds import residual_sds
 from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.network.network import Network
@@ -22,11 +22,12 @@ from poolbn.page.material import Material
 from poolbn.page.numbers import forest_numbers, rounded
 from poolbn.page.words import about_pooling, is_warning, p_words
 from poolbn.show.texts import number, percent
+from poolbn.wording import listed
 
 _DOTS = 300  # rows of a node that are shown as dots, at most
 _CURVE = 40  # points of a curve
 _COLOURS = 8  # data sets that have a colour of their own
-_COARSE = 4  # digits of numbers that are only drawn
+_COARSE = 3  # digits of numbers that are only drawn
 
 
 def node_numbers(of: Material) -> list[dict[str, Any]]:
@@ -37,7 +38,7 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
         nodes.append(
             {
                 "name": node,
-                "equation": equation(fit),
+                "equation": equation(of, fit),
                 "equationWords": _about_equation(fit),
                 "pooling": f"Pooling: {fit.pooling}. {about_pooling(fit.pooling)}",
                 "status": f"Fit: {fit.status}: {fit.detail}.",
@@ -47,37 +48,39 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
                 "fixed": rounded(fit.fixed),
                 "se": rounded(None if fit.fixed is None else fit.population_se),
                 "between": rounded(fit.random_sd),
-                "coef": rounded(fit.coef),
-                "sds": forest_numbers(residual_sds(net, node, stats=of.stats)),
+                "coef": rounded(np.where(of.shown[:, None], fit.coef, np.nan)),
+                "sds": forest_numbers(of, residual_sds(net, node, stats=of.stats)),
                 "sdWords": _about_sds(fit),
                 "arcs": [k for k, arc in enumerate(net.dag.arcs) if node in arc],
-                "residuals": _residuals(found) if isinstance(found, Residuals) else None,
-                "note": _about_residuals(found) if isinstance(found, Residuals) else found,
+                "residuals": _residuals(of, found) if _drawn(found) else None,
+                "note": found if isinstance(found, str) else _about_residuals(of, found),
             }
         )
     return nodes
 
 
-def _residuals(found: Residuals) -> dict[str, Any]:
-    """What is drawn of the residuals of a node, whatever the number of rows."""
-    shown = found.some(_DOTS)
+def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
+    """What is drawn of the residuals of a node: sums and counts, and rows only if they may be."""
+    boxes = found.spreads()
     few = len(found.present) <= _COLOURS
-    curves: dict[int | None, Any] = {code: found.of(code) for code in found.present if few}
+    curve = normal_quantiles if of.open else counted_quantiles
+    curves: dict[int | None, Any] = {code: found.of(code) for code, _, _ in boxes if few}
+    shown = found.some(_DOTS) if of.open else np.empty(0, dtype=np.int64)
     return {
         "coloured": few,
+        "colours": found.present if of.open else [code for code, _, _ in boxes],
         "leftOut": found.left_out,
-        "quartile": rounded(QUARTILE),
-        "fitted": rounded(found.fitted[shown], _COARSE),
+        "fitted": rounded(found.fitted[shown]),
         "standard": rounded(found.standard[shown], _COARSE),
         "codes": found.codes[shown].tolist(),
-        "trend": rounded(found.trend(), _COARSE),
+        "band": [[rounded(at), *rounded(rest, _COARSE)] for at, *rest in found.band().tolist()],
         "curves": [
-            {"code": code, "points": rounded(normal_quantiles(values, _CURVE).T, _COARSE)}
+            {"code": code, "points": rounded(curve(values).T, _COARSE)}
             for code, values in (curves or {None: found.standard}).items()
         ],
         "boxes": [
             {"code": code, "rows": rows, "ends": rounded(ends, _COARSE)}
-            for code, rows, ends in found.boxes()
+            for code, rows, ends in boxes
         ],
     }
 
@@ -85,18 +88,21 @@ def _residuals(found: Residuals) -> dict[str, Any]:
 # Sentences
 
 
-def equation(fit: GaussianFit) -> str:
+def equation(of: Material, fit: GaussianFit) -> str:
     """The distribution of a node, with the population's coefficients."""
     values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
     terms = [number(float(values[0]))]
     for parent, value in zip(fit.parents, values[1:].tolist(), strict=True):
         terms.append(f"{'−' if value < 0 else '+'} {number(abs(value))} × {parent}")
-    return f"{fit.child} = {' '.join(terms)} + error with SD {sd_range(fit)}"
+    return f"{fit.child} = {' '.join(terms)} + error with SD {sd_range(of, fit)}"
 
 
-def sd_range(fit: GaussianFit) -> str:
+def sd_range(of: Material, fit: GaussianFit) -> str:
     """The least and largest residual SD of the data sets."""
-    low, high = (number(float(np.sqrt(end))) for end in (fit.sigma2.min(), fit.sigma2.max()))
+    own = np.sqrt(fit.sigma2[of.shown])
+    if not len(own):
+        return "that is not shown"
+    low, high = number(float(own.min())), number(float(own.max()))
     return low if low == high else f"{low} to {high}"
 
 
@@ -133,13 +139,26 @@ def _facts(net: Network, fit: GaussianFit, p: float) -> str:
     return said
 
 
-def _about_residuals(found: Residuals) -> str:
+def _about_residuals(of: Material, found: Residuals) -> str:
     said = f"{len(found.residual):,} rows."
-    if len(found.residual) > _DOTS:
+    if not _drawn(found):
+        return f"{said} Residuals of fewer than {FEWEST} rows are not drawn."
+    if of.open:
         said += f" {len(found.some(_DOTS))} of them are shown as dots."
+    else:
+        said += " None is shown: the charts are of sums over 10 rows or more, and of counts."
     if found.left_out:
         said += f" {found.left_out:,} rows with missing values are left out."
+    drawn = {code for code, _, _ in found.spreads()}
+    few = [str(found.levels[code]) for code in found.present if code not in drawn]
+    if few:
+        said += f" Not drawn, as they have fewer than {FEWEST} rows: {listed(few)}."
     return (
-        f"{said} If the fit is good, the line of means stays at 0, quantiles lie on the line, and "
-        "boxes reach from one dashed line to the other."
+        f"{said} If the fit is good, the line of means stays at 0 and its band, one SD to each "
+        "side, between the dashed lines; quantiles lie on the line, and boxes, one SD to each side "
+        "too, reach from one dashed line to the other."
     )
+
+
+def _drawn(found: Residuals | str) -> TypeGuard[Residuals]:
+    return isinstance(found, Residuals) and len(found.residual) >= FEWEST

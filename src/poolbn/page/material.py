@@ -8,16 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.assess.resample import ArcStrength, Bootstrap
-from poolbn.assess.residuals import Residuals, cell_residuals
+from poolbn.assess.residuals import FEWEST, Residuals, cell_residuals
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
+from poolbn.nodes.localfit import Status
 from poolbn.show.figures import Test, arc_strengths, equality_tests
 from poolbn.tables.cells import Cells, read_cells
 
@@ -34,8 +36,21 @@ class Material:
     stats: GroupStats | None  # that the network was learned from, or else those of the rows
     dropped: Mapping[Hashable, int] | None  # rows left out, by data set; None if not known
     rows: bool  # whether there are rows
+    open: bool  # whether the report may show them
     given: GroupStats | None  # of complete rows; None if there are none
     residuals: Mapping[str, Residuals | str]  # of each node, or in words why there are none
+
+    @cached_property
+    def shown(self) -> NDArray[np.bool_]:
+        """The data sets whose own estimates a report may have: no row follows from them, (F,)."""
+        net = self.net
+        made = all(fit.status is Status.GIVEN for fit in net.fits.values())
+        return np.array([self.open or made or not 0 < n < FEWEST for n in net.n.tolist()])
+
+    @cached_property
+    def hidden(self) -> list[str]:
+        """The names of the other data sets."""
+        return [name for name, shown in zip(self.names, self.shown, strict=True) if not shown]
 
     @cached_property
     def names(self) -> list[str]:
@@ -69,7 +84,12 @@ class Material:
 
 
 def gathered(
-    net: Network, data: object, boot: Bootstrap | None, found: Comparison | None
+    net: Network,
+    data: object,
+    boot: Bootstrap | None,
+    found: Comparison | None,
+    *,
+    open: bool = False,
 ) -> Material:
     """Gather it, or raise if the rows lack a column."""
     known, dropped, given = net.stats, None, None
@@ -81,7 +101,7 @@ def gathered(
         known = given if known is None else known
     if net.stats is not None:
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
-    return Material(net, boot, found, known, dropped, data is not None, given, residuals)
+    return Material(net, boot, found, known, dropped, data is not None, open, given, residuals)
 
 
 def _read(net: Network, data: object) -> Cells:

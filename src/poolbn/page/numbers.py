@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.assess.arceffects import Estimates, arc_effects
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import most_different, strongest
 from poolbn.assess.resample import Bootstrap
+from poolbn.assess.residuals import FEWEST
 from poolbn.page.material import Material
 from poolbn.page.words import about_arc
 from poolbn.show import figures
@@ -42,14 +45,21 @@ def arc_numbers(of: Material) -> list[dict[str, Any]]:
             "name": arrow(size.parent, size.child),
             "words": about_arc(of, size),
             "p": rounded(of.p_values.get((size.parent, size.child))),
-            **forest_numbers(arc_effects(of.net, size.parent, size.child, stats=of.stats)),
+            **forest_numbers(of, arc_effects(of.net, size.parent, size.child, stats=of.stats)),
         }
         for size in of.sizes
     ]
 
 
-def forest_numbers(found: Estimates) -> dict[str, Any]:
-    """Estimates in all data sets, for a chart and a table."""
+def forest_numbers(of: Material, estimates: Estimates) -> dict[str, Any]:
+    """Estimates in all data sets, for a chart and a table; None for those that are not shown."""
+    found = replace(
+        estimates,
+        effect=_shown(of, estimates.effect),
+        interval=_shown(of, estimates.interval),
+        alone=_shown(of, estimates.alone),
+        alone_interval=_shown(of, estimates.alone_interval),
+    )
     return {
         "pooling": str(found.pooling),
         "population": found.common.value,
@@ -67,6 +77,11 @@ def forest_numbers(found: Estimates) -> dict[str, Any]:
     }
 
 
+def _shown(of: Material, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values of the data sets, (F, ...), NaN where they are not shown."""
+    return np.where(of.shown.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
+
+
 def overview_numbers(of: Material) -> dict[str, Any]:
     """The standardised effects of arcs that differ most, and which arc is the strongest."""
     return {
@@ -77,7 +92,7 @@ def overview_numbers(of: Material) -> dict[str, Any]:
                 "arc": size.index,
                 "effect": rounded(size.effect),
                 "sd": rounded(size.between_sd),
-                "own": rounded(size.own),
+                "own": rounded(size.own[of.shown]),
                 "p": p_value(of.p_values.get((size.parent, size.child))),
             }
             for size in most_different(of.sizes)[: figures.MOST]
@@ -85,13 +100,16 @@ def overview_numbers(of: Material) -> dict[str, Any]:
     }
 
 
-def comparison_numbers(found: Comparison) -> dict[str, Any]:
-    """Differences from the best model, in folds and in data sets left out."""
+def comparison_numbers(found: Comparison, *, open: bool) -> dict[str, Any]:
+    """Differences from the best model, in folds and in data sets left out, if they are large."""
+    left_out = figures.left_out_differences(found)
+    if not open:
+        left_out = replace(left_out, each=left_out.each[:, found.left_out_rows >= FEWEST])
     return {
         "poolings": list(found.poolings),
         "best": found.poolings.index(found.best),
         "heldOut": rounded(vars(figures.held_out_differences(found))),
-        "leftOut": rounded(vars(figures.left_out_differences(found))),
+        "leftOut": rounded(vars(left_out)),
     }
 
 

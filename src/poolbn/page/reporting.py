@@ -7,6 +7,7 @@ mail reports. All texts go through the escaping of jinja2, and in scripts become
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Mapping
 from datetime import date
@@ -17,16 +18,16 @@ from typing import Any
 
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
-from poolbn.errors import DataError, FileError, check_kind
+from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
 from poolbn.network.network import Network
 from poolbn.page import numbers
 from poolbn.page.gaussian import node_numbers
 from poolbn.page.graph import picture
 from poolbn.page.material import Material, gathered
 from poolbn.page.tables import report_tables
-from poolbn.page.words import about_rows, about_search, resampled, summary
+from poolbn.page.words import about_privacy, about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
-from poolbn.wording import counted
+from poolbn.wording import counted, csv_text
 from poolbn.writing import write_whole
 
 _SCRIPTS = ("tools", "charts", "details", "node", "page")
@@ -39,6 +40,7 @@ def report(
     path: str | PathLike[str],
     *,
     data: object = None,
+    rows: bool = False,
     bootstrap: Bootstrap | None = None,
     comparison: Comparison | None = None,
     settings: Mapping[str, object] | None = None,
@@ -54,12 +56,16 @@ def report(
         path: the file to write.
         data: the rows, as a table or file as for `pb.stats` with the group column: for residuals;
             and for a loaded network, for tests and for estimates of data sets alone.
+        rows: whether the report may contain rows, as dots of the residuals, and what is particular
+            to data sets with fewer than 10 rows. By default it has neither: sums over 10 rows or
+            more, and counts of 5 or more. Its head says which it is.
         bootstrap: from `pb.bootstrap`: how sure the arcs are.
         comparison: from `pb.compare`: which model predicts best.
         settings: how the network was made, by name: whatever a reader needs to make it again.
 
     Raises:
         DataError: what is given is of another kind, of other variables, or cannot be used.
+        OptionError: `rows` without `data`.
         FileError: the file cannot be written.
 
     Examples:
@@ -74,7 +80,10 @@ def report(
     if comparison is not None:
         check_kind(comparison, Comparison, "a comparison", "pb.compare")
         _check_same(net, comparison)
-    text = _rendered(_contents(gathered(net, data, bootstrap, comparison), settings or {}))
+    if rows and data is None:
+        raise OptionError(Option("rows", rows), " shows rows, and there are none; give data=rows")
+    of = gathered(net, data, bootstrap, comparison, open=rows)
+    text = _rendered(_contents(of, settings or {}))
     write_whole(path, text.encode(errors="xmlcharrefreplace"))
 
 
@@ -94,11 +103,14 @@ def _check_same(net: Network, comparison: Comparison) -> None:
 
 def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
     """What the template shows."""
-    net, found, boot = of.net, of.found, of.boot
+    net, boot = of.net, of.boot
+    compared = None if of.found is None else numbers.comparison_numbers(of.found, open=of.open)
     old = [level not in net.adapted for level in net.levels]
     nodes, sets = counted(len(net.dag.nodes), "variable"), counted(len(old), "data set")
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
     return {
+        "open": of.open,
+        "privacy": about_privacy(of),
         "title": f"A network of {nodes} in {sets}",
         "summary": summary(of),
         "picture": picture(net),
@@ -109,12 +121,12 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             "arcs": numbers.arc_numbers(of),
             "nodes": node_numbers(of),
             "overview": numbers.overview_numbers(of),
-            "comparison": None if found is None else numbers.comparison_numbers(found),
+            "comparison": compared,
             "bootstrap": None if boot is None else numbers.bootstrap_numbers(boot),
         },
         "tables": report_tables(of),
         "note": about_rows(net, of.given) if of.rows else _NO_RESIDUALS,
-        "verdict": "" if found is None else found.verdict,
+        "verdict": "" if of.found is None else of.found.verdict,
         "boot": boot,
         "resampled": "" if boot is None else resampled(boot),
         "made": [
@@ -124,7 +136,8 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             ("Report written", date.today().isoformat()),
         ],
         "code": _code(net),
-        "files": _files(net),
+        "files": _files(of),
+        "hidden": of.hidden,
     }
 
 
@@ -139,17 +152,22 @@ rows = net.sample(5, seed=1)  # or a table of your own
 print(net.predict(rows, {node!r}))"""
 
 
-def _files(net: Network) -> list[dict[str, str]]:
-    """Downloads: the network, its arcs and its graph."""
-    effects = net.effects().to_csv(index=False)
+def _files(of: Material) -> list[dict[str, str]]:
+    """Downloads: the network, its arcs and its graph; less if a row may follow from them."""
+    net, effects = of.net, of.net.effects()
+    own = effects.columns[-len(net.levels) :]
+    effects.loc[:, own[~of.shown]] = math.nan
+    graph = net.dag.to_dot() if of.hidden else net.to_dot()
     made = [
-        ("arcs.csv", "text/csv", "the effects, for spreadsheets", effects),
-        ("network.dot", "text/vnd.graphviz", "the graph, for Graphviz", net.to_dot()),
+        ("arcs.csv", "text/csv", "the effects, for spreadsheets", csv_text(effects)),
+        ("network.dot", "text/vnd.graphviz", "the graph, for Graphviz", graph),
     ]
     try:
         # Read and written again it is shorter, without the space that makes the file readable.
         network = json.dumps(json.loads(net.to_json()), separators=(",", ":"))
-        made.insert(0, ("network.json", "application/json", "the network, for pb.load", network))
+        if not of.hidden:
+            about = ("network.json", "application/json", "the network, for pb.load")
+            made.insert(0, (*about, network))
     except FileError:  # names of data sets that JSON does not have
         pass
     return [

@@ -55,7 +55,7 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
     """The tables of a report, by their ids."""
     tables = [_arcs(of), _nodes(of), _data(of)]
     if of.sizes:
-        tables.append(_totals(of.net))
+        tables.append(_totals(of))
     if of.tests:
         tables.append(_tests(of))
         if of.sizes and of.stats is not None:
@@ -148,7 +148,7 @@ def _nodes(of: Material) -> ReportTable:
             _text(node, node=i),
             _text(", ".join(fit.parents) or "–"),
             _value(share, percent(share) if known else "–"),
-            _value(float(np.sqrt(fit.sigma2.max())), sd_range(fit)),
+            _value(float(np.sqrt(fit.sigma2[of.shown].max(initial=0))), sd_range(of, fit)),
             _p(of.p_values.get((RESIDUAL, node))) if of.tests else None,
             _value(fit.loglik),
             _value(float(fit.n_params)),
@@ -236,7 +236,7 @@ def _data(of: Material) -> ReportTable:
     return _table("data", "Data sets", help, rows, note)
 
 
-def _totals(net: Network) -> ReportTable:
+def _totals(of: Material) -> ReportTable:
     """A row for each two nodes that a directed path joins: the largest ones, if they are many."""
     help = {
         "cause": "that is set by an intervention",
@@ -247,6 +247,7 @@ def _totals(net: Network) -> ReportTable:
         "largest": "of the data sets",
         "standardised": "mean of the data sets, in standard deviations",
     }
+    net = of.net
     sd = {node: math.sqrt(variance) for node, variance in variances(net).items()}
     index = {node: i for i, node in enumerate(net.dag.nodes)}
     rows = []
@@ -254,7 +255,8 @@ def _totals(net: Network) -> ReportTable:
     for cause, effect, total, between, *own in table:
         unit = sd[cause] / sd[effect] if sd[effect] > 0 else math.nan
         ends = (_text(node, node=index[node]) for node in (cause, effect))
-        numbers = (total, between, min(own), max(own), float(np.mean(own)) * unit)
+        told = list(compress(own, of.shown.tolist())) or [math.nan]
+        numbers = (total, between, min(told), max(told), float(np.mean(own)) * unit)
         rows.append((*ends, *(_value(float(value)) for value in numbers)))
     count = len(rows)
     rows.sort(key=lambda row: -abs(row[-1].value) if isinstance(row[-1].value, float) else 0.0)

@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.resample import ArcStrength, Bootstrap
+from poolbn.assess.residuals import FEWEST
 from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
@@ -204,7 +207,8 @@ def _strongest(of: Material) -> list[str]:
 
 
 def _different(of: Material) -> list[str]:
-    if len(of.net.levels) < 2 or not of.sizes:
+    shown = np.flatnonzero(of.shown)
+    if len(of.net.levels) < 2 or not of.sizes or not len(shown):
         return []
     said = []
     for size in most_different(of.sizes)[:_FEW]:
@@ -212,7 +216,7 @@ def _different(of: Material) -> list[str]:
             continue
         fit = of.net.fits[size.child]
         coef = fit.coef[:, fit.position(size.parent)]
-        low, high = int(coef.argmin()), int(coef.argmax())
+        low, high = (int(shown[end(coef[shown])]) for end in (np.argmin, np.argmax))
         p = of.p_values.get((size.parent, size.child), math.nan)
         test = "" if math.isnan(p) else f"; test for equal effects {p_words(p)}"
         said.append(
@@ -243,6 +247,22 @@ def resampled(boot: Bootstrap) -> str:
 
 
 # Rows, and how it was made
+
+
+def about_privacy(of: Material) -> str:
+    """Whether a report has rows, for its head."""
+    if of.open:
+        return (
+            "This report contains rows of the data. Give it only to those who may see them, or "
+            "write it without rows=True or --include-rows."
+        )
+    said = "This report contains no rows: estimates, counts and sums over rows only."
+    if of.hidden:
+        said += (
+            f" It leaves out what is particular to data sets with fewer than {FEWEST} rows "
+            f"({listed(of.hidden)})."
+        )
+    return said
 
 
 def about_rows(net: Network, given: GroupStats | None) -> str:

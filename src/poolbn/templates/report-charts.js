@@ -26,7 +26,8 @@ function forest(arc, what, width) {
   const names = [...order.map((j) => data.levels[j]), arc.short];
   const notes = [...order.map((j) => data.rows[j].toLocaleString("en")), data.learned.toLocaleString("en")];
   const sure = arc.interval[0] !== null;
-  const label = `${what} in ${count} data sets, from ${range(around(arc.own, 0))}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
+  const there = arc.own.filter((value) => value !== null);
+  const label = `${what} in ${there.length} data sets${there.length ? `, from ${range(around(there, 0))}` : ""}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
   const { limits } = arc;
   const high = count > 30 ? 17 : 23;
   const { svg, x, y, top, bottom } = rowsChart({
@@ -44,6 +45,10 @@ function forest(arc, what, width) {
   const aside = arc.alone ? high * 0.17 : 0;
   order.forEach((j, row) => {
     const middle = y(row);
+    if (arc.own[j] === null) {
+      svg.append(text((x(limits[0]) + x(limits[1])) / 2, middle + 4, "few rows: not shown", { "text-anchor": "middle", class: "note" }));
+      return;
+    }
     if (arc.alone && arc.alone[j] !== null) {
       const at = middle - aside;
       const mark = draw("g", { class: "alone", "data-level": j, "data-value": arc.alone[j] }, interval(x, at, arc.aloneIntervals[j], limits, ""));

@@ -1,0 +1,230 @@
+"""Reports hold no row and nothing from which one follows, unless a user wants them to."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+import poolbn as pb
+from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, node_residuals
+from poolbn.cli.app import app
+
+ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]
+NODES = ["age", "bmi", "gestation_days", "birthweight_g"]
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+@pytest.fixture(scope="module")
+def trial() -> pd.DataFrame:
+    return pb.datasets.opt()[["clinic", *NODES]].dropna()
+
+
+@pytest.fixture(scope="module")
+def net(trial: pd.DataFrame) -> pb.Network:
+    return pb.learn(trial, group="clinic", start=ARCS, search=pb.HillClimb(max_iter=0))
+
+
+def text_of(folder: Path, net: pb.Network, **more: Any) -> str:
+    pb.report(net, folder / "report.html", **more)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def embedded(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', text, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def flat(value: Any) -> list[float]:
+    """All numbers in a structure of JSON."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for inner in value for number in flat(inner)]
+    return [float(value)] if isinstance(value, int | float) else []
+
+
+def ages_of_clinics(text: str, net: pb.Network, trial: pd.DataFrame) -> int:
+    """How many ages, with their clinic, follow from what is drawn of the residuals of age.
+
+    With no parents a standardised residual is (age - intercept) / SD, and both are in the report.
+    """
+    fit, own = net.fits["age"], embedded(text)["nodes"][0]["residuals"]
+    pairs = set(zip(own["codes"], own["standard"], strict=True))
+    for curve in own["curves"]:
+        pairs |= {(curve["code"], y) for _, y in curve["points"]}
+    for box in own["boxes"]:
+        pairs |= {(box["code"], y) for y in box["ends"]}
+    known = 0
+    for code, standard in pairs:
+        age = fit.coef[code, 0] + standard * np.sqrt(fit.sigma2[code])
+        there = set(trial["age"][trial["clinic"] == fit.levels[code]])
+        known += bool(abs(age - round(age)) < 0.02 and round(age) in there)
+    return known
+
+
+def test_ages_do_not_follow_from_residuals(
+    net: pb.Network, trial: pd.DataFrame, tmp_path: Path
+) -> None:
+    assert ages_of_clinics(text_of(tmp_path, net, data=trial, rows=True), net, trial) > 50
+    # Some of the cut points, which no row chooses, fall near a whole number.
+    assert ages_of_clinics(text_of(tmp_path, net, data=trial), net, trial) <= 4
+
+
+def cells(text: str) -> set[str]:
+    """All numbers of a page to four digits, in texts, drawings, scripts and downloads."""
+    return {f"{float(number):.4g}" for number in _NUMBER.findall(text)}
+
+
+def test_no_cell_of_a_table_is_in_the_page(tmp_path: Path) -> None:
+    """Rows that the page is made from are no more in it than rows that it never saw."""
+    dag = pb.Dag(["x", "y", "z"], [("x", "y"), ("y", "z")])
+    made = pb.random_network(dag, 4, seed=1)
+    rows, others = (pb.random_table(made, 60, seed=seed) for seed in (1, 2))
+    scale = {"x": 7.1e3, "y": 3.3e4, "z": 9.7e4}
+    for table in (rows, others):
+        table[list(scale)] = 5e5 + table[list(scale)] * pd.Series(scale)
+    group = str(rows.columns[0])
+    net = pb.learn(rows, group=group, start=dag.arcs, search=pb.HillClimb(max_iter=0))
+
+    def found(text: str, table: pd.DataFrame) -> int:
+        """Cells, fitted values and residuals of a table that are in the page."""
+        values = [table[list(scale)].to_numpy().ravel()]
+        for node in scale:
+            of = node_residuals(net, table, node)
+            values += [of.fitted, of.residual, of.standard]
+        there = cells(text)
+        return sum(f"{value:.4g}" in there or f"{value:.3g}" in there
+                   for value in np.concatenate(values))  # fmt: skip
+
+    closed = text_of(tmp_path, net, data=rows)
+    assert found(closed, rows) <= 1.3 * found(closed, others) + 20
+    opened = text_of(tmp_path, net, data=rows, rows=True)
+    assert found(opened, rows) > 2 * found(opened, others)
+
+
+def test_no_extreme_value_is_drawn(net: pb.Network, trial: pd.DataFrame, tmp_path: Path) -> None:
+    """A row far from all others moves sums, but stands nowhere by itself."""
+    for node in embedded(text_of(tmp_path, net, data=trial))["nodes"]:
+        own, of = node["residuals"], node_residuals(net, trial, node["name"])
+        assert own["fitted"] == own["standard"] == own["codes"] == []
+        drawn = [y for curve in own["curves"] for _, y in curve["points"]]
+        assert of.standard.min() < min(drawn)
+        assert max(drawn) < of.standard.max()
+        x = [line[0] for line in own["band"]]
+        if net.dag.parents(node["name"]):
+            assert of.fitted.min() < min(x)
+            assert max(x) < of.fitted.max()
+
+
+@given(st.lists(st.floats(-4, 4).map(lambda x: round(x, 1)), max_size=60))
+def test_curves_are_made_of_counts_of_five(values: list[float]) -> None:
+    x = np.array(values)
+    cuts = counted_quantiles(x)[1].tolist()
+    edges = [-np.inf, *cuts, np.inf]
+    counts = [((x >= a) & (x < b)).sum() for a, b in pairwise(edges)]
+    assert not cuts or min(counts) >= 5
+    # Rows may move anywhere inside their cells.
+    inside = [min(np.floor(2 * v) / 2 + 0.49, 9.0) for v in values]
+    np.testing.assert_array_equal(counted_quantiles(np.array(inside)), counted_quantiles(x))
+
+
+@given(st.lists(st.sampled_from([1.0, 1.5, 2.0, 7.0]), min_size=1, max_size=80))
+def test_bands_sum_up_ten_rows_or_more(fitted: list[float]) -> None:
+    x = np.array(fitted)
+    y = np.arange(len(x), dtype=float)
+    found = Residuals("y", ("a",), np.zeros(len(x), dtype=np.int64), x, y, y, 0).band()
+    assert len(found) <= len(x) // FEWEST
+    assert (len(found) > 0) == (len(x) >= FEWEST)
+    # Means of so many rows, weighted by their numbers, are the mean of all: here by a lone bin.
+    if len(found) == 1:
+        np.testing.assert_allclose(found[0], [x.mean(), y.mean(), y.std(ddof=1)])
+
+
+def test_the_head_says_which_it_is(net: pb.Network, trial: pd.DataFrame, tmp_path: Path) -> None:
+    def head(text: str) -> str:
+        found = re.search(r'<p id="privacy" class="(\w+)">(.*?)</p>', text)
+        assert found is not None
+        return f"{found[1]}: {found[2]}"
+
+    none = "soft: This report contains no rows"
+    assert head(text_of(tmp_path, net)).startswith(none)
+    assert head(text_of(tmp_path, net, data=trial)).startswith(none)
+    assert head(text_of(tmp_path, net, data=trial, rows=True)).startswith(
+        "warning: This report contains rows"
+    )
+    with pytest.raises(pb.OptionError, match=r"rows=True .* give data=rows"):
+        pb.report(net, tmp_path / "report.html", rows=True)
+
+
+@pytest.fixture(scope="module")
+def small(trial: pd.DataFrame) -> pd.DataFrame:
+    """The trial with seven women of one clinic, and one of another."""
+    own = trial["clinic"]
+    parts = [trial[own.isin(["NY", "MN"])], trial[own == "KY"][:7], trial[own == "MS"][:1]]
+    return pd.concat(parts)
+
+
+@pytest.mark.parametrize("pooling", ["partial", "none"])
+def test_small_data_sets_are_not_shown(small: pd.DataFrame, pooling: str, tmp_path: Path) -> None:
+    columns = ["clinic", "age", "bmi"] if pooling == "partial" else ["clinic", "age"]
+    if pooling == "none":
+        small = small[small["clinic"] != "MS"]
+    net = pb.learn(small[columns], group="clinic", pooling=pooling)
+    text = text_of(tmp_path, net, data=small[columns])
+    hidden = {"KY", "MS"} & set(small["clinic"])
+    assert "fewer than 10 rows (KY" in text
+    numbers = embedded(text)
+    for j, level in enumerate(numbers["levels"]):
+        for found in [*numbers["arcs"], *(node["sds"] for node in numbers["nodes"])]:
+            assert (found["own"][j] is None) == (level in hidden)
+            assert found["ownIntervals"][j] == [None, None] or level not in hidden
+            assert found["alone"] is None or found["alone"][j] is None or level not in hidden
+        for node in numbers["nodes"]:
+            assert (node["coef"][j][0] is None) == (level in hidden)
+    for node in numbers["nodes"]:
+        drawn = {numbers["levels"][box["code"]] for box in node["residuals"]["boxes"]}
+        assert drawn == set(small["clinic"]) - hidden
+        assert "fewer than 10 rows: KY" in node["note"]
+    assert 'data-name="network.json"' not in text
+    # What the estimates of these data sets are is nowhere, not in the downloads either.
+    there = cells(text)
+    for fit in net.fits.values():
+        for j, level in enumerate(fit.levels):
+            own = f"{fit.coef[j, 0]:.4g}"
+            same = fit.fixed is not None and own == f"{fit.fixed[0]:.4g}"
+            assert level not in hidden or same or own not in there
+    opened = text_of(tmp_path, net, data=small[columns], rows=True)
+    assert 'data-name="network.json"' in opened
+    assert None not in embedded(opened)["nodes"][0]["sds"]["own"]
+
+
+def run_cli(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_the_command_line_asks_for_rows(trial: pd.DataFrame, tmp_path: Path) -> None:
+    trial.to_csv(tmp_path / "trial.csv", index=False)
+    made = ["learn", str(tmp_path / "trial.csv"), "--group", "clinic", "--columns", "age,bmi"]
+    for flags, words in (([], "contains no rows"), (["--include-rows"], "contains rows")):
+        out = tmp_path / f"out{len(flags)}"
+        assert run_cli(*made, "-o", str(out), *flags).exit_code == 0
+        assert words in (out / "report.html").read_text()
+        page = out / "again.html"
+        again = ["report", str(out / "network.json"), str(tmp_path / "trial.csv"), "-o", str(page)]
+        assert run_cli(*again, *flags).exit_code == 0
+        assert words in page.read_text()
+    refused = run_cli("report", str(out / "network.json"), "-o", str(tmp_path / "x.html"),
+                      "--include-rows")  # fmt: skip
+    assert refused.exit_code == 2
+    assert "--include-rows" in refused.stderr
