@@ -159,7 +159,7 @@ def residuals(
       line: boxes should reach from one dashed line to the other.
 
     Residuals are in the residual standard deviations of the data sets. Rows with missing values are
-    left out.
+    left out. The figure shows rows, as dots and at the ends of curves; `pb.report` does not.
 
     Args:
         net: the network.

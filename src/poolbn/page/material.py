@@ -43,9 +43,13 @@ class Material:
     @cached_property
     def shown(self) -> NDArray[np.bool_]:
         """The data sets whose own estimates a report may have: no row follows from them, (F,)."""
-        net = self.net
+        net, few = self.net, set()
+        for known in (net, self.stats):
+            if known is not None:
+                counts = zip(known.levels, known.n.tolist(), strict=True)
+                few |= {level for level, n in counts if 0 < n < FEWEST}
         made = all(fit.status is Status.GIVEN for fit in net.fits.values())
-        return np.array([self.open or made or not 0 < n < FEWEST for n in net.n.tolist()])
+        return np.array([self.open or made or level not in few for level in net.levels])
 
     @cached_property
     def hidden(self) -> list[str]:

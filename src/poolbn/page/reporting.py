@@ -45,7 +45,7 @@ def report(
     comparison: Comparison | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> None:
-    """Write a report on a network: one HTML file that needs no other, and no internet.
+    """Write a report on a network: one HTML file that needs no other, no internet, and has no rows.
 
     It has a summary in words, the network to click on, with the effect of each arc in all data sets
     and the distribution of each variable, tables that sort and filter, and the network to download.

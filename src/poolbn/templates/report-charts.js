@@ -46,7 +46,7 @@ function forest(arc, what, width) {
   order.forEach((j, row) => {
     const middle = y(row);
     if (arc.own[j] === null) {
-      svg.append(text((x(limits[0]) + x(limits[1])) / 2, middle + 4, "few rows: not shown", { "text-anchor": "middle", class: "note" }));
+      svg.append(text(x(limits[0]) + 4, middle + 4, "few rows: not shown", { class: "note" }));
       return;
     }
     if (arc.alone && arc.alone[j] !== null) {
