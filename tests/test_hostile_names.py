@@ -112,6 +112,20 @@ def test_commands_print_and_write_harmless_names(tmp_path: Path) -> None:
     assert not [cell for cell in cells if cell.startswith(FORMULA) and not is_number(cell)]
 
 
+@each_name
+def test_arguments_are_refused_in_one_harmless_line(name: str, tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    page = str(tmp_path / name.replace("\0", ""))
+    wanted = ["predict", missing, missing, "--target", name]
+    for arguments in (wanted, ["report", missing, "-o", page]):
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 2
+        assert raw(done.stderr) == []
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def is_number(text: str) -> bool:
     return re.fullmatch(r"[-+]?(\d+\.?\d*(e[-+]?\d+)?|inf|nan)", text, re.I) is not None
 

@@ -209,6 +209,19 @@ def test_small_data_sets_are_not_shown(small: pd.DataFrame, pooling: str, tmp_pa
     assert None not in embedded(opened)["nodes"][0]["sds"]["own"]
 
 
+def test_dots_of_a_comparison_are_of_ten_rows_or_more(small: pd.DataFrame, tmp_path: Path) -> None:
+    data = small[["clinic", "age", "bmi"]]
+    net = pb.learn(data, group="clinic")
+    many = int(len(data) / 5)  # of five rows each
+    for folds, there in ((2, 2), (many, 0)):
+        found = pb.compare(data, group="clinic", folds=folds, poolings=["complete"])
+        for rows in (False, True):
+            text = text_of(tmp_path, net, data=data, comparison=found, rows=rows)
+            own = embedded(text)["comparison"]
+            assert len(own["heldOut"]["each"][0]) == (folds if rows else there)
+            assert len(own["leftOut"]["each"][0]) == (4 if rows else 2)
+
+
 def run_cli(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 

@@ -224,7 +224,10 @@ def names(texts: Iterable[str] | None) -> list[str] | None:
     """Names between commas, in one text or several; those with a comma are in quotes."""
     if not texts:
         return None
-    return [cell.strip() for row in csv.reader(texts, skipinitialspace=True) for cell in row]
+    try:
+        return [cell.strip() for row in csv.reader(texts, skipinitialspace=True) for cell in row]
+    except csv.Error as error:  # ends of lines outside of quotes, or very long names
+        raise OptionError(f"{list(texts)!r} are no names between commas: {error}") from error
 
 
 def _arc(text: str, option: str) -> Pair:

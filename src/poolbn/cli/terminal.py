@@ -205,9 +205,14 @@ def check_free(paths: Iterable[Path], *, force: bool) -> None:
 
     Raises:
         OptionError: a file is there, and `force` is not given.
-        FileError: there is a folder where the file should be, or a file where its folder should be.
+        FileError: there is a folder where the file should be, or a file where its folder should be,
+            or no file can be called like that.
     """
     for path in paths:
+        try:
+            path.exists()
+        except OSError as error:
+            raise FileError(f"'{path}' cannot be written: {error.strerror}") from error
         folder = next(folder for folder in path.absolute().parents if folder.exists())
         if not folder.is_dir():
             raise FileError(f"'{folder}' is a file, so '{path}' cannot be written; use another")

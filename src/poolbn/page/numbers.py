@@ -101,14 +101,15 @@ def overview_numbers(of: Material) -> dict[str, Any]:
 
 
 def comparison_numbers(found: Comparison, *, open: bool) -> dict[str, Any]:
-    """Differences from the best model, in folds and in data sets left out, if they are large."""
-    left_out = figures.left_out_differences(found)
+    """Differences from the best model, in folds and data sets left out of enough rows."""
+    held_out, left_out = figures.held_out_differences(found), figures.left_out_differences(found)
     if not open:
+        held_out = replace(held_out, each=held_out.each[:, found.rows >= FEWEST])
         left_out = replace(left_out, each=left_out.each[:, found.left_out_rows >= FEWEST])
     return {
         "poolings": list(found.poolings),
         "best": found.poolings.index(found.best),
-        "heldOut": rounded(vars(figures.held_out_differences(found))),
+        "heldOut": rounded(vars(held_out)),
         "leftOut": rounded(vars(left_out)),
     }
 
