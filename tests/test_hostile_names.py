@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hostile import NAMES
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -150,6 +150,7 @@ def test_unexpected_errors_are_harmless(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @given(st.one_of(st.text(), st.sampled_from([*NAMES.values()])))
+@example("a\r=1+1")
 def test_no_cell_of_a_spreadsheet_is_a_formula(name: str) -> None:
     name = re.sub("[\ud800-\udfff\0]", "?", name)
     frame = pd.DataFrame({"k": [name, "b"], name + "!": [-1.5, 2.0]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
 # No result is as large in a unit that makes sense: such numbers come from a fit that went wrong.
 BEYOND = 1e12
-_UNSEEN = " \t\r\n\ufeff\u200b"  # what spreadsheets may skip before a formula
 
 
 def counted(count: int, what: str) -> str:
@@ -85,7 +85,10 @@ def guarded(cell: object) -> object:
         >>> guarded("=1+1"), guarded("-5"), guarded(-5.0), guarded("age")
         ("'=1+1", '-5', -5.0, 'age')
     """
-    if not isinstance(cell, str) or cell.lstrip(_UNSEEN)[:1] not in tuple("=+-@＝＋－＠"):
+    if not isinstance(cell, str):
+        return cell
+    seen = next((c for c in cell if c.isprintable() and not c.isspace()), "")
+    if not (seen and seen in "=+-@＝＋－＠") and cell[:1] not in ("\t", "\r", "\n"):
         return cell
     try:
         float(cell)
@@ -107,7 +110,11 @@ def csv_text(table: pd.DataFrame, *, index: bool = False, form: str | None = Non
         if kind.kind not in "biuf":
             safe.isetitem(k, [guarded(cell) for cell in safe.iloc[:, k]])
     safe.columns = [guarded(name) for name in safe.columns]
-    return safe.to_csv(index=False, float_format=form, lineterminator="\n")
+    text = safe.to_csv(index=False, float_format=form, lineterminator="\n")
+    if "\r" not in text:
+        return text
+    # Python leaves this one without quotes, and what stands behind it would begin a line.
+    return safe.to_csv(index=False, float_format=form, lineterminator="\n", quoting=csv.QUOTE_ALL)
 
 
 def sensible(value: float) -> bool:

@@ -46,7 +46,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _SPACE = re.compile(r"\s*")
-_INSTEAD = {"=": "==", "!": "not", "^": "and, or, not", "@": "the name or number itself"}
+_INSTEAD = {"=": "==", "!": "not", "^": "and, or, not", "@": "the number itself", ".": "backticks"}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">=": operator.ge,
     ">": operator.gt,
