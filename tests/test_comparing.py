@@ -215,7 +215,6 @@ def test_options_reach_the_search(mixed: pd.DataFrame) -> None:
 def test_data_sets_that_are_alike_are_best_with_complete_pooling() -> None:
     found = pb.compare(table(40, heterogeneous=False), group="F")
     assert not found.difference("complete").clear
-    assert not found.difference("auto").clear
     assert found.difference("none").clear
     assert found.difference("none").mean > 0.05
     assert "complete pooling" in found.verdict.split(". ")[0]
@@ -228,7 +227,7 @@ def test_different_data_sets_with_few_rows_are_best_with_partial_pooling() -> No
     for pooling in ("complete", "none"):
         assert found.difference(pooling).clear
         assert found.difference(pooling).folds >= 8
-    assert found.best in {"partial", "pooled residuals", "auto"}
+    assert found.best in {"partial", "pooled residuals"}
     assert found.verdict.startswith(found.headline)
     assert "predict held-out rows best" in found.headline
 
@@ -317,7 +316,7 @@ def test_missing_cells_can_be_dropped(mixed: pd.DataFrame) -> None:
 def test_what_is_printed(found: pb.Comparison, mixed: pd.DataFrame) -> None:
     text = repr(found)
     assert text.startswith(
-        "Comparison: 5 poolings on 4 data sets, 120 rows, 4 columns; 120 held-out"
+        "Comparison: 4 poolings on 4 data sets, 120 rows, 4 columns; 120 held-out"
     )
     for pooling in found.poolings:
         assert f"\n{pooling} " in text

@@ -41,7 +41,7 @@ def compare(
     missing: Literal["error", "drop"] = "error",
     inputs: Iterable[str] = (),
     folds: int = 10,
-    poolings: Sequence[str | Choice] = ("complete", "none", "partial", _RESIDUALS, "auto"),
+    poolings: Sequence[str | Choice] = ("complete", "none", "partial", _RESIDUALS),
     seed: int = 0,
     **learning: Unpack[SearchOptions],
 ) -> Comparison:
@@ -78,13 +78,12 @@ def compare(
         >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
                           arcs  loglik  difference     se
         pooling
-        complete             2 -15.175       0.038  0.010
-        none                 2 -15.144       0.006  0.005
-        partial              2 -15.144       0.007  0.006
-        pooled residuals     2 -15.147       0.009  0.008
-        auto                 3 -15.137       0.000  0.000
+        complete             2 -15.175       0.031  0.013
+        none                 2 -15.144       0.000  0.000
+        partial              2 -15.144       0.001  0.008
+        pooled residuals     2 -15.147       0.003  0.003
         >>> found.headline
-        'Networks with auto predict held-out rows best, but no pooling, partial pooling ...
+        'Networks with no pooling predict held-out rows best, but partial pooling and ...
     """
     check_count(2, folds=folds)
     check_count(seed=seed)

@@ -121,7 +121,7 @@ class Model:
 
     pooling: Annotated[
         Literal["complete", "none", "partial", "auto"],
-        typer.Option(help="How data sets share strength; auto chooses for each node."),
+        typer.Option(help="How data sets share strength; auto chooses."),
     ] = "partial"
     residuals: Annotated[
         Residuals,
