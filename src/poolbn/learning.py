@@ -87,16 +87,19 @@ class Plan:
         """
         allowed = self.allowed(data)
         given = None if start is None else _checked(start, allowed)
-        every = [
-            (self._search(data, allowed, model, given, watch), model)
-            for model in self.pooling.searched(data.levels)
-        ]
-
-        def order(one: tuple[Found, NodeModel]) -> tuple[int, float]:
-            found, model = one
-            return LocalScores(data, pooling=model, score=self.score).order(found.arcs)
-
-        return max(every, key=order) if len(every) > 1 else every[0]
+        *others, model = self.pooling.searched(data.levels)
+        best = self._search(data, allowed, model, given, watch), model
+        if not others:
+            return best
+        most = LocalScores(data, pooling=model, score=self.score).order(best[0].arcs)
+        for model in reversed(others):
+            scores = LocalScores(data, pooling=model, score=self.score)
+            if scores.ceiling() < most[-1]:
+                continue
+            found = self._search(data, allowed, model, given, watch)
+            if (own := scores.order(found.arcs)) >= most:
+                best, most = (found, model), own
+        return best
 
     def _search(
         self,

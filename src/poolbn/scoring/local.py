@@ -40,6 +40,9 @@ class Scores(Protocol):
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
 
+    def ceiling(self) -> float:
+        """An upper bound of the score of any network; inf where there is none."""
+
     def cost(self) -> float:
         """About the regressions that one score costs."""
 
@@ -100,6 +103,10 @@ class _WithInputs:
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
         return self._rest(families, self.others.bounds)
+
+    def ceiling(self) -> float:
+        """None: inputs may be parents and have no likelihood."""
+        return math.inf
 
     def cost(self) -> float:
         """That of other nodes."""
@@ -190,6 +197,10 @@ class LocalScores:
         values = self(list(enumerate(parents)))
         finite = values[np.isfinite(values)]
         return len(finite), math.fsum(finite.tolist())
+
+    def ceiling(self) -> float:
+        """An upper bound of the score of any network; inf where there is none."""
+        return self._scores.ceiling()
 
     def upper_bounds(
         self, families: Sequence[Family]
