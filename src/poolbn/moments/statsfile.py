@@ -1,7 +1,8 @@
 """The file of a `GroupStats`: a line of identity, a line of JSON, and sections.
 
 The section `moments` has the arrays as they are; others may follow, in the order of `_SECTIONS`.
-The file holds nothing else, and what is read is checked to be statistics: rows cannot hide in it.
+The file holds nothing else. What is read is checked to be statistics, written again, and compared
+byte by byte with what was there: rows cannot hide in it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import FileError
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
-from poolbn.writing import check_levels, write_whole
+from poolbn.writing import check_levels, open_regular, write_whole
 
 _FORMAT = "poolbn-statistics"
 _VERSION = 3
@@ -31,6 +34,10 @@ _KIND = "continuous"  # of all columns, so far
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _ROUNDING = 1e-4  # of the smallest eigenvalue of correlations
+_LAST = 2.0**-50  # of a mean: its last digits, that rounding changes
+_MOST = 2**53  # rows: counts stay exact as floats
+_RELEASE = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,40}")  # of poolbn
+_ANEW = "; make it anew with poolbn stats, or ask for it again"
 # Of a `GroupStats`, in its order.
 Fields = tuple[
     tuple[str, ...],
@@ -72,23 +79,13 @@ def write_file(path: str | os.PathLike[str], fields: Fields) -> None:
     """Write the fields of a `GroupStats`, whole or not at all.
 
     Raises:
-        FileError: a data set's name is not a text, a number or a bool.
+        FileError: `read_file` would refuse it: a data set's name is not a text, a number or a bool,
+            the group is a column, or no rows have such statistics.
     """
-    names, levels, *arrays, group, facts, inputs = fields
-    check_levels(levels)
-    sections = {
-        "moments": b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
-    }
-    if any(each.public() != UNKNOWN for each in facts):
-        sections["columns"] = _told(facts)
-    if inputs:
-        sections["inputs"] = json.dumps(inputs).encode()
-    sizes = {name: len(section) for name, section in sections.items()}
-    values = (own_version(), group, names, levels, sizes)
-    header = json.dumps(dict(zip(_HEADER[_VERSION], values, strict=True))).encode()
-    body = header + b"\n" + b"".join(sections.values())
-    identity = f"{_FORMAT} {_VERSION} {len(body)} {hashlib.sha256(body).hexdigest()}\n"
-    write_whole(path, identity.encode() + body)
+    body = _body(fields, own_version(), _VERSION)
+    with _refusing(f"cannot write {os.fspath(path)!r}"):
+        _fields(_parsed(_VERSION, body), least=0)
+    write_whole(path, _identity(_VERSION, body) + body)
 
 
 def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
@@ -100,20 +97,18 @@ def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
 
     Raises:
         FileError: the file is not there, not of this kind, of another version, damaged, cut short,
-            or does not hold statistics.
+            or holds anything but statistics as `write_file` writes them.
     """
-    about, header, payload = _opened(path)
     shown = repr(os.fspath(path))
-    try:
-        sections = {"moments": payload} if about.version == 2 else _cut(header, payload)
-        newer = [name for name in sections if name not in _SECTIONS]
-        if newer:
-            raise FileError(f"{shown} has {newer[0]!r}, which a newer poolbn wrote; update poolbn")
-        return _fields(header, sections, least)
-    except FileError:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{shown} does not hold statistics as it should: {error}") from error
+    about, parsed, body = _opened(path)
+    newer = [name for name in parsed.sections if name not in _SECTIONS]
+    if newer:
+        raise FileError(f"{shown} has {newer[0]!r}, which a newer poolbn wrote; update poolbn")
+    with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
+        fields = _fields(parsed, least)
+        if _body(fields, about.poolbn, about.version) != body:
+            raise ValueError("something is in it that poolbn does not write")
+    return fields
 
 
 def read_about(path: str | os.PathLike[str]) -> About:
@@ -127,14 +122,69 @@ def read_about(path: str | os.PathLike[str]) -> About:
     return about
 
 
-def _opened(path: str | os.PathLike[str]) -> tuple[About, dict[str, Any], bytes]:
-    shown = repr(os.fspath(path))
+@dataclass(frozen=True)
+class _Parsed:
+    """The header and the sections of a file."""
+
+    header: dict[str, Any]
+    sections: dict[str, bytes]
+
+
+@contextmanager
+def _refusing(what: str, remedy: str = "") -> Iterator[None]:
+    """What is found to be wrong, with the file and the remedy."""
     try:
-        with open(path, "rb") as file:
-            first = file.readline(200)
-            body = file.read()
-    except OSError as error:
-        raise FileError(f"cannot read {shown}: {error.strerror}") from error
+        yield
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FileError(f"{what}: {error}{remedy}") from error
+
+
+def _body(fields: Fields, release: str, version: int) -> bytes:
+    """All after the first line."""
+    names, levels, *arrays, group, facts, inputs = fields
+    check_levels(levels)
+    sections = {
+        "moments": b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
+    }
+    if any(each.public() != UNKNOWN for each in facts):
+        sections["columns"] = _told(facts)
+    if inputs:
+        sections["inputs"] = json.dumps(inputs).encode()
+    sizes = {name: len(section) for name, section in sections.items()}
+    values = (release, group, names, levels, sizes)
+    header = json.dumps(dict(zip(_HEADER[version], values, strict=False))).encode()
+    return header + b"\n" + b"".join(sections.values())
+
+
+def _identity(version: int, body: bytes) -> bytes:
+    """The first line."""
+    checksum = hashlib.sha256(body).hexdigest()
+    return f"{_FORMAT} {version} {len(body)} {checksum}\n".encode()
+
+
+def _opened(path: str | os.PathLike[str]) -> tuple[About, _Parsed, bytes]:
+    """What a file says of itself, its parts, and all after its first line."""
+    shown = repr(os.fspath(path))
+    with open_regular(path) as file:
+        first = file.readline(200)
+        version, length, checksum = _identified(shown, first)
+        body = file.read()
+    if not length.isdigit() or len(body) < int(length):
+        raise FileError(
+            f"{shown} is cut short: {len(body)} bytes of {length} are there; copy or save it anew"
+        )
+    if hashlib.sha256(body).hexdigest() != checksum:
+        raise FileError(f"{shown} is damaged: its checksum does not match; copy or save it anew")
+    with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
+        if first != _identity(version, body):
+            raise ValueError("its first line is not as poolbn writes it")
+        parsed = _parsed(version, body)
+    about = About(version, parsed.header["poolbn"], checksum, len(first) + len(body))
+    return about, parsed, body
+
+
+def _identified(shown: str, first: bytes) -> tuple[int, str, str]:
+    """The version of the format, the length and the checksum that the first line gives."""
     if not first:
         raise FileError(f"{shown} is empty; copy or save it anew")
     identity = first.split()
@@ -151,22 +201,19 @@ def _opened(path: str | os.PathLike[str]) -> tuple[About, dict[str, Any], bytes]
             f"{' and '.join(map(str, _HEADER))}; "
             f"{'make it anew with this poolbn' if older else 'update poolbn'}"
         )
-    if not length.isdigit() or len(body) < int(length):
-        raise FileError(
-            f"{shown} is cut short: {len(body)} bytes of {length} are there; copy or save it anew"
-        )
-    if hashlib.sha256(body).hexdigest() != checksum:
-        raise FileError(f"{shown} is damaged: its checksum does not match; copy or save it anew")
+    return int(version), length, checksum
+
+
+def _parsed(version: int, body: bytes) -> _Parsed:
     line, _, payload = body.partition(b"\n")
-    try:
-        header = json.loads(line, parse_constant=_refused)
-        known = _HEADER[int(version)]
-        if sorted(header) != sorted(known):
-            raise ValueError(f"its header has {', '.join(header)}, not {', '.join(known)}")
-        about = About(int(version), str(header["poolbn"]), checksum, len(first) + len(body))
-    except (ValueError, TypeError) as error:
-        raise FileError(f"{shown} does not hold statistics as it should: {error}") from error
-    return about, header, payload
+    header = json.loads(line, parse_constant=_refused)
+    known = _HEADER[version]
+    if sorted(header) != sorted(known):
+        raise ValueError(f"its header has {', '.join(header)}, not {', '.join(known)}")
+    release = header["poolbn"]
+    if not isinstance(release, str) or not _RELEASE.fullmatch(release):
+        raise ValueError("its header has no version of poolbn")
+    return _Parsed(header, {"moments": payload} if version == 2 else _cut(header, payload))
 
 
 def _refused(constant: str) -> None:
@@ -213,11 +260,13 @@ def _facts(section: bytes, width: int) -> tuple[ColumnFacts, ...]:
     return facts
 
 
-def _fields(header: dict[str, Any], sections: dict[str, bytes], least: int) -> Fields:
-    payload = sections["moments"]
-    names, levels = tuple(header["names"]), tuple(header["levels"])
-    if not names or not all(isinstance(name, str) for name in (*names, header["group"])):
+def _fields(parsed: _Parsed, least: int) -> Fields:
+    header, payload = parsed.header, parsed.sections["moments"]
+    names, levels, group = tuple(header["names"]), tuple(header["levels"]), header["group"]
+    if not names or not all(isinstance(name, str) for name in (*names, group)):
         raise ValueError("names of columns are not texts")
+    if group in names:
+        raise ValueError(f"column {group!r} has the name of the group; rename one of them")
     check_levels(levels)
     for what, each in (("column", names), ("data set", levels)):
         if len(set(each)) < len(each):
@@ -237,16 +286,19 @@ def _fields(header: dict[str, Any], sections: dict[str, bytes], least: int) -> F
         arrays.append(part.astype(np.dtype(dtype).newbyteorder("=")).reshape(shape))
         start += size
     n, mean, scatter, dropped = arrays
+    rows = sum(n.tolist()) + sum(dropped.tolist())
+    if rows > _MOST:
+        raise ValueError(f"{rows} rows are more than anybody has")
     for j, level in enumerate(levels):
         wrong = _wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
         if wrong:
             raise ValueError(f"data set {level!r} {wrong}")
-    told = sections.get("columns")
+    told = parsed.sections.get("columns")
     facts = _facts(told, width) if told is not None else (UNKNOWN,) * width
-    inputs = tuple(json.loads(sections.get("inputs", b"[]")))
-    if [name for name in names if name in inputs] != sorted(inputs, key=[*names, *inputs].index):
+    inputs = tuple(json.loads(parsed.sections.get("inputs", b"[]")))
+    if [name for name in names if name in inputs] != list(inputs):
         raise ValueError("its inputs are not some of its columns")
-    return names, levels, n, mean, scatter, dropped, header["group"], facts, inputs
+    return names, levels, n, mean, scatter, dropped, group, facts, inputs
 
 
 def _wrong(
@@ -254,27 +306,51 @@ def _wrong(
 ) -> str:
     """Why no rows have such statistics, or nothing; `mean` (N,), `scatter` (N, N)."""
     square = scatter.diagonal()
+    few = "one row" if n else "0 rows"
     finite = np.isfinite(mean).all() and np.isfinite(scatter).all()
     checks = (
         (n < least, f"has {n} rows"),
         (dropped < 0, f"has {dropped} rows left out"),
         (not finite, "has means or sums that are not finite"),
         (not np.array_equal(scatter, scatter.T), "has sums of products that are not symmetric"),
-        (n <= 1 and scatter.any(), "has one row and sums of squares that are not zero"),
+        (n <= 1 and scatter.any(), f"has {few} and sums of squares that are not zero"),
         ((square < 0).any(), "has a sum of squares below zero"),
         (scatter[square == 0].any(), "has products with a constant column that are not zero"),
     )
     told = next((words for wrong, words in checks if wrong), "")
-    if not told and not _semidefinite(scatter):
+    if told:
+        return told
+    if not _semidefinite(scatter):
         return "has sums of products that no rows have: they are not positive semidefinite"
-    return told
+    rank = _rank(n, mean, scatter)
+    if rank >= max(n, 1):
+        return f"has {n} rows, and sums of products of rank {rank} that need {rank + 1}"
+    return ""
+
+
+def _correlations(scatter: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With zeros for a constant column, (N, N)."""
+    square = scatter.diagonal()
+    size = np.sqrt(np.where(square > 0, square, 1.0))
+    return np.asarray(scatter / size / size[:, None])
+
+
+def _rank(n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64]) -> int:
+    """The rank of a scatter matrix (N, N), as far as it is not rounding.
+
+    Means are rounded, and with them all differences from a mean, in units of its last digits.
+    """
+    if n > len(mean):
+        return 0  # it can have any
+    square = scatter.diagonal()
+    digits = n * (_LAST * np.abs(mean)) ** 2 / np.where(square > 0, square, 1.0)
+    eigenvalues = np.linalg.eigvalsh(_correlations(scatter))
+    return int((eigenvalues > _ROUNDING + digits[square > 0].sum()).sum())
 
 
 def _semidefinite(scatter: NDArray[np.float64]) -> bool:
     """Whether a matrix (N, N), as correlations, has no eigenvalue below zero but for rounding."""
-    square = scatter.diagonal()
-    size = np.sqrt(np.where(square > 0, square, 1.0))
-    scaled = scatter / size / size[:, None]
+    scaled = _correlations(scatter)
     np.fill_diagonal(scaled, 1.0 + _ROUNDING)
     try:
         np.linalg.cholesky(scaled)
