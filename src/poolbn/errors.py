@@ -136,6 +136,16 @@ class FileError(PoolbnError, ValueError):
     """
 
 
+class FileWarning(UserWarning):
+    """A file is not as poolbn wrote it, and could be read all the same.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> issubclass(pb.FileWarning, UserWarning)
+        True
+    """
+
+
 class OptionError(PoolbnError, ValueError):
     """An option has a value that it does not take.
 

@@ -127,7 +127,7 @@ def _lock(handle: int, *, wait: bool) -> None:
 
 @contextmanager
 def open_regular(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for reading, but no pipe, device or folder: these may wait or never end.
+    """Open a file for reading, but no pipe or device: these may wait or never end.
 
     Raises:
         FileError: it is not there, cannot be read, or is no regular file.
@@ -136,7 +136,8 @@ def open_regular(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if "\0" in os.fsdecode(path):
         raise FileError(f"cannot read {shown}: a name of a file has no NUL")
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # folders have an error of their own
             raise FileError(f"cannot read {shown}: it is not a regular file")
         with open(path, "rb") as file:
             yield file

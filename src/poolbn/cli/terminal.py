@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from poolbn.errors import FileError, OptionError, PoolbnError
+from poolbn.errors import FileError, FileWarning, OptionError, PoolbnError
 from poolbn.moments.findings import DataWarning
 from poolbn.wording import csv_text, figure, visible
 from poolbn.writing import write_whole
@@ -72,19 +72,22 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _clear_warnings() -> Iterator[None]:
-    """Tell of what is odd about the data in one line each, and of the same only once."""
+    """Tell of what is odd about data and files in one line each, and of the same only once."""
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if not isinstance(message, DataWarning):
+        if not isinstance(message, DataWarning | FileWarning):
             usual(message, category, *where, **more)
-        elif (words := message.finding.for_shell()) not in told:
+            return
+        words = message.finding.for_shell() if isinstance(message, DataWarning) else str(message)
+        if words not in told:
             told.add(words)
             typer.echo(f"warning: {words}", err=True)
 
     with warnings.catch_warnings():
         usual, warnings.showwarning = warnings.showwarning, show
-        warnings.simplefilter("always", DataWarning)
+        for kind in (DataWarning, FileWarning):
+            warnings.simplefilter("always", kind)
         yield
 
 

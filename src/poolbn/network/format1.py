@@ -34,6 +34,8 @@ _STATUSES = {"boundary": Status.SINGULAR, "not settled": Status.NOT_CONVERGED}
 def upgraded(content: dict[str, Any]) -> dict[str, Any]:
     """A network of format 1 as one of format 2."""
     n = np.array(content["rows"], dtype=np.float64)
+    if n.shape != (len(content["levels"]),):
+        raise ValueError("the rows of the data sets are not one whole number for each")
     adapted = np.array([level in content["adapted"] for level in content["levels"]])
     fits = {node: _fit(fit, n, adapted) for node, fit in content["fits"].items()}
     return content | {"score_kind": "", "search": "", "fits": fits}
@@ -41,6 +43,8 @@ def upgraded(content: dict[str, Any]) -> dict[str, Any]:
 
 def _fit(old: dict[str, Any], n: NDArray[np.float64], adapted: NDArray[np.bool_]) -> dict[str, Any]:
     pooling = _POOLINGS[old["pooling"]]
+    if np.shape(old["sigma2"]) != n.shape:
+        raise ValueError(f"sigma2 of {old['child']!r} is not a list of {len(n)} numbers")
     new = {name: value for name, value in old.items() if name != "n_params"}
     new["pooling"] = {"kind": type(pooling).__name__} | vars(pooling)
     status = old["status"]["name"]
@@ -50,7 +54,7 @@ def _fit(old: dict[str, Any], n: NDArray[np.float64], adapted: NDArray[np.bool_]
     counts = Counts(0, 0, old["n_params"])
     if not isinstance(pooling, Given):
         counts = pooling.counts(len(old["parents"]), learned)
-    return new | {"counts": counts} | _residuals(old, pooling, n, adapted)
+    return new | {"counts": list(counts)} | _residuals(old, pooling, n, adapted)
 
 
 def _residuals(

@@ -1,0 +1,172 @@
+"""A file of a network that somebody changed: a warning, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import poolbn as pb
+
+OLD = Path(__file__).parent / "reference" / "version01"
+POOLINGS = ("complete", "none", "partial", pb.Partial(residuals="pooled"))
+
+
+@cache
+def written(pooling: Any = "partial") -> dict[str, Any]:
+    trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+    start = [("age", "bmi")]
+    return json.loads(pb.learn(trial, group="clinic", pooling=pooling, start=start).to_json())
+
+
+def load(content: dict[str, Any] | str, folder: Path) -> pb.Network:
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / "net.json").write_text(text, encoding="utf-8")
+    return pb.load(folder / "net.json")
+
+
+@pytest.mark.parametrize("pooling", POOLINGS, ids=str)
+def test_another_layout_of_the_same_is_the_same(pooling: Any, tmp_path: Path) -> None:
+    content = written(pooling)
+    assert load(content, tmp_path).to_json() == json.dumps(content, indent=1)
+    load(json.dumps(content, indent=4, sort_keys=True), tmp_path)  # warnings are errors
+
+
+def test_a_file_that_was_changed_loads_with_a_warning(tmp_path: Path) -> None:
+    content = copy.deepcopy(written())
+    content["fits"]["bmi"]["detail"] = "changed by hand"
+    with pytest.warns(pb.FileWarning, match=r"net\.json' was changed .* checksum .* anew") as told:
+        net = load(content, tmp_path)
+    assert net.fits["bmi"].detail == "changed by hand"
+    assert told[0].filename == __file__
+    del content["checksum"]  # as in older files
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(content, tmp_path)
+
+
+def put(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(content: dict[str, Any]) -> None:
+        for key in path[:-1]:
+            content = content[key]
+        content[path[-1]] = to
+
+    return change
+
+
+BMI = ("fits", "bmi")
+WRONG = [
+    (put(*BMI, "counts", to=[-2, 1, 0, 0]), "a count is not a whole number of 'bmi'"),
+    (put(*BMI, "counts", 0, to=10**30), "a count is not"),
+    (put(*BMI, "counts", to=[1]), "counts of 'bmi'"),
+    (put(*BMI, "n_rows", to=-1), "a count"),
+    (put(*BMI, "n_rows", to=True), "a count"),
+    (put(*BMI, "loglik", to="nan"), "no loglik of 'bmi'"),
+    (put(*BMI, "loglik", to=10**400), "too large"),
+    (put(*BMI, "sigma2", 0, to="1.0"), "sigma2 of 'bmi' has something else than finite numbers"),
+    (put(*BMI, "sigma2", 0, to=float("inf")), "sigma2 of 'bmi'"),
+    (put(*BMI, "coef", 0, 0, to=None), "coef of 'bmi'"),
+    (put(*BMI, "coef", to=10**30), "coef of 'bmi' is not a list"),
+    (put(*BMI, "unbiased", to="yes"), "true or false"),
+    (put(*BMI, "detail", to=[61.5]), "detail of 'bmi' is not a text"),
+    (put(*BMI, "status", to="fine"), "'fine'"),
+    (put(*BMI, "left_out", to=[["NY"]]), r"\['NY'\]"),
+    (put(*BMI, "left_out", to=["XX"]), "left out"),
+    (put(*BMI, "fixed", to=None), "fixed and fixed_cov"),
+    (put(*BMI, "residual_shape", to=1.0), "residual_scale is missing"),
+    (put(*BMI, "intervals", "rows", to=[1]), "unknown 'rows'"),
+    (put(*BMI, "intervals", "se", 0, 0, to="wide"), "se of 'bmi' is not a number"),
+    (put(*BMI, "pooling", to={"kind": "Given", "source": "rumour"}), "'rumour'"),
+    (put(*BMI, "pooling", "kind", to="Guessed"), "pooling of 'bmi'"),
+    (put(*BMI, "pooling", "colour", to="red"), "unknown 'colour'"),
+    (put(*BMI, to=[]), "'bmi' is not an object"),
+    (put(*BMI, "notes", to=[61.5, 25]), "node 'bmi' has unknown 'notes'"),
+    (put("notes", to=[61.5, 25]), "the network has unknown 'notes'"),
+    (put("nodes", to={"age": [61.5], "bmi": []}), "nodes is not a list"),
+    (put("levels", to={"NY": 1, "MN": 2, "KY": 3, "MS": 4}), "levels is not a list"),
+    (put("levels", 0, to=None), "NoneType"),
+    (put("rows", 0, to=10**30), "rows of the data sets"),
+    (put("rows", 0, to=-1), "rows of the data sets"),
+    (put("adapted", to=["NY", "NY"]), "adapted"),
+    (put("score", to="nan"), "score"),
+    (put("score", to=True), "score is not a number"),
+    (put("score_kind", to=3), "score_kind is not a text"),
+    (put("search", to=None), "search is not a text"),
+    (put("trace", to=[{"kind": "add"}]), "lacks 'arc', 'fits', 'gain', 'spared'"),
+    (put("trace", to=[[1]]), "not an object"),
+    (
+        put("trace", to=[{"kind": "", "arc": ["age", "x"], "gain": 1, "fits": 0, "spared": 0}]),
+        "no arc",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_every_field_is_checked(
+    change: Callable[[dict[str, Any]], None], words: str, tmp_path: Path
+) -> None:
+    content = copy.deepcopy(written())
+    change(content)
+    with pytest.raises(pb.FileError, match=rf"net\.json' does not hold .*{words}.*; copy it"):
+        load(content, tmp_path)
+
+
+def test_a_key_is_there_once(tmp_path: Path) -> None:
+    text = json.dumps(written())
+    for old, new in (('"nodes"', '"nodes": [61.5], "nodes"'), ('"coef"', '"coef": 1, "coef"')):
+        with pytest.raises(pb.FileError, match=f"{old[1:-1]}' is there twice; copy it"):
+            load(text.replace(old, new, 1), tmp_path)
+
+
+def test_deep_nesting_is_refused(tmp_path: Path) -> None:
+    for deep in ("[" * 200_000, '{"a":' * 200_000):
+        with pytest.raises(pb.FileError, match="nested too deep"):
+            load(deep, tmp_path)
+
+
+def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path) -> None:
+    trial = pb.datasets.opt()[["clinic", "age"]].dropna()
+    net = pb.learn(trial, group="clinic", pooling="complete")
+    net.fits["age"].coef.flags.writeable = True
+    net.fits["age"].coef[0] = np.inf
+    with pytest.raises(pb.FileError, match="cannot be saved: coef of 'age'"):
+        net.save(tmp_path / "net.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    keys = content if isinstance(content, dict) else range(min(len(content), 2))
+    found = [(*path, key) for key in keys]
+    inner = [p for p in found if isinstance(content[p[-1]], dict | list)]
+    return found + [place for p in inner for place in places(content[p[-1]], p)]
+
+
+FILES = [written, *(OLD / f"{name}.json" for name in ("pooled", "adapted", "none", "complete"))]
+VALUES = st.sampled_from(
+    [None, True, -1, 0.5, 10**30, 10**400, 1e308, "x", "nan", "", [], {}, [[]], [None], {"a": 1}]
+)
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.FileWarning")
+@given(data=st.data(), value=VALUES, file=st.sampled_from(FILES))
+def test_any_value_anywhere_is_an_error_of_poolbn(
+    data: st.DataObject, value: Any, file: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Or harmless."""
+    content = json.loads(file.read_text()) if isinstance(file, Path) else copy.deepcopy(file())
+    put(*data.draw(st.sampled_from(places(content))), to=value)(content)
+    try:
+        net = load(content, tmp_path_factory.mktemp("any"))
+    except pb.FileError:
+        return
+    net.effects()
+    net.to_json()
