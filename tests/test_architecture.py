@@ -18,7 +18,7 @@ ORDER = {
     "errors": [],
     "constants": [],
     "writing": [],
-    "run": ["compiling", "cluster", "parallel", "progress"],
+    "run": ["caching", "compiling", "cluster", "parallel", "progress"],
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",

@@ -6,6 +6,7 @@ Nothing here allocates. Matrices may be larger than the part in use, whose size 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numba
@@ -25,6 +26,7 @@ from poolbn.kernels.lanes import (
     store,
     total,
 )
+from poolbn.run.caching import compiled
 
 Integers = NDArray[np.int64]
 
@@ -45,7 +47,7 @@ def entry(*arguments: Any) -> Any:
     Only entry points are cached; they hold what they call.
     """
     signature: Any = numba.void
-    return numba.njit([signature(*arguments)], cache=True, **OPTIONS)
+    return partial(compiled, signatures=[signature(*arguments)], options=OPTIONS)
 
 
 jit = numba.njit(**OPTIONS)

@@ -8,6 +8,8 @@ import sys
 import threading
 from types import ModuleType
 
+from poolbn.run.caching import cost
+
 NOTICE = (
     "poolbn: compiling its kernels, once for this machine; some 20 seconds, and as long again for "
     "pooled residual variances ..."
@@ -35,7 +37,7 @@ def _load(name: str) -> ModuleType:
         def on_start(self, event: object) -> None:
             if not _told.is_set():
                 _told.set()
-                print(NOTICE, file=sys.stderr, flush=True)
+                print(NOTICE + cost(), file=sys.stderr, flush=True)
 
         def on_end(self, event: object) -> None:
             """Nothing to say."""
