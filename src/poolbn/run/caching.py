@@ -37,31 +37,39 @@ def compiled(function: Callable[..., Any], signatures: list[Any], options: dict[
         options: of `numba.njit`.
     """
     import numba
-    from numba.core.caching import FunctionCache
+    from numba.core import caching
     from numba.core.errors import NumbaError
 
+    njit: Any = numba.njit
+    of_numba: Any = caching
     kept = _place(os.path.dirname(inspect.getfile(function)))
     if kept is not None:
         for _ in range(2):
             try:
                 with _kept_in(kept):
-                    return numba.njit(signatures, cache=True, **options)(function)
+                    return njit(signatures, cache=True, **options)(function)
             except NumbaError:
                 raise  # of the function, whatever is in the cache
             except Exception:  # an unpickler raises anything
                 try:
                     with _kept_in(kept):
-                        FunctionCache(function).flush()
+                        of_numba.FunctionCache(function).flush()
                 except (OSError, RuntimeError):
                     break  # it cannot be written after all, or the disk is full
-    return numba.njit(signatures, **options)(function)
+    return njit(signatures, **options)(function)
+
+
+def _config() -> Any:
+    """Numba's own, which is typed no more than the rest of it."""
+    from numba.core import config
+
+    return config
 
 
 @contextmanager
 def _kept_in(folder: str) -> Iterator[None]:
     """With a folder for what numba compiles here; "" leaves it to numba."""
-    from numba.core import config
-
+    config = _config()
     before = config.CACHE_DIR
     config.CACHE_DIR = folder or before
     try:
@@ -73,12 +81,13 @@ def _kept_in(folder: str) -> Iterator[None]:
 @cache
 def _place(source: str) -> str | None:
     """The folder for kernels of a folder of source; "" where numba finds one, None for none."""
-    from numba.core import config
-    from numba.misc.appdirs import AppDirs
+    from numba.misc import appdirs
 
+    known: Any = appdirs
     beside = os.path.join(source, "__pycache__")
-    home = AppDirs(appname="numba", appauthor=False).user_cache_dir
-    usual = [os.path.abspath(config.CACHE_DIR)] if config.CACHE_DIR else []
+    home = known.AppDirs(appname="numba", appauthor=False).user_cache_dir
+    named = _config().CACHE_DIR
+    usual = [os.path.abspath(named)] if named else []
     # A user without a home has "~", which would be a folder here.
     usual += [beside, *([home] if os.path.isabs(home) else [])]
     if any(map(_can_write, usual)):

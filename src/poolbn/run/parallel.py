@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,8 @@ _WORKER = "POOLBN_WORKER"
 _at_work: ContextVar[bool] = ContextVar("poolbn_at_work", default=False)
 # Seconds that processes must save to be worth starting, which itself takes two or three.
 _WORTH_PROCESSES = 5.0
+# Seconds after which a worker looks again whether it is still wanted.
+_WATCH = 1.0
 # Seconds of work here that are worth sending away: each piece takes milliseconds to send.
 _WORTH_SENDING = 1.0
 
@@ -113,8 +116,28 @@ def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int
         return
     from joblib import Parallel, delayed
 
-    run = Parallel(n_jobs=processes, batch_size=1, return_as="generator_unordered")
+    run = Parallel(
+        n_jobs=processes,
+        batch_size=1,
+        return_as="generator_unordered",
+        initializer=_end_with,
+        initargs=(os.getpid(),),
+    )
     yield from run(delayed(_alone)(function, item) for item in items)
+
+
+def _end_with(parent: int) -> None:
+    """In a worker: end soon after the process that started it, in whatever way that ended.
+
+    The last to end is joblib's own helper, which then removes the memory that they shared.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="poolbn-watch", daemon=True).start()
 
 
 def _alone(function: Callable[[T], R], item: T) -> R:
