@@ -1,7 +1,7 @@
 """Kills a small study at random moments, starts it again, and compares it with an undisturbed one.
 
 A script of its own: it forks, which a process with threads should not. It ends with an error when a
-file is broken or differs.
+file is broken, differs, or is left over.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def main(where: Path) -> None:
             shutil.rmtree(killed)
     run_study(killed, preset="tiny", workers=1)
     assert parts(killed) == expected
+    assert not list(killed.rglob(".poolbn-*"))
     print(f"killed {kills} times")
 
 
