@@ -16,6 +16,7 @@ SOURCE = Path(poolbn.__file__).parent
 ORDER = {
     "wording": [],
     "errors": [],
+    "arguments": [],
     "constants": [],
     "writing": [],
     "run": ["caching", "compiling", "cluster", "parallel", "progress"],

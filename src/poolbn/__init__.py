@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from poolbn.errors import (
+    ArgumentError,
     ClusterError,
     DataError,
     FileError,
@@ -61,6 +62,7 @@ __version__ = "0.2.0.dev0"
 Separate = NoPooling  # its name in 0.1; it goes with 0.3
 
 __all__ = [
+    "ArgumentError",
     "Auto",
     "BGe",
     "Bootstrap",

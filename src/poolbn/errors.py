@@ -158,6 +158,18 @@ class OptionError(PoolbnError, ValueError):
     """
 
 
+class ArgumentError(DataError, OptionError, TypeError):
+    """An argument is of a kind that the function does not take.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> pb.load(3)
+        Traceback (most recent call last):
+        ...
+        poolbn.errors.ArgumentError: path must be a path: a text, or a pathlib.Path, got 3
+    """
+
+
 class ClusterError(PoolbnError, RuntimeError):
     """A Dask cluster cannot be reached, cannot run poolbn, or lost the work.
 
@@ -216,11 +228,11 @@ def check_interval(interval: object) -> None:
 
 def check_option(name: str, value: object, allowed: Collection[str]) -> None:
     """Raise for a value that an option does not take."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise OptionError(Option(name, value), f" is not an option{nearest(value, allowed)}")
 
 
 def check_kind(value: object, kind: type, what: str, source: str) -> None:
     """Raise for anything that is not of a kind, and say where such a thing comes from."""
     if not isinstance(value, kind):
-        raise DataError(f"expected {what}, got {type(value).__name__}; {source} gives one")
+        raise ArgumentError(f"expected {what}, got {type(value).__name__}; {source} gives one")

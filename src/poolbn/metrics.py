@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poolbn.errors import DataError, GraphError, OptionError, check_option, nearest
+from poolbn.arguments import DICT, LABEL, LIST, NUMBER, Kind, check_arguments
+from poolbn.errors import DataError, GraphError, OptionError, check_kind, check_option, nearest
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
 from poolbn.network.network import Network
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Weights = Literal["prior", "sum"]
+_ENDS = Kind(
+    "a pair of lower and upper ends",
+    lambda value: isinstance(value, tuple | list) and len(value) == 2,
+)
 
 
 # Graphs
@@ -140,6 +145,8 @@ def kl(true: Network, other: Network, *, weights: Weights = "prior") -> float:
         True
     """
     check_option("weights", weights, get_args(Weights))
+    for network in (true, other):
+        check_kind(network, Network, "a network", "pb.learn")
     _check_same(true.dag, other.dag)
     for one, two in ((true, other), (other, true)):
         for level in one.levels:
@@ -240,9 +247,11 @@ def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterab
         >>> f1(list("aaabbc"), list("aabbba"), levels="abc")
         F1(by_data_set={'a': 0.66..., 'b': 0.8, 'c': 0.0}, never_predicted=('c',))
     """
-    position = {level: j for j, level in enumerate(levels)}
+    check_arguments(actual=(actual, LIST), predicted=(predicted, LIST), levels=(levels, LIST))
+    position = {level: j for j, level in enumerate(_labels("levels", levels))}
     codes = []
-    for name, values in (("actual", list(actual)), ("predicted", list(predicted))):
+    for name, given in (("actual", actual), ("predicted", predicted)):
+        values = _labels(name, given)
         for row, value in enumerate(values):
             if value not in position:
                 raise DataError(
@@ -260,6 +269,14 @@ def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterab
     either = rows + guesses
     score = {level: float(2 * right[j] / either[j]) for level, j in position.items() if either[j]}
     return F1(score, tuple(level for level in score if not guesses[position[level]]))
+
+
+def _labels(name: str, values: Iterable[Hashable]) -> list[Hashable]:
+    """The names of data sets in a list."""
+    found = list(values)
+    for each in found:
+        check_arguments(**{f"each of {name}": (each, LABEL)})
+    return found
 
 
 def coverage(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
@@ -300,6 +317,10 @@ def calibration(
     """
     import pandas as pd
 
+    check_arguments(intervals=(intervals, DICT))
+    for nominal, ends in intervals.items():
+        check_arguments(**{"a nominal coverage": (nominal, NUMBER)})
+        check_arguments(**{f"the interval of {nominal}": (ends, _ENDS)})
     rows = []
     for nominal in sorted(intervals):
         if not 0 < nominal < 1:
@@ -325,8 +346,8 @@ def _numbers(**tables: ArrayLike) -> list[NDArray[np.float64]]:
                 "and columns to both, at least one"
             )
         if np.isnan(array).any():
-            at = np.argwhere(np.isnan(array))[0]
-            raise DataError(f"{name} has no value in row {at[0] + 1}; leave such rows out")
+            row = np.argwhere(np.isnan(np.atleast_1d(array)))[0, 0] + 1
+            raise DataError(f"{name} has no value in row {row}; leave such rows out")
         columns = [list(getattr(tables[name], "columns", ())) for name in (first, name)]
         if all(columns) and columns[0] != columns[1]:
             raise DataError(

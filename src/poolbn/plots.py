@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.arguments import TEXT, check_arguments
 from poolbn.assess.arceffects import arc_effects
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
@@ -106,6 +107,7 @@ def forest(
         'residual SD of gestation_days'
     """
     _check_network(net)
+    check_arguments(parent=(parent, TEXT.or_none()), child=(child, TEXT))
     if parent is None:
         found = residual_sds(net, child, stats=stats, interval=interval)
     else:
@@ -180,6 +182,7 @@ def residuals(
         ['NY', 'MN', 'KY', 'MS']
     """
     _check_network(net)
+    check_arguments(node=(node, TEXT))
     return residualplots.draw_residuals(node_residuals(net, data, node), ax)
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, GraphError, Option, OptionError, check_option, check_whole
+from poolbn.arguments import FLAG, check_arguments
+from poolbn.errors import (
+    DataError,
+    GraphError,
+    Option,
+    OptionError,
+    check_kind,
+    check_option,
+    check_whole,
+)
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import grouped, reached
 from poolbn.inference.weighting import draw
@@ -135,6 +144,7 @@ def random_network(
     if GROUP in dag.nodes:
         raise GraphError(f"the node {GROUP!r} has the name of the data sets' column; rename it")
     _check_count("data_sets", data_sets)
+    check_arguments(heterogeneous=(heterogeneous, FLAG), equal_residuals=(equal_residuals, FLAG))
     check_option("wording", wording, get_args(Wording))
     rng = _generator(seed, _NETWORK)
     position = {node: i for i, node in enumerate(dag.nodes)}
@@ -186,6 +196,7 @@ def random_table(network: Network, rows: int | Iterable[int], *, seed: int = 0) 
     """
     import pandas as pd
 
+    check_kind(network, Network, "a network", "pb.random_network")
     counts = _counts(network, rows)
     codes = np.repeat(np.arange(len(counts)), counts)
     nothing = np.full((len(codes), len(network.dag.nodes)), np.nan)

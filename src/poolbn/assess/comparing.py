@@ -18,7 +18,7 @@ from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.checks import warn
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.groupstats import GroupStats, check_reading
 from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network
 from poolbn.nodes.model import Choice
@@ -87,6 +87,7 @@ def compare(
     """
     check_count(2, folds=folds)
     check_count(seed=seed)
+    check_reading(group, columns, inputs)
     check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
     plans = _plans(poolings, learning)
     if isinstance(source, GroupStats):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import TEXT, check_arguments
 from poolbn.errors import OptionError, nearest
 from poolbn.network.network import Network
 from poolbn.wording import figure, listed, sensible, visible
@@ -108,6 +109,7 @@ class Comparison:
             >>> found.difference("complete").clear
             False
         """
+        check_arguments(name=(name, TEXT))
         if name not in self.networks:
             raise OptionError(f"no pooling {name!r} was compared{nearest(name, self.networks)}")
         p, best = self.poolings.index(name), self.poolings.index(self.best)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import FLAG, check_arguments
 from poolbn.assess.replicates import data_set_replicates, row_replicates, shuffled_columns
 from poolbn.assess.strengths import (
     averaged_edges,
@@ -120,6 +121,7 @@ class Bootstrap:
             >>> boot.averaged(0.9).skeleton()
             (('gestation_days', 'birthweight_g'),)
         """
+        check_arguments(weakest_first=(weakest_first, FLAG))
         limit: object = self.threshold if threshold is None else threshold
         if not isinstance(limit, int | float) or not 0 <= limit <= 1:
             raise OptionError(Option("threshold", threshold), " is not a strength between 0 and 1")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments
 from poolbn.errors import GraphError, MissingPackageError, nearest
 from poolbn.graph import equivalence
 from poolbn.graph.formats import dot_arc, dot_name, read_modelstring, write_dot, write_modelstring
@@ -169,6 +170,7 @@ class Dag:
             >>> collider.d_separated("A", "B"), collider.d_separated("A", "B", given="C")
             (True, False)
         """
+        check_arguments(x=(x, NAMES), y=(y, NAMES), given=(given, NAMES))
         xs, ys, zs = (self._known_set(names) for names in (x, y, given))
         if both := (xs & ys) | (xs & zs) | (ys & zs):
             raise GraphError(
@@ -213,7 +215,7 @@ class Dag:
             >>> Dag.from_adjacency([[0, 1], [0, 0]], ["A", "B"])
             Dag('[A][B|A]')
         """
-        names = list(nodes)
+        names = list(checked_nodes(nodes))
         try:
             a = np.asarray(matrix).astype(float)  # (N, N)
         except (TypeError, ValueError) as error:
@@ -273,6 +275,7 @@ class Dag:
             >>> Dag.from_modelstring("[A][B|A][C|A:B]").arcs
             (('A', 'B'), ('A', 'C'), ('B', 'C'))
         """
+        check_arguments(text=(text, TEXT))
         return cls(*read_modelstring(text))
 
     def to_adjacency(self) -> NDArray[np.int64]:
@@ -404,6 +407,7 @@ class Dag:
         return [*cycle[first:], *cycle[: first + 1]]
 
     def _known(self, node: str) -> str:
+        check_arguments(node=(node, LABEL))
         if node not in self._index:
             raise GraphError(f"no node is called {node!r}{nearest(node, self.nodes)}")
         return node
@@ -457,6 +461,7 @@ class Cpdag:
         directed: Iterable[Pair] = (),
         undirected: Iterable[Pair] = (),
     ) -> None:
+        check_arguments(directed=(directed, LIST), undirected=(undirected, LIST))
         index = checked_nodes(nodes)
         arcs = sorted_arcs(checked_pairs(directed, index, "arc"), index)
         edges = sorted_edges(checked_pairs(undirected, index, "edge"), index)

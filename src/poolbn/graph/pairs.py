@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from poolbn.arguments import LIST, NAMES, check_arguments
 from poolbn.errors import GraphError, nearest
 
 Pair = tuple[str, str]
@@ -19,6 +20,7 @@ def checked_nodes(nodes: Iterable[str]) -> dict[str, int]:
             f"nodes are a list of names, got the string {nodes!r}; "
             "a model string is read by Dag.from_modelstring"
         )
+    check_arguments(nodes=(nodes, NAMES))
     index: dict[str, int] = {}
     for name in nodes:
         if not isinstance(name, str):
@@ -35,6 +37,7 @@ def checked_nodes(nodes: Iterable[str]) -> dict[str, int]:
 
 def checked_pairs(pairs: Iterable[Any], index: Mapping[str, int], kind: str) -> set[Pair]:
     """The pairs, each of two different known names; `kind` is "arc" or "edge"."""
+    check_arguments(**{f"{kind}s": (pairs, LIST)})
     checked = set()
     for pair in pairs:
         if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.arguments import NUMBERS, check_arguments
 from poolbn.errors import Option, OptionError
 from poolbn.inference.conditioning import Floats, condition
 from poolbn.wording import visible
@@ -311,6 +312,7 @@ class Posterior:
             >>> net.posterior({"age": 20}, "bmi").pdf([20, 30]).round(3)
             array([0.036, 0.051])
         """
+        check_arguments(x=(x, NUMBERS))
         points = np.asarray(x, dtype=np.float64)
         T = len(self.targets)
         if T > 1 and (points.ndim == 0 or points.shape[-1] != T):
@@ -336,6 +338,7 @@ class Posterior:
             >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
             array([0.171, 0.686])
         """
+        check_arguments(x=(x, NUMBERS))
         points = np.asarray(x, dtype=np.float64)
         components = self._components(points.size)
         return distribution(points.ravel(), *components)[0].reshape(points.shape)
@@ -350,6 +353,7 @@ class Posterior:
             >>> net.posterior({"age": 20}, "bmi").quantile([0.25, 0.75]).round(1)
             array([21.9, 31.3])
         """
+        check_arguments(p=(p, NUMBERS))
         wanted = np.asarray(p, dtype=np.float64)
         if not ((wanted > 0) & (wanted < 1)).all():
             raise OptionError(Option("p", p), " is not between 0 and 1")

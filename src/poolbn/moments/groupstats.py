@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from poolbn.arguments import FLAG, NAMES, PATH, TEXT, check_arguments, names_of
 from poolbn.errors import GROUP, DataError, Option, OptionError, nearest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
@@ -207,6 +208,7 @@ class GroupStats:
             ...     pb.GroupStats.load(f"{folder}/trial.stats").levels
             ('NY', 'MN', 'KY', 'MS')
         """
+        check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
         if not allow_small:
             _check_size(self)
         write_file(path, _fields(self))
@@ -229,6 +231,7 @@ class GroupStats:
             >>> stats.names
             ('age', 'bmi')
         """
+        check_arguments(path=(path, PATH))
         return GroupStats(*read_file(path))
 
     def __repr__(self) -> str:
@@ -241,11 +244,27 @@ class GroupStats:
 def _list_of_names(option: str, names: Iterable[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         raise DataError(Option(option, names), f" is one name; give a list, [{names!r}]")
-    return tuple(names)
+    return tuple(names_of(option, names))
+
+
+def check_reading(
+    group: object, columns: object, inputs: object, checkpoint: object = None
+) -> None:
+    """Raise for options of reading that are of wrong kinds, whoever takes them."""
+    check_arguments(
+        group=(group, TEXT.or_none()),
+        columns=(columns, NAMES.or_none()),
+        inputs=(inputs, NAMES),
+        checkpoint=(checkpoint, PATH.or_none()),
+    )
+    if isinstance(columns, list | tuple):
+        names_of("columns", columns)
 
 
 def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> None:
     """Raise for a child and parents of which one is not a column, or that occur twice."""
+    check_arguments(child=(child, TEXT))
+    names_of("parents", parents)
     if child in parents:
         raise DataError(f"{child!r} is its own parent; take it out of the parents")
     _positions(names, (*parents, child))
@@ -303,6 +322,7 @@ def stats(
           KY  207 rows, 4 dropped
           MS  191 rows, 1 dropped
     """
+    check_reading(group, columns, inputs, checkpoint)
     inputs = _list_of_names("inputs", inputs)
     if isinstance(source, GroupStats):
         found = source if columns is None else source.select(columns)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, check_interval
+from poolbn.arguments import FLAG, PATH, TEXT, check_arguments
+from poolbn.errors import DataError, check_interval, check_kind
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
@@ -92,6 +93,7 @@ class Network(Questions):
         return int(self.n.sum())
 
     def _model(self, plugin: bool) -> Model:
+        check_arguments(plugin=(plugin, FLAG))
         return self._plugged_in if plugin else self._predictive
 
     @cached_property
@@ -230,6 +232,7 @@ class Network(Questions):
                 "a loaded network has no statistics of the rows; give them, as in "
                 f"net.{method}(pb.stats(data, group=...))"
             )
+        check_kind(stats, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
         return stats.select(self.dag.nodes)
 
     def adapt(
@@ -325,6 +328,7 @@ class Network(Questions):
               cause         effect  total  between_sd    NY    MN    KY    MS
             0   age  birthweight_g   0.18         0.0  0.18  0.18  0.18  0.18
         """
+        check_arguments(cause=(cause, TEXT.or_none()), effect=(effect, TEXT.or_none()))
         return total_effects_table(self.dag, self.fits, cause, effect)
 
     # Other formats
@@ -421,6 +425,7 @@ class Network(Questions):
             ...     pb.load(f"{folder}/network.json").levels
             ('NY', 'MN', 'KY', 'MS')
         """
+        check_arguments(path=(path, PATH))
         write_whole(path, self.to_json().encode())
 
     def to_json(self) -> str:
@@ -531,4 +536,5 @@ def load(path: str | os.PathLike[str]) -> Network:
         >>> net.dag.nodes
         ('age', 'bmi')
     """
+    check_arguments(path=(path, PATH))
     return Network(**read_network(path))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import FLAG, check_arguments, names_of
 from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
 from poolbn.inference import infer, weighting
 from poolbn.inference.assembled import Joint
@@ -205,6 +206,7 @@ class Questions(ABC):
         """
         import pandas as pd
 
+        check_arguments(rows=(rows, FLAG))
         cells = self._read(data)
         density = infer.log_densities(self._model(plugin), cells.values, cells.codes)
         if not rows:
@@ -322,7 +324,7 @@ class Questions(ABC):
             0.1302 (standard error 0.0034)
         """
         _check_method(method, particles, seed)
-        row, code = self._evidence(evidence or {})
+        row, code = self._evidence({} if evidence is None else evidence)
         drawn = weighting.exact_rows if method == "exact" else weighting.weighted_rows
         sets, values, weights = drawn(self._model(plugin), row, code, particles, seed)
         return probability(happens(event, self._frame(sets, values)), weights)
@@ -380,7 +382,7 @@ class Questions(ABC):
 
     def _positions(self, target: str | Sequence[str]) -> NDArray[np.int64]:
         """Which of the nodes are the targets, (T,)."""
-        wanted = [target] if isinstance(target, str) else list(target)
+        wanted = [target] if isinstance(target, str) else names_of("target", target)
         names = self.joint.names
         if not wanted:
             raise DataError(f"no target is named{nearest('', names)}")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import MessagePart
+from poolbn.arguments import LIST, Kind, check_arguments
+from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
 from poolbn.nodes.localfit import GaussianFit
@@ -21,6 +22,9 @@ from poolbn.nodes.poolings import Complete, NoPooling, Partial
 _ROWS = 4
 
 Candidate = Complete | NoPooling | Partial
+_CANDIDATE = Kind(
+    "a pb.Complete, pb.NoPooling or pb.Partial", lambda value: isinstance(value, Candidate)
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,14 @@ class Auto:
     """
 
     among: tuple[Candidate, ...] = (Complete(), Partial(residuals="pooled"))
+
+    def __post_init__(self) -> None:
+        check_arguments(among=(self.among, LIST))
+        object.__setattr__(self, "among", tuple(self.among))
+        for how in self.among:
+            check_arguments(**{"each of among": (how, _CANDIDATE)})
+        if not self.among:
+            raise OptionError(Option("among", []), " has no pooling to choose from")
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """What all candidates admit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from poolbn.arguments import names_of
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
 from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.standardised import StandardisedStats, standardise
@@ -60,7 +61,7 @@ def fit_node(
         converged: least squares, in closed form
     """
     check_stats(stats)
-    parents = [parents] if isinstance(parents, str) else list(parents)
+    parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
     check_family(stats.names, child, parents)
     data, model = standardise(stats), as_pooling(pooling)
     check_admits(model, data)

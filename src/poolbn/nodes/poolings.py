@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
+from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses, views
@@ -292,7 +293,7 @@ class Partial(_Gaussian):
         if isinstance(self.random, str):
             check_option("random", self.random, ("full", "intercept"))
         else:
-            object.__setattr__(self, "random", tuple(self.random))
+            object.__setattr__(self, "random", tuple(names_of("random", self.random)))
         check_option("residuals", self.residuals, get_args(Residuals))
         check_option("method", self.method, get_args(Method))
         if self.residuals != "shared" and self.method == "reml":

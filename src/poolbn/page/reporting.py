@@ -16,6 +16,7 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
+from poolbn.arguments import DICT, PATH, check_arguments
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
@@ -75,6 +76,7 @@ def report(
         >>> pb.report(net, "report.html", data=trial)  # doctest: +SKIP
     """
     check_kind(net, Network, "a network", "pb.learn")
+    check_arguments(path=(path, PATH), settings=(settings, DICT.or_none()))
     if bootstrap is not None:
         check_kind(bootstrap, Bootstrap, "a bootstrap", "pb.bootstrap")
     if comparison is not None:

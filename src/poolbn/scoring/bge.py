@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import DICT, NUMBER, check_arguments
 from poolbn.errors import Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit
@@ -35,6 +36,15 @@ class BGe:
     iss_mu: float = 1.0
     iss_w: float | None = None
     nu: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_arguments(
+            iss_mu=(self.iss_mu, NUMBER),
+            iss_w=(self.iss_w, NUMBER.or_none()),
+            nu=(self.nu, DICT.or_none()),
+        )
+        for name, mean in (self.nu or {}).items():
+            check_arguments(**{f"nu[{name!r}]": (mean, NUMBER)})
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolbn.errors import check_whole
+from poolbn.errors import check_count, check_whole
 from poolbn.search.problem import Found, Problem, Stopped
 from poolbn.search.state import SearchState
 
@@ -48,9 +48,8 @@ class HillClimb:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(
-            restarts=self.restarts, perturb=self.perturb, max_iter=self.max_iter, seed=self.seed
-        )
+        check_count(restarts=self.restarts, perturb=self.perturb, seed=self.seed)
+        check_whole(max_iter=self.max_iter)
 
     def learn(self, problem: Problem) -> Found:
         """Climb to a local optimum, and again from around the best one."""
@@ -86,7 +85,8 @@ class Tabu:
     max_iter: int | None = None
 
     def __post_init__(self) -> None:
-        check_whole(length=self.length, patience=self.patience, max_iter=self.max_iter)
+        check_count(length=self.length, patience=self.patience)
+        check_whole(max_iter=self.max_iter)
 
     def learn(self, problem: Problem) -> Found:
         """Move until the best graph has not changed for so long."""

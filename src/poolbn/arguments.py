@@ -1,0 +1,112 @@
+"""Kinds of arguments, checked in one way: the name of the argument, what it must be, what it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+from poolbn.errors import ArgumentError
+
+_PLAIN = (type(None), bool, int, float)
+_SHORT = 40  # characters of a text that a message repeats
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument must be.
+
+    Attributes:
+        words: what it is called in a message.
+        holds: whether a value is one.
+    """
+
+    words: str
+    holds: Callable[[object], bool]
+
+    def or_none(self) -> Kind:
+        """The same, or None."""
+        return Kind(f"{self.words}, or None", lambda value: value is None or self.holds(value))
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return isinstance(value, Hashable)
+
+
+def _are_numbers(value: object) -> bool:
+    try:
+        found = np.asarray(value)
+        found.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return found.dtype.kind in "biuf" or not found.size or None not in found.ravel().tolist()
+
+
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+PATH = Kind("a path: a text, or a pathlib.Path", _is_path)
+FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
+NUMBER = Kind("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool))
+NUMBERS = Kind("a number, or an array of numbers", _are_numbers)
+LIST = Kind("a list", lambda value: isinstance(value, Iterable))
+# One name is a list of its letters; functions that take none say so themselves.
+NAMES = Kind("a list of names", lambda value: isinstance(value, Iterable))
+DICT = Kind("a dict", lambda value: isinstance(value, Mapping))
+LABEL = Kind("a name, such as a text or a number", _is_hashable)
+
+
+def check_arguments(**given: tuple[object, Kind]) -> None:
+    """Raise for the first argument that is not of its kind.
+
+    Args:
+        given: for the name of each argument its value and what it must be.
+
+    Raises:
+        ArgumentError: one of them is not.
+
+    Examples:
+        >>> check_arguments(path=("net.json", PATH), plugin=("yes", FLAG))
+        Traceback (most recent call last):
+        ...
+        poolbn.errors.ArgumentError: plugin must be True or False, got 'yes'
+    """
+    for name, (value, kind) in given.items():
+        if not kind.holds(value):
+            raise ArgumentError(f"{name} must be {kind.words}, got {_shown(value)}")
+
+
+def names_of(name: str, value: object) -> list[str]:
+    """The names in a list.
+
+    Raises:
+        ArgumentError: it is none, or something in it is not a text.
+
+    Examples:
+        >>> names_of("parents", ("age", "bmi"))
+        ['age', 'bmi']
+    """
+    check_arguments(**{name: (value, NAMES)})
+    assert isinstance(value, Iterable)
+    found = list(value)
+    for each in found:
+        if not isinstance(each, str):
+            raise ArgumentError(f"{name} must be a list of names, and has {_shown(each)} in it")
+    return found
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, _PLAIN) or (isinstance(value, str | bytes) and len(value) <= _SHORT):
+        return repr(value)
+    if isinstance(value, list | tuple | dict) and not value:
+        return repr(value)
+    return f"an object of type {type(value).__name__}"

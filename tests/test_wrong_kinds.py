@@ -1,0 +1,270 @@
+"""Wrong kinds of arguments: every public function names the argument, or does what it can.
+
+`calls` has a call of each public function and method that works. In each of them one argument at a
+time is replaced by something else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+import pandas as pd
+import pytest
+
+import poolbn as pb
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+NAN = float("nan")
+WRONG = (
+    None, 3, -1, 1.5, NAN, True, "x", b"x", object(), Path("x"), (), [], [None], [3], [[]], {},
+    {"x": None},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function by its public name, and arguments that it takes."""
+
+    name: str
+    given: dict[str, Any]
+    of: Any = None  # the object, if it is a method
+
+    def __call__(self, **changes: Any) -> None:
+        """Call it, and use what it returns where only that can fail."""
+        function = self.of or pb
+        for part in self.name.split(".")[1 if self.of else 0 :]:
+            function = getattr(function, part)
+        given = self.given | changes
+        parameters = inspect.signature(function).parameters.values()
+        first = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+        result = function(
+            *(given[name] for name in first), **{k: v for k, v in given.items() if k not in first}
+        )
+        if isinstance(result, AbstractContextManager):
+            with result:
+                pass
+        option = USED.get(type(result))
+        if option is not None:
+            pb.learn(stats(), **{"pooling": "complete"} | {option: result})
+
+
+@cache
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=30)
+    return pd.DataFrame({"site": ["a", "b"] * 15, "x": x, "y": x + rng.normal(size=30)})
+
+
+@cache
+def stats() -> pb.GroupStats:
+    return pb.stats(rows(), group="site")
+
+
+@cache
+def net() -> pb.Network:
+    return pb.learn(rows(), group="site", start=[("x", "y")])
+
+
+@cache
+def boot() -> pb.Bootstrap:
+    return pb.bootstrap(rows(), group="site", replicates=2)
+
+
+@cache
+def comparison() -> pb.Comparison:
+    return pb.compare(rows(), group="site", folds=2, poolings=["complete", "partial"])
+
+
+# What is made to be given to `learn`, which may fail then, with an error of poolbn.
+USED = {
+    pb.Auto: "pooling", pb.Complete: "pooling", pb.NoPooling: "pooling", pb.Partial: "pooling",
+    pb.Constraints: "constraints", pb.BGe: "score", pb.HillClimb: "search", pb.Tabu: "search",
+    pb.Exact: "search",
+}  # fmt: skip
+READING: dict[str, Any] = {
+    "source": rows(), "group": "site", "columns": ["x", "y"], "missing": "error", "inputs": [],
+}  # fmt: skip
+SEARCH: dict[str, Any] = {
+    "score": "bic", "search": None, "constraints": None,
+}  # fmt: skip
+METHOD: dict[str, Any] = {"plugin": False, "method": "lw", "particles": 10, "seed": 0}
+DAG = pb.Dag(["x", "y"], [("x", "y")])
+POSTERIOR = net().posterior({"x": 1.0}, "y")
+
+
+def calls(folder: Path) -> list[Call]:
+    return [
+        Call("stats", READING | {"checkpoint": None}),
+        Call("check", {"stats": stats()}),
+        Call("learn", {"source": rows(), "group": "site", "inputs": [], "start": ()} | SEARCH
+             | {"pooling": "complete"}),
+        Call("fit_node", {"stats": stats(), "child": "y", "parents": ["x"], "pooling": "complete"}),
+        Call("score", {"stats": stats(), "dag": DAG, "pooling": "complete", "score": "bic"}),
+        Call("bootstrap", READING | SEARCH | {"replicates": 1, "unit": "row", "seed": 0}
+             | {"pooling": "complete"}),
+        Call("compare", READING | SEARCH | {"folds": 2, "poolings": ["complete"], "seed": 0}),
+        Call("load", {"path": folder / "net.json"}),
+        Call("report", {"net": net(), "path": folder / "r.html", "data": None, "bootstrap": None,
+                        "comparison": None, "settings": None}),
+        Call("random_dag", {"N": 3, "mean_parents": 1.0, "seed": 0}),
+        Call("random_network", {"dag": DAG, "data_sets": 2, "seed": 0, "heterogeneous": True,
+                                "equal_residuals": False, "wording": "code"}),
+        Call("random_table", {"network": net(), "rows": 3, "seed": 0}),
+        Call("unbalanced_rows", {"total": 100, "data_sets": 3}),
+        Call("on_cluster", {"cluster": "local"}),
+        Call("Auto", {"among": (pb.Complete(), pb.Partial())}),
+        Call("BGe", {"iss_mu": 1.0, "iss_w": 5.0, "nu": {"x": 1.0, "y": 1.0}}),
+        Call("Complete", {"variance": "ml"}),
+        Call("NoPooling", {"variance": "ml"}),
+        Call("Partial", {"random": "full", "residuals": "shared", "method": "ml"}),
+        Call("Constraints", {"required": [], "forbidden": [], "tiers": [], "max_parents": 2}),
+        Call("HillClimb", {"restarts": 0, "perturb": 1, "max_iter": None, "seed": 0}),
+        Call("Tabu", {"length": 10, "patience": 10, "max_iter": None}),
+        Call("Exact", {"max_parents": 2}),
+        Call("Dag", {"nodes": ["x", "y"], "arcs": []}),
+        Call("Cpdag", {"nodes": ["x", "y"], "directed": [], "undirected": []}),
+        Call("Dag.from_modelstring", {"text": "[x][y|x]"}),
+        Call("Dag.from_adjacency", {"matrix": [[0, 1], [0, 0]], "nodes": ["x", "y"]}),
+        Call("Dag.from_networkx", {"graph": networkx.DiGraph()}),
+        Call("Dag.from_igraph", {"graph": DAG.to_igraph()}),
+        *(Call(f"Dag.{name}", {"node": "x"}, DAG)
+          for name in ("parents", "children", "ancestors", "descendants")),
+        Call("Dag.d_separated", {"x": "x", "y": "y", "given": ()}, DAG),
+        Call("GroupStats.load", {"path": folder / "s.stats"}),
+        Call("GroupStats.save", {"path": folder / "t.stats", "allow_small": True}, stats()),
+        Call("GroupStats.select", {"columns": ["x"]}, stats()),
+        Call("GroupStats.with_inputs", {"inputs": ["x"]}, stats()),
+        Call("GroupStats.family", {"child": "y", "parents": ["x"]}, stats()),
+        Call("Bootstrap.averaged", {"threshold": 0.5, "weakest_first": False}, boot()),
+        Call("Comparison.difference", {"name": "partial"}, comparison()),
+        Call("Posterior.cdf", {"x": [1.0]}, POSTERIOR),
+        Call("Posterior.pdf", {"x": [1.0]}, POSTERIOR),
+        Call("Posterior.quantile", {"p": [0.5]}, POSTERIOR),
+        Call("Network.adapt", {"source": rows()[["x", "y"]], "name": "new", "missing": "error"},
+             net()),
+        Call("Network.classify", {"data": rows(), **METHOD}, net()),
+        Call("Network.do", {"values": {"x": 1.0}}, net()),
+        Call("Network.effects", {"interval": 0.9, "by": "arc"}, net()),
+        Call("Network.heterogeneity", {"stats": stats()}, net()),
+        Call("Network.within_between", {"stats": stats(), "interval": 0.9}, net()),
+        Call("Network.impute", {"data": rows(), "plugin": False}, net()),
+        Call("Network.loglik", {"data": rows(), "rows": False, "plugin": False}, net()),
+        Call("Network.posterior", {"evidence": {"x": 1.0}, "target": "y", "plugin": False}, net()),
+        Call("Network.predict", {"data": rows(), "target": "y", "interval": 0.9, **METHOD}, net()),
+        Call("Network.query", {"event": "x > 1", "evidence": {"y": 1.0}, **METHOD}, net()),
+        Call("Network.sample", {"n": 2, "data_set": "a", "plugin": False, "seed": 0}, net()),
+        Call("Network.save", {"path": folder / "o.json"}, net()),
+        Call("Network.total_effects", {"cause": "x", "effect": "y"}, net()),
+        Call("metrics.calibration", {"actual": [1.0], "intervals": {0.9: ([0.0], [1.0])}}),
+        Call("metrics.compare_arcs", {"true": DAG, "learned": DAG}),
+        Call("metrics.coverage", {"actual": [1.0], "lower": [0.0], "upper": [2.0]}),
+        Call("metrics.f1", {"actual": ["a"], "predicted": ["a"], "levels": ["a", "b"]}),
+        Call("metrics.kl", {"true": net(), "other": net(), "weights": "prior"}),
+        Call("metrics.rmad", {"actual": [1.0], "predicted": [1.0]}),
+        Call("metrics.median_rmad", {"actual": [[1.0]], "predicted": [[1.0]]}),
+        Call("metrics.shd", {"a": DAG, "b": DAG}),
+        Call("plots.comparison", {"found": comparison(), "ax": None}),
+        Call("plots.forest", {"net": net(), "parent": "x", "child": "y", "stats": None,
+                              "interval": 0.9, "ax": None}),
+        Call("plots.heterogeneity", {"net": net(), "stats": None, "most": 5, "ax": None}),
+        Call("plots.network", {"net": net(), "strengths": None, "ax": None}),
+        Call("plots.residuals", {"net": net(), "data": rows(), "node": "y", "ax": None}),
+        Call("plots.strengths", {"boot": boot(), "most": 5, "ax": None}),
+    ]  # fmt: skip
+
+
+def names() -> list[str]:
+    return [call.name for call in calls(Path())]
+
+
+# What has no arguments of its own, or is made by poolbn alone.
+WITHOUT = {
+    "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison", "Comparison.behind",
+    "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
+    "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
+    "Network", "Posterior", "Probability", "Status",
+}  # fmt: skip
+
+
+def public() -> set[str]:
+    """All that a user calls with arguments; methods of poolings and learners are for learners."""
+    found = set()
+    for name in pb.__all__:
+        value = getattr(pb, name)
+        if inspect.ismodule(value):
+            own = {k: v for k, v in vars(value).items() if inspect.isfunction(v)}
+            found |= {
+                f"{name}.{k}"
+                for k, v in own.items()
+                if v.__module__ == value.__name__ and not k.startswith("_")
+            }
+        elif not (isinstance(value, type) and issubclass(value, BaseException | Warning)):
+            found.add(name)
+            if isinstance(value, type) and value not in USED:
+                members = inspect.getmembers(value, callable)
+                found |= {f"{name}.{k}" for k, _ in members if not k.startswith("_")}
+    return found
+
+
+def takes_something(name: str) -> bool:
+    value: Any = pb
+    for part in name.split("."):
+        value = getattr(value, part)
+    return bool(set(inspect.signature(value).parameters) - {"self"})
+
+
+def test_all_that_is_public_is_tried() -> None:
+    assert {name for name in public() if takes_something(name)} - WITHOUT - set(names()) == set()
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_bare_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    net().save("net.json")
+    stats().save("s.stats")
+    call = next(call for call in calls(tmp_path) if call.name == name)
+    if name != "on_cluster":
+        call()
+    bare = []
+    for argument in call.given:
+        for value in WRONG:
+            try:
+                call(**{argument: value})
+            except pb.PoolbnError:
+                continue
+            except Exception as error:
+                bare.append((argument, value, error))
+    assert bare == []
+
+
+MESSAGES = [
+    (lambda: pb.load(3), "path must be a path: a text, or a pathlib.Path, got 3"),
+    (lambda: pb.stats(rows(), group=["site"]), "group must be a text, or None, got an object"),
+    (
+        lambda: pb.stats(rows(), group="site", inputs=None),
+        "inputs must be a list of names, got None",
+    ),
+    (lambda: pb.fit_node(stats(), "y", [3]), "parents must be a list of names, and has 3 in it"),
+    (lambda: net().predict(rows(), None), "target must be a list of names, got None"),
+    (lambda: net().loglik(rows(), plugin="yes"), "plugin must be True or False, got 'yes'"),
+    (lambda: pb.Dag(None), "nodes must be a list of names, got None"),
+    (
+        lambda: pb.Auto(["partial"]),
+        "each of among must be a pb.Complete, pb.NoPooling or pb.Partial",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), MESSAGES, ids=[words for _, words in MESSAGES])
+def test_the_argument_is_named(call: Any, words: str) -> None:
+    with pytest.raises(pb.ArgumentError) as caught:
+        call()
+    assert words in str(caught.value)
+    assert isinstance(caught.value, TypeError)
