@@ -144,8 +144,9 @@ def test_two_rows_have_no_scatter_of_rank_three(tmp_path: Path) -> None:
 
 def test_a_group_is_no_column(tmp_path: Path) -> None:
     refused(by_hand(9, np.eye(2), group="x1"), "'x1'.*group", tmp_path)
-    with pytest.raises(pb.DataError, match="'data_set' has the name of the group column; rename"):
-        pb.stats({"a": pd.DataFrame({"data_set": [1.0, 2.0], "x": [1.0, 3.0]})})
+    stats = pb.stats({"a": pd.DataFrame({"data_set": np.arange(20.0), "x": np.ones(20)})})
+    with pytest.raises(pb.FileError, match="'data_set' has the name of the group; rename"):
+        stats.save(tmp_path / "s.stats")
 
 
 @pytest.mark.parametrize("most", [2**53 + 1, 2**63 - 1])

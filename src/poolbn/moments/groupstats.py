@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from poolbn.arguments import FLAG, NAMES, PATH, TEXT, check_arguments, names_of
-from poolbn.errors import GROUP, DataError, Option, OptionError, nearest
+from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
@@ -400,12 +400,6 @@ def _stats(
     group: str,
     facts: tuple[ColumnFacts, ...],
 ) -> GroupStats:
-    if group in names:
-        raise DataError(
-            f"column {group!r} has the name of the group column; rename it, or say with ",
-            GROUP,
-            " which column names the data sets",
-        )
     too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
     if too_large.any():
         raise DataError(
