@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import poolbn as pb
+from poolbn.cli.app import app
 
 OLD = Path(__file__).parent / "reference" / "version01"
 POOLINGS = ("complete", "none", "partial", pb.Partial(residuals="pooled"))
@@ -52,6 +54,16 @@ def test_a_file_that_was_changed_loads_with_a_warning(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load(content, tmp_path)
+
+
+def test_the_command_line_warns_in_one_line(tmp_path: Path) -> None:
+    content = written() | {"search": "by hand"}
+    (tmp_path / "net.json").write_text(json.dumps(content), encoding="utf-8")
+    pb.datasets.opt()[["clinic", "age", "bmi"]].dropna().to_csv(tmp_path / "t.csv", index=False)
+    files = [str(tmp_path / name) for name in ("net.json", "t.csv")]
+    done = CliRunner().invoke(app, ["predict", *files, "--target", "bmi"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith(f"warning: {files[0]!r} was changed after poolbn wrote it")
 
 
 def put(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:

@@ -180,6 +180,23 @@ def test_deep_nesting_is_refused(tmp_path: Path) -> None:
         loaded(signed(deep), tmp_path)
 
 
+KEYS = ("poolbn", "group", "names", "levels", "sections")
+VALUES = (None, True, -1, 1.5, 10**30, "x", "", [], {}, [[]], [None], {"a": 1}, {"moments": 10**30})
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_any_value_in_the_header_is_an_error_of_poolbn(
+    key: str, whole: bytes, tmp_path: Path
+) -> None:
+    """But a group of another name, which is as good."""
+    for value in VALUES:
+        body = header(lambda c, value=value: c.update({key: value}))(whole.partition(b"\n")[2])
+        if key == "group" and value in ("", "x"):
+            continue
+        with pytest.raises(pb.FileError):
+            loaded(signed(body), tmp_path)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "s.stats")

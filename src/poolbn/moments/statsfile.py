@@ -223,6 +223,8 @@ def _refused(constant: str) -> None:
 def _cut(header: dict[str, Any], payload: bytes) -> dict[str, bytes]:
     """The sections, of which the header gives the names and sizes."""
     sections, start = {}, 0
+    if not isinstance(header["sections"], dict):
+        raise ValueError("its header has no sizes of sections")
     for name, size in header["sections"].items():
         if type(size) is not int or size < 0:
             raise ValueError(f"its section {name!r} has {size!r} bytes")
