@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -15,6 +16,8 @@ from poolbn.errors import FileError
 
 _LOCKS = os.name == "posix"
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_next_sweep: dict[str, float] = {}  # when to look into a folder again
+_SHARE = 0.02  # of the time that looking may take
 _LEFTOVER = re.compile(r"\.poolbn-[0-9a-f]{16}")  # what a killed writer leaves behind
 
 
@@ -94,13 +97,16 @@ def _locked(folder: str, mode: int) -> tuple[int, str]:
 
 
 def _sweep(folder: str) -> None:
-    """Remove what writers that are gone left in a folder."""
-    if not _LOCKS:
+    """Remove what writers that are gone left in a folder; rarely where there are many files."""
+    began = time.monotonic()
+    if not _LOCKS or began < _next_sweep.get(folder, began):
         return
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _LEFTOVER.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 _remove_unlocked(entry.path)
+    took = time.monotonic() - began
+    _next_sweep[folder] = began + took / _SHARE
 
 
 def _remove_unlocked(path: str) -> None:
