@@ -1,6 +1,6 @@
 """A hostile corpus: names and files that go through every reader, writer and page.
 
-Whatever takes a name or a file either works with all of these or raises a `PoolbnError` of one line:
+Whatever takes a name or a file works with all of these or raises a `PoolbnError` of one line:
 no other exception, no hang, no row lost, and nothing of a name is run or reaches a terminal raw.
 """
 
