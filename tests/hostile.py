@@ -64,7 +64,7 @@ NAMES = {
 
 _ROWS = b"site,x,y\na,1,2\na,2,1\nb,3,5\nb,4,3\n"
 
-# Bytes of CSV files; those of GOOD have so many rows, and the others are refused.
+# Bytes of CSV files with the group column `site`: some have so many rows, the others are refused.
 CSV_GOOD = {
     "plain": (_ROWS, 4),
     "rows that begin with #": (_ROWS.replace(b"\na,", b"\n#1,"), 4),
@@ -75,6 +75,10 @@ CSV_GOOD = {
     "quote in a cell": (_ROWS.replace(b"\na,", b"\na'b,"), 4),
     "semicolons and commas": (_ROWS.replace(b",", b";").replace(b"a;", b"a,b;"), 4),
     "blank line at the end": (_ROWS + b"\n", 4),
+    "old Mac newlines": (_ROWS.replace(b"\n", b"\r"), 4),
+    "newline in the header": (_ROWS.replace(b"x", b'"x\n1"'), 4),
+    "separator in the header": (_ROWS.replace(b"x", b'"x;1;2;3;4"'), 4),
+    "a cell of 1 MB": (_ROWS.replace(b"\na,", b"\n" + b"a" * 1_000_000 + b","), 4),
 }
 CSV_BAD = {
     "empty": b"",
@@ -84,7 +88,6 @@ CSV_BAD = {
     "no header": b"1,2,3\n4,5,6\n",
     "comment line": _ROWS + b"# end\n",
     "comment first": b"# made by hand\n" + _ROWS,
-    "newline in the header": b'"si\nte",x,y\na,1,2\nb,2,3\n',
     "short row": _ROWS + b"b,1\n",
     "long row": _ROWS + b"b,1,2,3\n",
     "open quote": _ROWS + b'"b,1,2\n',
@@ -98,11 +101,13 @@ CSV_BAD = {
     "gzip without the ending": b"\x1f\x8b\x08\x00" + bytes(30),
     "picture": b"\x89PNG\r\n\x1a\n" + bytes(99),
     "other separator": _ROWS.replace(b",", b":"),
-    "old Mac newlines": _ROWS.replace(b"\n", b"\r"),
+    "two kinds of newlines": _ROWS.replace(b"2\n", b"2\r\n"),
+    "two separators": b"site;x,kg;y,cm\na;1,5;2,5\nb;1,5;2,5\n",
+    "too many columns": b",".join(b"c%d" % k for k in range(30_000)) + b"\n" + b"1," * 30_000,
 }
 
 
-def special_files(folder: Path) -> dict[str, Path]:
+def special(folder: Path) -> dict[str, Path]:
     """Things in a folder that have the name of a CSV file and are none; all are refused."""
     fifo, door, loop, gone = (folder / f"{name}.csv" for name in ("fifo", "socket", "loop", "gone"))
     os.mkfifo(fifo)

@@ -17,6 +17,7 @@ ORDER = {
     "wording": [],
     "errors": [],
     "arguments": [],
+    "findings": [],
     "constants": [],
     "writing": [],
     "run": ["caching", "compiling", "cluster", "parallel", "progress"],
@@ -26,11 +27,11 @@ ORDER = {
         "gammas", "pooled", "separate", "estimates", "moves",
     ],
     "tables": [
-        "sources", "paths", "files", "partitions", "columns", "missing", "data", "cells",
+        "sources", "labels", "paths", "files", "partitions", "columns", "missing", "data", "cells",
     ],
     "moments": [
         "facts", "sums", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats",
-        "standardised", "findings", "checks",
+        "standardised", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

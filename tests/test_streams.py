@@ -105,7 +105,8 @@ def test_names_of_folders_are_columns(
     expected = pb.stats(rows, group="site", columns=columns)
     same(pb.stats(folder, group="site"), expected)  # years are columns for those who ask only
     same(pb.stats(f"{folder}/*/*/*", group="site"), expected)
-    same(pb.stats(folder, group="year"), pb.stats(rows, group="year", columns=columns))
+    named = rows.astype({"year": str})
+    same(pb.stats(folder, group="year"), pb.stats(named, group="year", columns=columns))
     same(
         pb.stats(folder, group="site", columns=["year", "x"]),
         pb.stats(rows, group="site", columns=["year", "x"]),
@@ -123,24 +124,14 @@ def test_rows_of_no_folder_are_missing(rows: pd.DataFrame, tmp_path: Path) -> No
     )
 
 
-@pytest.mark.parametrize(
-    ("folders", "levels"),
-    [
-        (["1", "20", "-3"], (1, 20, -3)),
-        (["01", "20"], ("01", "20")),
-        (["1", "x"], ("1", "x")),
-        (["1.5", "2"], ("1.5", "2")),
-    ],
-)
-def test_whole_numbers_in_names_of_folders(
-    folders: list[str], levels: tuple[Any, ...], tmp_path: Path
+@pytest.mark.parametrize("folders", [("1", "20", "-3"), ("01", "20"), ("1", "x"), ("1.5", "2")])
+def test_a_data_set_is_called_what_its_folder_says(
+    folders: tuple[str, ...], tmp_path: Path
 ) -> None:
     for name in folders:
         (tmp_path / f"k={name}").mkdir()
         (tmp_path / f"k={name}" / "p.csv").write_text("x\n1\n2\n")
-    found = pb.stats([tmp_path / f"k={name}" for name in folders], group="k").levels
-    assert found == levels
-    assert list(map(type, found)) == list(map(type, levels))
+    assert pb.stats([tmp_path / f"k={name}" for name in folders], group="k").levels == folders
 
 
 def test_a_column_of_the_file_goes_before_the_name_of_its_folder(tmp_path: Path) -> None:

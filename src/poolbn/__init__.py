@@ -14,13 +14,13 @@ from poolbn.errors import (
     OptionError,
     PoolbnError,
 )
+from poolbn.findings import DataWarning, Finding, FindingKind
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.events import Probability
 from poolbn.inference.mixtures import Posterior
 from poolbn.learning import SearchInterrupted, learn
 from poolbn.moments.checks import check
-from poolbn.moments.findings import DataWarning, Finding, FindingKind
 from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.network.network import Network, load
 from poolbn.nodes.auto import Auto

@@ -221,7 +221,7 @@ def _assess(task: _Task) -> _Result:
         if task.new is not None and fit.fixed is None:
             return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
     if task.new is not None:
-        net = net.adapt(name=task.new)
+        net = net.adapt(name=(task.new,))  # like no other name: of 7 and 007 each is left out
     model = net._model(plugin=False)
     loglik = float(log_densities(model, values, codes).mean())
     if task.new is not None:

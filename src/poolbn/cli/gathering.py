@@ -12,7 +12,7 @@ from poolbn.learning import check_no_group
 from poolbn.moments.groupstats import GroupStats, of_reading, stats, total
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
-from poolbn.tables.paths import paths
+from poolbn.tables.paths import check_once, paths
 from poolbn.wording import listed
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ class ReadingOptions(TypedDict):
 def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
     """The .stats files among what is given, and the files of rows; none may be given twice."""
     found = [path for entry in entries for path in paths(entry)]
-    for path, count in Counter(found).items():
-        if count > 1:
-            raise DataError(f"{path} is given {count} times, so its rows would count twice")
+    check_once(found)
     saved = [path for path in found if path.endswith(STATS)]
     return saved, [path for path in found if not path.endswith(STATS)]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from poolbn.errors import FileError, FileWarning, OptionError, PoolbnError
-from poolbn.moments.findings import DataWarning
+from poolbn.findings import DataWarning
 from poolbn.wording import csv_text, figure, visible
 from poolbn.writing import write_whole
 

@@ -14,8 +14,8 @@ from weakref import WeakSet
 import numpy as np
 
 from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
+from poolbn.findings import DataWarning, Finding, FindingKind, as_inputs, without
 from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
-from poolbn.moments.findings import DataWarning, Finding, FindingKind, as_inputs, without
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.wording import counted, listed

@@ -22,6 +22,7 @@ from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
 from poolbn.tables import data
 from poolbn.tables.data import DATA_SET
+from poolbn.tables.labels import Spellings
 from poolbn.tables.missing import check_left
 from poolbn.tables.sources import is_dask
 from poolbn.wording import listed
@@ -117,7 +118,7 @@ class GroupStats:
         """Statistics of the rows of both: data sets of the same name become one.
 
         Raises:
-            DataError: the columns differ.
+            DataError: the columns differ, or names of data sets only by type or spelling.
         """
         if not isinstance(other, GroupStats):
             return NotImplemented
@@ -361,13 +362,18 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
     """Statistics of the rows of all parts, which have the same columns; one part at a time.
 
     Data sets of the same name become one. There is at least one part.
+
+    Raises:
+        DataError: names of data sets differ only by type or spelling.
     """
     coming = iter(parts)
     first = next(coming)
     sums = Sums.zeros(0, len(first.names))
     facts = (NOTHING,) * len(first.names)
     index: dict[Hashable, int] = {}
+    spellings = Spellings()
     for part in chain((first,), coming):
+        spellings.add(part.levels)
         same = part if part.names == first.names else part.select(first.names)
         at = np.array([index.setdefault(v, len(index)) for v in same.levels], dtype=np.intp)
         sums = sums.grown(len(index))

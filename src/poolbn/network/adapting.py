@@ -16,6 +16,7 @@ from poolbn.moments.standardised import standardise
 from poolbn.nodes.adapting import Own, adapted, appended
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.poolings import NoPooling
+from poolbn.tables.labels import Spellings
 
 
 def new_data_set(
@@ -43,6 +44,9 @@ def new_data_set(
             f"data set {name!r} is already in the network; give the new rows another name, or "
             "learn anew from all rows"
         )
+    known = Spellings()
+    known.add(levels, " of the network")
+    known.add([name])
     N = len(nodes)
     if source is None:
         none = np.zeros(1, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import numpy as np
 from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
+from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
 from poolbn.wording import shortened
 
@@ -168,21 +170,31 @@ def _read(
 
 
 class _Alike:
-    """Finds the data set that a label means: 1, 1.0 and "1" are the same to a CSV file."""
+    """Finds the data set that a label means: 1, 1.0 and "1" are the same to a CSV file.
+
+    Raises:
+        DataError: from a call, for a label that is another spelling of a data set, such as "01".
+    """
 
     def __init__(self, levels: tuple[Hashable, ...]) -> None:
-        self._levels = set(levels)
-        self._by_text = {self._text(level): level for level in levels}
+        self._levels = {level: level for level in levels}
+        self._by_text = {written(level): level for level in levels}
+        self._by_spelling = {spelling(level): level for level in levels}
 
     def __call__(self, label: Any) -> Any:
-        if not isinstance(label, str | int | float) or label in self._levels:
+        label = plain(label)
+        if not is_name(label) or not isinstance(label, str | int | float | datetime.date):
             return label
-        return self._by_text.get(self._text(label), label)
-
-    @staticmethod
-    def _text(label: Hashable) -> str:
-        whole = isinstance(label, float) and label.is_integer()
-        return str(int(label)) if whole else str(label)  # type: ignore[call-overload]
+        known = self._levels.get(label)
+        if known is None and (text := written(label)) in self._by_text:
+            return self._by_text[text]
+        if known is None:
+            known = self._by_spelling.get(spelling(label), label)
+        elif isinstance(known, bool) == isinstance(label, bool):
+            return known
+        if known is not label:
+            raise DataError(differ(known, " of the network", label, ""))
+        return label
 
 
 def _where(names: tuple[str, ...], origin: str, start: int) -> Callable[[int, int], str]:

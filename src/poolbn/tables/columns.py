@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from poolbn.errors import COLUMNS, GROUP, DataError, InPython, Option, nearest
+from poolbn.errors import COLUMNS, GROUP, DataError, InPython, MessagePart, Option, nearest
 from poolbn.tables.files import looks_numeric
 
 if TYPE_CHECKING:
@@ -97,10 +97,11 @@ def check_types(part: Part, names: Iterable[str], group: str | None, *, remedy: 
             continue
         numeric = [c for c, kind in part.types.items() if not kind and c != group]
         listed = [*numeric[:12], *([...] if len(numeric) > 12 else [])]
+        others: list[MessagePart] = ["choose ", Option("columns", listed)]
         raise DataError(
             f"column {column!r}{part.origin} is not numeric: it holds {part.types[column]}"
             f"{_stray(part, column)}; ",
-            *([remedy] if remedy else ["choose ", Option("columns", listed)]),
+            *([remedy] if remedy else others if numeric else ["no other column is numeric"]),
         )
 
 

@@ -9,16 +9,17 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from poolbn.errors import DROP, DataError, Option, OptionError
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
+from poolbn.tables.labels import Spellings
 from poolbn.tables.missing import Tally, check_finite, check_left, check_missing
 from poolbn.tables.partitions import constant, with_keys
-from poolbn.tables.paths import paths
+from poolbn.tables.paths import check_once, paths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,6 +174,7 @@ def as_parts(source: object) -> list[Part]:
         if not source:
             raise DataError("the list of files is empty")
         found = [path for entry in source for path in paths(os.fspath(entry))]
+        check_once(found)
         return with_keys([files.file(path) for path in found], found)
     if isinstance(source, sources.Part):
         return [source]
@@ -185,11 +187,16 @@ def as_parts(source: object) -> list[Part]:
 
 def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
     """The pieces of all parts, each with the number of its first row in its part."""
+    spellings = Spellings()
     for part in plan.parts:
         start = 1
+        labels: list[Any] = []
         for piece in part.pieces(plan.names, plan.group, rows):
             yield part, start, piece
             start += len(piece.keys)
+            if len(plan.parts) > 1:
+                labels += [piece.labels[k] for k in _present(piece)]
+        spellings.add(labels, part.origin)
         if start == 1 and plan.group is None:
             raise DataError(f"data set {part.name!r} has no rows; leave it out")
 
@@ -230,7 +237,7 @@ def encode(
     """The index of each row's data set in `index`, which grows by first appearance; -1: missing."""
     code = np.full(len(piece.labels) + 1, -1, dtype=np.int64)
     keys = piece.keys
-    present = np.flatnonzero(np.bincount(keys[keys >= 0], minlength=len(piece.labels))).tolist()
+    present = _present(piece)
     try:
         new = [k for k in present if piece.labels[k] not in index]
         if len(new) > 1:
@@ -245,6 +252,12 @@ def encode(
     except TypeError as error:
         raise sources.unhashable(str(group), origin) from error
     return code[keys]
+
+
+def _present(piece: Piece) -> list[int]:
+    """The indices of those data sets in `piece.labels` that have rows."""
+    keys = piece.keys
+    return np.flatnonzero(np.bincount(keys[keys >= 0], minlength=len(piece.labels))).tolist()
 
 
 def _surely_finite(column: NDArray[np.float64]) -> bool:

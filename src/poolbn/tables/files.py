@@ -6,11 +6,15 @@ import csv
 import glob
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
+from itertools import islice
 from typing import IO, Any
 
 from poolbn.errors import DROP, DataError, MessagePart
+from poolbn.tables.labels import written
 from poolbn.tables.paths import KINDS, SUFFIXES, at_arrow, folders
 from poolbn.tables.sources import (
     Part,
@@ -21,8 +25,13 @@ from poolbn.tables.sources import (
     first_line,
     in_words,
 )
+from poolbn.wording import counted
 
 MISSING_TEXT = ("", "NA")
+_SEPARATORS = ",;\t|"
+_LONGEST = 2_000_000  # characters of a line, as DuckDB has it
+_WIDEST = 20_000  # columns of a CSV file; DuckDB takes seconds for them
+_SHOWN = 60  # characters of a cell, in a message
 
 
 def stem(path: str) -> str:
@@ -95,7 +104,20 @@ def _parquet(path: str) -> Part:
         with opened(read_dictionary=text, pre_buffer=False, buffer_size=2**20) as parquet:
             yield from parquet.iter_batches(batch_size=rows, columns=keep, use_threads=False)
 
-    return arrow_part(schema, batches, stem(path), _origin(path), path=path)
+    part = arrow_part(schema, batches, stem(path), _origin(path), path=path)
+
+    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+        for piece in part.pieces(columns, group, rows):
+            yield replace(piece, labels=[_name(label) for label in piece.labels])
+
+    return replace(part, pieces=pieces)
+
+
+def _name(label: Any) -> Any:
+    """The name of a data set as it can be saved: days, decimals and the like as text."""
+    if label is None or isinstance(label, str | int | float):
+        return label
+    return label.decode(errors="replace") if isinstance(label, bytes) else written(label)
 
 
 def _csv(path: str) -> Part:
@@ -105,11 +127,18 @@ def _csv(path: str) -> Part:
     origin = _origin(path)
     header, delimiter = _header(path)
     check_unique(header, origin)
+    if len(header) > _WIDEST:
+        raise DataError(
+            f"{path!r} has {len(header)} columns, and CSV files are read up to {_WIDEST}; keep "
+            "fewer, or turn it into Parquet"
+        )
 
+    # All is said but the types, so that nothing is guessed: lines that begin with "#" are rows.
     nulls = ", ".join(_literal(text) for text in MISSING_TEXT)
     scan = (
         f"read_csv({_literal(glob.escape(path))}, delim={_literal(delimiter)}, header=true, "
-        f"quote='\"', escape='\"', nullstr=[{nulls}], hive_partitioning=false"
+        f"quote='\"', escape='\"', comment='', skip=0, nullstr=[{nulls}], "
+        f"compression={_literal('gzip' if _zipped(path) else 'none')}, hive_partitioning=false"
     )
     try:
         with _duckdb() as connection:
@@ -120,18 +149,24 @@ def _csv(path: str) -> Part:
         reason = f"rows have {len(described)} cells, the first line names {len(header)} columns"
         raise _csv_error(path, (), DataError(reason))
     # DuckDB renames some columns (to it "a" and "A" are the same), so they go by position.
-    inner = {name: row[0] for name, row in zip(header, described, strict=True)}
     kinds = {name: row[1] for name, row in zip(header, described, strict=True)}
     numeric = ("BOOLEAN", "BIGINT", "HUGEINT", "DOUBLE")
     types = {name: "" if k in numeric else in_words(k.lower()) for name, k in kinds.items()}
+    if len(header) == 1 and types[header[0]]:
+        raise DataError(
+            f"{path!r} has one column, {_cut(header[0])}, and it is not numeric; columns are "
+            "separated by a comma, a semicolon, a tab or |"
+        )
 
     def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
         keep = [*columns] if group is None else [*columns, group]
-        # DuckDB takes types from a sample: whole numbers there may be followed by a 3.5.
-        doubles = [inner[c] for c in columns if kinds[c] != "BOOLEAN"]
-        forced = ", ".join(f"{_literal(c)}: 'DOUBLE'" for c in doubles)
-        typed = f"{scan}, types={{{forced}}})" if doubles else f"{scan})"
-        chosen = ", ".join('"' + inner[c].replace('"', '""') + '"' for c in keep)
+        # DuckDB takes types from a sample: whole numbers there may be followed by a 3.5. Names of
+        # data sets are texts, as they are written: 1, 1.0 and 01 are three.
+        read = {c: "BOOLEAN" if kinds[c] == "BOOLEAN" else "DOUBLE" for c in columns}
+        spec = ", ".join(f"c{i}: '{read.get(c, 'VARCHAR')}'" for i, c in enumerate(header))
+        at = {c: i for i, c in enumerate(header)}
+        chosen = ", ".join(f"c{at[c]}" for c in keep)
+        typed = f"{scan}, auto_detect=false, columns={{{spec}}})"
         try:
             with _duckdb() as connection:
                 for batch in connection.sql(f"select {chosen} from {typed}").to_arrow_reader(rows):
@@ -143,7 +178,8 @@ def _csv(path: str) -> Part:
     def cells(column: str) -> Iterator[str | None]:
         at = header.index(column)
         for row in _rows(path):
-            yield None if row[at] in MISSING_TEXT else row[at]
+            if at < len(row):
+                yield None if row[at] in MISSING_TEXT else row[at]
 
     return Part(stem(path), origin, types, pieces, cells, path)
 
@@ -162,53 +198,138 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _cut(text: str) -> str:
+    """A text of unknown length, in a message."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+
+
+def _zipped(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
 def _open(path: str) -> IO[str]:
-    if path.lower().endswith(".gz"):
+    if _zipped(path):
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return open(path, encoding="utf-8-sig", newline="")
 
 
 def _header(path: str) -> tuple[list[str], str]:
+    """The names of the columns, and what separates them.
+
+    Raises:
+        DataError: the first line does not name columns, or nothing follows it.
+    """
     try:
         with _open(path) as lines:
-            first, second = lines.readline(), lines.readline()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise _csv_error(path, (), error) from error
-    if not first.strip():
+            start = lines.read(_LONGEST)
+    except _DAMAGED as error:
+        raise _unreadable(path, error) from error
+    if not start.strip():
         raise DataError(f"{path!r} is empty; it needs a first line with the names of its columns")
-    if not second.strip():
+    if not start.splitlines()[0].strip():
+        raise DataError(
+            f"the first line of {path!r} is blank; it should name the columns, so take it out"
+        )
+    tried = {d: two for d in _SEPARATORS if (two := _two_rows(start, d))}
+    alone = all(len(two) < 2 for two in tried.values())
+    if not tried or (alone and len(start) == _LONGEST):
+        raise DataError(
+            f"the first line of {path!r} is too long to name columns; is a quote missing, or is "
+            "it no CSV file?"
+        )
+    if alone:
         raise DataError(f"{path!r} has no rows below its first line")
-    delimiter = max(",;\t|", key=first.count)
-    return next(csv.reader([first], delimiter=delimiter)), delimiter
+    delimiter = _separator(path, tried)
+    header = tried[delimiter][0]
+    # Without names, pandas writes 0, 1, 2, ...
+    if all(map(looks_numeric, header)) and header != [str(i) for i in range(len(header))]:
+        raise DataError(
+            f"the first line of {path!r} holds numbers, {_cut(', '.join(header))}; it should name "
+            "the columns, so put a line with names before it"
+        )
+    return header, delimiter
+
+
+def _two_rows(start: str, delimiter: str) -> list[list[str]]:
+    """The first line and the one after it, taken apart; nothing where the first cannot be."""
+    found: list[list[str]] = []
+    try:
+        found.extend(islice(csv.reader(StringIO(start, newline=""), delimiter=delimiter), 2))
+    except csv.Error:  # a long cell: such a row is DuckDB's to read
+        return [*found, []] if found else []
+    return found
+
+
+def _separator(path: str, tried: Mapping[str, Sequence[Sequence[str]]]) -> str:
+    """What separates columns: the first line has it, and the second as often."""
+    several = {d: two for d, two in tried.items() if len(two[0]) > 1}
+    fitting = {d: two for d, two in several.items() if len(two) == 2 and len(two[0]) == len(two[1])}
+    widths = {d: len(two[0]) for d, two in (fitting or several).items()}
+    best = [d for d, width in widths.items() if width == max(widths.values())]
+    if fitting and len(best) > 1:
+        raise DataError(
+            f"columns of {path!r} may be separated by {' or '.join(map(repr, best))}; put names "
+            "and cells that hold one of them in double quotes"
+        )
+    return best[0] if best else ","
 
 
 def _rows(path: str) -> Iterator[list[str]]:
-    """The rows as text, one by one: slow, for error messages only."""
+    """The rows as text, one by one: slow, for error messages only.
+
+    Raises:
+        DataError: a row cannot be taken apart.
+    """
     _, delimiter = _header(path)
-    with _open(path) as lines:
-        reader = csv.reader(lines, delimiter=delimiter)
-        next(reader)
-        yield from (row for row in reader if row)
+    number = 0
+    try:
+        with _open(path) as lines:
+            short = _short(path, lines)
+            reader = csv.reader(short, delimiter=delimiter, strict=True)
+            next(reader)
+            for row in reader:
+                if row:
+                    number += 1
+                    yield row
+    except csv.Error as error:
+        raise DataError(
+            f"row {number + 1} of {path!r} cannot be read: {error}; a quote may be missing, or a "
+            "cell be too long"
+        ) from error
+    except _DAMAGED as error:
+        raise _unreadable(path, error) from error
 
 
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError)
+def _short(path: str, lines: IO[str]) -> Iterator[str]:
+    for number, line in enumerate(iter(lambda: lines.readline(_LONGEST), ""), start=1):
+        if len(line) == _LONGEST:
+            raise DataError(f"line {number} of {path!r} has more than {_LONGEST:,} characters")
+        yield line
 
 
-def _csv_error(path: str, columns: tuple[str, ...], error: BaseException) -> DataError:
-    """What is wrong with a file that could not be read: looks at it again, row by row."""
-    if not isinstance(error, _DAMAGED):
-        try:
-            if reason := _bad_row(path, columns):
-                return DataError(*reason)
-        except _DAMAGED as again:
-            error = again
+_DAMAGED = (OSError, EOFError, zlib.error, UnicodeDecodeError)
+
+
+def _unreadable(path: str, error: BaseException) -> DataError:
+    """What is wrong with a file whose text cannot be read."""
     if isinstance(error, EOFError | zlib.error):
         return DataError(f"the compressed file {path!r} is damaged or cut short; get it anew")
     if isinstance(error, gzip.BadGzipFile):
         return DataError(f"{path!r} is not a gzip file although its name ends in .gz")
     if isinstance(error, UnicodeDecodeError):
         return DataError(f"{path!r} is not UTF-8 text; save it with that encoding")
+    if isinstance(error, OSError) and error.strerror:
+        return DataError(f"cannot read {path!r}: {error.strerror}")
     return DataError(f"{path!r} cannot be read as CSV: {first_line(error)}")
+
+
+def _csv_error(path: str, columns: tuple[str, ...], error: BaseException) -> DataError:
+    """What is wrong with a file that could not be read: looks at it again, row by row."""
+    try:
+        reason = _bad_row(path, columns)
+    except DataError as found:
+        return found
+    return DataError(*reason) if reason else _unreadable(path, error)
 
 
 def _bad_row(path: str, columns: tuple[str, ...]) -> Sequence[MessagePart]:
@@ -218,16 +339,23 @@ def _bad_row(path: str, columns: tuple[str, ...]) -> Sequence[MessagePart]:
         if len(row) != len(header):
             return (
                 f"row {number} of {path!r} has {len(row)} cells but the first line names "
-                f"{len(header)} columns; correct that row",
+                f"{counted(len(header), 'column')}; correct that row",
             )
         for column in columns:
             cell = row[header.index(column)]
             if cell not in MISSING_TEXT and not looks_numeric(cell):
                 return (
-                    f"column {column!r} is not numeric: row {number} of {path!r} holds {cell!r}; "
-                    "correct that cell, or leave it empty and use ",
+                    f"column {column!r} is not numeric: row {number} of {path!r} holds "
+                    f"{_cut(cell)}; correct that cell, or leave it empty and use ",
                     DROP,
                 )
+    with _open(path) as lines:
+        endings = {line[len(line.rstrip("\r\n")) :] for line in lines} - {""}
+    if len(endings) > 1:
+        return (
+            f"lines of {path!r} end in different ways, {' and '.join(sorted(map(repr, endings)))}; "
+            "save it with one of them",
+        )
     return ()
 
 

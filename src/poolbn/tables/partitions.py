@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,6 @@ from poolbn.tables.paths import folders
 from poolbn.tables.sources import Part, Piece
 
 _NONE = ("", "__HIVE_DEFAULT_PARTITION__")
-_WHOLE = re.compile("0|-?[1-9][0-9]*")  # not 007, which is a name
 
 
 def keys(path: str) -> dict[str, str | None]:
@@ -35,21 +33,15 @@ def keys(path: str) -> dict[str, str | None]:
 def with_keys(parts: Sequence[Part], paths: Sequence[str]) -> list[Part]:
     """The parts with what their folders say as columns; columns of the files go first.
 
-    A key whose texts are all whole numbers names data sets by whole numbers, as pandas, Arrow and
-    DuckDB have it.
+    A data set is called what its folder says, as text.
     """
     said = [keys(path) for path in paths]
     names = {name for each in said for name in each}
     texts = {name: {text for each in said if (text := each.get(name))} for name in names}
-    whole = {name for name in names if all(map(_WHOLE.fullmatch, texts[name]))}
     numeric = {name for name in names if all(map(looks_numeric, texts[name]))}
     made = []
     for part, each in zip(parts, said, strict=True):
-        values: dict[str, Any] = {
-            name: int(text) if text is not None and name in whole else text
-            for name, text in each.items()
-            if name not in part.types
-        }
+        values = {name: text for name, text in each.items() if name not in part.types}
         kinds = {name: "" if name in numeric else "text" for name in values}
         made.append(constant(part, values, kinds) if values else part)
     return made

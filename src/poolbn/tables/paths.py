@@ -4,34 +4,47 @@ from __future__ import annotations
 
 import glob
 import os
+import posixpath
 import re
+import stat
+import warnings
+from collections.abc import Hashable, Iterable
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from poolbn.errors import DataError, nearest
+from poolbn.findings import DataWarning, Finding, FindingKind
 from poolbn.tables.sources import first_line
+from poolbn.wording import counted
 
 KINDS = {"CSV": (".csv", ".csv.gz"), "Parquet": (".parquet",)}
 SUFFIXES = tuple(suffix for suffixes in KINDS.values() for suffix in suffixes)
 _HIDDEN = ("_", ".")  # as Spark and others mark what is not rows
+_OTHERS = ((stat.S_ISFIFO, "a FIFO (named pipe)"), (stat.S_ISSOCK, "a socket"))
 
 
 def paths(entry: str) -> list[str]:
     """The files that a path, a pattern, a folder or a URL stands for, in alphabetical order.
 
+    Links in a folder are not followed, and a warning tells of them.
+
     Raises:
-        DataError: there is none, or a folder holds files of more than one kind.
+        DataError: there is none, a folder holds files of more than one kind, or something is
+            neither a file nor a folder.
     """
     from pyarrow.fs import FileType
 
     entry = entry if is_url(entry) else os.path.expanduser(entry)
     system, path = at_arrow(entry)
-    try:
-        kind = system.get_file_info(path).type
-        if kind == FileType.Directory:
-            return [_join(entry, name) for name in _inside(system, path, entry)]
-    except OSError as error:
-        raise DataError(f"cannot reach {entry!r}: {first_line(error)}") from error
+    if _is_local(system):
+        kind = _kind(path, entry)
+    else:
+        try:
+            kind = system.get_file_info(path).type
+        except OSError as error:
+            raise DataError(f"cannot reach {entry!r}: {first_line(error)}") from error
+    if kind == FileType.Directory:
+        return [_join(entry, name) for name in _inside(system, path, entry)]
     if kind != FileType.NotFound:
         return [entry]
     if is_url(entry):
@@ -41,6 +54,8 @@ def paths(entry: str) -> list[str]:
         found = sorted(glob.glob(entry, recursive=True))
         if not found:
             raise DataError(f"no file matches the pattern {entry!r}")
+        for match in found:
+            _kind(match, match)
         return found
     folder = os.path.dirname(entry) or "."
     beside = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
@@ -71,14 +86,13 @@ def at_arrow(path: str) -> tuple[Any, str]:
     Raises:
         DataError: Arrow does not know the kind of URL.
     """
-    import pyarrow as pa
     from pyarrow.fs import FileSystem, LocalFileSystem
 
     if not is_url(path):
         return LocalFileSystem(), path
     try:
         system, inner = FileSystem.from_uri(path)
-    except (pa.ArrowException, OSError) as error:
+    except Exception as error:  # some kinds of URL need packages, each with its own errors
         raise DataError(
             f"{path!r} cannot be read through Arrow ({first_line(error)}); it reads s3://, gs://, "
             "abfs://, hdfs:// and file:// where it was built with them; or copy the files here"
@@ -93,6 +107,68 @@ def identity(path: str) -> tuple[str, int, int]:
     return path if is_url(path) else os.path.abspath(path), info.size, info.mtime_ns
 
 
+def check_once(found: Iterable[str]) -> None:
+    """Raise where a file is there twice, perhaps under two names.
+
+    Raises:
+        DataError: one is.
+    """
+    seen: dict[Hashable, str] = {}
+    for path in found:
+        key = _itself(path)
+        if key in seen:
+            same = f"{seen[key]!r} and {path!r} are the same file"
+            what = f"{path!r} is given 2 times" if seen[key] == path else same
+            raise DataError(f"{what}, so its rows would count twice; leave one out")
+        seen[key] = path
+
+
+def _itself(path: str) -> Hashable:
+    """What a file is, whatever its name: equal for the same file."""
+    system, inner = at_arrow(path)
+    if _is_local(system):
+        about = os.stat(inner)
+        return about.st_dev, about.st_ino
+    where = urlsplit(path)
+    return where.scheme, where.netloc, posixpath.normpath(unquote(where.path)), where.query
+
+
+def _is_local(system: Any) -> bool:
+    from pyarrow.fs import LocalFileSystem
+
+    return isinstance(system, LocalFileSystem)
+
+
+def _kind(path: str, shown: str) -> Any:
+    """What is at a path here: Arrow's kind of file.
+
+    Raises:
+        DataError: it cannot be reached, or is neither a file nor a folder.
+    """
+    from pyarrow.fs import FileType
+
+    try:
+        path.encode()
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            raise DataError(f"{shown!r} is a link to a file that is not there") from None
+        return FileType.NotFound
+    except UnicodeEncodeError:
+        raise DataError(f"the name of {shown!r} is not UTF-8; rename it") from None
+    except (OSError, ValueError) as error:  # ValueError: NUL in a name
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise DataError(f"cannot reach {shown!r}: {reason}") from error
+    if stat.S_ISDIR(mode):
+        return FileType.Directory
+    if not stat.S_ISREG(mode):
+        other = next((what for is_it, what in _OTHERS if is_it(mode)), "a device")
+        raise DataError(
+            f"{shown!r} is {other}, and rows are read from files; write them to a file first"
+        )
+    return FileType.File
+
+
 def _join(folder: str, name: str) -> str:
     """The path or URL of a file in a folder."""
     if not is_url(folder):
@@ -103,12 +179,9 @@ def _join(folder: str, name: str) -> str:
 
 def _inside(system: Any, folder: str, shown: str) -> list[str]:
     """Files of rows below a folder, as seen from there."""
-    from pyarrow.fs import FileSelector, FileType
-
-    base = folder.rstrip("/")
-    infos = system.get_file_info(FileSelector(base or "/", recursive=True))
-    names = [info.path[len(base) :].strip("/") for info in infos if info.type == FileType.File]
-    seen = sorted(n for n in names if not any(p.startswith(_HIDDEN) for p in n.split("/")))
+    names, links = _listed(system, folder, shown)
+    seen = sorted(n for n in names if not _hidden(n))
+    skipped = sorted(n for n in links if not _hidden(n))
     found = {
         kind: files
         for kind, suffixes in KINDS.items()
@@ -116,6 +189,8 @@ def _inside(system: Any, folder: str, shown: str) -> list[str]:
     }
     if not found:
         other = f"; it holds {len(seen)} others, such as {seen[0]!r}: name them" if seen else ""
+        if skipped:
+            other += f"; it has {_words(skipped)}: name what should be read"
         raise DataError(f"no CSV or Parquet file is in the folder {shown!r}{other}")
     if len(found) > 1:
         counts = " and ".join(f"{len(files)} {kind}" for kind, files in found.items())
@@ -124,4 +199,57 @@ def _inside(system: Any, folder: str, shown: str) -> list[str]:
             f"the folder {shown!r} holds {counts} files; say which with a pattern, such as "
             f"{pattern!r}"
         )
-    return next(iter(found.values()))
+    if skipped:
+        what = f"the folder {shown!r} has {_words(skipped)}"
+        remedy = ("if their rows are not in the folder, name the files too",)
+        finding = Finding(FindingKind.LINKS, (), (), len(skipped), what, remedy)
+        warnings.warn(DataWarning(finding), stacklevel=2)
+    (chosen,) = found.values()
+    if _is_local(system):
+        for name in chosen:
+            _kind(os.path.join(folder, name), _join(shown, name))
+    return chosen
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(_HIDDEN) for part in name.split("/"))
+
+
+def _words(links: list[str]) -> str:
+    one = len(links) == 1
+    which = f"{links[0]!r}, which is" if one else f"such as {links[0]!r}, which are"
+    return f"{counted(len(links), 'link')}, {which} not followed"
+
+
+def _listed(system: Any, folder: str, shown: str) -> tuple[list[str], list[str]]:
+    """All files below a folder, as seen from there; and links that may lead to rows.
+
+    Raises:
+        DataError: a folder cannot be listed.
+    """
+    from pyarrow.fs import FileSelector, FileType
+
+    base = folder.rstrip("/")
+    names: list[str] = []
+    links: list[str] = []
+    try:
+        if not _is_local(system):
+            infos = system.get_file_info(FileSelector(base or "/", recursive=True))
+            files = [info.path for info in infos if info.type == FileType.File]
+            return [path[len(base) :].strip("/") for path in files], []
+        waiting = [""]
+        while waiting:
+            above = waiting.pop()
+            for entry in sorted(os.scandir(f"{base}/{above}"), key=lambda entry: entry.name):
+                name = f"{above}{entry.name}"
+                if entry.is_symlink():
+                    led = os.path.isdir(entry.path) or name.lower().endswith(SUFFIXES)
+                    links += [name] if led else []
+                elif entry.is_dir():
+                    waiting += [] if entry.name.startswith(_HIDDEN) else [f"{name}/"]
+                else:
+                    names.append(name)
+    except OSError as error:
+        reason = error.strerror or first_line(error)
+        raise DataError(f"cannot list the folder {error.filename or shown!r}: {reason}") from error
+    return names, links

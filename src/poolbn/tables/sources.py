@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -253,12 +254,10 @@ def unhashable(group: str, origin: str) -> DataError:
 
 def check_unique(names: list[str], origin: str) -> None:
     """Raise when two columns have the same name."""
-    twice = sorted({c for c in names if names.count(c) > 1})
+    twice = sorted((c, count) for c, count in Counter(names).items() if count > 1)
     if twice:
-        raise DataError(
-            f"column {twice[0]!r}{origin} occurs {names.count(twice[0])} times; rename or drop all "
-            "but one"
-        )
+        name, count = twice[0]
+        raise DataError(f"column {name!r}{origin} occurs {count} times; rename or drop all but one")
 
 
 def in_words(dtype: str) -> str:
