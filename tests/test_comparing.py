@@ -9,6 +9,7 @@ import pytest
 import poolbn as pb
 from poolbn.assess import comparing, folds
 from poolbn.assess.folds import Folds, deal
+from poolbn.moments.sums import Sums
 from poolbn.run import parallel
 from poolbn.tables import data
 
@@ -335,3 +336,40 @@ def test_an_interrupt_is_an_interrupt(mixed: pd.DataFrame, monkeypatch: pytest.M
     monkeypatch.setattr(comparing.Progress, "__call__", stop)
     with pytest.raises(KeyboardInterrupt):
         pb.compare(mixed, group="F", folds=5)
+
+
+# Many folds
+
+
+def test_the_number_of_folds_is_checked(uneven: pd.DataFrame) -> None:
+    with pytest.raises(pb.OptionError, match=r"folds=1000000 is more than the 20,000 rows"):
+        pb.compare(uneven, group="F", folds=10**6)
+    with pytest.raises(pb.OptionError, match=r"folds=76 is more than there are rows, 75"):
+        pb.compare(uneven, group="F", folds=76)
+
+
+def test_as_many_folds_as_rows(uneven: pd.DataFrame) -> None:
+    found = dealt(uneven, 75)
+    assert len(found.train) == 75
+    whole = pb.stats(uneven, group="F")
+    for k, train in enumerate(found.train):
+        lost = np.bincount(found.codes[found.fold == k], minlength=5)
+        np.testing.assert_array_equal(train.n, whole.n - lost)
+
+
+def test_the_work_for_folds_grows_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = table(300, heterogeneous=True)
+    added = []
+
+    def add(self: Sums, *parts: np.ndarray) -> None:
+        added.append(len(parts[0]))
+        usual(self, *parts)
+
+    usual = Sums.add
+    monkeypatch.setattr(Sums, "add", add)
+    counts = []
+    for k in (25, 50, 100):
+        added.clear()
+        dealt(frame, k)
+        counts.append(len(added))
+    assert counts == [75, 150, 300]

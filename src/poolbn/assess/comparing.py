@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from poolbn import metrics
 from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
-from poolbn.assess.folds import Folds, deal
+from poolbn.assess.folds import Folds, check_folds, deal
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
@@ -61,7 +61,7 @@ def compare(
         columns: the columns to keep; None for all but `group`.
         missing: "error" refuses missing values; "drop" leaves out the rows that have one.
         inputs: columns that may be parents but never children, see `pb.stats`.
-        folds: how many.
+        folds: how many; at most as many as rows.
         poolings: names or objects, as for `pb.learn`; `pb.Partial(residuals="pooled")` is called
             "pooled residuals".
         seed: random seed of folds and samples.
@@ -85,7 +85,7 @@ def compare(
         >>> found.headline
         'Networks with no pooling predict held-out rows best, but partial pooling and ...
     """
-    check_count(2, folds=folds)
+    check_folds(folds)
     check_count(seed=seed)
     check_reading(group, columns, inputs)
     check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
@@ -158,11 +158,14 @@ class _Result:
 
 def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     total = dealt.total
-    folds = np.unique(dealt.fold[dealt.fold >= 0])
+    order = np.argsort(dealt.fold, kind="stable")
+    folds, first = np.unique(dealt.fold[order], return_index=True)
     sets = np.unique(dealt.codes)
     if len(sets) > _LEFT_OUT:
         sets = np.sort(np.random.default_rng(seed).choice(sets, _LEFT_OUT, replace=False))
-    held = [np.flatnonzero(dealt.fold == k) for k in folds]
+    held = np.split(order, first[1:])
+    if folds[0] < 0:  # rows that are never held out
+        folds, held = folds[1:], held[1:]
     away = [np.flatnonzero(dealt.codes == j) for j in sets]
     tasks = [
         _Task(plan, dealt.train[k], dealt.values[at], dealt.codes[at])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.replicates import by_data_set, random_stream
+from poolbn.errors import Option, OptionError, check_count
 from poolbn.moments.groupstats import GroupStats, accumulate, stats
 from poolbn.moments.standardised import standardise
 from poolbn.moments.sums import Sums
@@ -45,23 +46,40 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
     dealer = _Dealer(folds, seed, len(rows.names))
     total = accumulate(replace(rows, batches=dealer.watched(rows)))
     total = stats(total, inputs=[*inputs, *_group_level(total, inputs)])
-    F, N = total.mean.shape
+    _check(folds, total)
     alone = total.n == 1
-    sums = dealer.sums.grown(F * folds)
-    n, mean, scatter = (
-        of[: F * folds].reshape(F, folds, *of.shape[1:]) for of in (sums.n, sums.mean, sums.scatter)
-    )
     train = []
-    for k in range(folds):
-        rest = Sums.zeros(F, N)
-        for part in range(folds):
-            at = np.flatnonzero((n[:, part] > 0) & (alone | (part != k)))
-            rest.add(at, n[at, part], mean[at, part], scatter[at, part])
+    for rest in dealer.without_each(len(total.levels)):
+        rest.n[alone], rest.mean[alone], rest.scatter[alone] = 1, total.mean[alone], 0.0
         train.append(
             replace(total, n=rest.n, mean=rest.mean, scatter=rest.scatter, cubes=rest.cubes)
         )
     values, codes, fold = dealer.kept()
     return Folds(total, tuple(train), values, codes, np.where(alone[codes], -1, fold))
+
+
+def check_folds(folds: int) -> None:
+    """Raise for a number of folds that no comparison has.
+
+    Raises:
+        OptionError: it is not a whole number from 2 to the rows that are predicted at most.
+    """
+    check_count(2, folds=folds)
+    if folds > _KEPT:
+        raise OptionError(
+            Option("folds", folds),
+            f" is more than the {_KEPT:,} rows that are predicted at most; 10 is usual",
+        )
+
+
+def _check(folds: int, total: GroupStats) -> None:
+    if folds > total.n_rows:
+        raise OptionError(
+            Option("folds", folds),
+            f" is more than there are rows, {total.n_rows:,}; 10 is usual, and ",
+            Option("folds", total.n_rows),
+            " leaves out about one row at a time",
+        )
 
 
 def _group_level(total: GroupStats, inputs: Iterable[str]) -> list[str]:
@@ -74,7 +92,8 @@ class _Dealer:
     """Deals rows as they come by. What it does is the same whatever batches they come in."""
 
     def __init__(self, folds: int, seed: int, width: int) -> None:
-        self.sums = Sums.zeros(0, width)  # of fold k in data set j at j K + k
+        self._sums = Sums.zeros(0, width)  # of each fold in each data set, if it has rows there
+        self._places: dict[int, int] = {}  # of fold k in data set j, by j K + k
         self._folds = folds
         self._seed = seed
         self._decks: list[NDArray[np.int64]] = []
@@ -88,10 +107,33 @@ class _Dealer:
         with closing(rows.batches) as batches:
             for batch in batches:
                 fold = self._deal(batch.codes, len(rows.levels))
-                self.sums = self.sums.grown(len(rows.levels) * self._folds)
-                self.sums.add_rows(batch.codes * self._folds + fold, batch.columns)
+                pairs, of_row = np.unique(batch.codes * self._folds + fold, return_inverse=True)
+                places = [self._places.setdefault(p, len(self._places)) for p in pairs.tolist()]
+                self._sums = self._sums.grown(len(self._places))
+                self._sums.add_rows(np.array(places, dtype=np.int64)[of_row], batch.columns)
                 self._keep(batch, fold)
                 yield batch
+
+    def without_each(self, levels: int) -> list[Sums]:
+        """For each fold the sums of all others: of those before it, and those after it."""
+        data_set, fold = np.divmod(np.array(list(self._places), dtype=np.int64), self._folds)
+        order = np.argsort(fold, kind="stable")
+        parts = np.split(order, np.searchsorted(fold[order], np.arange(1, self._folds)))
+        width = self._sums.mean.shape[1]
+        made = self._sums
+
+        def running(parts: Sequence[NDArray[np.intp]]) -> list[Sums]:
+            sums, before = Sums.zeros(levels, width), []
+            for at in parts:
+                before.append(sums.cut(levels))
+                sums.add(data_set[at], made.n[at], made.mean[at], made.scatter[at])
+            return before
+
+        before, after = running(parts), running(parts[::-1])[::-1]
+        for rest, more in zip(before, after, strict=True):
+            at = np.flatnonzero(more.n)
+            rest.add(at, more.n[at], more.mean[at], more.scatter[at])
+        return before
 
     def kept(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """The rows that were kept: values, data sets and folds."""

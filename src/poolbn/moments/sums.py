@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.errors import DataError
 from poolbn.moments.facts import ColumnFacts
 from poolbn.run.compiling import kernels
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,14 +41,25 @@ class Sums:
 
     @staticmethod
     def zeros(size: int, width: int) -> Sums:
-        """Room for `size` data sets of `width` columns."""
-        return Sums(
-            np.zeros(size, dtype=np.int64),
-            np.zeros((size, width)),
-            np.zeros((size, width, width)),
-            np.zeros(size, dtype=np.int64),
-            np.zeros((size, width)),
-        )
+        """Room for `size` data sets of `width` columns.
+
+        Raises:
+            DataError: there is not enough memory.
+        """
+        try:
+            return Sums(
+                np.zeros(size, dtype=np.int64),
+                np.zeros((size, width)),
+                np.zeros((size, width, width)),
+                np.zeros(size, dtype=np.int64),
+                np.zeros((size, width)),
+            )
+        except MemoryError as error:
+            raise DataError(
+                f"sufficient statistics of {counted(size, 'data set')} and "
+                f"{counted(width, 'column')} need {8 * size * width**2 / 2**30:,.1f} GiB, more "
+                "than there is; choose fewer columns, or a group column with fewer data sets"
+            ) from error
 
     def grown(self, size: int) -> Sums:
         """Room for `size` data sets; doubles, so that growing one by one costs little."""
