@@ -3,63 +3,101 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from poolbn.errors import (
-    ArgumentError,
-    ClusterError,
-    DataError,
-    FileError,
-    FileWarning,
-    GraphError,
-    MissingPackageError,
-    OptionError,
-    PoolbnError,
-)
-from poolbn.findings import DataWarning, Finding, FindingKind
-from poolbn.graph.constraints import Constraints
-from poolbn.graph.dag import Cpdag, Dag
-from poolbn.inference.events import Probability
-from poolbn.inference.mixtures import Posterior
-from poolbn.learning import SearchInterrupted, learn
-from poolbn.moments.checks import check
-from poolbn.moments.groupstats import GroupStats, stats
-from poolbn.network.network import Network, load
-from poolbn.nodes.auto import Auto
-from poolbn.nodes.choosing import fit_node
-from poolbn.nodes.localfit import LocalFit, Status
-from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.run.cluster import on_cluster
-from poolbn.scoring.bge import BGe
-from poolbn.scoring.local import score
-from poolbn.search.climbing import HillClimb, Tabu
-
 if TYPE_CHECKING:
     from poolbn import datasets, metrics, plots
     from poolbn.assess.comparing import compare
     from poolbn.assess.comparison import Comparison
     from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
+    from poolbn.errors import (
+        ArgumentError,
+        ClusterError,
+        DataError,
+        FileError,
+        FileWarning,
+        GraphError,
+        MissingPackageError,
+        OptionError,
+        PoolbnError,
+    )
+    from poolbn.findings import DataWarning, Finding, FindingKind
+    from poolbn.graph.constraints import Constraints
+    from poolbn.graph.dag import Cpdag, Dag
+    from poolbn.inference.events import Probability
+    from poolbn.inference.mixtures import Posterior
+    from poolbn.learning import SearchInterrupted, learn
+    from poolbn.moments.checks import check
+    from poolbn.moments.groupstats import GroupStats, stats
+    from poolbn.network.network import Network, load
+    from poolbn.nodes.auto import Auto
+    from poolbn.nodes.choosing import fit_node
+    from poolbn.nodes.localfit import LocalFit, Status
+    from poolbn.nodes.poolings import Complete, NoPooling, Partial
     from poolbn.page.reporting import report
+    from poolbn.run.cluster import on_cluster
+    from poolbn.scoring.bge import BGe
+    from poolbn.scoring.local import score
+    from poolbn.search.climbing import HillClimb, Tabu
     from poolbn.search.exact import Exact
     from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 
-# What a learned network does not need is loaded with its first use: a second of start-up counts.
+    Separate = NoPooling
+
+# All is loaded with its first use: a second of start-up counts, and Ctrl-C in it finds nothing that
+# runs yet.
 _MODULES = ("datasets", "metrics", "plots")
 _LATER = {
+    "ArgumentError": "errors",
+    "Auto": "nodes.auto",
+    "BGe": "scoring.bge",
     "Bootstrap": "assess.resample",
     "BootstrapInterrupted": "assess.resample",
+    "ClusterError": "errors",
     "Comparison": "assess.comparison",
+    "Complete": "nodes.poolings",
+    "Constraints": "graph.constraints",
+    "Cpdag": "graph.dag",
+    "Dag": "graph.dag",
+    "DataError": "errors",
+    "DataWarning": "findings",
     "Exact": "search.exact",
+    "FileError": "errors",
+    "FileWarning": "errors",
+    "Finding": "findings",
+    "FindingKind": "findings",
+    "GraphError": "errors",
+    "GroupStats": "moments.groupstats",
+    "HillClimb": "search.climbing",
+    "LocalFit": "nodes.localfit",
+    "MissingPackageError": "errors",
+    "Network": "network.network",
+    "NoPooling": "nodes.poolings",
+    "OptionError": "errors",
+    "Partial": "nodes.poolings",
+    "PoolbnError": "errors",
+    "Posterior": "inference.mixtures",
+    "Probability": "inference.events",
+    "SearchInterrupted": "learning",
+    "Status": "nodes.localfit",
+    "Tabu": "search.climbing",
     "bootstrap": "assess.resample",
+    "check": "moments.checks",
     "compare": "assess.comparing",
+    "fit_node": "nodes.choosing",
+    "learn": "learning",
+    "load": "network.network",
+    "on_cluster": "run.cluster",
     "random_dag": "simulate",
     "random_network": "simulate",
     "random_table": "simulate",
     "report": "page.reporting",
+    "score": "scoring.local",
+    "stats": "moments.groupstats",
     "unbalanced_rows": "simulate",
 }
 
 __version__ = "0.2.0.dev0"
 
-Separate = NoPooling  # its name in 0.1; it goes with 0.3
+_OLD = {"Separate": "NoPooling"}  # a name of 0.1; it goes with 0.3
 
 __all__ = [
     "ArgumentError",
@@ -118,10 +156,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return import_module(f"poolbn.{name}")
-    if name not in _LATER:
+    known = _OLD.get(name, name)
+    if known not in _LATER:
         raise AttributeError(f"module 'poolbn' has no attribute {name!r}")
-    return getattr(import_module(f"poolbn.{_LATER[name]}"), name)
+    return getattr(import_module(f"poolbn.{_LATER[known]}"), known)
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_MODULES, *_LATER]
+    return [*globals(), *_MODULES, *_LATER, *_OLD]

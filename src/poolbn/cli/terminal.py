@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 UNEXPECTED, WRONG, INTERRUPTED = 1, 2, 130  # exit codes
 _WIDTH = 100  # of text where there is no terminal to tell
 _TRACEBACK = "POOLBN_TRACEBACK"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 Json = Annotated[
     bool, typer.Option("--json", help="Print results as JSON, and nothing else, to stdout.")
 ]
@@ -61,6 +63,9 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
     except Exception as error:
         if _TRACEBACK in os.environ:
             raise
+        if words := misfortune(error):
+            typer.echo(f"error: {words}", err=True)
+            raise typer.Exit(WRONG) from None
         typer.echo(
             f"error: poolbn met something unexpected, {type(error).__name__}: "
             f"{visible(str(error))}. This is a "
@@ -68,6 +73,20 @@ def clear_errors(*, quiet: bool = False) -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(UNEXPECTED) from None
+
+
+def misfortune(error: BaseException) -> str | None:
+    """What to say of an error that the machine is to blame for; None for all others."""
+    if isinstance(error, MemoryError):
+        return (
+            "there is not enough memory for this; choose fewer columns, or work on a machine that "
+            "has more"
+        )
+    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        return (
+            f"what is printed cannot be written: {error.strerror}; make room, or send it elsewhere"
+        )
+    return None
 
 
 @contextmanager
