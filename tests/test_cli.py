@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -661,3 +662,64 @@ def test_shell_completion() -> None:
             check=True,
         )
         assert set(done.stdout.split()) == offered
+
+
+# The machine
+
+
+def process(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "poolbn", *map(str, arguments)]
+    return subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, check=False, timeout=60, **options
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [["--version"], ["learn", "--help"], ["stats", "show"]])
+def test_a_full_standard_output(command: list[str], tmp_path: Path) -> None:
+    saved = tmp_path / "t.stats"
+    trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+    pb.stats(trial, group="clinic").save(saved)
+    with open("/dev/full", "w") as full:
+        done = process(*command, *([saved] if "show" in command else []), stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: standard output cannot be written: No space left on device; send it elsewhere"
+    ]
+
+
+SLOW = """
+import builtins, os, signal, sys
+usual = builtins.__import__
+
+def slow(name, *more):
+    if name == "{module}":
+        os.kill(os.getpid(), signal.SIGINT)
+    return usual(name, *more)
+
+builtins.__import__ = slow
+sys.argv = ["poolbn", "--version"]
+import poolbn.__main__
+poolbn.__main__.main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "typer", "poolbn.cli.app", "importlib.metadata"])
+def test_an_interruption_in_the_first_moments(module: str) -> None:
+    code = SLOW.format(module=module)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stderr == "interrupted\n"
+    assert done.returncode == 130
+
+
+def test_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*arguments: Any, **options: Any) -> None:
+        raise MemoryError
+
+    (tmp_path / "t.csv").write_text("g,x\na,1\nb,2\n")
+    monkeypatch.setattr("poolbn.cli.learning.read_stats", none)
+    done = CliRunner().invoke(app, ["learn", str(tmp_path / "t.csv"), "-g", "g"])
+    assert done.exit_code == 2
+    assert "not enough memory" in done.stderr

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -210,6 +211,38 @@ def test_what_is_too_large_only_together_is_an_error(table: pd.DataFrame) -> Non
     far = table.assign(x=np.where(np.arange(200) < 100, 1e200, -1e200))
     with pytest.raises(pb.DataError, match="squares of column 'x' are too large"):
         pb.stats(parted(far, 100), group="site")
+
+
+def _slow(part: pd.DataFrame, marker: Path) -> pd.DataFrame:
+    marker.touch()
+    time.sleep(1)
+    return part
+
+
+@pytest.mark.parametrize("read", [pb.stats, partial(pb.compare, folds=2)], ids=["tree", "rows"])
+def test_a_cluster_that_is_closed_during_work(
+    read: Callable[..., object], table: pd.DataFrame, tmp_path: Path
+) -> None:
+    marker = tmp_path / "begun"
+
+    def close() -> None:
+        while not marker.exists():
+            time.sleep(0.01)
+        client.close()
+
+    with (
+        distributed.LocalCluster(
+            n_workers=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        frame = dd.from_pandas(table, npartitions=2)
+        slow = frame.map_partitions(_slow, marker, meta=table.iloc[:0])
+        closing = threading.Thread(target=close, daemon=True)
+        closing.start()
+        with pytest.raises(pb.ClusterError, match="closed or lost its workers"):
+            read(slow, group="site")
+        closing.join()
 
 
 def test_rows_come_partition_by_partition_where_they_are_needed(table: pd.DataFrame) -> None:

@@ -83,9 +83,7 @@ def misfortune(error: BaseException) -> str | None:
             "has more"
         )
     if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
-        return (
-            f"what is printed cannot be written: {error.strerror}; make room, or send it elsewhere"
-        )
+        return f"standard output cannot be written: {error.strerror}; send it elsewhere"
     return None
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 from poolbn.errors import DataError
 from poolbn.tables.data import Rows, prepare
 from poolbn.tables.missing import Tally, check_left, check_missing
-from poolbn.tables.sources import pandas_part, partition_origin
+from poolbn.tables.sources import computed, pandas_part, partition_origin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +58,7 @@ def of_partitions(
         missing: as for `pb.stats`.
 
     Raises:
+        ClusterError: the cluster that had the work is gone.
         DataError: a column or a cell cannot be used; of several, the first.
     """
     from dask import delayed
@@ -70,7 +71,7 @@ def of_partitions(
     tree = [make(table, k, accumulate, group, columns) for k, table in enumerate(tables)]
     while len(tree) > 1:
         tree = [add(tree[i : i + _FAN_IN]) for i in range(0, len(tree), _FAN_IN)]
-    share: _Share[S] = tree[0].compute()
+    share: _Share[S] = computed(tree[0])
     if isinstance(share, DataError):
         raise share
     statistics, tally = share

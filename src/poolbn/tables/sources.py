@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from poolbn.errors import DataError
+from poolbn.errors import ClusterError, DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,7 +114,8 @@ def _dask(table: Any, name: Hashable | None, origin: str) -> Part:
     def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
         chosen = table[[*columns] if group is None else [*columns, group]]
         for k in range(table.npartitions):
-            part = pandas_part(chosen.partitions[k].compute(), name, partition_origin(k) + origin)
+            fetched = computed(chosen.partitions[k])
+            part = pandas_part(fetched, name, partition_origin(k) + origin)
             for column in columns:
                 if part.types[column]:
                     raise DataError(
@@ -124,6 +126,23 @@ def _dask(table: Any, name: Hashable | None, origin: str) -> Part:
 
     types = pandas_part(table._meta, name, origin).types
     return Part(name, origin, types, pieces, lambda column: ())
+
+
+def computed(lazy: Any) -> Any:
+    """What Dask computes.
+
+    Raises:
+        ClusterError: the cluster that had the work is gone.
+    """
+    distributed = sys.modules.get("distributed")
+    lost = (distributed.KilledWorker, distributed.comm.CommClosedError) if distributed else ()
+    try:
+        return lazy.compute()
+    except (CancelledError, *lost) as error:
+        raise ClusterError(
+            "the cluster was closed or lost its workers while it read the rows "
+            f"({type(error).__name__}); start it, and the work, again"
+        ) from error
 
 
 def partition_origin(k: int) -> str:
