@@ -10,10 +10,11 @@ import datetime
 import gzip
 import hashlib
 import json
+import os
 import pickle
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -344,11 +345,44 @@ TABLE = [
     Bad("not UTF-8", file("t.csv", CSV.encode() + b"M\xfcnchen,1,2\n"), DataError, ("UTF-8",)),
     Bad("unknown ending", file("t.xlsx", "x"), DataError, ("t.xlsx", ".csv", ".parquet")),
     Bad("ragged", file("t.csv", RAGGED), DataError, ("row 4", "4 cells", "3 columns", "t.csv")),
+    Bad("blank first line", file("t.csv", "\n" + CSV + "a,1,2\n"), DataError,
+        ("first line", "t.csv", "blank", "take it out")),
+    Bad("first line of numbers", file("t.csv", "1,2.5\n3,4\n"), DataError,
+        ("first line", "numbers", "'1, 2.5'", "names")),
+    Bad("first line too long", file("t.csv", "x" * 200_000 + "\n1\n"), DataError,
+        ("first line", "too long", "quote")),
+    Bad("unknown separator", file("t.csv", "site:x\na:1\n"), DataError,
+        ("one column, 'site:x'", "a comma, a semicolon")),
+    Bad("two separators", file("t.csv", "site;x,kg;y,cm\na;1,5;2,5\n"), DataError,
+        ("',' or ';'", "double quotes")),
+    Bad("comment line", file("t.csv", CSV + "#a,1,2\n# end\n"), DataError,
+        ("row 2", "1 cells", "3 columns")),
+    Bad("open quote", file("t.csv", CSV + 'a,1,2\n"b,1,2\n'), DataError, ("row 2", "quote")),
+    Bad("cell too long", file("t.csv", CSV + "a" * 2_000_000 + ",1,2\n"), DataError,
+        ("line 2 of", "2,000,000 characters")),
+    Bad("two kinds of newlines", file("t.csv", CSV + "a,1,2\r\nb,1,2\n"), DataError,
+        ("different ways", r"'\n' and '\r\n'", "save it")),
+    Bad("too many columns", file("t.csv", ",".join(f"c{k}" for k in range(20_001)) + "\n1\n"),
+        DataError, ("20001 columns", "20000", "Parquet")),
+    Bad("FIFO", lambda f: os.mkfifo(f / "t.csv") or stats(f / "t.csv"), DataError,
+        ("t.csv", "FIFO", "to a file first")),
+    Bad("file twice", lambda f: file("t.csv", CSV + "a,1,2\n")(f) and stats([f / "t.csv"] * 2),
+        DataError, ("t.csv", "2 times", "leave one out")),
+    Bad("file under two names",
+        lambda f: (file("t.csv", CSV + "a,1,2\n")(f) and (f / "u.csv").symlink_to("t.csv"))
+        or stats([f / "t.csv", f / "u.csv"]),
+        DataError, ("t.csv", "u.csv", "same file", "leave one out")),
+    Bad("data sets of two types", lambda f: stats(
+        {"p": ONE.assign(site=1), "q": ONE.assign(site="1")}, group="site"), DataError,
+        ("1 of data set 'p'", "'1' of data set 'q'", "int and str", "write both alike")),
     Bad("same stem", files({"p/s.csv": "x\n1\n", "q/s.csv": "x\n1\n"}), DataError,
         ("2 files", "'s'", "group=")),
     # Statistics
     Bad("add other columns", of_stats(lambda s: s + stats(OTHER, group="site")), DataError,
         ("left lacks 'z'", "right lacks 'y'", "select")),
+    Bad("add data sets that are spelled differently",
+        of_stats(lambda s: replace(s, levels=("1", "b")) + replace(s, levels=("1.0", "b"))),
+        DataError, ("'1' and '1.0'", "differ only by type or spelling", "rename")),
     Bad("select unknown", of_stats(lambda s: s.select(["x", "yy"])), DataError, ("'yy'", "'y'")),
     Bad("select none", of_stats(lambda s: s.select([])), DataError, ("no columns",)),
     Bad("select twice", of_stats(lambda s: s.select(["x", "x"])), DataError, ("'x'", "2 times")),

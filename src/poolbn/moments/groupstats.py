@@ -300,7 +300,8 @@ def stats(
             statistics travel. Statistics are returned as they are.
         group: the column that says which data set a row came from; it may be one that names of
             folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
-            file, is a data set; a file is named by its name without the ending.
+            file, is a data set; a file is named by its name without the ending. In CSV files names
+            are texts, as they are written.
         columns: the columns to keep; None for all but `group`, which then must be numeric.
         missing: "error" refuses missing cells; "drop" leaves out the rows that have one in the
             chosen columns or in `group`, and `dropped` counts them for each data set.
