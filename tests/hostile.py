@@ -102,7 +102,8 @@ CSV_BAD = {
     "picture": b"\x89PNG\r\n\x1a\n" + bytes(99),
     "other separator": _ROWS.replace(b",", b":"),
     "two kinds of newlines": _ROWS.replace(b"2\n", b"2\r\n"),
-    "two separators": b"site;x,kg;y,cm\na;1,5;2,5\nb;1,5;2,5\n",
+    "two separators": b"site;x,kg\na;1,NA\n",
+    "decimal commas": b"site;x,kg;y,cm\na;1,5;2,5\nb;1,5;2,5\n",
     "too many columns": b",".join(b"c%d" % k for k in range(30_000)) + b"\n" + b"1," * 30_000,
 }
 

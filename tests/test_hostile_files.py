@@ -101,6 +101,21 @@ def test_files_of_any_name(name: str, tmp_path: Path) -> None:
         assert pb.stats(path, group="site").n_rows == 4
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("name", hostile.NAMES.values(), ids=hostile.NAMES)
+def test_columns_and_data_sets_of_any_name(name: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{kind}"
+    rows = pd.DataFrame({"site": [name, "other"] * 2, "x": [1.0, 2, 3, 4], name: [1.0, 0, 0, 1]})
+    rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
+    if kind == "csv" and name in ("", "NA"):
+        assert "2 rows have a missing value" in refused(lambda: pb.stats(path, group="site"))
+    elif kind == "csv" and name == hostile.NAMES["carriage return"]:
+        refused(lambda: pb.stats(path, group="site"))  # pandas does not quote it
+    else:
+        found = pb.stats(path, group="site")
+        assert (found.levels, found.names) == ((name, "other"), ("x", name))
+
+
 @pytest.mark.parametrize("url", ["hf://datasets/a/b.parquet", "odd://a.csv"])
 def test_urls_that_arrow_does_not_read(url: str) -> None:
     assert "cannot be read through Arrow" in refused(lambda: pb.stats(url))

@@ -261,17 +261,25 @@ def _two_rows(start: str, delimiter: str) -> list[list[str]]:
 
 
 def _separator(path: str, tried: Mapping[str, Sequence[Sequence[str]]]) -> str:
-    """What separates columns: the first line has it, and the second as often."""
+    """What separates columns: the first line has it, the second as often, around most numbers."""
     several = {d: two for d, two in tried.items() if len(two[0]) > 1}
     fitting = {d: two for d, two in several.items() if len(two) == 2 and len(two[0]) == len(two[1])}
-    widths = {d: len(two[0]) for d, two in (fitting or several).items()}
-    best = [d for d, width in widths.items() if width == max(widths.values())]
+    merits = {
+        d: (sum(_decimal(cell, d) for cell in two[-1]) if fitting else 0, len(two[0]))
+        for d, two in (fitting or several).items()
+    }
+    best = [d for d, merit in merits.items() if merit == max(merits.values())]
     if fitting and len(best) > 1:
         raise DataError(
             f"columns of {path!r} may be separated by {' or '.join(map(repr, best))}; put names "
             "and cells that hold one of them in double quotes"
         )
     return best[0] if best else ","
+
+
+def _decimal(cell: str, delimiter: str) -> bool:
+    """Whether it is a number, with a decimal comma where that separates nothing."""
+    return looks_numeric(cell if delimiter == "," else cell.replace(",", "."))
 
 
 def _rows(path: str) -> Iterator[list[str]]:
