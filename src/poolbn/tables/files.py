@@ -72,7 +72,8 @@ def _local(path: str) -> str:
 def _origin(path: str) -> str:
     """How a message says "in this file": where folders say what it holds, with them."""
     *above, name = folders(path)
-    return f" of {'/'.join([*(folder for folder in above if '=' in folder), name])}"
+    shown = "/".join([*(folder for folder in above if "=" in folder), name])
+    return f" of {shown if shown.isprintable() else repr(shown)}"
 
 
 def _parquet(path: str) -> Part:
