@@ -38,7 +38,7 @@ ORDER = {
         "reference", "linear", "mixed", "intervals", "localfit", "model", "statuses", "predictive",
         "blup", "adapting", "grouplevel", "views", "poolings", "auto", "choosing", "given",
     ],
-    "scoring": ["sparsity", "criteria", "bge", "gprior", "local"],
+    "scoring": ["sparsity", "gprior", "criteria", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",

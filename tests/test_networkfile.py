@@ -77,7 +77,7 @@ def put(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
 
 BMI = ("fits", "bmi")
 WRONG = [
-    (put(*BMI, "counts", to=[-2, 1, 0, 0]), "a count is not a whole number of 'bmi'"),
+    (put(*BMI, "counts", to=[-2, 1, 0]), "a count is not a whole number of 'bmi'"),
     (put(*BMI, "counts", 0, to=10**30), "a count is not"),
     (put(*BMI, "counts", to=[1]), "counts of 'bmi'"),
     (put(*BMI, "n_rows", to=-1), "a count"),

@@ -335,8 +335,8 @@ def _decode(
     for name in ("parents", "left_out", "counts"):
         values[name] = tuple(_list(of(name), values[name]))
     values["levels"] = levels
-    if len(values["counts"]) not in (3, 4):
-        raise ValueError(f"{of('counts')} is not a list of 4 numbers")
+    if len(values["counts"]) != len(Counts._fields):
+        raise ValueError(f"{of('counts')} is not a list of 3 numbers")
     values["counts"] = Counts(*values["counts"])
     check_levels(values["left_out"])
     if not set(values["left_out"]) <= set(levels):
