@@ -245,6 +245,24 @@ def test_a_cluster_that_is_closed_during_work(
         closing.join()
 
 
+def test_a_connection_that_is_closed_during_work() -> None:
+    with (
+        distributed.LocalCluster(
+            n_workers=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        work = cluster.Cluster(client).map(_doubled, range(100))
+        assert next(work)[1] % 2 == 0
+        client.close()
+        with pytest.raises(pb.ClusterError, match="the connection was closed"):
+            list(work)
+
+
+def _doubled(value: int) -> int:
+    return 2 * value
+
+
 def test_rows_come_partition_by_partition_where_they_are_needed(table: pd.DataFrame) -> None:
     same = pb.bootstrap(parted(table, *CUTS), group="site", replicates=3)
     # Draws depend on the statistics only by the numbers of rows.

@@ -101,6 +101,7 @@ class Cluster:
             ClusterError: a piece was lost again and again, or the scheduler is gone.
         """
         from distributed import CancelledError, KilledWorker, as_completed
+        from distributed.client import ClosedClientError
 
         # Dask knows it by its content. Kept for the next map: a search asks many times of one
         # table, with one function.
@@ -129,13 +130,14 @@ class Cluster:
                 f"the workers that had one piece of the work died, {error.allowed_failures + 1} "
                 "in turn; they may need more memory, or look into their logs"
             ) from error
-        except CancelledError as error:
+        except (CancelledError, ClosedClientError) as error:
             raise ClusterError(
-                "pieces of work were lost, since the scheduler is gone or was restarted; start the "
-                "cluster, and the work, again"
+                "pieces of work were lost, since the connection was closed or the scheduler is gone "
+                "or was restarted; start the cluster, and the work, again"
             ) from error
         finally:
-            self.client.cancel(list(waiting))  # nobody waits any more
+            if self.client.status == "running":
+                self.client.cancel(list(waiting))  # nobody waits any more
 
     def _submit(self, function: Callable[..., Any], *given: Any) -> Future:
         import dask
