@@ -227,3 +227,11 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
         "A move": {name for move in content["trace"] for name in move},
         "Versions": set(),
     }
+
+
+def test_columns_that_are_the_same_are_named_in_the_result() -> None:
+    frame = simulate(3, data_sets=4, rows=15, parents=3)
+    frame = frame.assign(again=1e3 * frame["y"] + 5)
+    with pytest.warns(pb.DataWarning, match="'y' and 'again' are the same"):
+        net = pb.learn(frame, group="F")
+    assert "'y' and 'again' are the same but for unit and origin; arcs there" in repr(net)

@@ -15,6 +15,7 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.standardised import check_digits, standardise
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
@@ -239,6 +240,7 @@ def learn(
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning
+    check_digits(standardise(data))
     warn(data)
     with Progress() as progress:
         try:

@@ -67,6 +67,20 @@ def check(stats: GroupStats) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
+def alike(stats: GroupStats) -> list[Finding]:
+    """Copies and combinations of columns: a network cannot have arcs between them, or only those.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> months = trial.assign(months=12 * trial["age"])
+        >>> [found.what for found in alike(pb.stats(months, group="clinic"))]
+        ["'age' and 'months' are the same but for unit and origin"]
+    """
+    table = _Table(stats, standardise(stats))
+    return [found for look in (_copies, _collinear) if (found := look(table)) is not None]
+
+
 _told: WeakSet[GroupStats] = WeakSet()
 
 

@@ -411,7 +411,7 @@ def _stats(
     if too_large.any():
         raise DataError(
             f"squares of column {names[int(too_large.argmax())]!r} are too large for floating "
-            "point; give it a smaller unit"
+            "point; give it a larger unit"
         )
     arrays = (sums.n, sums.mean, sums.scatter, sums.dropped)
     return GroupStats(names, levels, *arrays, group, facts, cubes=sums.cubes)

@@ -18,7 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE
+from poolbn.errors import DataError
 from poolbn.moments.groupstats import GroupStats
+
+_LARGEST = 1e75  # whose fourth power there is, and is less than the largest number
+_FAR = 1e7  # SDs from 0: up to there, limits of predictions are right to 0.001 SD
 
 # A child and its parents, as positions in the names of the statistics.
 Family = tuple[int, tuple[int, ...]]
@@ -146,10 +150,40 @@ def standardise(stats: GroupStats) -> StandardisedStats:
 def _standardise(stats: GroupStats) -> StandardisedStats:
     n = stats.n.astype(np.float64)
     N = len(stats.names)
+    _check_size(stats.names, np.abs(stats.mean).max(axis=0))
     least = np.array([(facts.resolution or 0.0) ** 2 / 12 for facts in stats.facts])
-    return _centred(
+    made = _centred(
         stats.names, stats.levels, n, stats.mean, stats.scatter, np.zeros(N), np.ones(N), least
     )
+    _check_size(stats.names, np.where(made.total.diagonal() > 0, made.scale, 0.0))
+    return made
+
+
+def _check_size(names: tuple[str, ...], size: NDArray[np.float64]) -> None:
+    """Raise for a column whose fourth power floating point does not have."""
+    wrong = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
+    if wrong.any():
+        k = int(wrong.argmax())
+        size_words, unit = ("large", "larger") if size[k] > 1 else ("small", "smaller")
+        raise DataError(
+            f"values of column {names[k]!r} are about {size[k]:.2g}, too {size_words} to calculate "
+            f"with; give it a {unit} unit"
+        )
+
+
+def check_digits(data: StandardisedStats) -> None:
+    """Raise for a column that is so far from 0 that predictions would have no digits left.
+
+    A covariance of coefficients holds the square of that distance, beside squares of SDs.
+    """
+    far = (data.total.diagonal() > 0) & (np.abs(data.center) > _FAR * data.scale)
+    if far.any():
+        k = int(far.argmax())
+        raise DataError(
+            f"column {data.names[k]!r} is about {data.center[k]:.2g} and has an SD of "
+            f"{data.scale[k]:.2g}, so that predictions would have no digits left; subtract a "
+            "number from it, such as its smallest value"
+        )
 
 
 def _centred(

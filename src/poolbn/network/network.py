@@ -22,6 +22,7 @@ from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model
 from poolbn.inference.uncertain import Uncertain, plugged_in, with_uncertainty
 from poolbn.inference.withinbetween import within_between_table
+from poolbn.moments.checks import alike
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network import exporting
 from poolbn.network.adapting import new_data_set, with_data_set
@@ -493,6 +494,8 @@ class Network(Questions):
             for node, fit in self.fits.items()
             if fit.left_out
         ]
+        if self.stats is not None:
+            out += [f"{found.what}; arcs there say nothing" for found in alike(self.stats)]
         return [
             *(
                 f"{status}{'; do not use' if status is useless else ''}: {listed(nodes, _NAMED)}"

@@ -132,8 +132,8 @@ class Cluster:
             ) from error
         except (CancelledError, ClosedClientError) as error:
             raise ClusterError(
-                "pieces of work were lost, since the connection was closed or the scheduler is gone "
-                "or was restarted; start the cluster, and the work, again"
+                "pieces of work were lost, since the connection was closed, or the scheduler is "
+                "gone or was restarted; start the cluster, and the work, again"
             ) from error
         finally:
             if self.client.status == "running":
