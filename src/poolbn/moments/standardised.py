@@ -1,8 +1,8 @@
 """The sufficient statistics as the numerics want them: columns centred and scaled.
 
 Columns keep the positions that they have in the statistics; that is the one numbering, from here to
-the kernels. Only inside a family parents have an order of their own, by name, so that a score does
-not depend, not by a bit, on the order of a table's columns.
+the kernels. Only inside a family parents have an order of their own, see `order`, so that a score
+does not depend, not by a bit, on the order of a table's columns.
 """
 
 from __future__ import annotations
@@ -127,10 +127,17 @@ class StandardisedStats:
         )
 
     @cached_property
-    def by_name(self) -> Key:
-        """What parents are sorted by: the rank of each column's name."""
-        rank = {name: k for k, name in enumerate(sorted(self.names))}
-        return [rank[name] for name in self.names].__getitem__
+    def order(self) -> Key:
+        """What parents are sorted by: the share of variance within data sets, then names.
+
+        A likelihood with several maxima may end in another one where parents come in another
+        order, and what they are called must not decide that.
+        """
+        within = np.cumsum(np.einsum("jaa->ja", self.scatter), axis=0)[-1]
+        share = np.round(within / np.maximum(self.total.diagonal(), 1e-300), 9).tolist()
+        ranked = sorted(range(len(self.names)), key=lambda k: (share[k], self.names[k]))
+        rank = {k: r for r, k in enumerate(ranked)}
+        return [rank[k] for k in range(len(self.names))].__getitem__
 
     def family(self, child: str, parents: Sequence[str]) -> Family:
         """The positions of a child and its parents."""
@@ -236,8 +243,8 @@ class Packed(NamedTuple):
 
 
 def pack(data: StandardisedStats, families: Sequence[Family], key: Key | None = None) -> Packed:
-    """Families for the kernels, their parents in order of name or of another key."""
-    key = key or data.by_name
+    """Families for the kernels, their parents in the order of the data or by another key."""
+    key = key or data.order
     offsets = [0, *accumulate(len(parents) for _, parents in families)]
     ordered = [p for _, parents in families for p in sorted(parents, key=key)]
     return Packed(

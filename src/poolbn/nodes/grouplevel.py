@@ -106,9 +106,9 @@ def _least_squares(data: StandardisedStats, family: Family) -> tuple[Floats, flo
     """Coefficients (q,), residual squares, and the inverse Gram matrix (q, q)."""
     child, parents = family
     y = data.mean[:, child]
-    X = np.column_stack([np.ones(len(y)), data.mean[:, sorted(parents, key=data.by_name)]])
+    X = np.column_stack([np.ones(len(y)), data.mean[:, sorted(parents, key=data.order)]])
     # In order of name, so that the order of the table's columns does not matter.
-    back = np.argsort(np.argsort([data.by_name(p) for p in parents]))
+    back = np.argsort(np.argsort([data.order(p) for p in parents]))
     inverse = np.linalg.pinv(X.T @ X, hermitian=True)
     b = inverse @ (X.T @ y)
     at = np.concatenate([[0], 1 + back]).astype(np.intp)

@@ -83,7 +83,7 @@ def fit(
     (rss,), _, (dependent,), U, u = _regress(data, [(child, parents)], separate)
     scatter, n = _tables(data, separate)
     J, q = len(n), len(parents) + 1
-    order = np.array(in_order(parents, data.by_name), dtype=np.intp)
+    order = np.array(in_order(parents, data.order), dtype=np.intp)
     pa = np.asarray(parents, dtype=np.int64)[order]
     few = n <= q
     determined = _determined(rss, scatter[:, child, child], n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Required, TypedDict
+from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +28,12 @@ Random = Literal["full", "intercept"] | tuple[str, ...]
 Residuals = Literal["shared", "separate", "pooled"]
 
 _NONE = np.empty(0)  # starts
+# Of final fits where a data set has fewer rows than these for each coefficient. Of 900 families of
+# small data sets, with heavy tails and large differences, 8 with separate residuals ended below the
+# best of these with the usual starts, by up to 1.7. And with pooled ones 2 were below what one
+# residual variance has, a special case of them, which is then taken.
+_ROWS = 4
+_MANY = np.array([0.0, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e6])
 _TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
 
 
@@ -200,7 +206,7 @@ class Slopes:
         ]
         self.between = [a or b for a, b in zip(self.vary, at_level, strict=True)]
         self._all = all(self.vary)
-        rank, N = data.by_name, len(data.names)
+        rank, N = data.order, len(data.names)
         self.key: Key = rank
         if not self._all:
             self.key = [rank(i) + (0 if self.vary[i] else N) for i in range(N)].__getitem__
@@ -236,16 +242,41 @@ def log_likelihoods(
 
     -inf where there is none, (M,).
     """
+    if final:
+        return _final(data, families, random=random, residuals=residuals, reml=reml)
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     packed, without = pack(data, families, slopes.key), slopes.without(families)
-    if final:
-        raw, _, _ = _fit(data, packed, model, without, reml, model.final_starts, polish=True)
-        return np.asarray(-0.5 * raw.deviance)
     near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
     raw, _, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
     if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
         raw.deviance[raw.code == UNSETTLED] = np.inf
     return np.asarray(-0.5 * raw.deviance)
+
+
+def _few_rows(data: StandardisedStats, parents: Sequence[int]) -> bool:
+    """Whether a likelihood is likely to have several maxima."""
+    return bool(data.n.min() < _ROWS * (len(parents) + 1))
+
+
+def _final(
+    data: StandardisedStats, families: Sequence[Family], **kind: Unpack[Kind]
+) -> NDArray[np.float64]:
+    """Log-likelihoods of final fits, as `fit` has them."""
+    model, slopes = RESIDUALS[kind["residuals"]], Slopes.of(data, kind["random"])
+    found = np.empty(len(families))
+    few = np.array([_few_rows(data, parents) for _, parents in families])
+    for starts, at in ((model.final_starts, ~few), (_MANY, few)):
+        some = [families[m] for m in np.flatnonzero(at).tolist()]
+        if some:
+            packed, without = pack(data, some, slopes.key), slopes.without(some)
+            raw, _, _ = _fit(data, packed, model, without, kind["reml"], starts, polish=True)
+            found[at] = -0.5 * raw.deviance
+    at = few & np.isfinite(found)
+    if kind["residuals"] != "shared" and at.any():
+        some = [families[m] for m in np.flatnonzero(at).tolist()]
+        least = _final(data, some, random=kind["random"], residuals="shared", reml=kind["reml"])
+        found[at] = np.maximum(found[at], least)
+    return found
 
 
 def upper_bounds(
@@ -279,7 +310,9 @@ def fit(
     F, q = len(data.n), len(parents) + 1
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     packed, without = pack(data, [(child, parents)], slopes.key), slopes.without([(child, parents)])
-    raw, buffer, raised = _fit(data, packed, model, without, reml, model.final_starts, polish=True)
+    few = _few_rows(data, parents)
+    starts = _MANY if few else model.final_starts
+    raw, buffer, raised = _fit(data, packed, model, without, reml, starts, polish=True)
     r = q - int(without[0])
     ordered = order(parents, slopes.key)
     code = int(raw.code[0])
@@ -298,7 +331,7 @@ def fit(
     unit = float(data.scale[child] ** 2)
     scale = float(raw.residual[0])
     variances = model.variances(raw, data.n, effective_df)
-    return MixedFit(
+    made = MixedFit(
         loglik=float(-0.5 * raw.deviance[0]),
         sigma2=variances.own * unit,
         fixed=fixed,
@@ -314,6 +347,14 @@ def fit(
         scale=None if variances.shape is None else scale * unit,
         raised=raised,
     )
+    if not few or residuals == "shared":
+        return made
+    least = fit(data, child, parents, random=random, reml=reml)
+    if not isinstance(least, MixedFit) or least.loglik <= made.loglik:
+        return made
+    if residuals == "pooled":
+        return least._replace(shape=math.inf, scale=float(least.sigma2[0]))
+    return least
 
 
 def _fit(

@@ -114,7 +114,7 @@ class BGeScores:
 
     def _score(self, family: Family) -> float:
         child, parents = family
-        ordered = sorted(parents, key=self.data.by_name)
+        ordered = sorted(parents, key=self.data.order)
         n, p = self.data.rows, len(parents)
         # The determinants of family over parents leave one pivot; those of T one power of t.
         at = np.array([*ordered, child])
