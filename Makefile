@@ -1,13 +1,14 @@
 # Every target builds .venv by itself when it is not there.
 PYTHON ?= python3
 BIN := .venv/bin
-# make test SEED=1 shuffles; MARKS=slow runs the slow tests, TESTS=tests/test_mixed.py a part.
+# make fuzz SECONDS=3600 damages what poolbn reads. make test SEED=1 shuffles; MARKS=slow runs the slow tests, TESTS=tests/test_mixed.py a part.
 MARKS ?= not slow
 DIST ?= loadscope
 SHUFFLE := $(if $(SEED),-p randomly --randomly-seed=$(SEED) --no-loadscope-reorder)
 BASE ?= HEAD
+SECONDS ?= 60
 
-.PHONY: demo test kernels lint study bench bench-compare docs clean clean-kernels
+.PHONY: demo test kernels lint study bench bench-compare docs fuzz clean clean-kernels
 
 demo: .venv/ready
 	$(BIN)/python -m poolbn demo --force
@@ -39,6 +40,9 @@ bench: .venv/ready
 
 bench-compare: .venv/ready
 	$(BIN)/python benchmarks/compare.py $(BASE)
+
+fuzz: kernels
+	$(BIN)/python tests/fuzz.py $(SECONDS)
 
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[docs]'

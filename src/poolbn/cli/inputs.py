@@ -29,6 +29,7 @@ from poolbn.search.exact import Exact
 from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
+from poolbn.writing import open_regular
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,9 +246,8 @@ def read_tiers(path: Path) -> list[list[str]]:
     """The tiers in a TOML file: `tiers = [["age", "bmi"], ["outcome"]]`, the earliest first."""
     example = 'tiers = [["age", "bmi"], ["outcome"]]'
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OptionError(f"cannot read the tiers in '{path}': {error.strerror}") from error
+        with open_regular(path) as file:
+            content = tomllib.load(file)
     except ValueError as error:
         raise OptionError(
             f"'{path}' is not TOML: {error}; it should have a line {example}"

@@ -1,0 +1,171 @@
+"""Random damage to all that poolbn reads: no bare exception, no hang, no memory without end.
+
+    python tests/fuzz.py [SECONDS] [SEED]     (make fuzz SECONDS=3600)
+
+Goes round its targets until the time is up. A case that fails is written to fuzz-failures/, with
+what it raised. The exit code is the number of kinds of failures, at most 100.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import resource
+import shlex
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+import poolbn as pb
+from poolbn.cli.app import app
+
+HANG = 10  # seconds
+MEMORY = 1 << 20  # KiB that a run may need
+PARTS = [
+    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n", b"\r\n", b'"', b"'", b",", b";", b"\t",
+    b"|", b"#", b"=1+1", b"@", b"nan", b"inf", b"-999", b"1e400", b"9" * 400, b"{", b"}", b"[",
+    b"]" * 50, b"null", b"true", b"-", b"\xe2\x80\xae", b"\x1b[2J", b" " * 300, b"\\", b"\\u0000",
+    b":", b"0x10",
+    b"(" * 60, b" and ", b" or ", b" not ", b"`", b"==", b"<", b"__import__('os')", b"clinic",
+    b"age",
+]  # fmt: skip
+
+
+class Hang(BaseException):
+    """A case that took too long."""
+
+
+def damaged(rng: random.Random, whole: bytes) -> bytes:
+    """The bytes after one to five random changes."""
+    data = bytearray(whole)
+    for _ in range(rng.randint(1, 5)):
+        at = rng.randrange(len(data) + 1)
+        end = min(len(data), at + rng.choice([0, 1, 1, 2, 8, 64, 1000]))
+        kind = rng.randrange(5)
+        if kind == 0:
+            data[at:end] = b""
+        elif kind == 1:
+            data[at:at] = rng.choice(PARTS)
+        elif kind == 2:
+            data[at:end] = rng.choice(PARTS)
+        elif kind == 3:
+            data[at:end] = rng.randbytes(end - at)
+        else:
+            data[at:at] = data[at:end] * rng.randint(1, 3)
+    return bytes(data)
+
+
+def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
+    """For each: what is damaged, and what reads it."""
+    trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna().groupby("clinic").head(12)
+    net = pb.learn(trial, group="clinic")
+    pb.stats(trial, group="clinic").save(folder / "whole.stats")
+    net.save(folder / "whole.json")
+    file = folder / "case"
+    (folder / "t.csv").write_text(trial.to_csv(index=False))
+
+    def read_csv(data: bytes) -> object:
+        (folder / "case.csv").write_bytes(data)
+        return pb.stats(folder / "case.csv", group="clinic", missing="drop")
+
+    def read_stats(data: bytes) -> object:
+        file.write_bytes(data)
+        return pb.GroupStats.load(file)
+
+    def read_network(data: bytes) -> object:
+        file.write_bytes(data)
+        return repr(pb.load(file))
+
+    def ask(data: bytes) -> object:
+        return net.query(data.decode("utf-8", "replace"))
+
+    def command(data: bytes) -> object:
+        text = data.decode("utf-8", "replace").replace("\x00", "")
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            words = text.split()
+        words = [word for word in words if not word.startswith("/") and "://" not in word]
+        with contextlib.chdir(folder):
+            done = CliRunner().invoke(app, words)
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        if "poolbn met something unexpected" in done.output:
+            raise AssertionError(done.output[-300:])
+        return done.exit_code
+
+    lines = [
+        "learn t.csv -g clinic --quiet --pooling auto --score bic-h --max-parents 2 --seed 3",
+        "stats t.csv --group clinic -o out.stats --allow-small",
+        "predict whole.json t.csv --target bmi -o out.csv",
+        "classify whole.json t.csv",
+        "stats show whole.stats",
+    ]
+    return {
+        "CSV": ((folder / "t.csv").read_bytes(), read_csv),
+        "statistics": ((folder / "whole.stats").read_bytes(), read_stats),
+        "network": ((folder / "whole.json").read_bytes(), read_network),
+        "event": (b"age > 25 and (bmi < 30 or not `age` + 2 * bmi >= 70) and clinic == 'KY'", ask),
+        **{f"command {k}": (line.encode(), command) for k, line in enumerate(lines)},
+    }
+
+
+def attempt(call: Callable[[bytes], object], data: bytes) -> str:
+    """What is wrong with a case; "" for an answer or an error of poolbn."""
+
+    def stop(*_: object) -> None:
+        raise Hang
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(HANG)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            call(data)
+    except pb.PoolbnError:
+        pass
+    except BaseException as error:  # whatever it is
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+    finally:
+        signal.alarm(0)
+    if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MEMORY:
+        return "memory"
+    return ""
+
+
+def main() -> int:
+    """Until the time is up."""
+    seconds, seed = (float(text) for text in [*sys.argv[1:], "60", "0"][:2])
+    rng, end = random.Random(seed), time.monotonic() + seconds
+    failures: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    kept = Path("fuzz-failures")
+    with tempfile.TemporaryDirectory() as folder:
+        aims = targets(Path(folder))
+        while time.monotonic() < end:
+            for name, (whole, call) in aims.items():
+                data = damaged(rng, whole)
+                counts[name] = counts.get(name, 0) + 1
+                if wrong := attempt(call, data):
+                    kind = f"{name}: {wrong}"
+                    if kind not in failures:
+                        kept.mkdir(exist_ok=True)
+                        (kept / f"{len(failures)}").write_bytes(data)
+                        print(f"{kind} ({kept / str(len(failures))})", flush=True)
+                    failures[kind] = failures.get(kind, 0) + 1
+    print(", ".join(f"{name} {count}" for name, count in counts.items()))
+    print(f"{len(failures)} kinds of failures: {failures}")
+    return min(len(failures), 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
