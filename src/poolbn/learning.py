@@ -20,7 +20,7 @@ from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
-from poolbn.scoring.local import Kind, LocalScores, Score, as_score, final_fits
+from poolbn.scoring.local import Kind, LocalScores, Score, as_score, families, final_fits
 from poolbn.search.climbing import HillClimb
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
 
@@ -88,19 +88,12 @@ class Plan:
         """
         allowed = self.allowed(data)
         given = None if start is None else _checked(start, allowed)
-        *others, model = self.pooling.searched(data.levels)
-        best = self._search(data, allowed, model, given, watch), model
-        if not others:
-            return best
-        most = LocalScores(data, pooling=model, score=self.score).order(best[0].arcs)
-        for model in reversed(others):
-            scores = LocalScores(data, pooling=model, score=self.score)
-            if scores.ceiling() < most[-1]:
-                continue
+        first = self.pooling.first(data.levels)
+        found = self._search(data, allowed, first, given, watch)
+        model = self.pooling.chosen(standardise(data), families(data, found.arcs))
+        if model != first:
             found = self._search(data, allowed, model, given, watch)
-            if (own := scores.order(found.arcs)) >= most:
-                best, most = (found, model), own
-        return best
+        return found, model
 
     def _search(
         self,
@@ -246,7 +239,7 @@ def learn(
         try:
             learned = plan.found(data, dag, lambda moves, now: progress(lambda: _words(moves, now)))
         except Stopped as stopped:
-            *_, model = plan.pooling.searched(data.levels)
+            model = plan.pooling.first(data.levels)
             raise SearchInterrupted(plan.network(data, stopped.found, model)) from None
     return plan.network(data, *learned)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import Likelihoods, Penalty
+from poolbn.nodes.model import Likelihoods, Penalty, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
 # Rows that each data set must have for each coefficient before no pooling is considered. With fewer
@@ -29,11 +30,13 @@ _CANDIDATE = Kind(
 
 @dataclass(frozen=True)
 class Auto:
-    """The pooling with the best score.
+    """The simplest pooling that the data allow.
 
-    A network is learned under each candidate, and the best is kept: a search that chose anew for
-    each family would follow the noise of these choices. In the end a node has a later candidate
-    than the network where its own score is better with it, but no earlier one.
+    A network is learned under the last candidate. If, with that graph, an earlier one is as good
+    but for what chance gives to more parameters, half a unit of log-likelihood each, a network is
+    learned under it. In the end a node has a later candidate than the network where its own score
+    is better with it. A search that chose anew for each family would follow the noise of these
+    choices.
 
     No pooling is considered only where each data set has at least four rows for each coefficient.
     The residual variances of complete and no pooling are those without bias, which predict better;
@@ -64,17 +67,27 @@ class Auto:
         """What all candidates admit."""
         return next(filter(None, (how.admits(data) for how in self.among)), None)
 
-    def searched(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
-        """The candidates for these data sets, each with later ones."""
-        among = _able(self.among, levels)
-        return [OneOf(how, tuple(among[i + 1 :])) for i, how in enumerate(among)]
+    def first(self, levels: Sequence[Hashable]) -> OneOf:
+        """The last candidate."""
+        return self._candidates(levels)[-1]
+
+    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> OneOf:
+        """The first candidate that is as good as the last, but for chance."""
+        *earlier, last = self._candidates(data.levels)
+        most = last.beyond_chance(data, families) if earlier else (0, 0.0)
+        return next((one for one in earlier if one.beyond_chance(data, families) >= most), last)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The best final fit of one node."""
-        return self.searched(data.levels)[0].fit(data, family, penalty)
+        return self._candidates(data.levels)[0].fit(data, family, penalty)
+
+    def _candidates(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
+        """Those of these data sets, each with later ones."""
+        among = _able(self.among, levels)
+        return [OneOf(how, tuple(among[i + 1 :])) for i, how in enumerate(among)]
 
     def __str__(self) -> str:
-        return "the best pooling"
+        return "the simplest pooling that will do"
 
 
 @dataclass(frozen=True)
@@ -100,9 +113,22 @@ class OneOf:
         """What the candidate admits."""
         return self.how.admits(data)
 
-    def searched(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
+    def first(self, levels: Sequence[Hashable]) -> OneOf:
         """Itself."""
-        return (self,)
+        return self
+
+    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> OneOf:
+        """Itself."""
+        return self
+
+    def beyond_chance(
+        self, data: StandardisedStats, families: Sequence[Family]
+    ) -> tuple[int, float]:
+        """Nodes that have a likelihood, and its logarithm but for half a unit a parameter."""
+        half = same_for_all(0.5)
+        values = self.logliks(data, families, half).penalised(half)
+        finite = values[np.isfinite(values)]
+        return len(finite), math.fsum(finite.tolist())
 
     def logliks(
         self,

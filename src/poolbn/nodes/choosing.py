@@ -27,7 +27,7 @@ def as_pooling(value: str | Choice) -> Choice:
     if isinstance(value, str):
         check_option("pooling", value, _BY_NAME)
         return _BY_NAME[value]
-    if isinstance(value, type) or not hasattr(value, "searched"):
+    if isinstance(value, type) or not hasattr(value, "chosen"):
         raise OptionError(
             Option("pooling", value),
             " is not a pooling; use 'complete', 'none', 'partial', 'auto', or an object such as "

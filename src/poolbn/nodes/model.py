@@ -43,8 +43,11 @@ class Choice(Pooling, Protocol):
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """None, or why the data cannot be used: a text, or the parts of a message."""
 
-    def searched(self, levels: Sequence[Hashable]) -> Sequence[NodeModel]:
-        """The models of these data sets, under each of which a network is learned."""
+    def first(self, levels: Sequence[Hashable]) -> NodeModel:
+        """The model of these data sets that a network is learned under, at first."""
+
+    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> NodeModel:
+        """The model that the data ask for, with these nodes and parents."""
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The final fit of one node; the penalty matters to a choice."""

@@ -41,9 +41,13 @@ class _Gaussian:
         """Whether data sets have the same parameters."""
         return False
 
-    def searched(self, levels: Sequence[Hashable]) -> Sequence[Self]:
-        """A search goes by the pooling itself."""
-        return (self,)
+    def first(self, levels: Sequence[Hashable]) -> Self:
+        """The pooling itself."""
+        return self
+
+    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> Self:
+        """The pooling itself."""
+        return self
 
     @abstractmethod
     def counts(self, parents: int, data_sets: int) -> Counts:

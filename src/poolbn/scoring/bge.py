@@ -134,10 +134,6 @@ class BGeScores:
         """None: the scores themselves are cheap."""
         return None
 
-    def ceiling(self) -> float:
-        """None is known."""
-        return math.inf
-
     def cost(self) -> float:
         """One decomposition, in Python: threads do not help."""
         return 0.0

@@ -86,19 +86,6 @@ class PenalisedLikelihood:
             return score
         return score - sparsity(len(self.data.names), [len(parents) for _, parents in families])
 
-    def ceiling(self) -> float:
-        """With complete pooling: the likelihood of all arcs, and the penalty of none.
-
-        A network is then one normal distribution, and that of all arcs has the best.
-        """
-        if not self.model.complete or self.data.some_constant:
-            return math.inf
-        N, free = len(self.data.names), np.zeros_like(self.penalty)
-        most = self.model.logliks(self.data, [(i, tuple(range(i))) for i in range(N)], free)
-        none = self.model.logliks(self.data, [(i, ()) for i in range(N)], free)
-        total = most.loglik.sum() - (none.counts @ self.penalty).sum()
-        return float(total) if math.isfinite(total) else math.inf
-
     def cost(self) -> float:
         """About the regressions that one score costs."""
         return self.model.cost(len(self.data.n))

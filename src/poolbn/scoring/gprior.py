@@ -87,10 +87,6 @@ class GPriorScores:
         """None: the scores themselves are cheap."""
         return None
 
-    def ceiling(self) -> float:
-        """None is known."""
-        return math.inf
-
     def cost(self) -> float:
         """One regression, or one for each data set."""
         return 1.0 if self.model.complete else float(len(self.data.n))

@@ -40,9 +40,6 @@ class Scores(Protocol):
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
 
-    def ceiling(self) -> float:
-        """An upper bound of the score of any network; inf where there is none."""
-
     def cost(self) -> float:
         """About the regressions that one score costs."""
 
@@ -103,10 +100,6 @@ class _WithInputs:
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
         return self._rest(families, self.others.bounds)
-
-    def ceiling(self) -> float:
-        """None: inputs may be parents and have no likelihood."""
-        return math.inf
 
     def cost(self) -> float:
         """That of other nodes."""
@@ -177,7 +170,7 @@ class LocalScores:
         check_stats(stats)
         self.names = stats.names
         self.made = 0
-        (model,) = as_pooling(pooling).searched(stats.levels)
+        model = as_pooling(pooling).first(stats.levels)
         self._scores = _scores(stats, model, as_score(score))
         self._threads = parallel.available_cores() if threads is None else threads
         self._final = final
@@ -190,17 +183,6 @@ class LocalScores:
             self.made += len(new)
             self._memo |= zip(new, self._compute(new), strict=True)
         return np.array([self._memo[family] for family in families])
-
-    def order(self, arcs: NDArray[np.bool_]) -> tuple[int, float]:
-        """What sorts graphs, (N, N) with parents first: nodes that have a score, and their sum."""
-        parents = [tuple(np.flatnonzero(column).tolist()) for column in arcs.T]
-        values = self(list(enumerate(parents)))
-        finite = values[np.isfinite(values)]
-        return len(finite), math.fsum(finite.tolist())
-
-    def ceiling(self) -> float:
-        """An upper bound of the score of any network; inf where there is none."""
-        return self._scores.ceiling()
 
     def upper_bounds(
         self, families: Sequence[Family]
@@ -235,7 +217,7 @@ def score(
 ) -> float:
     """Score a network: the sum of its nodes' scores. Higher is better.
 
-    With "auto" it is that of the pooling with the best one.
+    With "auto" it is that of the pooling that it chooses for this network.
 
     Args:
         stats: the sufficient statistics, from `pb.stats`.
@@ -252,11 +234,11 @@ def score(
         True
     """
     check_stats(stats)
-    families = _families(stats, as_dag(dag, stats.names))
-    return max(
-        math.fsum(LocalScores(stats, pooling=model, score=score, final=True)(families).tolist())
-        for model in as_pooling(pooling).searched(stats.levels)
-    )
+    nodes = _families(stats, as_dag(dag, stats.names))
+    own = [family for family in nodes if stats.names[family[0]] not in stats.inputs]
+    model = as_pooling(pooling).chosen(standardise(stats), own)
+    scores = LocalScores(stats, pooling=model, score=score, final=True)
+    return math.fsum(scores(nodes).tolist())
 
 
 def final_fits(
@@ -267,6 +249,15 @@ def final_fits(
     threads = parallel.available_cores() if _worth_threads(scores, families) else 1
     fits = parallel.map_fits(scores.fit, families, threads)
     return dict(zip(dag.nodes, fits, strict=True)), scores.total(fits)
+
+
+def families(stats: GroupStats, arcs: NDArray[np.bool_]) -> list[Family]:
+    """The nodes and their parents in a graph, (N, N) with parents first; without inputs."""
+    return [
+        (child, tuple(np.flatnonzero(arcs[:, child]).tolist()))
+        for child, name in enumerate(stats.names)
+        if name not in stats.inputs
+    ]
 
 
 def _families(stats: GroupStats, dag: Dag) -> list[Family]:
