@@ -30,8 +30,9 @@ Residuals = Literal["shared", "separate", "pooled"]
 _NONE = np.empty(0)  # starts
 # Of final fits where a data set has fewer rows than these for each coefficient. Of 900 families of
 # small data sets, with heavy tails and large differences, 8 with separate residuals ended below the
-# best of these with the usual starts, by up to 1.7. And with pooled ones 2 were below what one
-# residual variance has, a special case of them, which is then taken.
+# best of these with the usual starts, by up to 1.7. And with pooled ones one was below what one
+# residual variance has, a special case of them, which is then taken; but where a data set's squares
+# are raised, that is another likelihood.
 _ROWS = 4
 _MANY = np.array([0.0, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e6])
 _TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
@@ -264,18 +265,24 @@ def _final(
     """Log-likelihoods of final fits, as `fit` has them."""
     model, slopes = RESIDUALS[kind["residuals"]], Slopes.of(data, kind["random"])
     found = np.empty(len(families))
-    few = np.array([_few_rows(data, parents) for _, parents in families])
-    for starts, at in ((model.final_starts, ~few), (_MANY, few)):
-        some = [families[m] for m in np.flatnonzero(at).tolist()]
-        if some:
-            packed, without = pack(data, some, slopes.key), slopes.without(some)
-            raw, _, _ = _fit(data, packed, model, without, kind["reml"], starts, polish=True)
-            found[at] = -0.5 * raw.deviance
-    at = few & np.isfinite(found)
-    if kind["residuals"] != "shared" and at.any():
-        some = [families[m] for m in np.flatnonzero(at).tolist()]
-        least = _final(data, some, random=kind["random"], residuals="shared", reml=kind["reml"])
-        found[at] = np.maximum(found[at], least)
+
+    def deviances(some: list[Family], starts: NDArray[np.float64]) -> tuple[Any, bool]:
+        packed, without = pack(data, some, slopes.key), slopes.without(some)
+        raw, _, raised = _fit(data, packed, model, without, kind["reml"], starts, polish=True)
+        return raw.deviance, raised
+
+    few = [_few_rows(data, parents) for _, parents in families]
+    usual = [m for m, yes in enumerate(few) if not yes]
+    if usual:
+        found[usual] = -0.5 * deviances([families[m] for m in usual], model.final_starts)[0]
+    for m in (m for m, yes in enumerate(few) if yes):
+        deviance, raised = deviances([families[m]], _MANY)
+        found[m] = -0.5 * deviance[0]
+        if kind["residuals"] != "shared" and not raised and np.isfinite(found[m]):
+            shared = _final(
+                data, [families[m]], random=kind["random"], residuals="shared", reml=kind["reml"]
+            )
+            found[m] = max(found[m], shared[0])
     return found
 
 
@@ -347,7 +354,7 @@ def fit(
         scale=None if variances.shape is None else scale * unit,
         raised=raised,
     )
-    if not few or residuals == "shared":
+    if not few or raised or residuals == "shared":
         return made
     least = fit(data, child, parents, random=random, reml=reml)
     if not isinstance(least, MixedFit) or least.loglik <= made.loglik:
