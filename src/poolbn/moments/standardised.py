@@ -127,6 +127,11 @@ class StandardisedStats:
         )
 
     @cached_property
+    def fewest(self) -> float:
+        """Rows of the smallest data set."""
+        return float(self.n.min())
+
+    @cached_property
     def order(self) -> Key:
         """What parents are sorted by: the share of variance within data sets, then names.
 

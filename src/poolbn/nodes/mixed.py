@@ -256,7 +256,7 @@ def log_likelihoods(
 
 def _few_rows(data: StandardisedStats, parents: Sequence[int]) -> bool:
     """Whether a likelihood is likely to have several maxima."""
-    return bool(data.n.min() < _ROWS * (len(parents) + 1))
+    return data.fewest < _ROWS * (len(parents) + 1)
 
 
 def _final(

@@ -166,10 +166,9 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
         )
     check_unique(list(table.columns), origin)
 
-    def kind(column: Any) -> str:
-        dtype = column.dtype
+    def kind(name: str, dtype: Any) -> str:
         if pd.api.types.is_object_dtype(dtype):
-            inferred = pd.api.types.infer_dtype(column, skipna=True)
+            inferred = pd.api.types.infer_dtype(table[name], skipna=True)
             numeric = ("boolean", "integer", "floating", "decimal", "mixed-integer-float", "empty")
             return "" if inferred in numeric else in_words(inferred)
         numeric_dtype = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
@@ -189,10 +188,11 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
         chosen = [table[c] for c in columns]
         for start in range(0, len(table), rows):
             part = slice(start, start + rows)
-            cut = [c.iloc[part].to_numpy(dtype=np.float64, na_value=np.nan) for c in chosen]
+            some = chosen if rows >= len(table) else [c.iloc[part] for c in chosen]
+            cut = [c.to_numpy(dtype=np.float64, na_value=np.nan) for c in some]
             yield Piece(cut, keys[part], labels)
 
-    types = {c: kind(table[c]) for c in table.columns}
+    types = {c: kind(c, dtype) for c, dtype in zip(table.columns, table.dtypes, strict=True)}
     return Part(name, origin, types, pieces, lambda column: table[column])
 
 
