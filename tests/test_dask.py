@@ -250,7 +250,7 @@ def test_a_connection_that_is_closed_during_work() -> None:
         distributed.LocalCluster(
             n_workers=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as made,
-        distributed.Client(made) as client,
+        distributed.Client(made, set_as_default=False) as client,
     ):
         work = cluster.Cluster(client).map(_doubled, range(100))
         assert next(work)[1] % 2 == 0
