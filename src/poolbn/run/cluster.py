@@ -103,9 +103,6 @@ class Cluster:
         from distributed import CancelledError, KilledWorker, as_completed
         from distributed.client import ClosedClientError
 
-        # Dask knows it by its content. Kept for the next map: a search asks many times of one
-        # table, with one function.
-        self._shared = shared = self._submit(_Shared, _packed(function))
         waiting: dict[Future, int] = {}
 
         def start(index: int, item: T) -> Future:
@@ -114,6 +111,9 @@ class Cluster:
             return future
 
         try:
+            # Dask knows it by its content. Kept for the next map: a search asks many times of one
+            # table, with one function.
+            self._shared = shared = self._submit(_Shared, _packed(function))
             numbered = enumerate(items)
             ahead = max(_AHEAD, 4 * sum(self.client.nthreads().values()))
             coming = as_completed([start(*each) for each in islice(numbered, ahead)])
