@@ -146,10 +146,8 @@ class OneOf:
                 found = how.logliks(view, some, penalty, final=final)
                 found.loglik[~_has_rows(how, view, some)] = -np.inf
                 better = found.penalised(penalty) > best.penalised(penalty)
-                best.loglik[better], best.counts[better] = (
-                    found.loglik[better],
-                    found.counts[better],
-                )
+                best.loglik[better] = found.loglik[better]
+                best.counts[better] = found.counts[better]
             return best
 
         return views.likelihoods(data, families, of, leave_out=True)
@@ -214,4 +212,4 @@ def _has_rows(
     """Whether the data sets have enough rows for this pooling of each family."""
     if not isinstance(how, NoPooling):
         return np.ones(len(families), dtype=bool)
-    return np.array([data.n.min() >= _ROWS * (len(parents) + 1) for _, parents in families])
+    return np.array([data.fewest >= _ROWS * (len(parents) + 1) for _, parents in families])
