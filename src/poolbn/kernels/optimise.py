@@ -61,6 +61,7 @@ NO_STEP, ONE_STEP, TWO_STEPS, THREE_STEPS = _steps
 #   step(s, size, part)          w.y becomes w.y_old and a part of what goes with the step of L
 #   relax(part, brake, ratio)    after a step, ratio its gain over the predicted one: the next part
 #       and brake
+#   unevenness(s)                at the best fit: see `Result.uneven`
 #   leave(s, result)             at the best fit when polishing: fills result.residual and
 #       result.squares, and w.beta, w.S, w.e, which `estimates` reads
 # `shapes` tells what arrays of its own it needs. What is called once here should be `once`.
@@ -382,15 +383,16 @@ def _fit(
     code: Integers,
     residual: Floats,
     squares: Floats,
+    uneven: Floats,
 ) -> None:
     """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]], from its starts.
 
     Without starts the deviance is its lower bound. The last without[m] parents have no random
     effects; the intercept always has. `least` are the least residual variances of children (N,),
     where each data set has its own. Where f is within `near` of its lower bound, for each
-    rank of D and two more, no further start is tried. The last five are a `Result` to fill.
+    rank of D and two more, no further start is tried. The last six are a `Result` to fill.
     """
-    result = Result(deviance, rank, code, residual, squares)
+    result = Result(deviance, rank, code, residual, squares, uneven)
     F = n.shape[0]
     for family in range(children.shape[0]):
         pa = parents[offsets[family] : offsets[family + 1]]
@@ -423,9 +425,12 @@ def _fit(
                 copy_columns(w.L, w.best, k)
                 _copy(w.y, w.y_best)
         deviance[family] += constant
-        if polish:
+        if polish or uneven.shape[0] > 0:
             _copy(w.y_best, w.y)
             model.evaluate(s, w.best, rank[family], NO_STEP)
+        if uneven.shape[0] > 0:
+            uneven[family] = model.unevenness(s)
+        if polish:
             model.leave(s, result)
 
 

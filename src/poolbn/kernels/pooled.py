@@ -360,13 +360,40 @@ def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
 
 @once
 def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float, float, bool]:
-    """Only a child that its parents determine in all data sets has no maximum."""
-    p = carve_pool(s)
+    """Only a child that its parents determine in all data sets has no maximum.
+
+    A data set with no more rows than coefficients counts as if it had one residual of the pooled
+    size. Where fixed effects fit it exactly the likelihood would else rise without bound as a and s
+    go to 0.
+    """
+    w, p = carve(s), carve_pool(s)
     for i in range(p.data.shape[1]):
         fill(p.data, 0, i, 0.0)
     rows = s.n.sum()
-    s.totals[RAISED] = raise_squares(carve(s).rho[0, 0], s.n, s.q, least)
+    squares = w.rho[0, 0]
+    s.totals[RAISED] = raise_squares(squares, s.n, s.q, least)
+    total, df = 0.0, 0.0
+    for j in range(s.F):
+        if s.n[j] > s.q:
+            total += squares[j]
+            df += s.n[j] - s.q
+    for j in range(s.F):
+        if s.n[j] <= s.q and df > 0.0:
+            squares[j] = max(squares[j], total / df)
+            s.totals[RAISED] += squares[j]
     return -np.inf, rows * math.log(2.0 * math.pi), s.totals[RHO] > RANK_TOLERANCE * rows
+
+
+@once
+def unevenness(s: Space) -> float:
+    """Precisions are weights, expected ones given the rows."""
+    p = carve_pool(s)
+    precision, variance, rows = 0.0, 0.0, 0.0
+    for j in range(s.F):
+        precision += s.n[j] * p.data[0, _WEIGHT, j]
+        variance += s.n[j] / p.data[0, _WEIGHT, j]
+        rows += s.n[j]
+    return 0.5 * math.log(precision / rows * (variance / rows))
 
 
 @once

@@ -290,6 +290,18 @@ def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float,
 
 
 @once
+def unevenness(s: Space) -> float:
+    """From the data sets' own variances."""
+    w = carve(s)
+    precision, variance, rows = 0.0, 0.0, 0.0
+    for j in range(s.F):
+        precision += s.n[j] * math.exp(-w.y[j])
+        variance += s.n[j] * math.exp(w.y[j])
+        rows += s.n[j]
+    return 0.5 * math.log(precision / rows * (variance / rows))
+
+
+@once
 def leave(s: Space, result: Result) -> None:
     """Leave s, and the variances of the data sets."""
     w, p = carve(s), carve_apart(s)

@@ -101,6 +101,12 @@ def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
 
 
 @once
+def unevenness(s: Space) -> float:
+    """None: there is one variance."""
+    return 0.0
+
+
+@once
 def leave(s: Space, result: Result) -> None:
     """Leave the residual variance."""
     w = carve(s)

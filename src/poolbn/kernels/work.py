@@ -151,13 +151,14 @@ def aligned(size: int) -> Floats:
 
 
 class Result(NamedTuple):
-    """What a fit fills: of each of M families, or, when polishing, of the last one."""
+    """What a fit fills, of each of M families; when polishing also squares, those of the last."""
 
     deviance: Floats  # (M,)
     rank: Integers  # of D, (M,)
     code: Integers  # DEPENDENT + a where column a is, (M,)
     residual: Floats  # the unit of D and of beta's covariance, then the model's own, (F + 1,)
     squares: Floats  # generalised residual squares of each data set, (F,)
+    uneven: Floats  # log(mean residual variance x mean precision) / 2, (M,), or (0,) if not wanted
 
 
 # What the entry point of a residual model is called with, see `optimise`. The fields of a result
@@ -165,5 +166,5 @@ class Result(NamedTuple):
 arguments: Any = (
     vector, matrix, cube, integers, integers, integers, integers, vector, numba.boolean, vector,
     numba.float64, numba.float64, numba.boolean, vector, vector, integers, vector,
-    vector, integers, integers, vector, vector,
+    vector, integers, integers, vector, vector, vector,
 )  # fmt: skip

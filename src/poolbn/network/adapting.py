@@ -15,6 +15,7 @@ from poolbn.moments.groupstats import GroupStats, stats
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.adapting import Own, adapted, appended
 from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.model import same_for_all
 from poolbn.nodes.poolings import NoPooling
 from poolbn.tables.labels import Spellings
 
@@ -97,7 +98,7 @@ def _alone(new: GroupStats, child: str, parents: Sequence[str]) -> GaussianFit:
             Option("pooling", "partial"),
         )
     data = standardise(new)
-    fit = NoPooling().fit(data, data.family(child, parents), np.zeros(3))
+    fit = NoPooling().fit(data, data.family(child, parents), same_for_all(0.0))
     if not fit.status.ok:
         raise DataError(f"{alone}, and {fit.detail}; or learn with ", Option("pooling", "partial"))
     return fit

@@ -126,7 +126,7 @@ class OneOf:
     ) -> tuple[int, float]:
         """Nodes that have a likelihood, and its logarithm but for half a unit a parameter."""
         half = same_for_all(0.5)
-        values = self.logliks(data, families, half).penalised(half)
+        values = self.logliks(data, families, half).penalised(half, families)
         finite = values[np.isfinite(values)]
         return len(finite), math.fsum(finite.tolist())
 
@@ -145,9 +145,9 @@ class OneOf:
             for how in self._able(view) if final else self._able(view)[:1]:
                 found = how.logliks(view, some, penalty, final=final)
                 found.loglik[~_has_rows(how, view, some)] = -np.inf
-                better = found.penalised(penalty) > best.penalised(penalty)
-                best.loglik[better] = found.loglik[better]
-                best.counts[better] = found.counts[better]
+                better = found.penalised(penalty, some) > best.penalised(penalty, some)
+                for of_best, of_found in zip(best, found, strict=True):
+                    of_best[better] = of_found[better]
             return best
 
         return views.likelihoods(data, families, of, leave_out=True)
@@ -172,14 +172,13 @@ class OneOf:
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The best final fit, with variances that have no bias."""
 
-        def score(of: GaussianFit) -> float:
-            own = Likelihoods(np.array([of.loglik]), np.array([of.counts]))
-            return float(own.penalised(penalty)[0])
-
         def of(view: StandardisedStats, family: Family) -> GaussianFit:
+            def score(how: Candidate) -> float:
+                found = how.logliks(view, [family], penalty, final=True)
+                return float(found.penalised(penalty, [family])[0])
+
             able = [how for how in self._able(view) if _has_rows(how, view, [family])[0]]
-            every = [how.fit(view, family, penalty) for how in able or self._able(view)]
-            fit = max(every, key=score)
+            fit = max(able or self._able(view), key=score).fit(view, family, penalty)
             if fit.random_cov is not None:
                 return fit
             squares, df = fit.squares, fit.df

@@ -37,7 +37,7 @@ def likelihoods(data: StandardisedStats, families: Sequence[Family]) -> Likeliho
     """Log-likelihoods of the values; -inf with a parent that varies inside data sets."""
     counts = np.array([_counts(parents) for _, parents in families])
     loglik = [-np.inf if _trouble(data, family) else _loglik(data, family) for family in families]
-    return Likelihoods(np.array(loglik), counts)
+    return Likelihoods(np.array(loglik), counts, np.zeros(len(counts)))
 
 
 def fit(data: StandardisedStats, family: Family) -> GaussianFit:

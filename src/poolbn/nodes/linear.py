@@ -61,11 +61,15 @@ def log_likelihoods(
 def largest_separate(data: StandardisedStats, families: Sequence[Family]) -> NDArray[np.float64]:
     """Log-likelihood of each family with coefficients and a variance for each data set.
 
-    Infinite where a data set's own coefficients leave no residual.
+    With the residual that pooled variances lend to data sets that have none, see `kernels.pooled`;
+    infinite where no data set has more rows than coefficients.
     """
     rss, *_ = _regress(data, families, separate=True)
     n = data.n
     children = [child for child, _ in families]
+    df = n - np.array([len(parents) + 1 for _, parents in families])[:, None]
+    pooled = (rss * (df > 0)).sum(axis=1) / np.maximum(df, 0).sum(axis=1).clip(1)
+    rss = np.where(df > 0, rss, np.maximum(rss, pooled[:, None]))
     with np.errstate(divide="ignore"):
         density = -n / 2 * (1 + np.log(2 * np.pi * rss / n))
     return np.asarray(density.sum(axis=1) - data.rows * data.log_scale[children])

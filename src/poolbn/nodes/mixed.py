@@ -27,7 +27,7 @@ from poolbn.run.compiling import kernels
 Random = Literal["full", "intercept"] | tuple[str, ...]
 Residuals = Literal["shared", "separate", "pooled"]
 
-_NONE = np.empty(0)  # starts
+_NONE = np.empty(0)  # starts, or what is not wanted
 # Of final fits where a data set has fewer rows than these for each coefficient. Of 900 families of
 # small data sets, with heavy tails and large differences, 8 with separate residuals ended below the
 # best of these with the usual starts, by up to 1.7. And with pooled ones one was below what one
@@ -44,6 +44,16 @@ class Kind(TypedDict, total=False):
     random: Required[Random]
     residuals: Residuals
     reml: bool
+
+
+class Maxima(NamedTuple):
+    """Maximised log-likelihoods of M families, -inf where there is none.
+
+    And how uneven residual variances are, see `Likelihoods`, (M,) each.
+    """
+
+    loglik: NDArray[np.float64]
+    uneven: NDArray[np.float64]
 
 
 class MixedFit(NamedTuple):
@@ -238,20 +248,19 @@ def log_likelihoods(
     residuals: Residuals = "shared",
     reml: bool = False,
     final: bool = False,
-) -> NDArray[np.float64]:
-    """Maximised log-likelihood of each family for a search, see above, or that of its `fit`.
-
-    -inf where there is none, (M,).
-    """
+    uneven: bool = False,
+) -> Maxima:
+    """Maximised log-likelihood of each family for a search, see above, or that of its `fit`."""
+    uneven = uneven and residuals != "shared"
     if final:
-        return _final(data, families, random=random, residuals=residuals, reml=reml)
+        return _final(data, families, uneven, random=random, residuals=residuals, reml=reml)
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     packed, without = pack(data, families, slopes.key), slopes.without(families)
     near = model.near * (len(data.n) - 1) if random != "intercept" else math.inf
-    raw, _, _ = _fit(data, packed, model, without, reml, model.score_starts, near)
+    raw, _, _ = _fit(data, packed, model, without, reml, model.score_starts, near, uneven=uneven)
     if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
         raw.deviance[raw.code == UNSETTLED] = np.inf
-    return np.asarray(-0.5 * raw.deviance)
+    return Maxima(-0.5 * raw.deviance, raw.uneven if uneven else np.zeros(len(families)))
 
 
 def _few_rows(data: StandardisedStats, parents: Sequence[int]) -> bool:
@@ -260,29 +269,36 @@ def _few_rows(data: StandardisedStats, parents: Sequence[int]) -> bool:
 
 
 def _final(
-    data: StandardisedStats, families: Sequence[Family], **kind: Unpack[Kind]
-) -> NDArray[np.float64]:
-    """Log-likelihoods of final fits, as `fit` has them."""
+    data: StandardisedStats, families: Sequence[Family], uneven: bool, **kind: Unpack[Kind]
+) -> Maxima:
+    """Those of final fits, as `fit` has them."""
     model, slopes = RESIDUALS[kind["residuals"]], Slopes.of(data, kind["random"])
-    found = np.empty(len(families))
+    found = Maxima(np.empty(len(families)), np.zeros(len(families)))
 
-    def deviances(some: list[Family], starts: NDArray[np.float64]) -> tuple[Any, bool]:
+    def fill(at: list[int], starts: NDArray[np.float64]) -> bool:
+        some = [families[m] for m in at]
         packed, without = pack(data, some, slopes.key), slopes.without(some)
-        raw, _, raised = _fit(data, packed, model, without, kind["reml"], starts, polish=True)
-        return raw.deviance, raised
+        raw, _, raised = _fit(
+            data, packed, model, without, kind["reml"], starts, polish=True, uneven=uneven
+        )
+        found.loglik[at] = -0.5 * raw.deviance
+        if uneven:
+            found.uneven[at] = raw.uneven
+        return raised
 
     few = [_few_rows(data, parents) for _, parents in families]
     usual = [m for m, yes in enumerate(few) if not yes]
     if usual:
-        found[usual] = -0.5 * deviances([families[m] for m in usual], model.final_starts)[0]
+        fill(usual, model.final_starts)
     for m in (m for m, yes in enumerate(few) if yes):
-        deviance, raised = deviances([families[m]], _MANY)
-        found[m] = -0.5 * deviance[0]
-        if kind["residuals"] != "shared" and not raised and np.isfinite(found[m]):
+        raised = fill([m], _MANY)
+        if kind["residuals"] != "shared" and not raised and np.isfinite(found.loglik[m]):
             shared = _final(
-                data, [families[m]], random=kind["random"], residuals="shared", reml=kind["reml"]
-            )
-            found[m] = max(found[m], shared[0])
+                data, [families[m]], False,
+                random=kind["random"], residuals="shared", reml=kind["reml"],
+            )  # fmt: skip
+            if shared.loglik[0] > found.loglik[m]:
+                found.loglik[m], found.uneven[m] = shared.loglik[0], 0.0
     return found
 
 
@@ -374,6 +390,7 @@ def _fit(
     near: float = 0.0,
     *,
     polish: bool = False,
+    uneven: bool = False,
 ) -> tuple[Any, NDArray[np.float64], bool]:
     """A `kernels.work.Result`, its deviances in the units of the data.
 
@@ -385,7 +402,8 @@ def _fit(
     buffer, more = work.rooms(F, q, reml, work.shapes, kernel.shapes)
     totals = np.zeros(4)
     rank, code = np.empty(M, dtype=np.int64), np.empty(M, dtype=np.int64)
-    result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F))
+    spread = np.zeros(M) if uneven else _NONE
+    result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F), spread)
     kernel.fit(
         data.n, data.mean, data.scatter, *packed, without, data.least, reml, starts, near,
         _TOLERANCE, polish, buffer, more,

@@ -12,13 +12,25 @@ from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import Counts, GaussianFit, Pooling
 
-# The penalty of one parameter of each kind of `Counts`, (3,).
-Penalty = NDArray[np.float64]
+
+class Penalty(NamedTuple):
+    """What a score takes from log-likelihoods.
+
+    Attributes:
+        each: the penalty of one parameter of each kind of `Counts`, (3,).
+        rows: with a correction for few rows, those that tell of parameters of each kind, (3,); else
+            None. With m rows and q coefficients, a parameter raises a likelihood by m / (m - q - 2)
+            where many rows make it 1 (AICc, Hurvich and Tsai, 1989): the difference is taken too.
+            And fixed effects follow data sets with little noise, see `Likelihoods.uneven`.
+    """
+
+    each: NDArray[np.float64]
+    rows: NDArray[np.float64] | None = None
 
 
 def same_for_all(penalty: float) -> Penalty:
     """One penalty for parameters of all kinds."""
-    return np.full(len(Counts._fields), penalty)
+    return Penalty(np.full(len(Counts._fields), penalty))
 
 
 class Likelihoods(NamedTuple):
@@ -27,14 +39,22 @@ class Likelihoods(NamedTuple):
     Attributes:
         loglik: -inf where there is none, (M,).
         counts: parameters of each kind of `Counts`, (M, 3).
+        uneven: half the logarithm of the mean residual variance times the mean precision, (M,): 0
+            where data sets have the same, or where the penalty does not ask.
     """
 
     loglik: NDArray[np.float64]
     counts: NDArray[np.int64]
+    uneven: NDArray[np.float64]
 
-    def penalised(self, penalty: Penalty) -> NDArray[np.float64]:
+    def penalised(self, penalty: Penalty, families: Sequence[Family]) -> NDArray[np.float64]:
         """Log-likelihood minus penalty, (M,)."""
-        return np.asarray(self.loglik - (self.counts * penalty).sum(axis=1))
+        each, rows = penalty
+        if rows is None:
+            return np.asarray(self.loglik - (self.counts * each).sum(axis=1))
+        q = np.array([len(parents) + 1.0 for _, parents in families])
+        few = rows / np.maximum(rows - q[:, None] - 2, 1.0) - 1
+        return np.asarray(self.loglik - (self.counts * (each + few)).sum(axis=1) - q * self.uneven)
 
 
 class Choice(Pooling, Protocol):

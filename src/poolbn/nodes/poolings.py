@@ -15,7 +15,7 @@ from poolbn.errors import MessagePart, Option, OptionError, check_option, neares
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses, views
 from poolbn.nodes.intervals import family_sums
-from poolbn.nodes.localfit import INTERCEPT, Counts, Floats, GaussianFit, Status
+from poolbn.nodes.localfit import INTERCEPT, Counts, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty
 from poolbn.nodes.statuses import Ending
@@ -75,7 +75,7 @@ class _Gaussian:
         final: bool = False,
     ) -> Likelihoods:
         """Maximised log-likelihoods, with the effort that a search needs, or a final fit."""
-        compute = partial(self._logliks, final=final)
+        compute = partial(self._logliks, penalty=penalty, final=final)
         return views.likelihoods(data, families, compute, leave_out=self.own_variances)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
@@ -84,7 +84,12 @@ class _Gaussian:
 
     @abstractmethod
     def _logliks(
-        self, data: StandardisedStats, families: Sequence[Family], *, final: bool
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        *,
+        penalty: Penalty,
+        final: bool,
     ) -> Likelihoods:
         """Those of children that vary inside data sets."""
 
@@ -117,14 +122,19 @@ class _LeastSquares(_Gaussian):
         return None
 
     def _logliks(
-        self, data: StandardisedStats, families: Sequence[Family], *, final: bool
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        *,
+        penalty: Penalty,
+        final: bool,
     ) -> Likelihoods:
         loglik = linear.log_likelihoods(
             data, families, separate=self.separate, unbiased=self._unbiased
         )
         sizes = [len(parents) for _, parents in families]
         known = np.array([self.counts(p, len(data.n)) for p in range(max(sizes, default=0) + 1)])
-        return Likelihoods(loglik, known[sizes])
+        return Likelihoods(loglik, known[sizes], np.zeros(len(sizes)))
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
@@ -214,7 +224,7 @@ class Complete(_LeastSquares):
         final: bool = False,
     ) -> Likelihoods:
         """Log-likelihoods at least squares; data sets do not count."""
-        return self._logliks(data, families, final=final)
+        return self._logliks(data, families, penalty=penalty, final=final)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """Least squares."""
@@ -332,7 +342,7 @@ class Partial(_Gaussian):
         )
 
     def _with_counts(
-        self, loglik: Floats, data: StandardisedStats, families: Sequence[Family]
+        self, found: mixed.Maxima, data: StandardisedStats, families: Sequence[Family]
     ) -> Likelihoods:
         without = mixed.Slopes.of(data, self.random).without(families).tolist()
         sizes = [
@@ -340,7 +350,7 @@ class Partial(_Gaussian):
             for (_, parents), k in zip(families, without, strict=True)
         ]
         known = {size: self._counts(*size, len(data.n)) for size in set(sizes)}
-        return Likelihoods(loglik, np.array([known[size] for size in sizes]))
+        return Likelihoods(found.loglik, np.array([known[size] for size in sizes]), found.uneven)
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """Two data sets or more, with the columns whose slopes vary."""
@@ -361,11 +371,17 @@ class Partial(_Gaussian):
         )
 
     def _logliks(
-        self, data: StandardisedStats, families: Sequence[Family], *, final: bool
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        *,
+        penalty: Penalty,
+        final: bool,
     ) -> Likelihoods:
         if len(data.levels) < 2:
             return views.nothing(len(families))
-        found = mixed.log_likelihoods(data, families, **self._kind(), final=final)
+        uneven = penalty.rows is not None
+        found = mixed.log_likelihoods(data, families, **self._kind(), final=final, uneven=uneven)
         return self._with_counts(found, data, families)
 
     def bounds(
@@ -383,7 +399,8 @@ class Partial(_Gaussian):
             loglik = mixed.upper_bounds(data, families, reml=self.method == "reml")
         else:
             loglik = linear.largest_separate(data, families)
-        return self._with_counts(loglik, data, families)
+        found = mixed.Maxima(loglik, np.zeros(len(families)))
+        return self._with_counts(found, data, families)
 
     def cost(self, data_sets: int) -> float:
         """Some dozens of regressions in each data set."""

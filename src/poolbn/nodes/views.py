@@ -24,9 +24,8 @@ from poolbn.wording import listed
 
 def nothing(families: int) -> Likelihoods:
     """Of families without a likelihood: -inf, and no parameters."""
-    return Likelihoods(
-        np.full(families, -np.inf), np.zeros((families, len(Counts._fields)), np.int64)
-    )
+    counts = np.zeros((families, len(Counts._fields)), np.int64)
+    return Likelihoods(np.full(families, -np.inf), counts, np.zeros(families))
 
 
 def likelihoods(
@@ -46,7 +45,8 @@ def likelihoods(
     for view, at in views.items():
         some = [families[m] for m in at]
         part = grouplevel.likelihoods(data, some) if view is None else compute(view, some)
-        found.loglik[at], found.counts[at] = part.loglik, part.counts
+        for whole, some_of_it in zip(found, part, strict=True):
+            whole[at] = some_of_it
     return found
 
 

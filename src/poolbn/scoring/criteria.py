@@ -54,10 +54,11 @@ class InformationCriterion:
         return PenalisedLikelihood(data, model, self.penalty_per_parameter(data), sparse)
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
-        """The penalty of a parameter of each kind of `Counts`, (3,)."""
+        """That of a parameter of each kind of `Counts`."""
         if self.name == "bic-h":
             rows, groups, own = math.log(data.rows), math.log(len(data.n)), np.log(data.n).mean()
-            return np.array([rows, (rows + groups) / 2, own]) / 2
+            tell = np.array([data.rows, data.rows, data.rows / len(data.n)])
+            return Penalty(np.array([rows, (rows + groups) / 2, own]) / 2, tell)
         return same_for_all({"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name])
 
 
@@ -81,7 +82,7 @@ class PenalisedLikelihood:
         return None if found is None else self._penalised(found, families)
 
     def _penalised(self, found: Likelihoods, families: Sequence[Family]) -> NDArray[np.float64]:
-        score = found.penalised(self.penalty)
+        score = found.penalised(self.penalty, families)
         if not self.sparse:
             return score
         return score - sparsity(len(self.data.names), [len(parents) for _, parents in families])
@@ -96,10 +97,10 @@ class PenalisedLikelihood:
 
     def total(self, fits: Iterable[GaussianFit]) -> float:
         """The score of a network, from its final fits."""
-        some, each = list(fits), self.penalty.tolist()
-        parts = [
-            fit.loglik - sum(k * of for k, of in zip(fit.counts, each, strict=True)) for fit in some
-        ]
         if self.sparse:
-            parts += (-sparsity(len(self.data.names), [len(fit.parents) for fit in some])).tolist()
-        return math.fsum(parts)  # the same to the last bit, whatever the order of nodes
+            families = [self.data.family(fit.child, fit.parents) for fit in fits]
+            return math.fsum(self.scores(families, final=True))
+        each = self.penalty.each.tolist()
+        return math.fsum(  # the same to the last bit, whatever the order of nodes
+            fit.loglik - sum(k * of for k, of in zip(fit.counts, each, strict=True)) for fit in fits
+        )

@@ -79,7 +79,8 @@ class GPriorScores:
         penalty = same_for_all(math.log(len(self.data.n)) / 2)
         alone = [(child, ()) for child, _ in families]
         with_parents, without = (
-            grouplevel.likelihoods(self.data, some).penalised(penalty) for some in (families, alone)
+            grouplevel.likelihoods(self.data, some).penalised(penalty, some)
+            for some in (families, alone)
         )
         return np.asarray(with_parents - without)
 
