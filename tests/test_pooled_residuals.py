@@ -260,3 +260,21 @@ def test_a_large_spread_does_not_stop_a_search() -> None:
     (found,) = scores([(stats.names.index(child), tuple(places))])
     assert found == pytest.approx(fit.loglik, abs=1e-6)
     assert fit.residual_shape < 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_data_set_with_no_more_rows_than_coefficients_has_no_perfect_fit(seed: int) -> None:
+    """Fixed effects could fit it exactly, and the likelihood would rise without bound."""
+    rng = np.random.default_rng(seed)
+    site = np.repeat(list("abcde"), [15, 15, 7, 7, 6])
+    table = pd.DataFrame(rng.normal(size=(50, 6)), columns=list("uvwxyz")).assign(site=site)
+    table["z"] *= np.repeat([30.0, 6.0, 20.0, 1.0, 0.3], [15, 15, 7, 7, 6])
+    stats = pb.stats(table, group="site")
+    fit = pb.fit_node(stats, "z", list("uvwxy"), pooling=POOLED)
+    assert fit.status.ok
+    assert fit.sigma2[-1] > 1e-4 * fit.sigma2.max()
+    scores = LocalScores(stats, pooling=POOLED, score="loglik")
+    family = stats.names.index("z"), tuple(map(stats.names.index, "uvwxy"))
+    (bound,), _ = scores.upper_bounds([family])
+    assert scores([family])[0] <= fit.loglik + 1e-6
+    assert fit.loglik <= bound < np.inf

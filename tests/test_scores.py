@@ -140,11 +140,17 @@ def test_bic_h_charges_by_what_tells_of_a_parameter(pooling) -> None:
     dag = pb.Dag(STATS.names, ARCS)
     n, F = STATS.n_rows, len(STATS.levels)
     of = np.array([n, np.sqrt(n * F), 15])  # 15 rows in each data set
-    fits = [pb.fit_node(STATS, node, dag.parents(node), pooling=pooling) for node in dag.nodes]
-    expected = sum(
-        fit.loglik - np.array(fit.counts) @ np.log(of) / 2 - np.log(comb(3, len(fit.parents))) / 2
-        for fit in fits
-    )
+    expected = 0.0
+    for node in dag.nodes:
+        fit = pb.fit_node(STATS, node, dag.parents(node), pooling=pooling)
+        q, m = len(fit.parents) + 1, np.array([n, n, 15])
+        charge = np.array(fit.counts) @ (np.log(of) / 2 + m / (m - q - 2) - 1)
+        charge += np.log(comb(3, q - 1)) / 2
+        if fit.residual_shape not in (None, np.inf):
+            a, s = fit.residual_shape, fit.residual_scale
+            variance = (a * s + fit.squares / 2) / (a + 15 / 2)
+            charge += q * np.log(variance.mean() * (1 / variance).mean()) / 2
+        expected += fit.loglik - charge
     total = pb.score(STATS, dag, pooling=pooling, score="bic-h")
     assert total == pytest.approx(expected, rel=1e-12)
 

@@ -84,12 +84,7 @@ class _Gaussian:
 
     @abstractmethod
     def _logliks(
-        self,
-        data: StandardisedStats,
-        families: Sequence[Family],
-        *,
-        penalty: Penalty,
-        final: bool,
+        self, data: StandardisedStats, families: Sequence[Family], *, penalty: Penalty, final: bool
     ) -> Likelihoods:
         """Those of children that vary inside data sets."""
 
@@ -122,12 +117,7 @@ class _LeastSquares(_Gaussian):
         return None
 
     def _logliks(
-        self,
-        data: StandardisedStats,
-        families: Sequence[Family],
-        *,
-        penalty: Penalty,
-        final: bool,
+        self, data: StandardisedStats, families: Sequence[Family], *, penalty: Penalty, final: bool
     ) -> Likelihoods:
         loglik = linear.log_likelihoods(
             data, families, separate=self.separate, unbiased=self._unbiased
@@ -371,12 +361,7 @@ class Partial(_Gaussian):
         )
 
     def _logliks(
-        self,
-        data: StandardisedStats,
-        families: Sequence[Family],
-        *,
-        penalty: Penalty,
-        final: bool,
+        self, data: StandardisedStats, families: Sequence[Family], *, penalty: Penalty, final: bool
     ) -> Likelihoods:
         if len(data.levels) < 2:
             return views.nothing(len(families))
