@@ -126,6 +126,20 @@ def test_arguments_are_refused_in_one_harmless_line(name: str, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["right to left", "isolate", "zero width", "red", "newline"])
+def test_a_page_shows_what_names_hide(kind: str, tmp_path: Path) -> None:
+    name, file = NAMES[kind], tmp_path / "report.html"
+    rows = table(name)
+    pb.report(pb.learn(rows, group="F", pooling="complete"), file, data=rows, settings={name: name})
+    page = re.sub(r'<script type="application/json" id="file-.*?</script>', "", file.read_text())
+    numbers = re.search(r'id="numbers">(.*?)</script>', page)
+    assert numbers is not None
+    shown = [node["name"] for node in json.loads(numbers[1])["nodes"]]
+    assert visible(name, "\n") in shown
+    assert raw("".join(shown)) == []
+    assert raw(page.replace("\t", "")) == []
+
+
 def is_number(text: str) -> bool:
     return re.fullmatch(r"[-+]?(\d+\.?\d*(e[-+]?\d+)?|inf|nan)", text, re.I) is not None
 

@@ -28,7 +28,7 @@ from poolbn.page.material import Material, gathered
 from poolbn.page.tables import report_tables
 from poolbn.page.words import about_privacy, about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
-from poolbn.wording import counted, csv_text
+from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
 
 _SCRIPTS = ("tools", "charts", "details", "node", "page")
@@ -183,6 +183,19 @@ def _size(text: str) -> str:
     return f"{number(round(size / 1000, 1))} MB" if size >= 1000 else f"{size:.0f} kB"
 
 
+def _readable(value: Any) -> Any:
+    """Texts of any contents without characters that turn or hide what stands beside them."""
+    from markupsafe import Markup
+
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value, "\n\t\u200c\u200d")  # with the joiners that scripts and emoji need
+    if isinstance(value, list | tuple):
+        return [_readable(part) for part in value]
+    if isinstance(value, dict):
+        return {_readable(name): _readable(part) for name, part in value.items()}
+    return value
+
+
 def _rendered(contents: Mapping[str, Any]) -> str:
     """The template with contents, styles and scripts; all texts are escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -190,6 +203,7 @@ def _rendered(contents: Mapping[str, Any]) -> str:
     pages = Environment(
         loader=PackageLoader("poolbn"),
         autoescape=True,
+        finalize=_readable,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -198,7 +212,7 @@ def _rendered(contents: Mapping[str, Any]) -> str:
     folder = files("poolbn") / "templates"
     own = [(folder / f"report-{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
     return pages.get_template("report.html").render(
-        contents,
+        {**contents, "numbers": _readable(contents["numbers"])},
         style=(folder / "report.css").read_text(encoding="utf-8"),
         script="\n".join(own),
     )
