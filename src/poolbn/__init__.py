@@ -159,7 +159,9 @@ def __getattr__(name: str) -> object:
     known = _OLD.get(name, name)
     if known not in _LATER:
         raise AttributeError(f"module 'poolbn' has no attribute {name!r}")
-    return getattr(import_module(f"poolbn.{_LATER[known]}"), known)
+    found = getattr(import_module(f"poolbn.{_LATER[known]}"), known)
+    globals()[name] = found  # the next time it is there
+    return found
 
 
 def __dir__() -> list[str]:

@@ -146,7 +146,7 @@ def _ends(F: int, q: int, reml: bool, *measures: Measure) -> list[int]:
 def aligned(size: int) -> Floats:
     """An array that starts where a vector does."""
     whole = np.empty(size + LANES)
-    start = -(whole.ctypes.data // whole.itemsize) % LANES
+    start = -(whole.__array_interface__["data"][0] // whole.itemsize) % LANES
     return whole[start : start + size]
 
 

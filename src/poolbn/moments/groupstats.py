@@ -183,7 +183,7 @@ class GroupStats:
             >>> pb.stats(trial, group="clinic").family("bmi", ["age"]).scatter.shape
             (4, 2, 2)
         """
-        check_family(self.names, child, parents)
+        check_family(self.names, child, names_of("parents", parents))
         return self.select((*parents, child))
 
     def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
@@ -265,20 +265,23 @@ def check_reading(
 def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> None:
     """Raise for a child and parents of which one is not a column, or that occur twice."""
     check_arguments(child=(child, TEXT))
-    names_of("parents", parents)
     if child in parents:
         raise DataError(f"{child!r} is its own parent; take it out of the parents")
-    _positions(names, (*parents, child))
+    _check_columns(names, (*parents, child))
 
 
 def _positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:
+    _check_columns(names, columns)
     position = {name: i for i, name in enumerate(names)}
+    return np.array([position[c] for c in columns], dtype=np.intp)
+
+
+def _check_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> None:
     for column in columns:
-        if column not in position:
+        if column not in names:
             raise DataError(f"no column {column!r}{nearest(column, names)}")
         if columns.count(column) > 1:
             raise DataError(f"column {column!r} is named {columns.count(column)} times")
-    return np.array([position[c] for c in columns], dtype=np.intp)
 
 
 def stats(

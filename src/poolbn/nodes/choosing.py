@@ -65,7 +65,7 @@ def fit_node(
     check_family(stats.names, child, parents)
     data, model = standardise(stats), as_pooling(pooling)
     check_admits(model, data)
-    penalty = same_for_all(math.log(stats.n_rows) / 2)
+    penalty = same_for_all(math.log(data.rows) / 2)
     return model.fit(data, data.family(child, parents), penalty)
 
 
