@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from poolbn.moments.groupstats import stats as pb_stats
+from poolbn.moments.reading import stats as pb_stats
 
 COLUMNS = 20
 ROW_GROUP = 2**20

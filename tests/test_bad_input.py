@@ -28,7 +28,8 @@ from matplotlib.figure import Figure
 
 import poolbn as pb
 from poolbn.errors import DataError, FileError, GraphError, OptionError, PoolbnError
-from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import stats
 from poolbn.moments.statsfile import write_file
 from poolbn.studies.reporting import write_report
 from poolbn.studies.run import run_study
@@ -336,7 +337,7 @@ TABLE = [
     Bad("empty list", lambda f: stats([]), DataError, ("list", "empty")),
     Bad("wrong type", lambda f: stats(3.5), DataError, ("float", "data frame")),
     Bad("list of frames", lambda f: stats([ONE, ONE]), DataError, ("list", "dict")),
-    Bad("wrong missing", of(frame(), missing="ignore"), OptionError, ("'ignore'", "'drop'")),
+    Bad("wrong missing", of(frame(), missing="ignore"), OptionError, ("'ignore'", "drop, em")),
     # Files
     Bad("empty file", file("t.csv", ""), DataError, ("t.csv", "empty")),
     Bad("header only", file("t.csv", CSV), DataError, ("t.csv", "no rows")),

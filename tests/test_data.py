@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import stats
 from poolbn.tables import data
 
 

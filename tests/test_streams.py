@@ -25,7 +25,7 @@ from poolbn.cli.app import app
 from poolbn.errors import DataError
 from poolbn.moments import checkpoint as checkpoints
 from poolbn.moments.checkpoint import Checkpoint
-from poolbn.moments.groupstats import of_reading
+from poolbn.moments.reading import of_reading
 from poolbn.tables import files
 from poolbn.tables.data import prepare
 

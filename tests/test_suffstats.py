@@ -18,7 +18,8 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from numpy.testing import assert_allclose, assert_array_equal
 
 from poolbn import datasets
-from poolbn.moments.groupstats import GroupStats, accumulate, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import accumulate, stats
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.sums import Sums
 from poolbn.tables import data, sources

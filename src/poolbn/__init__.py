@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from poolbn.inference.mixtures import Posterior
     from poolbn.learning import SearchInterrupted, learn
     from poolbn.moments.checks import check
-    from poolbn.moments.groupstats import GroupStats, stats
+    from poolbn.moments.groupstats import GroupStats
+    from poolbn.moments.reading import stats
     from poolbn.network.network import Network, load
     from poolbn.nodes.auto import Auto
     from poolbn.nodes.choosing import fit_node
@@ -91,7 +92,7 @@ _LATER = {
     "random_table": "simulate",
     "report": "page.reporting",
     "score": "scoring.local",
-    "stats": "moments.groupstats",
+    "stats": "moments.reading",
     "unbalanced_rows": "simulate",
 }
 

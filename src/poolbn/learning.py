@@ -14,7 +14,8 @@ from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.checks import warn
-from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import stats
 from poolbn.moments.standardised import check_digits, standardise
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
@@ -23,6 +24,7 @@ from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, as_score, families, final_fits
 from poolbn.search.climbing import HillClimb
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
+from poolbn.tables.missing import Missing
 
 
 class SearchOptions(TypedDict, total=False):
@@ -199,6 +201,7 @@ def learn(
     constraints: Constraints | None = None,
     start: Network | Dag | str | Iterable[Pair] | None = None,
     inputs: Iterable[str] = (),
+    missing: Missing = "error",
 ) -> Network:
     """Learn the network with the best score that a search finds.
 
@@ -214,6 +217,7 @@ def learn(
         start: the graph to start from; by default the empty one, for "bic-h" the one that "gprior"
             finds.
         inputs: columns that may be parents but never children, see `pb.stats`.
+        missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`.
 
     Raises:
         SearchInterrupted: on Ctrl-C; it holds the best network so far.
@@ -228,7 +232,7 @@ def learn(
     """
     if isinstance(source, GroupStats):
         check_no_group(group)
-    data = stats(source, group=group, inputs=inputs)
+    data = stats(source, group=group, inputs=inputs, missing=missing)
     plan = as_plan(pooling, score, search, constraints)
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)

@@ -18,7 +18,8 @@ from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.checks import warn
-from poolbn.moments.groupstats import GroupStats, check_reading
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network
 from poolbn.nodes.model import Choice

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from poolbn.assess.replicates import by_data_set, random_stream
 from poolbn.errors import Option, OptionError, check_count
-from poolbn.moments.groupstats import GroupStats, accumulate, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import accumulate, stats
 from poolbn.moments.standardised import standardise
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Batch, Rows

@@ -24,7 +24,8 @@ from poolbn.errors import DataError, Option, OptionError, PoolbnError, check_cou
 from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
 from poolbn.moments.checks import warn
-from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import stats
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, OptionError, nearest
 from poolbn.learning import check_no_group
-from poolbn.moments.groupstats import GroupStats, of_reading, stats, total
+from poolbn.moments.groupstats import GroupStats, total
+from poolbn.moments.reading import of_reading, stats
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
 from poolbn.tables.paths import check_once, paths

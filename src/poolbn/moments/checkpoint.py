@@ -56,6 +56,6 @@ class Checkpoint:
     @staticmethod
     def _key(reading: Reading) -> str:
         (part,) = reading.parts
-        how = (reading.names, reading.group, reading.drop, part.keys, own_version())
+        how = (reading.names, reading.group, reading.missing, part.keys, own_version())
         text = json.dumps([identity(str(part.path)), how])
         return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from poolbn.errors import DataError
 from poolbn.tables.data import Rows, prepare
-from poolbn.tables.missing import Tally, check_left, check_missing
+from poolbn.tables.missing import Missing, Tally, check_left, check_missing
 from poolbn.tables.sources import computed, pandas_part, partition_origin
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def of_partitions(
     *,
     group: str | None,
     columns: Iterable[str] | None,
-    missing: Literal["error", "drop"],
+    missing: Missing,
 ) -> S:
     """The statistics of all rows of a Dask frame.
 
@@ -75,7 +75,7 @@ def of_partitions(
     if isinstance(share, DataError):
         raise share
     statistics, tally = share
-    if not reading.drop:
+    if reading.missing == "error":
         check_missing(tally, reading.names, group)
     counts = tally.counts(reading.names, group)
     check_left(statistics.n, statistics.levels, tally.rows, f" ({counts})")

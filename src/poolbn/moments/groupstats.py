@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.arguments import FLAG, NAMES, PATH, TEXT, check_arguments, names_of
-from poolbn.errors import DataError, Option, OptionError, nearest
-from poolbn.moments.checkpoint import Checkpoint
-from poolbn.moments.daskstats import of_partitions
+from poolbn.arguments import FLAG, PATH, TEXT, check_arguments, names_of
+from poolbn.errors import DataError, Option, nearest
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
 from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
-from poolbn.tables import data
 from poolbn.tables.data import DATA_SET
 from poolbn.tables.labels import Spellings
-from poolbn.tables.missing import check_left
-from poolbn.tables.sources import is_dask
 from poolbn.wording import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from poolbn.moments.patternstats import Filled, PatternStats
 
 # Rows that a data set must have to be written to a file that is handed on.
 SMALLEST = 10
@@ -53,6 +48,8 @@ class GroupStats:
         inputs: columns that are parents only, and have no distribution.
         cubes: sums of cubes of differences from the mean, for skewness, (F, N); NaN where they are
             not known, as in statistics from files.
+        filled: where cells were missing, what was observed; else None. Then means and scatter are
+            expected ones, and do not add up: `patterns` do.
 
     Examples:
         >>> import poolbn as pb
@@ -78,6 +75,7 @@ class GroupStats:
     facts: tuple[ColumnFacts, ...] = ()
     inputs: tuple[str, ...] = ()
     cubes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    filled: Filled | None = None
 
     def __post_init__(self) -> None:
         if not self.facts:
@@ -92,6 +90,11 @@ class GroupStats:
         """Rows in all data sets together."""
         return int(self.n.sum())
 
+    @property
+    def patterns(self) -> PatternStats | None:
+        """Where cells were missing, sums by what was; these add up."""
+        return None if self.filled is None else self.filled.patterns
+
     def with_inputs(self, inputs: Iterable[str]) -> GroupStats:
         """The same statistics with these columns as inputs: parents only, without a distribution.
 
@@ -105,8 +108,8 @@ class GroupStats:
             >>> net.dag.parents("age"), net.inputs
             ((), ('age',))
         """
-        chosen = _list_of_names("inputs", inputs)
-        _positions(self.names, chosen)
+        chosen = list_of_names("inputs", inputs)
+        positions(self.names, chosen)
         if len(chosen) == len(self.names):
             raise DataError(
                 "all columns are inputs, which leaves none to learn about; leave one out of ",
@@ -122,6 +125,11 @@ class GroupStats:
         """
         if not isinstance(other, GroupStats):
             return NotImplemented
+        if self.filled or other.filled:
+            raise DataError(
+                "statistics with missing cells filled in do not add up; add their patterns, "
+                "(a.patterns + b.patterns).completed()"
+            )
         lacking = [c for c in other.names if c not in self.names]
         extra = [c for c in self.names if c not in other.names]
         if lacking or extra:
@@ -154,8 +162,8 @@ class GroupStats:
             >>> pb.stats(trial, group="clinic").select(["bmi"]).scatter.shape
             (4, 1, 1)
         """
-        chosen = _list_of_names("columns", columns)
-        at = _positions(self.names, chosen)
+        chosen = list_of_names("columns", columns)
+        at = positions(self.names, chosen)
         if not chosen:
             raise DataError("no columns are chosen")
         return GroupStats(
@@ -169,6 +177,7 @@ class GroupStats:
             tuple(self.facts[i] for i in at),
             tuple(name for name in chosen if name in self.inputs),
             self.cubes[:, at],
+            None if self.filled is None else self.filled.select(self.names, chosen),
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
@@ -210,9 +219,15 @@ class GroupStats:
             ('NY', 'MN', 'KY', 'MS')
         """
         check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
+        if self.filled:
+            raise DataError(
+                "statistics with missing cells filled in are not saved; save those of rows without "
+                "gaps, from ",
+                Option("missing", "drop"),
+            )
         if not allow_small:
             _check_size(self)
-        write_file(path, _fields(self))
+        write_file(path, fields_of(self))
 
     @staticmethod
     def load(path: str | PathLike[str]) -> GroupStats:
@@ -242,24 +257,11 @@ class GroupStats:
         return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
 
 
-def _list_of_names(option: str, names: Iterable[str]) -> tuple[str, ...]:
+def list_of_names(option: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The names in a list; one name alone is none."""
     if isinstance(names, str):
         raise DataError(Option(option, names), f" is one name; give a list, [{names!r}]")
     return tuple(names_of(option, names))
-
-
-def check_reading(
-    group: object, columns: object, inputs: object, checkpoint: object = None
-) -> None:
-    """Raise for options of reading that are of wrong kinds, whoever takes them."""
-    check_arguments(
-        group=(group, TEXT.or_none()),
-        columns=(columns, NAMES.or_none()),
-        inputs=(inputs, NAMES),
-        checkpoint=(checkpoint, PATH.or_none()),
-    )
-    if isinstance(columns, list | tuple):
-        names_of("columns", columns)
 
 
 def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> None:
@@ -270,7 +272,8 @@ def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> 
     _check_columns(names, (*parents, child))
 
 
-def _positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:
+def positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:
+    """Where columns are among the names, or an error."""
     _check_columns(names, columns)
     position = {name: i for i, name in enumerate(names)}
     return np.array([position[c] for c in columns], dtype=np.intp)
@@ -282,84 +285,6 @@ def _check_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> None:
             raise DataError(f"no column {column!r}{nearest(column, names)}")
         if columns.count(column) > 1:
             raise DataError(f"column {column!r} is named {columns.count(column)} times")
-
-
-def stats(
-    source: object,
-    *,
-    group: str | None = None,
-    columns: Iterable[str] | None = None,
-    missing: Literal["error", "drop"] = "error",
-    inputs: Iterable[str] = (),
-    checkpoint: str | PathLike[str] | None = None,
-) -> GroupStats:
-    """Read rows once and keep the statistics of each data set.
-
-    Args:
-        source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, or CSV
-            (also .csv.gz) and Parquet files: a path, a folder, a pattern such as "sites/*.csv", a
-            URL such as "s3://bucket/trial", or a list of these. Files are streamed: memory does not
-            grow with their rows. The rows of a Dask frame stay with its workers, and only their
-            statistics travel. Statistics are returned as they are.
-        group: the column that says which data set a row came from; it may be one that names of
-            folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
-            file, is a data set; a file is named by its name without the ending. In CSV files names
-            are texts, as they are written.
-        columns: the columns to keep; None for all but `group`, which then must be numeric.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one in the
-            chosen columns or in `group`, and `dropped` counts them for each data set.
-        inputs: columns that may be parents but never children, and have no distribution of their
-            own: an arm, a design variable, what describes a data set. Scores leave them out.
-        checkpoint: a folder that keeps the statistics of each file, so that reading many files can
-            be stopped and started again.
-
-    Raises:
-        DataError: the source, a column or a cell cannot be used; the message says which.
-
-    Examples:
-        >>> from poolbn import datasets
-        >>> columns = ["age", "gestation_days", "birthweight_g"]
-        >>> stats(datasets.opt(), group="clinic", columns=columns, missing="drop")
-        GroupStats: 809 rows, 4 data sets, 3 columns
-        columns: age, gestation_days, birthweight_g
-          NY  164 rows, 9 dropped
-          MN  247 rows
-          KY  207 rows, 4 dropped
-          MS  191 rows, 1 dropped
-    """
-    check_reading(group, columns, inputs, checkpoint)
-    inputs = _list_of_names("inputs", inputs)
-    if isinstance(source, GroupStats):
-        found = source if columns is None else source.select(columns)
-    elif is_dask(source) and checkpoint is None:
-        found = of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
-    else:
-        reading = data.prepare(source, group=group, columns=columns, missing=missing)
-        found = of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
-    return found.with_inputs(inputs) if inputs else found
-
-
-def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
-    """The statistics of what is to be read; with a checkpoint file by file.
-
-    Raises:
-        DataError: rows cannot be used.
-        OptionError: a checkpoint of frames.
-    """
-    if checkpoint is None:
-        return accumulate(reading.rows())
-    if any(part.path is None for part in reading.parts):
-        raise OptionError(
-            Option("checkpoint"), " is for files, and these rows are in memory; leave it out"
-        )
-
-    def fields(each: data.Reading) -> Fields:
-        return _fields(accumulate(each.rows(lenient=True)))
-
-    parts = (checkpoint.fields(each, partial(fields, each)) for each in reading.each())
-    whole = total(GroupStats(*part) for part in parts)
-    check_left(whole.n, whole.levels, int(whole.dropped.sum()))
-    return whole
 
 
 def total(parts: Iterable[GroupStats]) -> GroupStats:
@@ -386,30 +311,18 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
         some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
         moments = (same.mean[some], same.scatter[some], same.cubes[some])
         sums.add(at[some], same.n[some], *moments)
-    whole = _stats(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
+    whole = of_sums(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
     return replace(whole, inputs=first.inputs)
 
 
-def accumulate(rows: data.Rows) -> GroupStats:
-    """The statistics of rows that come in batches."""
-    sums = Sums.zeros(0, len(rows.names))
-    sums.facts = [NOTHING] * len(rows.names)
-    with closing(rows.batches) as batches:
-        for batch in batches:
-            sums = sums.grown(len(rows.levels))
-            sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
-            sums.add_rows(batch.codes, batch.columns)
-    cut = sums.cut(len(rows.levels))
-    return _stats(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
-
-
-def _stats(
+def of_sums(
     names: tuple[str, ...],
     levels: tuple[Hashable, ...],
     sums: Sums,
     group: str,
     facts: tuple[ColumnFacts, ...],
 ) -> GroupStats:
+    """The statistics, finished."""
     too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
     if too_large.any():
         raise DataError(
@@ -420,7 +333,8 @@ def _stats(
     return GroupStats(names, levels, *arrays, group, facts, cubes=sums.cubes)
 
 
-def _fields(s: GroupStats) -> Fields:
+def fields_of(s: GroupStats) -> Fields:
+    """What a file keeps."""
     return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group, s.facts, s.inputs
 
 

@@ -22,6 +22,7 @@ from poolbn.errors import DataError
 from poolbn.moments.groupstats import GroupStats
 
 _LARGEST = 1e75  # whose fourth power there is, and is less than the largest number
+_IMPUTATIONS = 20
 _FAR = 1e7  # SDs from 0: up to there, limits of predictions are right to 0.001 SD
 
 # A child and its parents, as positions in the names of the statistics.
@@ -38,13 +39,15 @@ class StandardisedStats:
     Attributes:
         names: the N columns.
         levels: the F data sets.
-        n: rows, (F,), as floats for the kernels.
+        n: rows, (F,), as floats for the kernels. Where cells are missing, as many as would have the
+            observed cells: statistics of n rows that are there in part tell no more.
         mean: (F, N).
         scatter: within each data set, (F, N, N).
         total: scatter of all rows around the pooled mean, (N, N).
         center: pooled mean, (N,).
         scale: pooled standard deviation (denominator n), 1 for a constant column, (N,).
         least: the variance that rounding to the resolution of a column adds, 0 if unknown, (N,).
+        unmeasured: columns that all rows of a data set lack, (F, N).
     """
 
     names: tuple[str, ...]
@@ -56,6 +59,7 @@ class StandardisedStats:
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
     least: NDArray[np.float64]
+    unmeasured: NDArray[np.bool_]
 
     @cached_property
     def log_scale(self) -> NDArray[np.float64]:
@@ -76,8 +80,13 @@ class StandardisedStats:
 
     @cached_property
     def some_constant(self) -> bool:
-        """Whether any column is constant in any data set."""
-        return bool(self.constant.any())
+        """Whether any column is constant in any data set, or was not measured there."""
+        return bool(self.constant.any()) or self.some_unmeasured
+
+    @cached_property
+    def some_unmeasured(self) -> bool:
+        """Whether a data set lacks a column."""
+        return bool(self.unmeasured.any())
 
     @cached_property
     def group_level(self) -> NDArray[np.bool_]:
@@ -92,7 +101,14 @@ class StandardisedStats:
 
     def where_varying(self, child: int) -> StandardisedStats:
         """The statistics of the data sets in which a column is not constant; if in all, of all."""
-        out = self.constant[:, child]
+        out = self.constant[:, child] | self.unmeasured[:, child]
+        return self._without(self.unmeasured[:, child] if out.all() else out)
+
+    def where_measured(self, child: int) -> StandardisedStats:
+        """The statistics of the data sets that have a column."""
+        return self._without(self.unmeasured[:, child])
+
+    def _without(self, out: NDArray[np.bool_]) -> StandardisedStats:
         if not out.any() or out.all():
             return self
         key = out.tobytes()
@@ -124,6 +140,7 @@ class StandardisedStats:
             self.center,
             self.scale,
             self.least,
+            self.unmeasured[at],
         )
 
     @cached_property
@@ -150,6 +167,7 @@ class StandardisedStats:
 
 
 _made: WeakKeyDictionary[GroupStats, StandardisedStats] = WeakKeyDictionary()
+_drawn: WeakKeyDictionary[GroupStats, list[StandardisedStats]] = WeakKeyDictionary()
 
 
 def standardise(stats: GroupStats) -> StandardisedStats:
@@ -159,14 +177,27 @@ def standardise(stats: GroupStats) -> StandardisedStats:
     return _made[stats]
 
 
+def imputed(stats: GroupStats) -> list[StandardisedStats]:
+    """Statistics that completed rows may have had, drawn once; none where no cell is missing."""
+    if stats not in _drawn:
+        filled = stats.filled
+        draws = () if filled is None else (filled.draw(stats, [k]) for k in range(_IMPUTATIONS))
+        _drawn[stats] = [_standardise(drawn) for drawn in draws]
+    return _drawn[stats]
+
+
 def _standardise(stats: GroupStats) -> StandardisedStats:
-    n = stats.n.astype(np.float64)
+    n, scatter = stats.n.astype(np.float64), stats.scatter
     N = len(stats.names)
+    unmeasured = np.zeros(stats.mean.shape, dtype=bool)
+    if stats.filled is not None:
+        n = stats.filled.observed.sum(axis=1) / N
+        scatter = scatter * (n / stats.n)[:, None, None]
+        unmeasured = stats.filled.observed == 0
     _check_size(stats.names, np.abs(stats.mean).max(axis=0))
     least = np.array([(facts.resolution or 0.0) ** 2 / 12 for facts in stats.facts])
-    made = _centred(
-        stats.names, stats.levels, n, stats.mean, stats.scatter, np.zeros(N), np.ones(N), least
-    )
+    unit = np.zeros(N), np.ones(N), least, unmeasured
+    made = _centred(stats.names, stats.levels, n, stats.mean, scatter, *unit)
     _check_size(stats.names, np.where(made.total.diagonal() > 0, made.scale, 0.0))
     return made
 
@@ -207,6 +238,7 @@ def _centred(
     center: NDArray[np.float64],
     scale: NDArray[np.float64],
     least: NDArray[np.float64],
+    unmeasured: NDArray[np.bool_],
 ) -> StandardisedStats:
     """Standardise what is given in units of `scale` around `center`."""
     # Sums go over data sets in their order, element by element: matrix products would give other
@@ -224,8 +256,9 @@ def _centred(
     parts = (S + k * np.outer(m, m) for S, k, m in zip(scatter, n, mean, strict=True))
     total = reduce(np.add, parts)
     return StandardisedStats(
-        names, levels, n, mean, scatter, total, center + scale * middle, scale * sd, least / sd**2
-    )
+        names, levels, n, mean, scatter, total, center + scale * middle, scale * sd, least / sd**2,
+        unmeasured,
+    )  # fmt: skip
 
 
 class Packed(NamedTuple):

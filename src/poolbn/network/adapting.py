@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, Option
-from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import stats
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.adapting import Own, adapted, appended
 from poolbn.nodes.localfit import GaussianFit

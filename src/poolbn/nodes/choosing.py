@@ -10,6 +10,7 @@ from poolbn.errors import DataError, Option, OptionError, check_kind, check_opti
 from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.auto import Auto
+from poolbn.nodes.imputed import honest
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -66,7 +67,8 @@ def fit_node(
     data, model = standardise(stats), as_pooling(pooling)
     check_admits(model, data)
     penalty = same_for_all(math.log(data.rows) / 2)
-    return model.fit(data, data.family(child, parents), penalty)
+    family = data.family(child, parents)
+    return honest(model.fit(data, family, penalty), stats, family, penalty)
 
 
 def check_admits(model: Choice, data: StandardisedStats) -> None:

@@ -213,12 +213,17 @@ class Complete(_LeastSquares):
         *,
         final: bool = False,
     ) -> Likelihoods:
-        """Log-likelihoods at least squares; data sets do not count."""
-        return self._logliks(data, families, penalty=penalty, final=final)
+        """Log-likelihoods at least squares; data sets do not count, but where they lack a child."""
+        compute = partial(self._logliks, penalty=penalty, final=final)
+        if not data.some_unmeasured:
+            return compute(data, families)
+        return views.likelihoods(data, families, compute, leave_out=False, values=False)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """Least squares."""
-        return self._fit(data, family)
+        if not data.some_unmeasured:
+            return self._fit(data, family)
+        return views.fit(data, family, self._fit, leave_out=False, values=False)
 
     def counts(self, parents: int, data_sets: int) -> Counts:
         """The coefficients and one variance."""

@@ -34,14 +34,23 @@ def likelihoods(
     compute: Callable[[StandardisedStats, Sequence[Family]], Likelihoods],
     *,
     leave_out: bool,
+    values: bool = True,
 ) -> Likelihoods:
-    """What `compute` says of each family, from the data sets that its likelihood is about."""
+    """What `compute` says of each family, from the data sets that its likelihood is about.
+
+    Args:
+        data: the statistics.
+        families: the families.
+        compute: of a view, and some families.
+        leave_out: whether data sets in which a child is constant are left out.
+        values: whether a child that has one value in each data set is a regression of these.
+    """
     if not data.some_constant:
         return compute(data, families)
     found = nothing(len(families))
     views: dict[StandardisedStats | None, list[int]] = {}
     for m, (child, _) in enumerate(families):
-        views.setdefault(_view(data, child, leave_out), []).append(m)
+        views.setdefault(_view(data, child, leave_out, values), []).append(m)
     for view, at in views.items():
         some = [families[m] for m in at]
         part = grouplevel.likelihoods(data, some) if view is None else compute(view, some)
@@ -56,22 +65,25 @@ def fit(
     compute: Callable[[StandardisedStats, Family], GaussianFit],
     *,
     leave_out: bool,
+    values: bool = True,
 ) -> GaussianFit:
     """The final fit in the same way, for all data sets."""
     if not data.some_constant:
         return compute(data, family)
-    view = _view(data, family[0], leave_out)
+    view = _view(data, family[0], leave_out, values)
     if view is None:
         return grouplevel.fit(data, family)
     found = compute(view, family)
     return found if view is data else _with_left_out(found, data, family, view)
 
 
-def _view(data: StandardisedStats, child: int, leave_out: bool) -> StandardisedStats | None:
+def _view(
+    data: StandardisedStats, child: int, leave_out: bool, values: bool
+) -> StandardisedStats | None:
     """The data sets that count, or None where each of them has one value."""
-    if data.group_level[child]:
+    if values and data.group_level[child]:
         return None
-    return data.where_varying(child) if leave_out else data
+    return data.where_varying(child) if leave_out else data.where_measured(child)
 
 
 def _with_left_out(
@@ -82,25 +94,36 @@ def _with_left_out(
     They are data sets that it was not learned from: their coefficients follow from their rows and
     what the others have in common. Without pooling nothing is: such a data set has its constant,
     and the variance that it would have with one row more, whose square is the residual variance of
-    the others.
+    the others; or, where a column was not measured, the mean of the others' coefficients.
     """
-    at = np.flatnonzero(data.constant[:, family[0]])
+    at = np.array([j for j, level in enumerate(data.levels) if level not in view.levels])
+    unmeasured = data.unmeasured[at, family[0]]
     left_out = tuple(data.levels[j] for j in at)
     found = fit
     for j, level in zip(at.tolist(), left_out, strict=True):
         rows = data.in_units(j, family)
-        if fit.fixed is None:
-            variance = float(np.average(fit.sigma2, weights=view.n))
+        if data.unmeasured[j, family[0]]:  # then there are none of the child
+            rows = replace(rows, n=np.zeros(1, dtype=np.int64))
+        variance = float(np.average(fit.sigma2, weights=view.n))
+        if fit.fixed is None and not rows.n[0]:
+            own = Own(fit.coef.mean(axis=0), np.cov(fit.coef.T, ddof=0), variance)
+        elif fit.fixed is None:
             own = _constant(float(rows.mean[0, -1]), variance, float(data.n[j]), len(family[1]) + 1)
         else:
             own = adapted(fit, view.n, rows)
         found = appended(found, level, own, rows)
-    names = listed(list(map(repr, left_out)))
+    why = " and ".join(
+        f"{what} {listed([repr(data.levels[j]) for j in these])}"
+        for what, these in (
+            ("is constant in", at[~unmeasured]), ("was not measured in", at[unmeasured])
+        )
+        if len(these)
+    )  # fmt: skip
     return replace(
         in_order(found, data.levels),
         n_rows=int(data.rows),
         left_out=left_out,
-        detail=f"{fit.detail}; {fit.child!r} is constant in {names}, left out of its likelihood",
+        detail=f"{fit.detail}; {fit.child!r} {why}, left out of its likelihood",
     )
 
 

@@ -16,7 +16,8 @@ from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.assess.residuals import FEWEST, Residuals, cell_residuals
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
-from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import stats
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import Status

@@ -18,8 +18,9 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling, check_stats
 from poolbn.nodes.given import input_fit
+from poolbn.nodes.imputed import honest
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import Choice, NodeModel
+from poolbn.nodes.model import Choice, NodeModel, same_for_all
 from poolbn.run import parallel
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.criteria import InformationCriterion
@@ -248,7 +249,11 @@ def final_fits(
     scores, families = _scores(stats, model, score), _families(stats, dag)
     threads = parallel.available_cores() if _worth_threads(scores, families) else 1
     fits = parallel.map_fits(scores.fit, families, threads)
-    return dict(zip(dag.nodes, fits, strict=True)), scores.total(fits)
+    total = scores.total(fits)
+    if stats.filled is not None:
+        penalty = same_for_all(math.log(stats.n_rows) / 2)
+        fits = [honest(fit, stats, of, penalty) for fit, of in zip(fits, families, strict=True)]
+    return dict(zip(dag.nodes, fits, strict=True)), total
 
 
 def families(stats: GroupStats, arcs: NDArray[np.bool_]) -> list[Family]:

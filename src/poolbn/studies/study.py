@@ -17,7 +17,8 @@ from poolbn.assess.leaveout import leave_out
 from poolbn.errors import OptionError, nearest
 from poolbn.graph.constraints import Constraints
 from poolbn.learning import learn
-from poolbn.moments.groupstats import GroupStats, stats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import stats
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.choosing import fit_node

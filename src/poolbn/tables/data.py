@@ -9,15 +9,15 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
-from poolbn.errors import DROP, DataError, Option, OptionError
+from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
 from poolbn.tables.labels import Spellings
-from poolbn.tables.missing import Tally, check_finite, check_left, check_missing
+from poolbn.tables.missing import Missing, Tally, check_finite, check_left, check_missing
 from poolbn.tables.partitions import constant, with_keys
 from poolbn.tables.paths import check_once, paths
 
@@ -38,18 +38,22 @@ _ROWS = 30_000
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows without a missing cell.
+    """Rows, those with a missing cell apart.
 
     Attributes:
         codes: for each row the index of its data set in `Rows.levels`, (B,).
         columns: the N chosen columns, all finite, (B,) each; where it can be they are the memory of
             the source itself, so do not write to them.
         dropped: codes of the rows left out because a cell is missing.
+        gap_codes: codes of rows that are kept with missing cells, (G,).
+        gaps: these rows, NaN where a cell is missing, (G, N).
     """
 
     codes: NDArray[np.int64]
     columns: list[NDArray[np.float64]]
     dropped: NDArray[np.int64]
+    gap_codes: NDArray[np.int64]
+    gaps: NDArray[np.float64]
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -84,13 +88,13 @@ class Reading:
         parts: the frames or files.
         names: the N chosen columns.
         group: the column that says which data set a row came from; None: each part is one.
-        drop: whether rows with a missing cell are left out; otherwise they are an error.
+        missing: whether rows with a missing cell are an error, left out, or kept.
     """
 
     parts: tuple[Part, ...]
     names: tuple[str, ...]
     group: str | None
-    drop: bool
+    missing: Missing
 
     def each(self) -> list[Reading]:
         """One reading for each part."""
@@ -117,7 +121,7 @@ def read(
     *,
     group: str | None,
     columns: Iterable[str] | None,
-    missing: Literal["error", "drop"],
+    missing: Missing,
     batch_rows: int | None = None,
 ) -> Rows:
     """Stream the rows of what `prepare` opens; `batch_rows` are as for `Reading.rows`."""
@@ -129,7 +133,7 @@ def prepare(
     *,
     group: str | None,
     columns: Iterable[str] | None,
-    missing: Literal["error", "drop"],
+    missing: Missing,
     name: str | None = None,
 ) -> Reading:
     """Open a table or files, and check the columns.
@@ -139,21 +143,15 @@ def prepare(
         group: the column that says which data set a row came from; None when each frame of a dict
             or each file is a data set.
         columns: the columns to keep; None for all but `group`, which then must be numeric.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one.
+        missing: "error" refuses missing cells; "drop" leaves out the rows that have one, "em" only
+            those that have nothing else.
         name: all rows are of one data set that is called so.
 
     Raises:
         DataError: the source or a column cannot be used.
-        OptionError: `missing` is neither of its values.
+        OptionError: `missing` is none of its values.
     """
-    if missing not in ("error", "drop"):
-        raise OptionError(
-            Option("missing", missing),
-            " is not known; use ",
-            Option("missing", "error"),
-            " or ",
-            DROP,
-        )
+    check_option("missing", missing, get_args(Missing))
     parts = as_parts(source)
     if name is not None:
         parts = [constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
@@ -163,7 +161,7 @@ def prepare(
     remedy = None if columns is None else "leave it out of columns"
     for part in parts:
         check_types(part, names, group, remedy=remedy)
-    return Reading(tuple(parts), names, group, missing == "drop")
+    return Reading(tuple(parts), names, group, missing)
 
 
 def as_parts(source: object) -> list[Part]:
@@ -211,21 +209,26 @@ def _batches(
         codes = encode(piece, index, plan.group, part.origin)
         levels.extend(islice(index, len(levels), None))
         columns = piece.columns
-        dropped = codes[:0]
+        dropped, gap_codes, gaps = codes[:0], codes[:0], np.zeros((0, len(columns)))
         if (codes < 0).any() or not all(map(_surely_finite, columns)):
             values = np.column_stack(columns)
             where = _where(plan, part.origin, start, codes, levels)
             check_finite(values, where, "make it missing and use ", DROP)
-            bad = tally.add(np.isnan(values), codes, where)
-            dropped = codes[bad & (codes >= 0)]
+            nan = np.isnan(values)
+            bad = tally.add(nan, codes, where)
+            kept_with_gaps = np.zeros_like(bad)
+            if plan.missing == "em":
+                kept_with_gaps = bad & (codes >= 0) & ~nan.all(axis=1)
+                gap_codes, gaps = codes[kept_with_gaps], values[kept_with_gaps]
+            dropped = codes[bad & (codes >= 0) & ~kept_with_gaps]
             codes, columns = codes[~bad], [column[~bad] for column in columns]
-        kept = np.bincount(codes, minlength=len(levels)) + np.pad(
-            kept, (0, len(levels) - len(kept))
-        )
+        kept = np.pad(kept, (0, len(levels) - len(kept)))
+        kept += np.bincount(codes, minlength=len(levels))
+        kept += np.bincount(gap_codes, minlength=len(levels))
         # With missing="error" the rest is read to count all that is missing, for the message.
-        if tally.rows == 0 or plan.drop:
-            yield Batch(codes, columns, dropped)
-    if not plan.drop:
+        if tally.rows == 0 or plan.missing != "error":
+            yield Batch(codes, columns, dropped, gap_codes, gaps)
+    if plan.missing == "error":
         check_missing(tally, plan.names, plan.group)
     if not lenient:
         check_left(kept, levels, tally.rows, f" ({tally.counts(plan.names, plan.group)})")
@@ -285,7 +288,9 @@ def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:
     def join() -> Batch:
         columns = [np.concatenate(c) for c in zip(*(b.columns for b in held), strict=True)]
         codes = np.concatenate([b.codes for b in held])
-        return Batch(codes, columns, np.concatenate([b.dropped for b in held]))
+        dropped = np.concatenate([b.dropped for b in held])
+        gap_codes = np.concatenate([b.gap_codes for b in held])
+        return Batch(codes, columns, dropped, gap_codes, np.concatenate([b.gaps for b in held]))
 
     held: list[Batch] = []
     for batch in batches:

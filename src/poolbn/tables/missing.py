@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from poolbn.wording import shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+# What is done with rows that have missing cells.
+Missing = Literal["error", "drop", "em"]
 
 
 @dataclass

@@ -1,0 +1,169 @@
+"""`PatternStats`: statistics of rows with missing cells, which add up; what EM makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.arguments import NUMBER, check_arguments
+from poolbn.errors import DataError, Option
+from poolbn.moments.completing import Completion, Moments, complete
+from poolbn.moments.em import Complete
+from poolbn.moments.groupstats import GroupStats, positions, total
+from poolbn.moments.patterns import Gaps, together
+from poolbn.wording import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PSEUDO_ROWS = 2.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PatternStats:
+    """Sums of rows for each data set and pattern of missing cells.
+
+    They are all that EM needs, and they add up: `a + b` are those of the rows of both.
+
+    Attributes:
+        known: statistics of the rows without gaps; a data set may have none of these.
+        gaps: the others.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+        >>> filled = pb.stats(trial, group="clinic", missing="em")
+        >>> filled.patterns
+        PatternStats: 823 rows, 14 with gaps in 2 patterns, 4 data sets, 3 columns
+    """
+
+    known: GroupStats
+    gaps: Gaps
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The N columns."""
+        return self.known.names
+
+    @property
+    def levels(self) -> tuple[Hashable, ...]:
+        """The F data sets."""
+        return self.known.levels
+
+    @cached_property
+    def n(self) -> NDArray[np.int64]:
+        """Rows of each data set, with and without gaps, (F,)."""
+        return self.known.n + self.gaps.n_rows(len(self.levels))
+
+    @cached_property
+    def observed(self) -> NDArray[np.int64]:
+        """Cells of each data set and column that are there, (F, N)."""
+        return self.known.n[:, None] + self.gaps.observed(len(self.levels))
+
+    def __add__(self, other: PatternStats) -> PatternStats:
+        """Those of the rows of both.
+
+        Raises:
+            DataError: the columns differ, or names of data sets only by type or spelling.
+        """
+        if not isinstance(other, PatternStats):
+            return NotImplemented
+        if set(other.names) != set(self.names):
+            self.known + other.known  # raises, and says which
+        return added((self, other))
+
+    def __radd__(self, other: object) -> PatternStats:
+        """Let `sum(parts)` work, which begins with 0."""
+        return self if other == 0 else NotImplemented
+
+    def select(self, columns: Iterable[str]) -> PatternStats:
+        """The same of some columns, in the order given."""
+        known = self.known.select(columns)
+        at = positions(self.names, known.names)
+        return PatternStats(known, self.gaps.select(at))
+
+    def completed(self, pseudo_rows: float = PSEUDO_ROWS) -> GroupStats:
+        """Expected sufficient statistics, by EM in each data set.
+
+        Args:
+            pseudo_rows: rows that each data set is lent, with the covariance of all.
+
+        Raises:
+            DataError: a column is missing in all rows.
+        """
+        check_arguments(pseudo_rows=(pseudo_rows, NUMBER))
+        if not pseudo_rows > 0:
+            raise DataError(Option("pseudo_rows", pseudo_rows), " must be positive")
+        never = self.observed.sum(axis=0) == 0
+        if never.any():
+            name = self.names[int(never.argmax())]
+            raise DataError(f"column {name!r} is missing in all rows; leave it out")
+        known = self.known
+        whole = [
+            Complete(float(n), mean, scatter)
+            for n, mean, scatter in zip(known.n, known.mean, known.scatter, strict=True)
+        ]
+        found = complete(self.gaps, whole, pseudo_rows)
+        mean, scatter = found.expected()
+        return replace(
+            known,
+            n=self.n.copy(),
+            mean=mean,
+            scatter=scatter,
+            cubes=np.zeros(0),
+            filled=Filled(self, found, self.observed) if len(found.parts) else None,
+        )
+
+    def __repr__(self) -> str:
+        rows = int(self.n.sum())
+        gaps = rows - self.known.n_rows
+        patterns = {*map(bytes, self.gaps.missing), *map(bytes, np.isnan(self.gaps.rows))}
+        sets, columns = counted(len(self.levels), "data set"), counted(len(self.names), "column")
+        found = counted(len(patterns), "pattern")
+        return (
+            f"PatternStats: {counted(rows, 'row')}, {gaps:,} with gaps in {found}, "
+            f"{sets}, {columns}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """How statistics with missing cells were completed.
+
+    Attributes:
+        patterns: what was observed.
+        completion: what EM found.
+        observed: cells of each data set and column that are there, (F, N).
+    """
+
+    patterns: PatternStats
+    completion: Completion
+    observed: NDArray[np.int64]
+
+    def select(self, names: Sequence[str], chosen: Sequence[str]) -> Filled:
+        """Of some of these columns."""
+        at = [names.index(name) for name in chosen]
+        return replace(self, observed=self.observed[:, at])
+
+    def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
+        """Statistics that the rows may have had if no cell were missing."""
+        moments: Moments = self.completion.drawn(np.random.default_rng(seed))
+        at = positions(self.patterns.names, stats.names)
+        mean, scatter = moments.mean[:, at], moments.scatter[:, at[:, None], at]
+        return replace(stats, n=stats.n.copy(), mean=mean, scatter=scatter, filled=None)
+
+
+def added(parts: Iterable[PatternStats]) -> PatternStats:
+    """Of the rows of all parts, which have the same columns."""
+    some = list(parts)
+    names = some[0].names
+    same = [part if part.names == names else part.select(names) for part in some]
+    known = total(part.known for part in same)
+    index = {level: j for j, level in enumerate(known.levels)}
+    codes = [np.array([index[v] for v in part.levels], dtype=np.int64) for part in same]
+    gaps = together(zip((part.gaps for part in same), codes, strict=True), len(names))
+    return PatternStats(known, gaps)

@@ -1,0 +1,151 @@
+"""`stats`: rows read once, and what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from functools import partial
+from os import PathLike
+
+import numpy as np
+
+from poolbn.arguments import NAMES, PATH, TEXT, check_arguments, names_of
+from poolbn.errors import Option, OptionError
+from poolbn.moments.checkpoint import Checkpoint
+from poolbn.moments.daskstats import of_partitions
+from poolbn.moments.facts import NOTHING
+from poolbn.moments.groupstats import GroupStats, fields_of, list_of_names, of_sums, total
+from poolbn.moments.patterns import GapsInTheMaking
+from poolbn.moments.patternstats import PatternStats
+from poolbn.moments.statsfile import Fields
+from poolbn.moments.sums import Sums
+from poolbn.tables import data
+from poolbn.tables.missing import Missing, check_left
+from poolbn.tables.sources import is_dask
+
+
+def check_reading(
+    group: object, columns: object, inputs: object, checkpoint: object = None
+) -> None:
+    """Raise for options of reading that are of wrong kinds, whoever takes them."""
+    check_arguments(
+        group=(group, TEXT.or_none()),
+        columns=(columns, NAMES.or_none()),
+        inputs=(inputs, NAMES),
+        checkpoint=(checkpoint, PATH.or_none()),
+    )
+    if isinstance(columns, list | tuple):
+        names_of("columns", columns)
+
+
+def stats(
+    source: object,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    missing: Missing = "error",
+    inputs: Iterable[str] = (),
+    checkpoint: str | PathLike[str] | None = None,
+) -> GroupStats:
+    """Read rows once and keep the statistics of each data set.
+
+    Args:
+        source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, or CSV
+            (also .csv.gz) and Parquet files: a path, a folder, a pattern such as "sites/*.csv", a
+            URL such as "s3://bucket/trial", or a list of these. Files are streamed: memory does not
+            grow with their rows. The rows of a Dask frame stay with its workers, and only their
+            statistics travel. Statistics are returned as they are.
+        group: the column that says which data set a row came from; it may be one that names of
+            folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
+            file, is a data set; a file is named by its name without the ending. In CSV files names
+            are texts, as they are written.
+        columns: the columns to keep; None for all but `group`, which then must be numeric.
+        missing: "error" refuses missing cells; "drop" leaves out the rows that have one in the
+            chosen columns or in `group`, and `dropped` counts them for each data set. "em" keeps
+            them: missing cells are taken to be missing at random, given the others of the row, and
+            statistics are the expected ones.
+        inputs: columns that may be parents but never children, and have no distribution of their
+            own: an arm, a design variable, what describes a data set. Scores leave them out.
+        checkpoint: a folder that keeps the statistics of each file, so that reading many files can
+            be stopped and started again.
+
+    Raises:
+        DataError: the source, a column or a cell cannot be used; the message says which.
+
+    Examples:
+        >>> from poolbn import datasets
+        >>> columns = ["age", "gestation_days", "birthweight_g"]
+        >>> stats(datasets.opt(), group="clinic", columns=columns, missing="drop")
+        GroupStats: 809 rows, 4 data sets, 3 columns
+        columns: age, gestation_days, birthweight_g
+          NY  164 rows, 9 dropped
+          MN  247 rows
+          KY  207 rows, 4 dropped
+          MS  191 rows, 1 dropped
+    """
+    check_reading(group, columns, inputs, checkpoint)
+    inputs = list_of_names("inputs", inputs)
+    if isinstance(source, GroupStats):
+        found = source if columns is None else source.select(columns)
+    elif isinstance(source, PatternStats):
+        found = (source if columns is None else source.select(columns)).completed()
+    elif is_dask(source) and checkpoint is None and missing != "em":
+        found = of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
+    else:
+        reading = data.prepare(source, group=group, columns=columns, missing=missing)
+        if missing == "em":
+            if checkpoint is not None:
+                raise OptionError(
+                    Option("checkpoint"), " does not go with ", Option("missing", "em")
+                )
+            found = patterns(reading.rows()).completed()
+            return found.with_inputs(inputs) if inputs else found
+        found = of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+    return found.with_inputs(inputs) if inputs else found
+
+
+def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
+    """The statistics of what is to be read; with a checkpoint file by file.
+
+    Raises:
+        DataError: rows cannot be used.
+        OptionError: a checkpoint of frames.
+    """
+    if checkpoint is None:
+        return accumulate(reading.rows())
+    if any(part.path is None for part in reading.parts):
+        raise OptionError(
+            Option("checkpoint"), " is for files, and these rows are in memory; leave it out"
+        )
+
+    def fields(each: data.Reading) -> Fields:
+        return fields_of(accumulate(each.rows(lenient=True)))
+
+    parts = (checkpoint.fields(each, partial(fields, each)) for each in reading.each())
+    whole = total(GroupStats(*part) for part in parts)
+    check_left(whole.n, whole.levels, int(whole.dropped.sum()))
+    return whole
+
+
+def accumulate(rows: data.Rows) -> GroupStats:
+    """The statistics of rows that come in batches."""
+    return patterns(rows).known
+
+
+def patterns(rows: data.Rows) -> PatternStats:
+    """The same, with those of rows that have missing cells."""
+    sums = Sums.zeros(0, len(rows.names))
+    sums.facts = [NOTHING] * len(rows.names)
+    gaps = GapsInTheMaking.empty(len(rows.names))
+    with closing(rows.batches) as batches:
+        for batch in batches:
+            sums = sums.grown(len(rows.levels))
+            sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
+            sums.add_rows(batch.codes, batch.columns)
+            if len(batch.gaps):
+                gaps.add_rows(batch.gap_codes, batch.gaps)
+                for k, column in enumerate(batch.gaps.T):
+                    sums.facts[k] = sums.facts[k].after(column[~np.isnan(column)])
+    cut = sums.cut(len(rows.levels))
+    known = of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
+    return PatternStats(known, gaps.made())

@@ -1,0 +1,52 @@
+"""How sure effects are where cells are missing: fits of drawn statistics, by Rubin's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.standardised import Family, imputed
+from poolbn.nodes.localfit import Floats, GaussianFit
+from poolbn.nodes.model import Penalty
+
+_LEAST = 1e-9  # share of a variance that is due to missing cells
+
+
+def honest(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Penalty) -> GaussianFit:
+    """The fit with intervals that contain what missing cells leave open.
+
+    Effects of data sets are fitted in each completed table, under the pooling of the fit. Those of
+    the population are uncertain for the spread of data sets' own estimates, which contains what is
+    missing; under complete pooling they are like the others.
+    """
+    again: Callable[..., GaussianFit] | None = getattr(fit.pooling, "fit", None)
+    if stats.filled is None or fit.intervals is None or again is None or not fit.parents:
+        return fit
+    each = [again(data, family, penalty) for data in imputed(stats)]
+    found = [(other, other.intervals) for other in each if other.intervals is not None]
+    if len(found) < 2:
+        return fit
+    _, own = zip(*found, strict=True)
+    center, se, df = _rubin([i.center for i in own], [i.se for i in own], [i.df for i in own])
+    made = fit.intervals._replace(center=center, se=se, df=df)
+    if fit.fixed is not None and fit.random_cov is None:
+        fixed = [other.fixed for other, _ in found if other.fixed is not None]
+        _, se, df = _rubin(fixed, [i.population_se for i in own], [i.population_df for i in own])
+        made = made._replace(population_se=se, population_df=df)
+    return replace(fit, saved_intervals=made)
+
+
+def _rubin(
+    estimates: Sequence[Floats], errors: Sequence[Floats], dfs: Sequence[Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """Estimate, standard error and degrees of freedom (Rubin, 1987; Barnard and Rubin, 1999)."""
+    m = len(estimates)
+    between = (1 + 1 / m) * np.var(estimates, axis=0, ddof=1)
+    total = np.mean(np.square(errors), axis=0) + between
+    share = np.maximum(between / np.where(total > 0, total, 1.0), _LEAST)
+    df = np.mean(dfs, axis=0)
+    left = (df + 1) / (df + 3) * df * (1 - share)
+    return np.mean(estimates, axis=0), np.sqrt(total), 1 / (share**2 / (m - 1) + 1 / left)

@@ -1,0 +1,221 @@
+"""Missing cells: EM against scipy, draws against rows, and laws that statistics keep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import simulate
+from scipy.optimize import minimize
+
+import poolbn as pb
+from poolbn.moments import draws, em
+from poolbn.moments.completing import complete
+from poolbn.moments.patterns import GapsInTheMaking
+from poolbn.moments.standardised import imputed, standardise
+
+
+def gappy(seed: int, share: float = 0.2, rows: int = 30, data_sets: int = 4) -> pd.DataFrame:
+    """A table with cells missing completely at random, but for the data set."""
+    table = simulate(seed, data_sets=data_sets, rows=rows)
+    rng = np.random.default_rng(seed)
+    columns = [name for name in table.columns if name != "F"]
+    return table.assign(**table[columns].mask(rng.random((len(table), len(columns))) < share))
+
+
+def problem(X: np.ndarray) -> em.Problem:
+    """The rows of one data set."""
+    whole = ~np.isnan(X).any(axis=1)
+    making = GapsInTheMaking.empty(X.shape[1])
+    making.add_rows(np.zeros(int((~whole).sum()), dtype=np.int64), X[~whole])
+    C = X[whole]
+    mean = C.mean(axis=0) if len(C) else np.zeros(X.shape[1])
+    known = em.Complete(float(len(C)), mean, (C - mean).T @ (C - mean))
+    return em.problem(making.made(), known, 0)
+
+
+def dense(X: np.ndarray, prior: em.Prior, mean: np.ndarray, cov: np.ndarray) -> float:
+    """The objective, row by row."""
+    value = 0.0
+    for x in X:
+        has = ~np.isnan(x)
+        V, d = cov[np.ix_(has, has)], x[has] - mean[has]
+        log_det = np.linalg.slogdet(2 * np.pi * V)[1]
+        value -= (log_det + d @ np.linalg.solve(V, d)) / 2
+    K, away = np.linalg.inv(cov), mean - prior.mean
+    lent = prior.rows * (np.linalg.slogdet(cov)[1] + np.trace(K @ prior.cov))
+    return float(value - (lent + prior.at_mean * away @ K @ away) / 2)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_em_is_the_maximum_that_scipy_finds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    N, n = int(rng.integers(2, 4)), int(rng.integers(6, 25))
+    A = rng.normal(size=(N, N))
+    X = rng.normal(size=(n, N)) @ A + rng.normal(size=N)
+    X[rng.random((n, N)) < rng.choice([0.1, 0.3, 0.5])] = np.nan
+    X = X[~np.isnan(X).all(axis=1)]
+    prior = em.Prior(2.0, float(rng.uniform(0.1, 5)), rng.normal(size=N), A.T @ A + 0.1 * np.eye(N))
+    found = em.maximise(problem(X), prior)
+    assert found.objective == pytest.approx(dense(X, prior, found.mean, found.cov), abs=1e-8)
+
+    def objective(v: np.ndarray) -> float:
+        L = np.zeros((N, N))
+        L[np.tril_indices(N)] = v[N:]
+        return -dense(X, prior, v[:N], L @ L.T)
+
+    L = np.linalg.cholesky(prior.cov)
+    start = np.concatenate([prior.mean, L[np.tril_indices(N)]])
+    best = minimize(objective, start, method="BFGS", options={"gtol": 1e-7})
+    assert found.objective > -best.fun - 1e-6
+    assert found.steps <= 100
+
+
+def test_without_gaps_nothing_changes() -> None:
+    table = simulate(1, data_sets=3, rows=20)
+    usual, filled = (pb.stats(table, group="F", missing=how) for how in ("error", "em"))
+    assert (usual.mean == filled.mean).all()
+    assert (usual.scatter == filled.scatter).all()
+    one = table.assign(x1=table["x1"].mask(table.index == 0))
+    some = pb.stats(one, group="F", missing="em")
+    whole = [level != one["F"][0] for level in usual.levels]
+    assert (usual.scatter[whole] == some.scatter[whole]).all()
+    assert some.n_rows == usual.n_rows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_does_not_matter(seed: int) -> None:
+    table = gappy(seed)
+    first = pb.stats(table, group="F", missing="em")
+    mixed = table.sample(frac=1, random_state=seed)[table.columns[::-1]]
+    second = pb.stats(mixed, group="F", missing="em").select(first.names)
+    at = [second.levels.index(level) for level in first.levels]
+    np.testing.assert_allclose(first.mean, second.mean[at], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(first.scatter, second.scatter[at], rtol=1e-7, atol=1e-6)
+    units = table.assign(y=1000 * table["y"] - 5)
+    third = pb.stats(units, group="F", missing="em")
+    y = first.names.index("y")
+    np.testing.assert_allclose(third.mean[:, y], 1000 * first.mean[:, y] - 5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [30, 200])
+def test_patterns_add_up(rows: int) -> None:
+    table = gappy(4, rows=rows)
+    whole = pb.stats(table, group="F", missing="em")
+    parts = [
+        pb.stats(part, group="F", missing="em").patterns
+        for part in (table.iloc[::3], table.iloc[1::3], table.iloc[2::3])
+    ]
+    assert all(part is not None for part in parts)
+    added = sum(parts).completed()
+    at = [added.levels.index(level) for level in whole.levels]
+    np.testing.assert_allclose(added.scatter[at], whole.scatter, rtol=1e-6, atol=1e-6)
+    assert (sum(parts).observed[at] == whole.filled.observed).all()
+    with pytest.raises(pb.DataError, match="patterns"):
+        whole + whole
+    with pytest.raises(pb.DataError, match="not saved"):
+        whole.save("never.stats")
+
+
+def test_patterns_that_many_rows_have_are_sums() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 4))
+    X[:100, 0] = X[100:200, 1] = X[100:200, 2] = X[200, 3] = np.nan
+    gaps = (of := GapsInTheMaking.empty(4)).add_rows(np.zeros(201, dtype=np.int64), X[:201])
+    gaps = of.made()
+    assert sorted(gaps.n.tolist()) == [100, 100]
+    assert len(gaps.rows) == 1
+    single = gaps._replace(
+        data_set=gaps.data_set[:0], missing=gaps.missing[:0], n=gaps.n[:0], mean=gaps.mean[:0],
+        scatter=gaps.scatter[:0], rows=X[:201], rows_of=np.zeros(201, dtype=np.int64),
+    )  # fmt: skip
+    C = X[201:]
+    known = [em.Complete(float(len(C)), C.mean(axis=0), np.cov(C.T, ddof=0) * len(C))]
+    by_sums, by_rows = (complete(some, known, 2.0).expected() for some in (gaps, single))
+    np.testing.assert_allclose(by_sums.scatter, by_rows.scatter, rtol=1e-8)
+
+
+def test_draws_from_sums_are_those_of_rows() -> None:
+    """Means and covariances of drawn statistics, at the same parameters."""
+    rng = np.random.default_rng(2)
+    A = rng.normal(size=(3, 3))
+    X = rng.normal(size=(30, 3)) @ A
+    X[:12, :2] = np.nan
+    sums = problem(X)
+    assert sums.cells.tolist() == [0]
+    rows = sums._replace(
+        cells=np.array([-1]), begin=np.array([0, 12]), rows=X[:12].copy(),
+        n=sums.n[:0], mean=sums.mean[:0], scatter=sums.scatter[:0],
+    )  # fmt: skip
+    found = []
+    for of in (sums, rows):
+        drawn = [draws._completed(of, np.zeros(3), A.T @ A, rng) for _ in range(4000)]
+        found.append(np.array([[*d.mean, *d.scatter[np.tril_indices(3)]] for d in drawn]))
+    error = found[0].std(axis=0) / np.sqrt(2000) + 1e-9
+    assert (np.abs(found[0].mean(axis=0) - found[1].mean(axis=0)) < 5 * error).all()
+    varies = found[0].std(axis=0) > 1e-9
+    ratio = found[0].std(axis=0)[varies] / found[1].std(axis=0)[varies]
+    assert np.abs(np.log(ratio)).max() < 0.08
+
+
+def test_a_column_that_a_data_set_never_measured_follows_the_others() -> None:
+    rng = np.random.default_rng(3)
+    site = np.repeat(list("abcd"), 60)
+    x1 = rng.normal(size=240) + np.repeat(rng.normal(size=4), 60)
+    table = pd.DataFrame({"F": site, "x1": x1, "x2": rng.normal(size=240)})
+    table["y"] = 1 + 0.8 * x1 + rng.normal(size=240)
+    lost = table.assign(y=table["y"].mask(table["F"] == table["F"].iloc[0]))
+    stats = pb.stats(lost, group="F", missing="em")
+    first, y = stats.levels[0], stats.names.index("y")
+    truth = pb.stats(table, group="F")
+    spread = np.sqrt(truth.scatter[0, y, y] / truth.n[0])
+    assert abs(stats.mean[0, y] - truth.mean[0, y]) < spread
+    for pooling in ("partial", "complete", "none", "auto", pb.Partial(residuals="pooled")):
+        fit = pb.fit_node(stats, "y", ["x1"], pooling=pooling)
+        assert fit.left_out == (first,)
+        assert "was not measured in" in fit.detail
+        assert np.isfinite(fit.coef).all()
+        rest = pb.stats(lost[lost["F"] != first], group="F", missing="em")
+        alone = pb.fit_node(rest, "y", ["x1"], pooling=pooling)
+        assert fit.loglik == pytest.approx(alone.loglik, rel=0.2)
+    net = pb.learn(lost, group="F", missing="em")
+    assert np.isfinite(net.score)
+
+
+def test_a_constant_stays_one() -> None:
+    table = gappy(5)
+    site = table["F"].iloc[0]
+    table.loc[table["F"] == site, "x1"] = table.loc[table["F"] == site, "x1"] * 0 + 3.0
+    stats = pb.stats(table, group="F", missing="em")
+    x1 = stats.names.index("x1")
+    assert stats.mean[0, x1] == pytest.approx(3.0)
+    assert (stats.scatter[0, x1] == 0).all()
+    assert pb.fit_node(stats, "x1", [], pooling="none").left_out == (site,)
+
+
+def test_rows_count_as_far_as_they_are_there() -> None:
+    table = gappy(6, share=0.25)
+    stats = pb.stats(table, group="F", missing="em")
+    cells = table.drop(columns="F").notna().groupby(table["F"], sort=False).sum().to_numpy()
+    empty = table.drop(columns="F").isna().all(axis=1)
+    assert (stats.filled.observed == cells).all()
+    assert stats.n_rows == len(table) - empty.sum()
+    assert standardise(stats).n == pytest.approx(cells.mean(axis=1))
+    assert len(imputed(stats)) == 20
+    whole = pb.fit_node(stats, "y", ["x1"])
+    careless = pb.fit_node(
+        pb.GroupStats(stats.names, stats.levels, stats.n.copy(), stats.mean.copy(),
+                      stats.scatter.copy(), stats.dropped.copy()), "y", ["x1"])  # fmt: skip
+    assert whole.intervals.se.mean() > 1.1 * careless.intervals.se.mean()
+    again = pb.fit_node(pb.stats(table, group="F", missing="em"), "y", ["x1"])
+    assert (again.intervals.se == whole.intervals.se).all()
+
+
+def test_what_cannot_be_filled_in() -> None:
+    table = gappy(7)
+    with pytest.raises(pb.DataError, match="'x2' is missing in all rows"):
+        pb.stats(table.assign(x2=np.nan), group="F", missing="em")
+    few = table.assign(y=np.where(table.index < 2, table["y"], np.nan))
+    assert np.isfinite(pb.stats(few, group="F", missing="em").scatter).all()
+    copies = table.assign(z=2 * table["x1"])
+    assert np.isfinite(pb.stats(copies, group="F", missing="em").scatter).all()
