@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import simulate
 from scipy.optimize import minimize
+from typer.testing import CliRunner
 
 import poolbn as pb
+from poolbn.cli.app import app
 from poolbn.moments import draws, em
 from poolbn.moments.completing import complete
 from poolbn.moments.patterns import GapsInTheMaking
@@ -219,3 +223,36 @@ def test_what_cannot_be_filled_in() -> None:
     assert np.isfinite(pb.stats(few, group="F", missing="em").scatter).all()
     copies = table.assign(z=2 * table["x1"])
     assert np.isfinite(pb.stats(copies, group="F", missing="em").scatter).all()
+
+
+@pytest.mark.parametrize("unit", ["row", "data set"])
+def test_bootstrap_draws_rows_with_their_gaps(unit: str) -> None:
+    table = gappy(8)
+    boot = pb.bootstrap(table, group="F", missing="em", replicates=6, unit=unit, seed=3)
+    again = pb.bootstrap(table, group="F", missing="em", replicates=6, unit=unit, seed=3)
+    assert boot.table().equals(again.table())
+    assert boot.replicates == 6
+    with pytest.raises(pb.OptionError, match="cannot be compared yet"):
+        pb.compare(table, group="F", missing="em")
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    file, out = tmp_path / "gaps.csv", tmp_path / "out"
+    table = gappy(9)
+    table.to_csv(file, index=False)
+    done = CliRunner().invoke(
+        app, ["learn", str(file), "--group", "F", "--missing", "em", "-o", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    cells = table.drop(columns="F").isna()
+    gaps = (cells.any(axis=1) & ~cells.all(axis=1)).sum()
+    assert f"{gaps} rows with missing values count" in done.output
+    net, direct = pb.load(out / "network.json"), pb.learn(table, group="F", missing="em")
+    assert net.dag == direct.dag
+    assert (out / "report.html").exists()
+    saved = str(tmp_path / "a.stats")
+    kept = CliRunner().invoke(
+        app, ["stats", str(file), "--group", "F", "--missing", "em", "-o", saved]
+    )
+    assert kept.exit_code == 2
+    assert "not saved" in kept.output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
 from poolbn.assess.folds import Folds, check_folds, deal
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.replicates import data_sets_at
-from poolbn.errors import DataError, Option, OptionError, check_count
+from poolbn.errors import DROP, DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.checks import warn
@@ -27,6 +27,7 @@ from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
+from poolbn.tables.missing import Missing
 
 Floats = NDArray[np.float64]
 _RESIDUALS = Partial(residuals="pooled")
@@ -39,7 +40,7 @@ def compare(
     *,
     group: str | None = None,
     columns: Iterable[str] | None = None,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
     inputs: Iterable[str] = (),
     folds: int = 10,
     poolings: Sequence[str | Choice] = ("complete", "none", "partial", _RESIDUALS),
@@ -60,7 +61,8 @@ def compare(
         source: anything with rows that `pb.stats` takes.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
-        missing: "error" refuses missing values; "drop" leaves out the rows that have one.
+        missing: "error" refuses missing values; "drop" leaves out the rows that have one. Rows with
+            gaps cannot be held out yet.
         inputs: columns that may be parents but never children, see `pb.stats`.
         folds: how many; at most as many as rows.
         poolings: names or objects, as for `pb.learn`; `pb.Partial(residuals="pooled")` is called
@@ -93,6 +95,12 @@ def compare(
     plans = _plans(poolings, learning)
     if isinstance(source, GroupStats):
         raise DataError("sufficient statistics hold no rows to hold out; give the rows themselves")
+    if missing == "em":
+        raise OptionError(
+            Option("missing", missing),
+            " cannot be compared yet, since rows with gaps are not held out; use ",
+            DROP,
+        )
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans.values():
         plan.constraints.on(rows.names)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import in_memory, patterns_of
 from poolbn.moments.sums import Sums
 from poolbn.run.parallel import available_cores, map_threads
 from poolbn.tables.data import Rows
@@ -69,10 +70,32 @@ def row_replicates(
         yield list(islice(made, replicates - first * _STACK))
 
 
+def gappy_replicates(
+    read: Callable[[], Rows], known: GroupStats, replicates: int, seed: int
+) -> Iterator[list[GroupStats]]:
+    """The same where cells are missing: rows are drawn with their gaps, and then completed.
+
+    They are read once, and held.
+    """
+    rows = read()
+    codes, values = in_memory(rows)
+    if tuple(rows.levels) != known.levels:
+        raise _changed()
+    parts = [np.flatnonzero(codes == j) for j in range(len(known.levels))]
+    for r in range(replicates):
+        rng = random_stream(seed, _ROWS, r)
+        at = np.concatenate([part[rng.integers(len(part), size=len(part))] for part in parts])
+        made = patterns_of(rows.names, known.levels, codes[at], values[at], known.group).completed()
+        yield [replace(made, facts=known.facts, inputs=known.inputs)]
+
+
 def data_sets_at(
     known: GroupStats, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
 ) -> GroupStats:
     """The statistics of the data sets at these positions, under other names."""
+    if known.patterns is not None:
+        chosen = known.patterns.at(at, list(levels)).completed()
+        return chosen.select(known.names).with_inputs(known.inputs)
     arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
     return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts, known.inputs)
 

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments
-from poolbn.assess.replicates import data_set_replicates, row_replicates, shuffled_columns
+from poolbn.assess.replicates import (
+    data_set_replicates,
+    gappy_replicates,
+    row_replicates,
+    shuffled_columns,
+)
 from poolbn.assess.strengths import (
     averaged_edges,
     directed_network,
@@ -29,6 +34,7 @@ from poolbn.moments.reading import stats
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
+from poolbn.tables.missing import Missing
 from poolbn.wording import counted, visible
 
 if TYPE_CHECKING:
@@ -221,7 +227,7 @@ def bootstrap(
     *,
     group: str | None = None,
     columns: Iterable[str] | None = None,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
     inputs: Iterable[str] = (),
     replicates: int = 200,
     unit: Unit = "row",
@@ -240,7 +246,8 @@ def bootstrap(
             statistics will do.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
-        missing: "error" refuses missing values; "drop" leaves out the rows that have one.
+        missing: "error" refuses missing values; "drop" leaves out the rows that have one; "em"
+            draws rows with their gaps, which it holds in memory, and fills these in each replicate.
         inputs: columns that may be parents but never children, see `pb.stats`.
         replicates: networks to learn.
         unit: "row" draws rows with replacement within each data set: how sure the arcs are for
@@ -286,7 +293,8 @@ def bootstrap(
         )
     else:
         read = partial(data.read, source, group=group, columns=columns, missing=missing)
-        parts = row_replicates(read, known, replicates, seed)
+        draw = row_replicates if known.filled is None else gappy_replicates
+        parts = draw(read, known, replicates, seed)
     warn(known)
     fixed = allowed.required | ~allowed.arcs.T
     counts, done = np.zeros(fixed.shape), 0

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from poolbn.assess.replicates import data_sets_at
-from poolbn.errors import DataError, OptionError, nearest
+from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.learning import check_no_group
 from poolbn.moments.groupstats import GroupStats, total
-from poolbn.moments.reading import of_reading, stats
+from poolbn.moments.reading import of_reading, patterns, stats
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
+from poolbn.tables.missing import Missing
 from poolbn.tables.paths import check_once, paths
 from poolbn.wording import listed
 
@@ -29,7 +30,7 @@ class ReadingOptions(TypedDict):
 
     group: str | None
     columns: Sequence[str] | None
-    missing: Literal["error", "drop"]
+    missing: Missing
     inputs: Sequence[str]
 
 
@@ -72,6 +73,12 @@ def read_stats(
     parts = {path: stats(part, columns=columns) for path, part in found.items()}
     if name is not None:
         parts = {path: as_one(part, name) for path, part in parts.items()}
+    if reading["missing"] == "em":
+        if prepared is None or parts or checkpoint is not None:
+            raise OptionError(
+                Option("missing", "em"), " needs rows, without .stats files and --checkpoint"
+            )
+        return stats(patterns(prepared.rows()), inputs=reading["inputs"])
     if prepared is not None:
         parts[_ROWS] = of_reading(prepared, checkpoint)
     if name is None:

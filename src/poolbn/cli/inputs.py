@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Unpack
@@ -19,6 +19,7 @@ from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.learning import SearchOptions
+from poolbn.moments.reading import in_memory
 from poolbn.nodes.mixed import Residuals
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Partial
@@ -29,6 +30,7 @@ from poolbn.search.exact import Exact
 from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
+from poolbn.tables.missing import Missing
 from poolbn.writing import open_regular
 
 if TYPE_CHECKING:
@@ -88,8 +90,11 @@ class Reading:
         typer.Option(metavar="A,B,...", help=f"The columns to use; all by default. {_NAMES}"),
     ] = None
     missing: Annotated[
-        Literal["error", "drop"],
-        typer.Option(help="What to do with rows that have missing values."),
+        Missing,
+        typer.Option(
+            help="What to do with rows that have missing values: refuse them, leave them out, or "
+            "learn from what they have (em)."
+        ),
     ] = "error"
     inputs: Annotated[
         list[str] | None,
@@ -268,7 +273,7 @@ def read_tiers(path: Path) -> list[list[str]]:
 
 
 def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.DataFrame:
-    """All rows without missing values, the group column first; for reports that show residuals."""
+    """All rows that were read, the group column first; for reports that show residuals."""
     import pandas as pd
 
     rows = data.read(
@@ -277,10 +282,7 @@ def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.
         columns=reading["columns"],
         missing=reading["missing"],
     )
-    with closing(rows.batches) as batches:
-        read = [(batch.codes, batch.values) for batch in batches]
-    values = np.concatenate([part for _, part in read])
-    codes = np.concatenate([part for part, _ in read])
+    codes, values = in_memory(rows)
     table = pd.DataFrame(values, columns=list(rows.names))
     labels = np.empty(len(rows.levels), dtype=object)
     labels[:] = rows.levels

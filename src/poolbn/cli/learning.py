@@ -29,6 +29,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.reporting import report
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,10 +110,14 @@ class _Job:
         terminal = self.terminal
         data = read_stats(self.files, terminal.note, **self.reading)
         left = int(data.dropped.sum())
-        terminal.note(
-            f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
-            + (f"; {left:,} rows with missing values are left out" if left else "")
-        )
+        said = f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
+        if data.patterns is not None:
+            gappy = data.n_rows - data.patterns.known.n_rows
+            said += f"; {counted(gappy, 'row')} with missing values count for what is there"
+        if left:
+            lack = "without any" if data.patterns is not None else "with missing"
+            said += f"; {left:,} rows {lack} values are left out"
+        terminal.note(said)
         stopped = False
         try:
             net = self._learned(data, self.pooling)

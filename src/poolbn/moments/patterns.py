@@ -59,6 +59,22 @@ class Gaps(NamedTuple):
         np.add.at(counts, self.data_set, self.n)
         return counts
 
+    def at(self, chosen: NDArray[np.int64]) -> Gaps:
+        """Those of these data sets, which may repeat; each is the position of one."""
+        cells = [np.flatnonzero(self.data_set == j) for j in chosen]
+        rows = [np.flatnonzero(self.rows_of == j) for j in chosen]
+        cell, row = np.concatenate(cells), np.concatenate(rows)
+        numbers = np.arange(len(chosen))
+        return Gaps(
+            np.repeat(numbers, [len(part) for part in cells]),
+            self.missing[cell],
+            self.n[cell],
+            self.mean[cell],
+            self.scatter[cell],
+            np.repeat(numbers, [len(part) for part in rows]),
+            self.rows[row],
+        )
+
     def select(self, at: NDArray[np.intp]) -> Gaps:
         """The same rows with these columns alone, in this order; not all of them have gaps then."""
         return Gaps(

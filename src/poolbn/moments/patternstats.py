@@ -86,6 +86,22 @@ class PatternStats:
         at = positions(self.names, known.names)
         return PatternStats(known, self.gaps.select(at))
 
+    def at(
+        self, chosen: Sequence[int] | NDArray[np.int64], levels: Sequence[Hashable]
+    ) -> PatternStats:
+        """The data sets at these positions, which may repeat, under other names."""
+        known = self.known
+        some = replace(
+            known,
+            levels=tuple(levels),
+            n=known.n[chosen],
+            mean=known.mean[chosen],
+            scatter=known.scatter[chosen],
+            dropped=known.dropped[chosen],
+            cubes=np.zeros(0),
+        )
+        return PatternStats(some, self.gaps.at(np.asarray(chosen)))
+
     def completed(self, pseudo_rows: float = PSEUDO_ROWS) -> GroupStats:
         """Expected sufficient statistics, by EM in each data set.
 

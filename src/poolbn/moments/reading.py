@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import closing
 from functools import partial
 from os import PathLike
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +21,11 @@ from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import Fields
 from poolbn.moments.sums import Sums
 from poolbn.tables import data
-from poolbn.tables.missing import Missing, check_left
+from poolbn.tables.missing import Missing, Tally, check_left
 from poolbn.tables.sources import is_dask
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def check_reading(
@@ -130,6 +134,33 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
 def accumulate(rows: data.Rows) -> GroupStats:
     """The statistics of rows that come in batches."""
     return patterns(rows).known
+
+
+def in_memory(rows: data.Rows) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """All rows, with and without gaps: the data set (B,) of each, and the cells (B, N)."""
+    with closing(rows.batches) as batches:
+        read = [
+            part
+            for batch in batches
+            for part in ((batch.codes, batch.values), (batch.gap_codes, batch.gaps))
+        ]
+    codes, values = zip(*read, strict=True)
+    return np.concatenate(codes), np.concatenate(values)
+
+
+def patterns_of(
+    names: tuple[str, ...],
+    levels: tuple[Hashable, ...],
+    codes: NDArray[np.int64],
+    values: NDArray[np.float64],
+    group: str,
+) -> PatternStats:
+    """Those of rows in memory, see `in_memory`."""
+    nan = np.isnan(values).any(axis=1)
+    whole = np.ascontiguousarray(values[~nan].T)
+    batch = data.Batch(codes[~nan], list(whole), codes[:0], codes[nan], values[nan])
+    tally = Tally(np.zeros(len(names), dtype=np.int64))
+    return patterns(data.Rows(names, group, list(levels), (one for one in [batch]), tally))
 
 
 def patterns(rows: data.Rows) -> PatternStats:
