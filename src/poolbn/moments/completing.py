@@ -60,16 +60,16 @@ class Completion:
     """Data sets with missing cells, and what EM found of them.
 
     Attributes:
-        center: what columns are measured from, (N,).
-        scale: their unit, (N,).
-        prior: what data sets are lent.
+        center: what the columns of each data set are measured from, (F, N).
+        scale: their unit, about their SD in the data set, (F, N).
+        priors: what each data set is lent, in these units.
         known: rows without gaps of each data set, in the units of the data.
         parts: data sets with gaps, None for the others.
     """
 
     center: Floats
     scale: Floats
-    prior: Prior
+    priors: Sequence[Prior]
     known: Sequence[Complete]
     parts: Sequence[_Part | None]
 
@@ -81,28 +81,26 @@ class Completion:
     def expected(self) -> Moments:
         """The expected statistics, given the observed cells; without gaps they are unchanged."""
         return self._moments(
-            [None if part is None else self._expected(part) for part in self.parts]
+            [part and self._expected(part, j) for j, part in enumerate(self.parts)]
         )
 
     def drawn(self, rng: np.random.Generator) -> Moments:
         """The statistics that completed rows may have had."""
         return self._moments(
-            [None if part is None else self._drawn(part, rng) for part in self.parts]
+            [part and self._drawn(part, j, rng) for j, part in enumerate(self.parts)]
         )
 
     def _moments(self, found: Sequence[Complete | None]) -> Moments:
-        unit = np.outer(self.scale, self.scale)
-        mean = [
-            known.mean if own is None else self.center + self.scale * own.mean
-            for known, own in zip(self.known, found, strict=True)
-        ]
-        scatter = [
-            known.scatter if own is None else unit * own.scatter
-            for known, own in zip(self.known, found, strict=True)
-        ]
-        return Moments(np.array(mean), np.array(scatter))
+        mean = np.array([known.mean for known in self.known])
+        scatter = np.array([known.scatter for known in self.known])
+        for j, own in enumerate(found):
+            if own is not None:
+                mean[j] = self.center[j] + self.scale[j] * own.mean
+                scatter[j] = own.scatter * np.outer(self.scale[j], self.scale[j])
+        return Moments(mean, scatter)
 
-    def _expected(self, part: _Part) -> Complete:
+    def _expected(self, part: _Part, j: int) -> Complete:
+        prior = self.priors[j]
         mean, cov = part.maximum.mean, part.maximum.cov
         sums = expected(part.rows, mean, *inverse(cov))
         n = part.rows.n_rows
@@ -114,15 +112,15 @@ class Completion:
         # Columns that the data set never measured follow the others as in the prior.
         B = np.zeros((len(use), int(use.sum())))
         B[use] = np.eye(B.shape[1])
-        B[~use] = _slopes(self.prior.cov, use)
+        B[~use] = _slopes(prior.cov, use)
         scatter = B @ own.scatter @ B.T
-        left = self.prior.cov - B @ self.prior.cov[np.ix_(use, use)] @ B.T
+        left = prior.cov - B @ prior.cov[np.ix_(use, use)] @ B.T
         scatter[np.ix_(~use, ~use)] += n * left[np.ix_(~use, ~use)]
-        mean = B @ (own.mean - self.prior.mean[use]) + self.prior.mean
+        mean = B @ (own.mean - prior.mean[use]) + prior.mean
         return _with_constants(Complete(n, mean, (scatter + scatter.T) / 2), part.constant)
 
-    def _drawn(self, part: _Part, rng: np.random.Generator) -> Complete:
-        use, prior = part.use, self.prior.select(part.use)
+    def _drawn(self, part: _Part, j: int, rng: np.random.Generator) -> Complete:
+        use, prior = part.use, self.priors[j].select(part.use)
         about = part.rows.n_cells / len(prior.mean)
         own = draw(part.rows, prior, part.maximum.mean, part.maximum.cov, about, rng)
         if use.all():
@@ -130,9 +128,9 @@ class Completion:
         mean, scatter = np.zeros(len(use)), np.zeros((len(use), len(use)))
         mean[use], scatter[np.ix_(use, use)] = own.mean, own.scatter
         whole = Complete(own.n, mean, scatter)
-        K, _ = inverse(self.prior.cov)
+        K, _ = inverse(self.priors[j].cov)
         lacks, has = np.flatnonzero(~use), np.flatnonzero(use)
-        filled = drawn_cell(whole, lacks, has, self.prior.mean, K, rng)
+        filled = drawn_cell(whole, lacks, has, self.priors[j].mean, K, rng)
         return _with_constants(filled, part.constant)
 
 
@@ -152,19 +150,21 @@ def complete(gaps: Gaps, known: Sequence[Complete], rows: float) -> Completion:
     """
     seen = _observed(gaps, known)
     center, scale = seen.units()
-    unit = np.outer(scale, scale)
+    cell, row = gaps.data_set, gaps.rows_of
     gaps = gaps._replace(
-        mean=(gaps.mean - center) / scale,
-        scatter=gaps.scatter / unit,
-        rows=(gaps.rows - center) / scale,
+        mean=(gaps.mean - center[cell]) / scale[cell],
+        scatter=gaps.scatter / (scale[cell][:, :, None] * scale[cell][:, None, :]),
+        rows=(gaps.rows - center[row]) / scale[row],
     )
-    whole = [Complete(c.n, (c.mean - center) / scale, c.scatter / unit) for c in known]
+    whole = [
+        Complete(own.n, (own.mean - c) / s, own.scatter / np.outer(s, s))
+        for own, c, s in zip(known, center, scale, strict=True)
+    ]
     measured = seen.n > 0
     # A column that does not vary in a data set has its constant where it is missing too.
-    varies = seen.squares > CONSTANT_TOLERANCE * seen.n * scale**2
-    constant = measured & ~varies & (seen.n > 1)
+    constant = (seen.n > 1) & (seen.squares <= CONSTANT_TOLERANCE * seen.n * scale**2)
     problems = [problem(gaps, each, j) for j, each in enumerate(whole)]
-    prior = _prior(problems, measured, rows)
+    priors = _priors(problems, measured, center, scale, rows)
 
     def part(j: int, of: Problem) -> _Part | None:
         if of.n_rows == of.complete.n:
@@ -174,10 +174,10 @@ def complete(gaps: Gaps, known: Sequence[Complete], rows: float) -> Completion:
             at, own = np.flatnonzero(use), whole[j]
             some = Complete(own.n, own.mean[use], own.scatter[np.ix_(use, use)])
             of = problem(gaps.select(at), some, j)
-        values = np.where(constant[j], (seen.mean[j] - center) / scale, np.nan)
-        return _Part(use, values, of, maximise(of, prior.select(use)))
+        values = np.where(constant[j], (seen.mean[j] - center[j]) / scale[j], np.nan)
+        return _Part(use, values, of, maximise(of, priors[j].select(use)))
 
-    return Completion(center, scale, prior, known, [part(j, of) for j, of in enumerate(problems)])
+    return Completion(center, scale, priors, known, [part(j, of) for j, of in enumerate(problems)])
 
 
 class _Observed(NamedTuple):
@@ -188,12 +188,17 @@ class _Observed(NamedTuple):
     squares: Floats
 
     def units(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of each column, (N,) each."""
+        """Mean and about the standard deviation in each data set, (F, N) each.
+
+        As if one row more had the variance inside all data sets; a column that a data set lacks has
+        the mean and the variance of the others.
+        """
         count = np.maximum(self.n.sum(axis=0), 1)
-        center = (self.n * self.mean).sum(axis=0) / count
-        squares = (self.squares + self.n * (self.mean - center) ** 2).sum(axis=0)
-        scale = np.sqrt(squares / count)
-        return center, np.where(scale > 0, scale, 1.0)
+        common = (self.n * self.mean).sum(axis=0) / count
+        inside = self.squares.sum(axis=0) / count
+        inside[inside == 0] = 1.0
+        center = np.where(self.n > 0, self.mean, common)
+        return center, np.sqrt((self.squares + inside) / (self.n + 1))
 
 
 def _observed(gaps: Gaps, known: Sequence[Complete]) -> _Observed:
@@ -217,8 +222,14 @@ def _observed(gaps: Gaps, known: Sequence[Complete]) -> _Observed:
     return _Observed(n, mean, squares)
 
 
-def _prior(problems: Sequence[Problem], measured: NDArray[np.bool_], rows: float) -> Prior:
-    """What data sets have in common: EM with a mean for each, and one covariance.
+def _priors(
+    problems: Sequence[Problem],
+    measured: NDArray[np.bool_],
+    center: Floats,
+    scale: Floats,
+    rows: float,
+) -> list[Prior]:
+    """What data sets have in common: EM with a mean for each, and one covariance in their units.
 
     One row with uncorrelated columns more keeps the covariance away from singular ones.
     """
@@ -226,28 +237,29 @@ def _prior(problems: Sequence[Problem], measured: NDArray[np.bool_], rows: float
     F, N = measured.shape
     weight = n[:, None] * measured
     weight = weight / np.maximum(weight.sum(axis=0), 1)
-    mean, common, cov = np.zeros((F, N)), np.zeros(N), np.eye(N)
-    at_mean = 1.0
+    common = (weight * center).sum(axis=0)
+    mean, cov, at_mean = np.zeros((F, N)), np.eye(N), 1.0
     for _ in range(_STEPS):
         K, log_det = inverse(cov)
         total = np.eye(N)
+        away = (common - center) / scale
         for j, of in enumerate(problems):
             found = expected(of, mean[j], K, log_det)
-            shift = (found.first + at_mean * (common - mean[j])) / (n[j] + at_mean)
+            shift = (found.first + at_mean * (away[j] - mean[j])) / (n[j] + at_mean)
             about = np.outer(found.first, shift)
             total += found.second - about - about.T + n[j] * np.outer(shift, shift)
             mean[j] += shift
             use = measured[j]
             if not use.all():
-                mean[j, ~use] = common[~use] + _slopes(cov, use) @ (mean[j] - common)[use]
+                mean[j, ~use] = away[j, ~use] + _slopes(cov, use) @ (mean[j] - away[j])[use]
         old, cov = cov, total / (n.sum() + 1)
-        common = (weight * mean).sum(axis=0)
-        between = (weight * (mean - common) ** 2).sum(axis=0)
+        common = (weight * (center + scale * mean)).sum(axis=0)
+        between = (weight * (mean - away) ** 2).sum(axis=0)
         ratio = float(np.median(between / np.diagonal(cov)))
         at_mean = float(np.clip(1 / max(ratio, 1e-9), *_AT_MEAN))
         if np.abs(cov - old).max() < _TOLERANCE:
             break
-    return Prior(rows, at_mean, common, cov)
+    return [Prior(rows, at_mean, (common - c) / s, cov) for c, s in zip(center, scale, strict=True)]
 
 
 def _slopes(cov: Floats, use: NDArray[np.bool_]) -> Floats:

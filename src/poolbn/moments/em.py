@@ -7,9 +7,9 @@ their mean,
 
     l(mu, Sigma) - v/2 [log|Sigma| + tr(Sigma^-1 S)] - k/2 (mu - m)' Sigma^-1 (mu - m).
 
-S is the covariance inside data sets, and k the variance inside over that between their means: data
-sets with similar means tell of each other's. A column that a data set never measured follows the
-others as it does in S.
+S is the covariance inside data sets, with columns in units of their SD in each, and k the variance
+inside over that between their means: data sets with similar means tell of each other's. A column
+that a data set never measured follows the others as it does in S.
 """
 
 from __future__ import annotations
