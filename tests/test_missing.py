@@ -232,8 +232,19 @@ def test_bootstrap_draws_rows_with_their_gaps(unit: str) -> None:
     again = pb.bootstrap(table, group="F", missing="em", replicates=6, unit=unit, seed=3)
     assert boot.table().equals(again.table())
     assert boot.replicates == 6
-    with pytest.raises(pb.OptionError, match="cannot be compared yet"):
-        pb.compare(table, group="F", missing="em")
+
+
+def test_compare_holds_out_rows_with_their_gaps() -> None:
+    table = gappy(8, rows=40)
+    found = pb.compare(table, group="F", missing="em", folds=4, seed=2)
+    again = pb.compare(table, group="F", missing="em", folds=4, seed=2)
+    assert found.table().equals(again.table())
+    assert np.isfinite(found.loglik).all()
+    assert found.rows.sum() == pb.stats(table, group="F", missing="em").n_rows
+    whole = simulate(8, data_sets=4, rows=40)
+    usual, filled = (pb.compare(whole, group="F", missing=m, folds=4) for m in ("error", "em"))
+    assert found.table().shape == usual.table().shape
+    np.testing.assert_allclose(filled.loglik, usual.loglik, atol=0.3)
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from poolbn.learning import SearchInterrupted, learn
     from poolbn.moments.checks import check
     from poolbn.moments.groupstats import GroupStats
+    from poolbn.moments.patternstats import PatternStats
     from poolbn.moments.reading import stats
     from poolbn.network.network import Network, load
     from poolbn.nodes.auto import Auto
@@ -73,6 +74,7 @@ _LATER = {
     "Network": "network.network",
     "NoPooling": "nodes.poolings",
     "OptionError": "errors",
+    "PatternStats": "moments.patternstats",
     "Partial": "nodes.poolings",
     "PoolbnError": "errors",
     "Posterior": "inference.mixtures",
@@ -128,6 +130,7 @@ __all__ = [
     "NoPooling",
     "OptionError",
     "Partial",
+    "PatternStats",
     "PoolbnError",
     "Posterior",
     "Probability",

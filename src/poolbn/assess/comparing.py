@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from poolbn import metrics
 from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
-from poolbn.assess.folds import Folds, check_folds, deal
+from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.replicates import data_sets_at
-from poolbn.errors import DROP, DataError, Option, OptionError, check_count
+from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.checks import warn
@@ -61,8 +61,9 @@ def compare(
         source: anything with rows that `pb.stats` takes.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
-        missing: "error" refuses missing values; "drop" leaves out the rows that have one. Rows with
-            gaps cannot be held out yet.
+        missing: "error" refuses missing values; "drop" leaves out the rows that have one; "em"
+            learns from what they have, and predicts that of those that are held out. It holds the
+            rows in memory, and errors of single variables are those of rows without gaps.
         inputs: columns that may be parents but never children, see `pb.stats`.
         folds: how many; at most as many as rows.
         poolings: names or objects, as for `pb.learn`; `pb.Partial(residuals="pooled")` is called
@@ -95,16 +96,10 @@ def compare(
     plans = _plans(poolings, learning)
     if isinstance(source, GroupStats):
         raise DataError("sufficient statistics hold no rows to hold out; give the rows themselves")
-    if missing == "em":
-        raise OptionError(
-            Option("missing", missing),
-            " cannot be compared yet, since rows with gaps are not held out; use ",
-            DROP,
-        )
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans.values():
         plan.constraints.on(rows.names)
-    dealt = deal(rows, folds, seed, inputs)
+    dealt = (deal_gappy if missing == "em" else deal)(rows, folds, seed, inputs)
     _check(dealt)
     warn(dealt.total)
     return _compare(plans, dealt, seed)
@@ -159,7 +154,8 @@ class _Result:
     """How good the predictions are."""
 
     loglik: float  # per row; -inf without a fit, NaN without a prediction
-    known: Floats  # squared errors of each variable, summed, (N,)
+    rows: int  # without gaps
+    known: Floats  # squared errors of each variable in these, summed, (N,)
     unknown: Floats
     data_set: NDArray[np.int64]  # the most probable one of each row, (m,)
     trouble: str = ""  # why nothing was predicted
@@ -193,6 +189,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     of_sets = [results[cut:][p::P] for p in range(P)]
     sd = standardise(total).scale
     rows = np.array([len(at) for at in held])
+    whole = np.array([[result.rows for result in of] for of in of_folds])
     actual = [dealt.codes[at] for at in held]
     return Comparison(
         networks=networks,
@@ -201,8 +198,8 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
         left_out=tuple(total.levels[j] for j in sets),
         left_out_rows=np.array([len(at) for at in away]),
         left_out_loglik=np.array([[result.loglik for result in of] for of in of_sets]),
-        known=_relative([[result.known for result in of] for of in of_folds], rows, sd),
-        unknown=_relative([[result.unknown for result in of] for of in of_folds], rows, sd),
+        known=_relative([[result.known for result in of] for of in of_folds], whole, sd),
+        unknown=_relative([[result.unknown for result in of] for of in of_folds], whole, sd),
         f1=np.array([_f1(of, actual, len(total.levels)) for of in of_folds]),
         trouble=tuple(_troubles(of, "folds") for of in of_folds),
         no_population=tuple(_troubles(of, "data sets") for of in of_sets),
@@ -240,14 +237,15 @@ def _assess(task: _Task) -> _Result:
         return _nothing(task, "", loglik)
     N = values.shape[1]
     known, unknown = np.zeros(N), np.zeros(N)
+    whole = np.flatnonzero(~np.isnan(values).any(axis=1))
     step = max(1, _NUMBERS // (N * len(net.levels)))
-    for at in range(0, len(values), step):
-        part = slice(at, at + step)
-        predicted = leave_out(net, values[part], codes[part])
-        known += ((predicted.known - values[part]) ** 2).sum(axis=0)
-        unknown += ((predicted.unknown - values[part]) ** 2).sum(axis=0)
+    for start in range(0, len(whole), step):
+        at = whole[start : start + step]
+        predicted = leave_out(net, values[at], codes[at])
+        known += ((predicted.known - values[at]) ** 2).sum(axis=0)
+        unknown += ((predicted.unknown - values[at]) ** 2).sum(axis=0)
     data_set = data_set_probabilities(model, values).argmax(axis=1)
-    return _Result(loglik, known, unknown, data_set)
+    return _Result(loglik, len(whole), known, unknown, data_set)
 
 
 def _no_population(pooling: Choice, train: GroupStats) -> str:
@@ -261,13 +259,13 @@ def _no_population(pooling: Choice, train: GroupStats) -> str:
 
 def _nothing(task: _Task, trouble: str, loglik: float) -> _Result:
     nan = np.full(task.values.shape[1], np.nan)
-    return _Result(loglik, nan, nan, np.full(len(task.values), -1), trouble)
+    return _Result(loglik, 0, nan, nan, np.full(len(task.values), -1), trouble)
 
 
 def _relative(squares: list[list[Floats]], rows: NDArray[np.int64], sd: Floats) -> Floats:
     """Root mean square errors over standard deviations, in the folds that have them, (P, N)."""
     each = np.array(squares)  # (P, K, N)
-    n = ~np.isnan(each[:, :, 0]) @ rows
+    n = rows.sum(axis=1)
     mean = np.nansum(each, axis=1) / np.where(n > 0, n, np.nan)[:, None]
     return np.asarray(np.sqrt(mean) / sd)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poolbn.assess.replicates import by_data_set, random_stream
 from poolbn.errors import Option, OptionError, check_count
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import accumulate, stats
+from poolbn.moments.reading import accumulate, in_memory, patterns_of, stats
 from poolbn.moments.standardised import standardise
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Batch, Rows
@@ -57,6 +57,24 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
         )
     values, codes, fold = dealer.kept()
     return Folds(total, tuple(train), values, codes, np.where(alone[codes], -1, fold))
+
+
+def deal_gappy(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
+    """The same where cells are missing: rows are held in memory, with their gaps."""
+    codes, values = in_memory(rows)
+    levels = tuple(rows.levels)
+
+    def completed(some: NDArray[np.bool_]) -> GroupStats:
+        return patterns_of(rows.names, levels, codes[some], values[some], rows.group).completed()
+
+    total = completed(np.ones(len(codes), dtype=bool))
+    given = [*inputs, *_group_level(total, inputs)]
+    _check(folds, total)
+    fold = _Dealer(folds, seed, len(rows.names)).deal(codes, len(levels))
+    fold[(total.n == 1)[codes]] = -1
+    train = tuple(completed(fold != k).with_inputs(given) for k in range(folds))
+    kept = np.sort(random_stream(seed).permutation(len(codes))[:_KEPT])
+    return Folds(total.with_inputs(given), train, values[kept], codes[kept], fold[kept])
 
 
 def check_folds(folds: int) -> None:
@@ -107,7 +125,7 @@ class _Dealer:
         """The batches, each dealt before it is handed on."""
         with closing(rows.batches) as batches:
             for batch in batches:
-                fold = self._deal(batch.codes, len(rows.levels))
+                fold = self.deal(batch.codes, len(rows.levels))
                 pairs, of_row = np.unique(batch.codes * self._folds + fold, return_inverse=True)
                 places = [self._places.setdefault(p, len(self._places)) for p in pairs.tolist()]
                 self._sums = self._sums.grown(len(self._places))
@@ -142,7 +160,8 @@ class _Dealer:
         codes, fold = self._held[:, -3:-1].T.astype(np.int64)
         return np.ascontiguousarray(self._held[:, :-3]), codes, fold
 
-    def _deal(self, codes: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
+    def deal(self, codes: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
+        """The fold of each row of a batch."""
         for j in range(len(self._decks), levels):
             self._decks.append(np.empty(0, dtype=np.int64))
             self._shuffles.append(random_stream(self._seed, j))

@@ -421,11 +421,7 @@ def _uneven(table: _Table) -> Finding | None:
         f"data set {levels[0]!r} lost {share[high]:.0%} of its rows to missing values and "
         f"{levels[1]!r} {share[low]:.0%}, so those left may not be like the others"
     )
-    remedy = (
-        "read the rows with ",
-        Option("missing", "error"),
-        " to see which columns lack values, and leave these out",
-    )
+    remedy = ("keep them for the values that they have, with ", Option("missing", "em"))
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 
 

@@ -277,17 +277,18 @@ def _array(name: str, values: Any) -> NDArray[np.float64]:
     return found.astype(np.float64)
 
 
+# Data sets are there once for all nodes, intervals under another name; the sums of rows stay where
+# they are.
+_NOT_KEPT = {"levels", "sums", "saved_intervals", "later"}
+
+
 def _encode(fit: GaussianFit) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
-    for field in fields(fit):
-        value = getattr(fit, field.name)
-        if isinstance(value, np.ndarray):
-            value = value.tolist()
-        encoded[field.name] = value
+    for name in (field.name for field in fields(fit) if field.name not in _NOT_KEPT):
+        value = getattr(fit, name)
+        encoded[name] = value.tolist() if isinstance(value, np.ndarray) else value
     total, between = uncertainty(fit)
     encoded |= {"total_cov": total.tolist(), "between_cov": between.tolist()}
-    del encoded["levels"], encoded["sums"]  # once for all nodes; the rows' sums stay where they are
-    del encoded["saved_intervals"]
     encoded["intervals"] = None
     if fit.intervals is not None:
         encoded["intervals"] = {
@@ -311,7 +312,7 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
 def _decode(
     node: str, encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[int]
 ) -> GaussianFit:
-    known = {field.name for field in fields(GaussianFit)} - {"levels", "sums", "saved_intervals"}
+    known = {field.name for field in fields(GaussianFit)} - _NOT_KEPT
     if not isinstance(encoded, dict):
         raise ValueError(f"{node!r} is not an object")
     older = _LATER.isdisjoint(encoded)

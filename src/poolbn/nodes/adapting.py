@@ -96,6 +96,7 @@ def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) ->
         total_cov=np.concatenate([before[0], total]),
         between_cov=np.concatenate([before[1], between]),
         sums=None,
+        later=None,
     )
     return replace(known, saved_intervals=_with_last(intervals, known, family))
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, imputed
+from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Floats, GaussianFit
 from poolbn.nodes.model import Penalty
 
@@ -16,27 +19,34 @@ _LEAST = 1e-9  # share of a variance that is due to missing cells
 
 
 def honest(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Penalty) -> GaussianFit:
-    """The fit with intervals that contain what missing cells leave open.
-
-    Effects of data sets are fitted in each completed table, under the pooling of the fit. Those of
-    the population are uncertain for the spread of data sets' own estimates, which contains what is
-    missing; under complete pooling they are like the others.
-    """
-    again: Callable[..., GaussianFit] | None = getattr(fit.pooling, "fit", None)
-    if stats.filled is None or fit.intervals is None or again is None or not fit.parents:
+    """The fit with intervals that contain what missing cells leave open, made when asked for."""
+    able = fit.status.ok and fit.parents and hasattr(fit.pooling, "fit")
+    if stats.filled is None or not able:
         return fit
-    each = [again(data, family, penalty) for data in imputed(stats)]
+    return replace(fit, later=partial(_intervals, fit, stats, family, penalty))
+
+
+def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Penalty) -> Intervals:
+    """Effects of data sets are fitted in each completed table, under the pooling of the fit.
+
+    Those of the population are uncertain for the spread of data sets' own estimates, which contains
+    what is missing; under complete pooling they are like the others.
+    """
+    model: Any = fit.pooling
+    known = fit.intervals
+    assert known is not None
+    each = [model.fit(data, family, penalty) for data in imputed(stats)]
     found = [(other, other.intervals) for other in each if other.intervals is not None]
     if len(found) < 2:
-        return fit
+        return known
     _, own = zip(*found, strict=True)
     center, se, df = _rubin([i.center for i in own], [i.se for i in own], [i.df for i in own])
-    made = fit.intervals._replace(center=center, se=se, df=df)
+    made = known._replace(center=center, se=se, df=df)
     if fit.fixed is not None and fit.random_cov is None:
         fixed = [other.fixed for other, _ in found if other.fixed is not None]
         _, se, df = _rubin(fixed, [i.population_se for i in own], [i.population_df for i in own])
         made = made._replace(population_se=se, population_df=df)
-    return replace(fit, saved_intervals=made)
+    return made
 
 
 def _rubin(

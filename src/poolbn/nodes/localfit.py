@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -222,6 +222,7 @@ class GaussianFit(LocalFit):
         unbiased: whether `sigma2` is squares over degrees of freedom and not over rows.
         sums: sufficient statistics of the family; None where they are not known, as in a file.
         saved_intervals: intervals as a file has them, or with those of adapted data sets.
+        later: where cells are missing, what makes the intervals.
 
     Examples:
         >>> import poolbn as pb
@@ -248,10 +249,13 @@ class GaussianFit(LocalFit):
     residual_scale: float | None = None
     sums: Sums | None = None
     saved_intervals: Intervals | None = None
+    later: Callable[[], Intervals] | None = None
 
     @cached_property
     def intervals(self) -> Intervals | None:
         """Standard errors and degrees of freedom of effects; None where they are not known."""
+        if self.later is not None:
+            return self.later()
         if self.saved_intervals is not None or self.sums is None or not self.status.ok:
             return self.saved_intervals
         return intervals_of(self, self.sums)
