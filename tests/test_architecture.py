@@ -24,19 +24,20 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
-        "gammas", "pooled", "separate", "estimates", "moves",
+        "gammas", "pooled", "separate", "estimates", "moves", "expect",
     ],
     "tables": [
         "sources", "labels", "paths", "files", "partitions", "columns", "missing", "data", "cells",
     ],
     "moments": [
-        "facts", "sums", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats",
-        "standardised", "checks",
+        "facts", "sums", "patterns", "em", "draws", "completing", "statsfile", "checkpoint",
+        "summaries", "daskstats", "groupstats", "patternstats", "reading", "standardised", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
         "reference", "linear", "mixed", "intervals", "localfit", "model", "statuses", "predictive",
-        "blup", "adapting", "grouplevel", "views", "poolings", "auto", "choosing", "given",
+        "blup", "adapting", "grouplevel", "views", "poolings", "auto", "imputed", "choosing",
+        "given",
     ],
     "scoring": ["sparsity", "gprior", "criteria", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],

@@ -31,6 +31,7 @@ import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.moments import daskstats
 from poolbn.moments.standardised import standardise
+from poolbn.nodes.model import same_for_all
 from poolbn.nodes.poolings import Partial
 from poolbn.run import cluster, parallel
 from poolbn.search.problem import Found, Problem
@@ -354,7 +355,7 @@ def test_batches_of_fits_are_the_same(
     ]
     make = partial(
         parallel.map_fits,
-        lambda family: pooling.logliks(data, [family], np.ones(3)).loglik,
+        lambda family: pooling.logliks(data, [family], same_for_all(1.0)).loglik,
         families,
         2,
     )

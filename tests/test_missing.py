@@ -31,7 +31,8 @@ def problem(X: np.ndarray) -> em.Problem:
     """The rows of one data set."""
     whole = ~np.isnan(X).any(axis=1)
     making = GapsInTheMaking.empty(X.shape[1])
-    making.add_rows(np.zeros(int((~whole).sum()), dtype=np.int64), X[~whole])
+    rows = X[~whole]
+    making.add_rows(np.zeros(len(rows), dtype=np.int64), list(rows.T.copy()), np.isnan(rows).T)
     C = X[whole]
     mean = C.mean(axis=0) if len(C) else np.zeros(X.shape[1])
     known = em.Complete(float(len(C)), mean, (C - mean).T @ (C - mean))
@@ -125,7 +126,8 @@ def test_patterns_that_many_rows_have_are_sums() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(500, 4))
     X[:100, 0] = X[100:200, 1] = X[100:200, 2] = X[200, 3] = np.nan
-    gaps = (of := GapsInTheMaking.empty(4)).add_rows(np.zeros(201, dtype=np.int64), X[:201])
+    of = GapsInTheMaking.empty(4)
+    of.add_rows(np.zeros(201, dtype=np.int64), list(X[:201].T.copy()), np.isnan(X[:201]).T)
     gaps = of.made()
     assert sorted(gaps.n.tolist()) == [100, 100]
     assert len(gaps.rows) == 1

@@ -94,7 +94,7 @@ def data_sets_at(
 ) -> GroupStats:
     """The statistics of the data sets at these positions, under other names."""
     if known.patterns is not None:
-        chosen = known.patterns.at(at, list(levels)).completed()
+        chosen: GroupStats = known.patterns.at(at, list(levels)).completed()
         return chosen.select(known.names).with_inputs(known.inputs)
     arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
     return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts, known.inputs)

@@ -6,6 +6,8 @@ that the cells of one column and data set lie side by side and all sums run alon
 
 from __future__ import annotations
 
+import math
+
 import numba
 
 from poolbn.kernels.lanes import (
@@ -111,6 +113,13 @@ def put(column: Floats, places: Integers, line: Floats) -> None:
     """Put the cells of a column in their places."""
     for r in range(column.shape[0]):
         line[places[r]] = column[r]
+
+
+@entry(_column, integers, vector)
+def put_present(column: Floats, places: Integers, line: Floats) -> None:
+    """The same with 0 for missing cells."""
+    for r in range(column.shape[0]):
+        line[places[r]] = 0.0 if math.isnan(column[r]) else column[r]
 
 
 @entry(matrix, integers, integers, matrix, cube, matrix, matrix)

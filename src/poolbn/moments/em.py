@@ -77,7 +77,7 @@ def problem(gaps: Gaps, complete: Complete, j: int) -> Problem:
     masks = np.concatenate([gaps.missing[cells], np.isnan(rows)])
     if not len(masks):
         masks = np.zeros((0, len(complete.mean)), dtype=bool)
-    first, which, _ = distinct(np.zeros(len(masks), dtype=np.int64), masks)
+    first, which, _ = distinct(np.zeros(len(masks), dtype=np.int64), masks.T)
     P, N = len(first), masks.shape[1]
     cell = np.full(P, -1, dtype=np.int64)
     cell[which[: len(cells)]] = np.arange(len(cells))

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -23,10 +23,26 @@ from poolbn.wording import listed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from poolbn.moments.patternstats import Filled, PatternStats
-
 # Rows that a data set must have to be written to a file that is handed on.
 SMALLEST = 10
+
+
+class Filled(Protocol):
+    """How missing cells were filled in, see `patternstats`."""
+
+    @property
+    def observed(self) -> NDArray[np.int64]:
+        """Cells of each data set and column that are there, (F, N)."""
+
+    @property
+    def patterns(self) -> Any:
+        """Sums by what was missing, a `PatternStats`."""
+
+    def select(self, names: Sequence[str], chosen: Sequence[str]) -> Self:
+        """Of some of these columns."""
+
+    def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
+        """Statistics that the rows may have had if no cell were missing."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,8 +107,8 @@ class GroupStats:
         return int(self.n.sum())
 
     @property
-    def patterns(self) -> PatternStats | None:
-        """Where cells were missing, sums by what was; these add up."""
+    def patterns(self) -> Any:
+        """Where cells were missing, sums by what was, a `pb.PatternStats`; else None."""
         return None if self.filled is None else self.filled.patterns
 
     def with_inputs(self, inputs: Iterable[str]) -> GroupStats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HELD = 2**22  # cells of rows that wait to be sorted by their pattern
+_BITS = 62  # columns whose pattern is one number
 
 
 class Gaps(NamedTuple):
@@ -38,13 +39,6 @@ class Gaps(NamedTuple):
     scatter: NDArray[np.float64]
     rows_of: NDArray[np.int64]
     rows: NDArray[np.float64]
-
-    @staticmethod
-    def none(width: int) -> Gaps:
-        """No rows of so many columns."""
-        sums, nobody = Sums.zeros(0, width), np.zeros(0, dtype=np.int64)
-        nothing = np.zeros((0, width))
-        return Gaps(nobody, nothing.astype(bool), sums.n, sums.mean, sums.scatter, nobody, nothing)
 
     def observed(self, data_sets: int) -> NDArray[np.int64]:
         """Cells of each data set and column that are there, (F, N)."""
@@ -90,13 +84,13 @@ class Gaps(NamedTuple):
 
 @dataclass
 class GapsInTheMaking:
-    """Rows with missing cells, as they come.
+    """Rows with and without missing cells, as they come.
 
     Attributes:
         width: N columns.
-        sums: of the cells.
+        sums: of cells, each of one data set and pattern.
         index: of each cell by its data set and pattern.
-        held: rows that wait, each with their data sets.
+        held: rows of rare patterns that wait, with their data sets.
     """
 
     width: int
@@ -109,16 +103,50 @@ class GapsInTheMaking:
         """Of so many columns."""
         return GapsInTheMaking(width, Sums.zeros(0, width))
 
-    def add_rows(self, codes: NDArray[np.int64], rows: NDArray[np.float64]) -> None:
-        """Add rows (B, N), NaN where a cell is missing, of these data sets."""
-        if len(codes):
-            self.held.append((codes, rows))
-        if sum(rows.size for _, rows in self.held) > _HELD:
-            self._settle()
+    def add_rows(
+        self,
+        codes: NDArray[np.int64],
+        columns: Sequence[NDArray[np.float64]],
+        missing: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Add rows: data sets (B,), N columns of (B,), and which cells are missing, (N, B)."""
+        if not len(codes):
+            return
+        cell = self._cells(codes, missing)
+        rare = cell < 0
+        if rare.any():
+            self.held.append((codes[rare], np.column_stack([column[rare] for column in columns])))
+            cell, columns = cell[~rare], [column[~rare] for column in columns]
+            if sum(rows.size for _, rows in self.held) > _HELD:
+                self._settle()
+        self.sums = self.sums.grown(len(self.index))
+        if len(cell):
+            self.sums.add_rows(cell, columns, gaps=missing is not None)
+
+    def _cells(
+        self, codes: NDArray[np.int64], missing: NDArray[np.bool_] | None
+    ) -> NDArray[np.int64]:
+        """The cell of each row, -1 where few rows of these are alike and there is none, (B,)."""
+        if missing is None:
+            found = np.flatnonzero(np.bincount(codes))
+            which = np.zeros(int(found[-1]) + 1, dtype=np.intp)
+            which[found] = np.arange(len(found))
+            which, counts = which[codes], np.ones(len(found), dtype=np.intp)
+            masks: NDArray[np.bool_] = np.zeros((len(found), self.width), dtype=bool)
+        else:
+            at, which, counts = distinct(codes, missing)
+            found, masks = codes[at], missing[:, at].T
+        whole = np.asarray(~masks.any(axis=1))
+        cell = np.full(len(found), -1, dtype=np.int64)
+        for k, key in enumerate(_keys(found, masks)):
+            if whole[k] or counts[k] >= self.width or key in self.index:
+                cell[k] = self.index.setdefault(key, len(self.index))
+        return cell[which]
 
     def add(self, gaps: Gaps, codes: NDArray[np.int64]) -> None:
         """Add those of others, whose data sets have these codes here."""
-        self.add_rows(codes[gaps.rows_of], gaps.rows)
+        rows = list(np.ascontiguousarray(gaps.rows.T))
+        self.add_rows(codes[gaps.rows_of], rows, np.isnan(gaps.rows).T)
         keys = _keys(codes[gaps.data_set], gaps.missing)
         at = np.array([self.index.setdefault(k, len(self.index)) for k in keys], dtype=np.intp)
         self.sums = self.sums.grown(len(self.index))
@@ -126,43 +154,49 @@ class GapsInTheMaking:
             self.sums.add(at, gaps.n, gaps.mean, gaps.scatter)
 
     def _settle(self) -> None:
-        """Put rows of patterns that many have into cells."""
+        """Put rows of patterns that many have by now into cells."""
         codes = np.concatenate([codes for codes, _ in self.held])
         rows = np.concatenate([rows for _, rows in self.held])
-        missing = np.isnan(rows)
-        found, which, counts = distinct(codes, missing)
-        keys = _keys(codes[found], missing[found])
-        cell = np.full(len(found), -1, dtype=np.int64)
-        for k, (key, count) in enumerate(zip(keys, counts.tolist(), strict=True)):
-            if count >= self.width or key in self.index:
-                cell[k] = self.index.setdefault(key, len(self.index))
-        into = cell[which]
-        many = into >= 0
-        self.held = [(codes[~many], rows[~many])] if not many.all() else []
+        missing = np.isnan(rows).T
+        cell = self._cells(codes, missing)
+        many = cell >= 0
+        self.held = [] if many.all() else [(codes[~many], rows[~many])]
+        self.sums = self.sums.grown(len(self.index))
         if many.any():
-            self.sums = self.sums.grown(len(self.index))
-            filled = np.where(missing[many], 0.0, rows[many])
-            self.sums.add_rows(into[many], list(np.ascontiguousarray(filled.T)))
+            columns = list(np.ascontiguousarray(rows[many].T))
+            self.sums.add_rows(cell[many], columns, gaps=True)
+
+    def _known(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Of each cell the data set, (C,), and which columns are missing, (C, N)."""
+        if not self.index:
+            return np.zeros(0, dtype=np.int64), np.zeros((0, self.width), dtype=bool)
+        table = np.frombuffer(b"".join(self.index), dtype=np.uint8).reshape(len(self.index), -1)
+        data_set = np.ascontiguousarray(table[:, :8]).view(np.int64)[:, 0]
+        return data_set, np.unpackbits(table[:, 8:], axis=1, count=self.width).astype(bool)
+
+    def whole(self, data_sets: int) -> Sums:
+        """Of the rows without gaps in each data set."""
+        data_set, missing = self._known()
+        at = np.flatnonzero(~missing.any(axis=1))
+        made = Sums.zeros(data_sets, self.width)
+        to, of = data_set[at], self.sums
+        made.n[to], made.mean[to], made.scatter[to] = of.n[at], of.mean[at], of.scatter[at]
+        made.cubes[to] = of.cubes[at]
+        return made
 
     def made(self) -> Gaps:
-        """All that came."""
+        """The rows with gaps."""
         if self.held:
             self._settle()
-        none = Gaps.none(self.width)
-        sums = self.sums.cut(len(self.index))
-        if self.index:
-            known = np.frombuffer(b"".join(self.index), dtype=np.uint8)
-            table = known.reshape(len(self.index), -1)
-            data_set = np.ascontiguousarray(table[:, :8]).view(np.int64)[:, 0]
-            missing = np.unpackbits(table[:, 8:], axis=1, count=self.width).astype(bool)
-            none = none._replace(
-                data_set=data_set, missing=missing, n=sums.n, mean=sums.mean, scatter=sums.scatter
-            )
-        if self.held:
-            ((codes, rows),) = self.held
-            order = np.lexsort((*rows.T, codes))  # whatever order they came in
-            none = none._replace(rows_of=codes[order], rows=rows[order])
-        return none
+        data_set, missing = self._known()
+        at = np.flatnonzero(missing.any(axis=1))
+        sums = self.sums
+        cells = (data_set[at], missing[at], sums.n[at], sums.mean[at], sums.scatter[at])
+        if not self.held:
+            return Gaps(*cells, np.zeros(0, dtype=np.int64), np.zeros((0, self.width)))
+        ((codes, rows),) = self.held
+        order = np.lexsort((*rows.T, codes))  # whatever order they came in
+        return Gaps(*cells, codes[order], rows[order])
 
 
 def _keys(codes: NDArray[np.int64], missing: NDArray[np.bool_]) -> list[bytes]:
@@ -179,20 +213,21 @@ def _keys(codes: NDArray[np.int64], missing: NDArray[np.bool_]) -> list[bytes]:
 def distinct(
     codes: NDArray[np.int64], missing: NDArray[np.bool_]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Where pairs of data set and pattern first occur, which each row has, and how many have it."""
-    bits = np.packbits(missing, axis=1)
-    words = -(-bits.shape[1] // 8)
-    padded = np.zeros((len(bits), 8 * words), dtype=np.uint8)
-    padded[:, : bits.shape[1]] = bits
-    key = np.zeros(len(codes), dtype=np.int64)
-    for part in (*np.ascontiguousarray(padded).view(np.uint64).T, codes):
-        values, number = np.unique(part, return_inverse=True)
-        key = key * len(values) + number
-        _, key = np.unique(key, return_inverse=True)
-    _, first, which, counts = np.unique(
-        key, return_index=True, return_inverse=True, return_counts=True
-    )
-    return first, which, counts
+    """Where pairs of data set and pattern (N, B) first occur, which each row has, and how many."""
+    import pandas as pd
+
+    which = codes
+    for first in range(0, len(missing), _BITS):
+        bits = np.zeros(len(codes), dtype=np.int64)
+        for k, lacks in enumerate(missing[first : first + _BITS]):
+            if lacks.any():
+                bits |= lacks.astype(np.int64) << k
+        number, values = pd.factorize(bits)
+        which, _ = pd.factorize(which * len(values) + number)
+    count = int(which.max()) + 1 if len(which) else 0
+    at = np.empty(count, dtype=np.intp)
+    at[which[::-1]] = np.arange(len(which))[::-1]
+    return at, np.asarray(which), np.bincount(which, minlength=count)
 
 
 def together(parts: Iterable[tuple[Gaps, NDArray[np.int64]]], width: int) -> Gaps:

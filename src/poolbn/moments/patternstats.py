@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class PatternStats:
             mean=mean,
             scatter=scatter,
             cubes=np.zeros(0),
-            filled=Filled(self, found, self.observed) if len(found.parts) else None,
+            filled=Completed(self, found, self.observed),
         )
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ class PatternStats:
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
+class Completed:
     """How statistics with missing cells were completed.
 
     Attributes:
@@ -160,7 +160,7 @@ class Filled:
     completion: Completion
     observed: NDArray[np.int64]
 
-    def select(self, names: Sequence[str], chosen: Sequence[str]) -> Filled:
+    def select(self, names: Sequence[str], chosen: Sequence[str]) -> Self:
         """Of some of these columns."""
         at = [names.index(name) for name in chosen]
         return replace(self, observed=self.observed[:, at])

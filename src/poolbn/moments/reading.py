@@ -132,18 +132,22 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
 
 
 def accumulate(rows: data.Rows) -> GroupStats:
-    """The statistics of rows that come in batches."""
-    return patterns(rows).known
+    """The statistics of rows without gaps that come in batches."""
+    sums = Sums.zeros(0, len(rows.names))
+    sums.facts = [NOTHING] * len(rows.names)
+    with closing(rows.batches) as batches:
+        for batch in batches:
+            sums = sums.grown(len(rows.levels))
+            sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
+            sums.add_rows(batch.codes, batch.columns)
+    cut = sums.cut(len(rows.levels))
+    return of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
 
 
 def in_memory(rows: data.Rows) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """All rows, with and without gaps: the data set (B,) of each, and the cells (B, N)."""
     with closing(rows.batches) as batches:
-        read = [
-            part
-            for batch in batches
-            for part in ((batch.codes, batch.values), (batch.gap_codes, batch.gaps))
-        ]
+        read = [(batch.codes, batch.values) for batch in batches]
     codes, values = zip(*read, strict=True)
     return np.concatenate(codes), np.concatenate(values)
 
@@ -156,27 +160,28 @@ def patterns_of(
     group: str,
 ) -> PatternStats:
     """Those of rows in memory, see `in_memory`."""
-    nan = np.isnan(values).any(axis=1)
-    whole = np.ascontiguousarray(values[~nan].T)
-    batch = data.Batch(codes[~nan], list(whole), codes[:0], codes[nan], values[nan])
+    columns = list(np.ascontiguousarray(values.T))
+    batch = data.Batch(codes, columns, codes[:0], np.isnan(np.array(columns)))
     tally = Tally(np.zeros(len(names), dtype=np.int64))
     return patterns(data.Rows(names, group, list(levels), (one for one in [batch]), tally))
 
 
 def patterns(rows: data.Rows) -> PatternStats:
     """The same, with those of rows that have missing cells."""
-    sums = Sums.zeros(0, len(rows.names))
-    sums.facts = [NOTHING] * len(rows.names)
-    gaps = GapsInTheMaking.empty(len(rows.names))
+    width = len(rows.names)
+    facts, gaps = [NOTHING] * width, GapsInTheMaking.empty(width)
+    dropped = np.zeros(0, dtype=np.int64)
     with closing(rows.batches) as batches:
         for batch in batches:
-            sums = sums.grown(len(rows.levels))
-            sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
-            sums.add_rows(batch.codes, batch.columns)
-            if len(batch.gaps):
-                gaps.add_rows(batch.gap_codes, batch.gaps)
-                for k, column in enumerate(batch.gaps.T):
-                    sums.facts[k] = sums.facts[k].after(column[~np.isnan(column)])
-    cut = sums.cut(len(rows.levels))
-    known = of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
-    return PatternStats(known, gaps.made())
+            dropped = np.pad(dropped, (0, len(rows.levels) - len(dropped)))
+            dropped += np.bincount(batch.dropped, minlength=len(dropped))
+            gaps.add_rows(batch.codes, batch.columns, batch.missing)
+            for k, column in enumerate(batch.columns):
+                there = column
+                if batch.missing is not None and batch.missing[k].any():
+                    there = column[~batch.missing[k]]
+                facts[k] = facts[k].after(there)
+    levels = tuple(rows.levels)
+    sums = gaps.whole(len(levels))
+    sums.dropped[:] = dropped
+    return PatternStats(of_sums(rows.names, levels, sums, rows.group, tuple(facts)), gaps.made())

@@ -76,16 +76,26 @@ class Sums:
         larger.room = self.room
         return larger
 
-    def add_rows(self, codes: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]) -> None:
-        """Add rows: the place (B,) of each one's data set, and N columns of (B,)."""
+    def add_rows(
+        self,
+        codes: NDArray[np.int64],
+        columns: Sequence[NDArray[np.float64]],
+        *,
+        gaps: bool = False,
+    ) -> None:
+        """Add rows: the place (B,) of each one's data set, and N columns of (B,).
+
+        With gaps a missing cell is 0: for rows that are apart by what they lack.
+        """
         kernel = kernels("moments")
         width = len(columns)
         if self.room.shape[1] < len(codes):
             self.room = np.zeros((-(-width // 4) * 4, len(codes)))
         places, ends = np.empty(len(codes), np.int64), np.empty(len(self.n), np.int64)
         kernel.sort(codes, places, ends)
+        put = kernel.put_present if gaps else kernel.put
         for k, (column, line) in enumerate(zip(columns, self.room, strict=False)):
-            kernel.put(column, places, line)
+            put(column, places, line)
             if self.facts:
                 self.facts[k] = self.facts[k].after(line[: len(codes)])
         work = np.empty((2, width))

@@ -38,22 +38,20 @@ _ROWS = 30_000
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows, those with a missing cell apart.
+    """Some rows.
 
     Attributes:
         codes: for each row the index of its data set in `Rows.levels`, (B,).
-        columns: the N chosen columns, all finite, (B,) each; where it can be they are the memory of
-            the source itself, so do not write to them.
+        columns: the N chosen columns, finite or NaN where missing, (B,) each; where it can be they
+            are the memory of the source itself, so do not write to them.
         dropped: codes of the rows left out because a cell is missing.
-        gap_codes: codes of rows that are kept with missing cells, (G,).
-        gaps: these rows, NaN where a cell is missing, (G, N).
+        missing: which cells are missing, (N, B), or None if none is.
     """
 
     codes: NDArray[np.int64]
     columns: list[NDArray[np.float64]]
     dropped: NDArray[np.int64]
-    gap_codes: NDArray[np.int64]
-    gaps: NDArray[np.float64]
+    missing: NDArray[np.bool_] | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -209,25 +207,25 @@ def _batches(
         codes = encode(piece, index, plan.group, part.origin)
         levels.extend(islice(index, len(levels), None))
         columns = piece.columns
-        dropped, gap_codes, gaps = codes[:0], codes[:0], np.zeros((0, len(columns)))
+        dropped, missing = codes[:0], None
         if (codes < 0).any() or not all(map(_surely_finite, columns)):
-            values = np.column_stack(columns)
             where = _where(plan, part.origin, start, codes, levels)
-            check_finite(values, where, "make it missing and use ", DROP)
-            nan = np.isnan(values)
-            bad = tally.add(nan, codes, where)
-            kept_with_gaps = np.zeros_like(bad)
+            if any(np.isinf(column).any() for column in columns):
+                check_finite(np.column_stack(columns), where, "make it missing and use ", DROP)
+            missing = np.array([np.isnan(column) for column in columns])
+            bad = tally.add(missing.T, codes, where)
             if plan.missing == "em":
-                kept_with_gaps = bad & (codes >= 0) & ~nan.all(axis=1)
-                gap_codes, gaps = codes[kept_with_gaps], values[kept_with_gaps]
-            dropped = codes[bad & (codes >= 0) & ~kept_with_gaps]
-            codes, columns = codes[~bad], [column[~bad] for column in columns]
+                bad = (codes < 0) | missing.all(axis=0)
+            dropped = codes[bad & (codes >= 0)]
+            if bad.any():
+                codes, columns = codes[~bad], [column[~bad] for column in columns]
+                missing = missing[:, ~bad]
+            missing = missing if missing.any() else None
         kept = np.pad(kept, (0, len(levels) - len(kept)))
         kept += np.bincount(codes, minlength=len(levels))
-        kept += np.bincount(gap_codes, minlength=len(levels))
         # With missing="error" the rest is read to count all that is missing, for the message.
         if tally.rows == 0 or plan.missing != "error":
-            yield Batch(codes, columns, dropped, gap_codes, gaps)
+            yield Batch(codes, columns, dropped, missing)
     if plan.missing == "error":
         check_missing(tally, plan.names, plan.group)
     if not lenient:
@@ -288,9 +286,10 @@ def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:
     def join() -> Batch:
         columns = [np.concatenate(c) for c in zip(*(b.columns for b in held), strict=True)]
         codes = np.concatenate([b.codes for b in held])
-        dropped = np.concatenate([b.dropped for b in held])
-        gap_codes = np.concatenate([b.gap_codes for b in held])
-        return Batch(codes, columns, dropped, gap_codes, np.concatenate([b.gaps for b in held]))
+        dropped, missing = np.concatenate([b.dropped for b in held]), None
+        if any(b.missing is not None for b in held):
+            missing = np.array([np.isnan(column) for column in columns])
+        return Batch(codes, columns, dropped, missing)
 
     held: list[Batch] = []
     for batch in batches:
