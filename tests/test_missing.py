@@ -262,7 +262,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert f"{gaps} rows with missing values count" in done.output
     net, direct = pb.load(out / "network.json"), pb.learn(table, group="F", missing="em")
     assert net.dag == direct.dag
-    assert (out / "report.html").exists()
+    page = (out / "report.html").read_text()
+    assert "with missing values count for those that they have" in page
+    assert "taken as missing at random" in page
+    assert "learned from other rows" not in page
     saved = str(tmp_path / "a.stats")
     kept = CliRunner().invoke(
         app, ["stats", str(file), "--group", "F", "--missing", "em", "-o", saved]

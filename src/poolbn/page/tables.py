@@ -14,7 +14,7 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import explained, variances
 from poolbn.assess.resample import Bootstrap
 from poolbn.inference.heterogeneity import RESIDUAL
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.groupstats import Filled, GroupStats
 from poolbn.network.network import Network
 from poolbn.page.gaussian import sd_range
 from poolbn.page.material import Material
@@ -54,6 +54,8 @@ class ReportTable:
 def report_tables(of: Material) -> dict[str, ReportTable]:
     """The tables of a report, by their ids."""
     tables = [_arcs(of), _nodes(of), _data(of)]
+    if of.stats is not None and of.stats.filled is not None:
+        tables.append(_missing(of.stats, of.stats.filled))
     if of.sizes:
         tables.append(_totals(of))
     if of.tests:
@@ -234,6 +236,32 @@ def _data(of: Material) -> ReportTable:
         rows.append(cells)
     note = "" if dropped is not None else "How many rows were left out is not known here."
     return _table("data", "Data sets", help, rows, note)
+
+
+def _missing(stats: GroupStats, filled: Filled) -> ReportTable:
+    """A row for each column with missing values."""
+    help = {
+        "variable": "with missing values",
+        "missing": "of all rows",
+        "least": "of the data sets",
+        "in": "that data set",
+        "most": "of the data sets",
+        "there": "the data set that lacks most",
+    }
+    share = 1 - filled.observed / stats.n[:, None]
+    whole = 1 - filled.observed.sum(axis=0) / stats.n_rows
+    rows = []
+    for k in np.flatnonzero(whole > 0):
+        low, high = int(share[:, k].argmin()), int(share[:, k].argmax())
+        cells = [_text(stats.names[k]), _value(float(whole[k]), percent(float(whole[k])))]
+        for j in (low, high):
+            lost = float(share[j, k])
+            cells += [_value(lost, percent(lost)), _text(str(stats.levels[j]))]
+        rows.append(tuple(cells))
+    note = (
+        "Values are taken as missing at random, given the data set and the other values of the row."
+    )
+    return _table("missing", "Missing values", help, rows, note)
 
 
 def _totals(of: Material) -> ReportTable:

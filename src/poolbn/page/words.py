@@ -161,9 +161,14 @@ def _data(net: Network, stats: GroupStats | None) -> list[str]:
         f"{counted(int(net.n[old].sum()), 'row')} in {counted(len(old), 'data set')}, grouped by "
         f"{net.group}: {listed(sizes)}."
     ]
+    patterns = None if stats is None else stats.patterns
+    if stats is not None and patterns is not None:
+        gappy = stats.n_rows - patterns.known.n_rows
+        said.append(f"{counted(gappy, 'row')} with missing values count for those that they have.")
     dropped = 0 if stats is None else int(stats.dropped.sum())
     if dropped:
-        said.append(f"{counted(dropped, 'row')} with missing values were left out.")
+        lack = "with missing values" if patterns is None else "without values"
+        said.append(f"{counted(dropped, 'row')} {lack} were left out.")
     if net.adapted:
         said.append(
             f"{counted(len(net.adapted), 'data set')} came later, and had no part in learning: "
@@ -268,9 +273,11 @@ def about_privacy(of: Material) -> str:
 def about_rows(net: Network, given: GroupStats | None) -> str:
     """What to know about complete rows that are not those that the network was learned from."""
     rows = {} if given is None else dict(zip(given.levels, given.n.tolist(), strict=True))
+    patterns = None if net.stats is None else net.stats.patterns
+    learned = net.n if patterns is None else patterns.known.n
     other = [
         f"{level} {rows.get(level, 0):,} instead of {n:,}"
-        for level, n in zip(net.levels, net.n.tolist(), strict=True)
+        for level, n in zip(net.levels, learned.tolist(), strict=False)
         if rows.get(level, 0) != n
     ]
     told = "The network was learned from other rows than those of this report: "
