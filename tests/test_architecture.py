@@ -31,7 +31,8 @@ ORDER = {
     ],
     "moments": [
         "facts", "sums", "patterns", "em", "draws", "completing", "statsfile", "checkpoint",
-        "summaries", "daskstats", "groupstats", "patternstats", "reading", "standardised", "checks",
+        "summaries", "daskstats", "groupstats", "patternstats", "reading", "imputing",
+        "standardised", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

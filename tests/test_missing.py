@@ -272,3 +272,23 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     )
     assert kept.exit_code == 2
     assert "not saved" in kept.output
+
+
+def test_completed_tables_keep_what_was_there() -> None:
+    table = gappy(10, rows=60)
+    columns = [name for name in table.columns if name != "F"]
+    table.loc[table["F"] == table["F"].iloc[0], "x2"] = np.nan  # never measured there
+    table = table.dropna(subset=columns, how="all").reset_index(drop=True)
+    made = pb.impute(table, group="F", imputations=4, seed=1)
+    assert len(made) == 4
+    there = table[columns].notna().to_numpy()
+    for one in made:
+        assert (one["F"].astype(str) == table["F"].astype(str)).all()
+        assert one[columns].notna().all(axis=None)
+        assert (one[columns].to_numpy()[there] == table[columns].to_numpy()[there]).all()
+    assert (made[0][columns].to_numpy()[~there] != made[1][columns].to_numpy()[~there]).all()
+    again = pb.impute(table, group="F", imputations=1, seed=1)
+    assert again[0].equals(made[0])
+    stats, mean = pb.stats(table, group="F", missing="em"), pb.stats(made[0], group="F").mean
+    sd = np.sqrt(np.einsum("jaa->ja", stats.scatter) / stats.n[:, None])
+    assert np.abs(mean - stats.mean).max() < sd.max()

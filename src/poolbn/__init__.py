@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from poolbn.learning import SearchInterrupted, learn
     from poolbn.moments.checks import check
     from poolbn.moments.groupstats import GroupStats
+    from poolbn.moments.imputing import impute
     from poolbn.moments.patternstats import PatternStats
     from poolbn.moments.reading import stats
     from poolbn.network.network import Network, load
@@ -86,6 +87,7 @@ _LATER = {
     "check": "moments.checks",
     "compare": "assess.comparing",
     "fit_node": "nodes.choosing",
+    "impute": "moments.imputing",
     "learn": "learning",
     "load": "network.network",
     "on_cluster": "run.cluster",
@@ -142,6 +144,7 @@ __all__ = [
     "compare",
     "datasets",
     "fit_node",
+    "impute",
     "learn",
     "load",
     "metrics",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from poolbn.constants import CONSTANT_TOLERANCE
-from poolbn.moments.draws import draw, drawn_cell
+from poolbn.moments.draws import draw, drawn_cell, fill_rows, parameters
 from poolbn.moments.em import (
     Complete,
     Estimate,
@@ -89,6 +89,21 @@ class Completion:
         return self._moments(
             [part and self._drawn(part, j, rng) for j, part in enumerate(self.parts)]
         )
+
+    def filled(self, j: int, rows: Floats, rng: np.random.Generator) -> Floats:
+        """Rows (B, N) of data set j, NaN where a cell is missing, with draws in these."""
+        part, center, scale = self.parts[j], self.center[j], self.scale[j]
+        if part is None:
+            return rows
+        use, prior = part.use, self.priors[j].select(part.use)
+        about = part.rows.n_cells / len(prior.mean)
+        own = parameters(part.rows, prior, part.maximum.mean, part.maximum.cov, about, rng)
+        known = np.isnan(part.constant) | ~np.isnan(rows)
+        unit = np.where(known, (rows - center) / scale, part.constant)
+        unit[:, use] = fill_rows(unit[:, use], *own, rng)
+        if not use.all():
+            unit = fill_rows(unit, self.priors[j].mean, self.priors[j].cov, rng)
+        return np.where(np.isnan(rows), center + scale * unit, rows)
 
     def _moments(self, found: Sequence[Complete | None]) -> Moments:
         mean = np.array([known.mean for known in self.known])

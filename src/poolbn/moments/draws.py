@@ -14,6 +14,7 @@ import numpy as np
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.em import Complete, Prior, Problem, inverse
+from poolbn.moments.patterns import distinct
 from poolbn.run.compiling import kernels
 
 if TYPE_CHECKING:
@@ -37,11 +38,18 @@ def draw(
         rows: about as many complete rows would tell as much.
         rng: draws.
     """
-    own = Complete(rows, mean, rows * cov)
-    for _ in range(_STEPS):
-        mean, cov = _parameters(own, prior, rng)
-        own = _completed(of, mean, cov, rng)
-    return own
+    mean, cov = parameters(of, prior, mean, cov, rows, rng)
+    return _completed(of, mean, cov, rng)
+
+
+def parameters(
+    of: Problem, prior: Prior, mean: Floats, cov: Floats, rows: float, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Mean and covariance, given the observed cells; arguments are those of `draw`."""
+    mean, cov = _parameters(Complete(rows, mean, rows * cov), prior, rng)
+    for _ in range(_STEPS - 1):
+        mean, cov = _parameters(_completed(of, mean, cov, rng), prior, rng)
+    return mean, cov
 
 
 def _parameters(own: Complete, prior: Prior, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -83,6 +91,25 @@ def _completed(of: Problem, mean: Floats, cov: Floats, rng: np.random.Generator)
         cell = Complete(of.n[c], of.mean[c], of.scatter[c])
         parts.append(drawn_cell(cell, order[:m], order[m:], mean, K, rng))
     return _sum(parts)
+
+
+def fill_rows(rows: Floats, mean: Floats, cov: Floats, rng: np.random.Generator) -> Floats:
+    """Rows (B, N) with draws in missing cells, given these parameters."""
+    N = len(mean)
+    missing = np.isnan(rows)
+    _, which, counts = distinct(np.zeros(len(rows), dtype=np.int64), missing.T)
+    order = np.argsort(which, kind="stable")
+    begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    lacks = missing[order][begin[:-1]]
+    made = np.ascontiguousarray(rows[order])
+    K, _ = inverse(cov)
+    kernels("expect").fill(
+        mean, K, np.arange(len(counts) + 1) * N, np.argsort(~lacks, axis=1, kind="stable").ravel(),
+        lacks.sum(axis=1), begin, made, rng.normal(size=made.shape), np.empty((N, N)), np.empty(N),
+    )  # fmt: skip
+    out = np.empty_like(made)
+    out[order] = made
+    return out
 
 
 def drawn_cell(

@@ -44,6 +44,11 @@ class Filled(Protocol):
     def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
         """Statistics that the rows may have had if no cell were missing."""
 
+    def fill(
+        self, codes: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Rows (B, N) of these data sets, of all columns, with draws in missing cells."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupStats:

@@ -165,6 +165,16 @@ class Completed:
         at = [names.index(name) for name in chosen]
         return replace(self, observed=self.observed[:, at])
 
+    def fill(
+        self, codes: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Rows (B, N) of these data sets, of all columns, with draws in missing cells."""
+        filled = values.copy()
+        for j in range(len(self.patterns.levels)):
+            at = codes == j
+            filled[at] = self.completion.filled(j, values[at], rng)
+        return filled
+
     def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
         """Statistics that the rows may have had if no cell were missing."""
         moments: Moments = self.completion.drawn(np.random.default_rng(seed))
