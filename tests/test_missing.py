@@ -292,3 +292,12 @@ def test_completed_tables_keep_what_was_there() -> None:
     stats, mean = pb.stats(table, group="F", missing="em"), pb.stats(made[0], group="F").mean
     sd = np.sqrt(np.einsum("jaa->ja", stats.scatter) / stats.n[:, None])
     assert np.abs(mean - stats.mean).max() < sd.max()
+
+
+def test_partitions_of_dask_add_up() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    table = gappy(11)
+    whole = pb.stats(table, group="F", missing="em")
+    parts = pb.stats(dask.from_pandas(table, npartitions=3), group="F", missing="em")
+    at = [parts.levels.index(level) for level in whole.levels]
+    np.testing.assert_allclose(parts.scatter[at], whole.scatter, rtol=1e-6, atol=1e-6)

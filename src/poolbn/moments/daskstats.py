@@ -68,7 +68,8 @@ def of_partitions(
     reading = prepare(frame, group=group, columns=columns, missing=missing)
     tables = frame[[reading.group, *reading.names]].to_delayed()
     make, add = delayed(_share, pure=False), delayed(_together, pure=False)
-    tree = [make(table, k, accumulate, group, columns) for k, table in enumerate(tables)]
+    kept: Missing = "em" if missing == "em" else "drop"  # errors are seen when all are together
+    tree = [make(table, k, accumulate, group, columns, kept) for k, table in enumerate(tables)]
     while len(tree) > 1:
         tree = [add(tree[i : i + _FAN_IN]) for i in range(0, len(tree), _FAN_IN)]
     share: _Share[S] = computed(tree[0])
@@ -93,11 +94,12 @@ def _share(
     accumulate: Callable[[Rows], S],
     group: str | None,
     columns: tuple[str, ...] | None,
+    missing: Missing,
 ) -> _Share[S]:
     """One partition; whether too much is missing is seen when all are together."""
     try:
         part = pandas_part(table, None, partition_origin(k))
-        rows = prepare(part, group=group, columns=columns, missing="drop").rows(lenient=True)
+        rows = prepare(part, group=group, columns=columns, missing=missing).rows(lenient=True)
         return accumulate(rows), rows.tally
     except DataError as error:
         return error

@@ -93,17 +93,19 @@ def stats(
         found = source if columns is None else source.select(columns)
     elif isinstance(source, PatternStats):
         found = (source if columns is None else source.select(columns)).completed()
-    elif is_dask(source) and checkpoint is None and missing != "em":
+    elif missing == "em":
+        if checkpoint is not None:
+            raise OptionError(Option("checkpoint"), " does not go with ", Option("missing", "em"))
+        if is_dask(source):
+            parts = of_partitions(source, patterns, group=group, columns=columns, missing=missing)
+        else:
+            reading = data.prepare(source, group=group, columns=columns, missing=missing)
+            parts = patterns(reading.rows())
+        found = parts.completed()
+    elif is_dask(source) and checkpoint is None:
         found = of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
     else:
         reading = data.prepare(source, group=group, columns=columns, missing=missing)
-        if missing == "em":
-            if checkpoint is not None:
-                raise OptionError(
-                    Option("checkpoint"), " does not go with ", Option("missing", "em")
-                )
-            found = patterns(reading.rows()).completed()
-            return found.with_inputs(inputs) if inputs else found
         found = of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
     return found.with_inputs(inputs) if inputs else found
 
