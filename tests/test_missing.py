@@ -155,13 +155,13 @@ def test_draws_from_sums_are_those_of_rows() -> None:
     )  # fmt: skip
     found = []
     for of in (sums, rows):
-        drawn = [draws._completed(of, np.zeros(3), A.T @ A, rng) for _ in range(4000)]
+        drawn = [draws._completed(of, np.zeros(3), A.T @ A, rng) for _ in range(1500)]
         found.append(np.array([[*d.mean, *d.scatter[np.tril_indices(3)]] for d in drawn]))
-    error = found[0].std(axis=0) / np.sqrt(2000) + 1e-9
+    error = found[0].std(axis=0) / np.sqrt(750) + 1e-9
     assert (np.abs(found[0].mean(axis=0) - found[1].mean(axis=0)) < 5 * error).all()
     varies = found[0].std(axis=0) > 1e-9
     ratio = found[0].std(axis=0)[varies] / found[1].std(axis=0)[varies]
-    assert np.abs(np.log(ratio)).max() < 0.08
+    assert np.abs(np.log(ratio)).max() < 0.12
 
 
 def test_a_column_that_a_data_set_never_measured_follows_the_others() -> None:
@@ -238,13 +238,14 @@ def test_bootstrap_draws_rows_with_their_gaps(unit: str) -> None:
 
 def test_compare_holds_out_rows_with_their_gaps() -> None:
     table = gappy(8, rows=40)
-    found = pb.compare(table, group="F", missing="em", folds=4, seed=2)
-    again = pb.compare(table, group="F", missing="em", folds=4, seed=2)
+    some = {"poolings": ["complete", "partial"], "folds": 2, "seed": 2}
+    found = pb.compare(table, group="F", missing="em", **some)
+    again = pb.compare(table, group="F", missing="em", **some)
     assert found.table().equals(again.table())
     assert np.isfinite(found.loglik).all()
     assert found.rows.sum() == pb.stats(table, group="F", missing="em").n_rows
     whole = simulate(8, data_sets=4, rows=40)
-    usual, filled = (pb.compare(whole, group="F", missing=m, folds=4) for m in ("error", "em"))
+    usual, filled = (pb.compare(whole, group="F", missing=m, **some) for m in ("error", "em"))
     assert found.table().shape == usual.table().shape
     np.testing.assert_allclose(filled.loglik, usual.loglik, atol=0.3)
 

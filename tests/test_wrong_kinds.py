@@ -68,6 +68,10 @@ def stats() -> pb.GroupStats:
 
 
 @cache
+def gappy() -> pb.PatternStats:
+    return pb.stats(rows(), group="site", missing="em").patterns
+
+
 def net() -> pb.Network:
     return pb.learn(rows(), group="site", start=[("x", "y")])
 
@@ -103,6 +107,10 @@ def calls(folder: Path) -> list[Call]:
     return [
         Call("stats", READING | {"checkpoint": None}),
         Call("check", {"stats": stats()}),
+        Call("PatternStats.select", {"columns": ["x"]}, gappy()),
+        Call("PatternStats.completed", {"pseudo_rows": 2.0}, gappy()),
+        Call("impute", {"source": rows(), "group": "site", "columns": None, "imputations": 1,
+                        "seed": 0}),
         Call("learn", {"source": rows(), "group": "site", "inputs": [], "start": ()} | SEARCH
              | {"pooling": "complete"}),
         Call("fit_node", {"stats": stats(), "child": "y", "parents": ["x"], "pooling": "complete"}),
@@ -189,6 +197,7 @@ WITHOUT = {
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison", "Comparison.behind",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
+    "PatternStats",
     "Network", "Posterior", "Probability", "Status",
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.patternstats import data_sets_of
 from poolbn.moments.reading import in_memory, patterns_of
 from poolbn.moments.sums import Sums
 from poolbn.run.parallel import available_cores, map_threads
@@ -94,7 +95,7 @@ def data_sets_at(
 ) -> GroupStats:
     """The statistics of the data sets at these positions, under other names."""
     if known.patterns is not None:
-        chosen: GroupStats = known.patterns.at(at, list(levels)).completed()
+        chosen = data_sets_of(known.patterns, at, levels).completed()
         return chosen.select(known.names).with_inputs(known.inputs)
     arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
     return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts, known.inputs)

@@ -38,7 +38,7 @@ class PatternStats:
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> filled = pb.stats(trial, group="clinic", missing="em")
         >>> filled.patterns
-        PatternStats: 823 rows, 14 with gaps in 2 patterns, 4 data sets, 3 columns
+        PatternStats: 823 rows, 14 with gaps in 1 pattern, 4 data sets, 3 columns
     """
 
     known: GroupStats
@@ -81,26 +81,20 @@ class PatternStats:
         return self if other == 0 else NotImplemented
 
     def select(self, columns: Iterable[str]) -> PatternStats:
-        """The same of some columns, in the order given."""
+        """The same of some columns, in the order given.
+
+        Raises:
+            DataError: a column is unknown, named twice, or there is none.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+            >>> pb.stats(trial, group="clinic", missing="em").patterns.select(["bmi"]).names
+            ('bmi',)
+        """
         known = self.known.select(columns)
         at = positions(self.names, known.names)
         return PatternStats(known, self.gaps.select(at))
-
-    def at(
-        self, chosen: Sequence[int] | NDArray[np.int64], levels: Sequence[Hashable]
-    ) -> PatternStats:
-        """The data sets at these positions, which may repeat, under other names."""
-        known = self.known
-        some = replace(
-            known,
-            levels=tuple(levels),
-            n=known.n[chosen],
-            mean=known.mean[chosen],
-            scatter=known.scatter[chosen],
-            dropped=known.dropped[chosen],
-            cubes=np.zeros(0),
-        )
-        return PatternStats(some, self.gaps.at(np.asarray(chosen)))
 
     def completed(self, pseudo_rows: float = PSEUDO_ROWS) -> GroupStats:
         """Expected sufficient statistics, by EM in each data set.
@@ -110,6 +104,13 @@ class PatternStats:
 
         Raises:
             DataError: a column is missing in all rows.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+            >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
+            >>> patterns.completed(pseudo_rows=1).n_rows
+            823
         """
         check_arguments(pseudo_rows=(pseudo_rows, NUMBER))
         if not pseudo_rows > 0:
@@ -181,6 +182,25 @@ class Completed:
         at = positions(self.patterns.names, stats.names)
         mean, scatter = moments.mean[:, at], moments.scatter[:, at[:, None], at]
         return replace(stats, n=stats.n.copy(), mean=mean, scatter=scatter, filled=None)
+
+
+def data_sets_of(
+    patterns: PatternStats,
+    chosen: Sequence[int] | NDArray[np.int64],
+    levels: Iterable[Hashable],
+) -> PatternStats:
+    """The data sets at these positions, which may repeat, under other names."""
+    known = patterns.known
+    some = replace(
+        known,
+        levels=tuple(levels),
+        n=known.n[chosen],
+        mean=known.mean[chosen],
+        scatter=known.scatter[chosen],
+        dropped=known.dropped[chosen],
+        cubes=np.zeros(0),
+    )
+    return PatternStats(some, patterns.gaps.at(np.asarray(chosen)))
 
 
 def added(parts: Iterable[PatternStats]) -> PatternStats:
