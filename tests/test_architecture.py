@@ -30,7 +30,8 @@ ORDER = {
         "sources", "labels", "paths", "files", "partitions", "columns", "missing", "data", "cells",
     ],
     "moments": [
-        "facts", "sums", "patterns", "em", "draws", "completing", "statsfile", "checkpoint",
+        "facts", "sums", "patterns", "em", "draws", "completing", "coarsening", "plausible",
+        "gapsfile", "statsfile", "checkpoint",
         "summaries", "daskstats", "groupstats", "patternstats", "reading", "imputing",
         "standardised", "checks",
     ],

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
-from poolbn.moments import draws, em
+from poolbn.moments import draws, em, statsfile
 from poolbn.moments.completing import complete
 from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.standardised import imputed, standardise
@@ -118,7 +118,7 @@ def test_patterns_add_up(rows: int) -> None:
     assert (sum(parts).observed[at] == whole.filled.observed).all()
     with pytest.raises(pb.DataError, match="patterns"):
         whole + whole
-    with pytest.raises(pb.DataError, match="not saved"):
+    with pytest.raises(pb.DataError, match="not saved; save what was observed"):
         whole.save("never.stats")
 
 
@@ -267,12 +267,78 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert "with missing values count for those that they have" in page
     assert "taken as missing at random" in page
     assert "learned from other rows" not in page
-    saved = str(tmp_path / "a.stats")
-    kept = CliRunner().invoke(
-        app, ["stats", str(file), "--group", "F", "--missing", "em", "-o", saved]
-    )
-    assert kept.exit_code == 2
-    assert "not saved" in kept.output
+
+
+def test_sites_hand_on_patterns_of_ten_rows_and_more(tmp_path: Path) -> None:
+    table = gappy(12, rows=120, share=0.1)
+    whole = pb.stats(table, group="F", missing="em")
+    files = []
+    for site in table["F"].unique():
+        source, files = tmp_path / f"{site}.csv", [*files, str(tmp_path / f"{site}.stats")]
+        table[table["F"] == site].to_csv(source, index=False)
+        made = CliRunner().invoke(
+            app, ["stats", str(source), "--group", "F", "--missing", "em", "-o", files[-1]]
+        )
+        assert made.exit_code == 0, made.output
+    loaded = [pb.PatternStats.load(file) for file in files]
+    assert min(int(part.gaps.n.min()) for part in loaded) >= 10
+    assert all(len(part.gaps.rows) == 0 for part in loaded)
+    added = sum(loaded)
+    lost = int(whole.patterns.observed.sum() - added.observed.sum())
+    assert 0 < lost < 0.1 * whole.patterns.observed.sum()
+    sd = np.sqrt(np.einsum("jaa->ja", whole.scatter) / whole.n[:, None])
+    assert (np.abs(added.completed().mean - whole.mean) < 0.1 * sd).all()
+    done = CliRunner().invoke(app, ["learn", *files])
+    assert done.exit_code == 0, done.output
+    assert "with missing values count" in done.output
+    shown = CliRunner().invoke(app, ["stats", "show", files[0]])
+    assert "rows that lack x1" in shown.stdout
+    with pytest.raises(pb.FileError, match=r"PatternStats\.load"):
+        pb.GroupStats.load(files[0])
+    sums = CliRunner().invoke(app, ["stats", "add", *files, "-o", str(tmp_path / "all.stats")])
+    assert sums.exit_code == 0, sums.output
+    assert (pb.PatternStats.load(tmp_path / "all.stats").observed == added.observed).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_coarser_patterns_are_sums_of_the_rows(seed: int) -> None:
+    """What is left of a cell, from the rows themselves."""
+    table = gappy(seed, rows=40, share=0.15, data_sets=2)
+    patterns = pb.stats(table, group="F", missing="em").patterns
+    made = patterns.coarsened(7)
+    counts = [*made.gaps.n.tolist(), *(n for n in made.known.n.tolist() if n)]
+    assert min(counts) >= 7
+    assert (made.observed <= patterns.observed).all()
+    assert (made.n <= patterns.n).all()
+    same = patterns.coarsened(1)
+    assert (same.observed == patterns.observed).all()
+    np.testing.assert_allclose(same.completed().scatter, patterns.completed().scatter, rtol=1e-6)
+
+
+def test_a_file_that_hides_something_is_refused(tmp_path: Path) -> None:
+    table = gappy(13, rows=120, share=0.1)
+    file = tmp_path / "a.stats"
+    patterns = pb.stats(table, group="F", missing="em").patterns
+    patterns.save(file)
+    fields, gaps = statsfile.read_patterns(file)
+    at = np.flatnonzero(gaps.missing[0])[0]
+    hidden = gaps.mean.copy()
+    hidden[0, at] = 42.0
+    wrong = {
+        "numbers where cells are missing": gaps._replace(mean=hidden),
+        "data sets that it does not have": gaps._replace(data_set=gaps.data_set + 9),
+        "lack nothing": gaps._replace(missing=gaps.missing & False),
+        "pattern twice": type(gaps)(*(np.concatenate([part, part]) for part in gaps)),
+        "has 0 rows": gaps._replace(n=gaps.n * 0),
+    }
+    for says, bad in wrong.items():
+        with pytest.raises(pb.FileError, match=says):
+            statsfile.write_file(tmp_path / "b.stats", fields, bad)
+    content = bytearray(file.read_bytes())
+    content[-9] ^= 1
+    file.write_bytes(bytes(content))
+    with pytest.raises(pb.FileError, match="damaged"):
+        pb.PatternStats.load(file)
 
 
 def test_completed_tables_keep_what_was_there() -> None:

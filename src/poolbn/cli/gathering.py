@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.learning import check_no_group
-from poolbn.moments.groupstats import GroupStats, total
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.patternstats import PatternStats, added, data_sets_of, without_gaps
 from poolbn.moments.reading import of_reading, patterns, stats
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
@@ -43,14 +44,25 @@ def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def read_stats(
+    entries: Sequence[str], tell: Callable[[str], None], **reading: Unpack[ReadingOptions]
+) -> GroupStats:
+    """The statistics of rows and of .stats files, added up, and completed where cells are missing.
+
+    `tell` is told what a user should know of the sum.
+    """
+    found = read_patterns(entries, tell, **reading)
+    return stats(found if found.has_gaps else found.known, inputs=reading["inputs"])
+
+
+def read_patterns(
     entries: Sequence[str],
     tell: Callable[[str], None],
     *,
     name: str | None = None,
     checkpoint: Checkpoint | None = None,
     **reading: Unpack[ReadingOptions],
-) -> GroupStats:
-    """The statistics of rows and of .stats files, added up.
+) -> PatternStats:
+    """The statistics of rows and of .stats files, with and without gaps, added up.
 
     `tell` is told what a user should know of the sum. With a `name` all is one data set. A
     checkpoint keeps the statistics of each file of rows.
@@ -61,7 +73,7 @@ def read_stats(
         check_no_group(reading["group"])
     if checkpoint is not None and not rows:
         raise OptionError("--checkpoint is for files of rows; leave it out")
-    found = {path: GroupStats.load(path) for path in saved}
+    found = {path: PatternStats.load(path) for path in saved}
     prepared = None
     names = {path: part.names for path, part in found.items()}
     if rows:
@@ -70,20 +82,19 @@ def read_stats(
         )
         names[_ROWS] = prepared.names
     check_columns(names, columns)
-    parts = {path: stats(part, columns=columns) for path, part in found.items()}
+    parts = found if columns is None else {path: p.select(columns) for path, p in found.items()}
     if name is not None:
         parts = {path: as_one(part, name) for path, part in parts.items()}
-    if reading["missing"] == "em":
-        if prepared is None or parts or checkpoint is not None:
-            raise OptionError(
-                Option("missing", "em"), " needs rows, without .stats files and --checkpoint"
-            )
-        return stats(patterns(prepared.rows()), inputs=reading["inputs"])
-    if prepared is not None:
-        parts[_ROWS] = of_reading(prepared, checkpoint)
+    if prepared is not None and reading["missing"] == "em":
+        if checkpoint is not None:
+            raise OptionError("--checkpoint does not go with ", Option("missing", "em"))
+        parts[_ROWS] = patterns(prepared.rows())
+    elif prepared is not None:
+        parts[_ROWS] = without_gaps(of_reading(prepared, checkpoint))
     if name is None:
         _tell_shared({path: part.levels for path, part in parts.items()}, tell)
-    return stats(total(parts.values()), inputs=reading["inputs"])
+    whole = added(parts.values())
+    return replace(whole, known=stats(whole.known, inputs=reading["inputs"]))
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
@@ -111,7 +122,7 @@ def common_columns(
 ) -> list[str]:
     """The columns that all files have, in the order of the first; tells which are left out."""
     saved, rows = parted(entries)
-    each = [list(GroupStats.load(path).names) for path in saved]
+    each = [list(PatternStats.load(path).names) for path in saved]
     each += [own_columns(part, group) for part in data.as_parts(rows)] if rows else []
     counts = Counter(name for own in each for name in own)
     common = [name for name, count in counts.items() if count == len(each)]
@@ -123,9 +134,9 @@ def common_columns(
     return common
 
 
-def as_one(stats: GroupStats, name: str) -> GroupStats:
+def as_one(found: PatternStats, name: str) -> PatternStats:
     """All data sets as one of this name."""
-    return total(data_sets_at(stats, [j], [name]) for j in range(len(stats.levels)))
+    return added(data_sets_of(found, [j], [name]) for j in range(len(found.levels)))
 
 
 def _tell_shared(levels: Mapping[str, tuple[Hashable, ...]], tell: Callable[[str], None]) -> None:

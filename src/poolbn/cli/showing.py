@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
 from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
-from poolbn.wording import counted, figure
+from poolbn.wording import counted, figure, listed
 
 _ACROSS = 4  # columns of sums beside each other
 _WEAKER = 5  # arcs that are shown below those that count
@@ -179,39 +183,69 @@ def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -
         terminal.table(["column", "resolution", "different values"], told)
     for j, level in enumerate(stats.levels):
         terminal.text(f"\n{level}: {stats.n[j]:,} rows, {stats.dropped[j]:,} left out")
-        mean, scatter = stats.mean[j].tolist(), stats.scatter[j].tolist()
-        rows = [[name, repr(value)] for name, value in zip(stats.names, mean, strict=True)]
-        terminal.table(["column", "mean"], rows)
-        for start in range(0, len(stats.names), _ACROSS):
-            columns = range(start, min(start + _ACROSS, len(stats.names)))
-            terminal.text()
-            terminal.table(
-                ["sums with", *(stats.names[k] for k in columns)],
-                [
-                    [stats.names[i], *(repr(scatter[i][k]) if k <= i else "" for k in columns)]
-                    for i in range(start, len(stats.names))
-                ],
-            )
+        _show_sums(terminal, stats.names, stats.mean[j].tolist(), stats.scatter[j].tolist())
 
 
-def stats_record(stats: GroupStats) -> dict[str, Any]:
+def show_gaps(terminal: Terminal, stats: PatternStats) -> None:
+    """Print the same of rows with missing cells."""
+    gaps = stats.gaps
+    for k, j in enumerate(gaps.data_set.tolist()):
+        has = np.flatnonzero(~gaps.missing[k])
+        lacks = [stats.names[i] for i in np.flatnonzero(gaps.missing[k])]
+        terminal.text(f"\n{stats.levels[j]}: {gaps.n[k]:,} rows that lack {listed(lacks)}")
+        names = tuple(stats.names[i] for i in has)
+        scatter = gaps.scatter[k][np.ix_(has, has)].tolist()
+        _show_sums(terminal, names, gaps.mean[k][has].tolist(), scatter)
+
+
+def _show_sums(
+    terminal: Terminal, names: Sequence[str], mean: list[float], scatter: list[list[float]]
+) -> None:
+    rows = [[name, repr(value)] for name, value in zip(names, mean, strict=True)]
+    terminal.table(["column", "mean"], rows)
+    for start in range(0, len(names), _ACROSS):
+        columns = range(start, min(start + _ACROSS, len(names)))
+        terminal.text()
+        terminal.table(
+            ["sums with", *(names[k] for k in columns)],
+            [
+                [names[i], *(repr(scatter[i][k]) if k <= i else "" for k in columns)]
+                for i in range(start, len(names))
+            ],
+        )
+
+
+def stats_record(stats: PatternStats) -> dict[str, Any]:
     """The same for programs, with all digits."""
-    return {
-        "group": stats.group,
-        "columns": stats.names,
-        "resolution": _resolutions(stats),
-        "distinct": _distinct(stats),
+    known, gaps = stats.known, stats.gaps
+    record: dict[str, Any] = {
+        "group": known.group,
+        "columns": known.names,
+        "resolution": _resolutions(known),
+        "distinct": _distinct(known),
         "data_sets": [
             {
                 "name": level,
-                "rows": int(stats.n[j]),
-                "dropped": int(stats.dropped[j]),
-                "mean": stats.mean[j],
-                "scatter": stats.scatter[j],
+                "rows": int(known.n[j]),
+                "dropped": int(known.dropped[j]),
+                "mean": known.mean[j],
+                "scatter": known.scatter[j],
             }
-            for j, level in enumerate(stats.levels)
+            for j, level in enumerate(known.levels)
         ],
     }
+    if stats.has_gaps:
+        record["gaps"] = [
+            {
+                "data_set": known.levels[j],
+                "missing": [known.names[i] for i in np.flatnonzero(gaps.missing[k])],
+                "rows": int(gaps.n[k]),
+                "mean": gaps.mean[k],
+                "scatter": gaps.scatter[k],
+            }
+            for k, j in enumerate(gaps.data_set.tolist())
+        ]
+    return record
 
 
 def _resolutions(stats: GroupStats) -> list[float | None]:

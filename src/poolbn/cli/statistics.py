@@ -10,14 +10,15 @@ from typer.core import TyperGroup
 
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import STATS, parted, read_stats
+from poolbn.cli.gathering import STATS, parted, read_patterns
 from poolbn.cli.terminal import Json, Terminal, check_free, command, make_folder
 from poolbn.errors import OptionError
 from poolbn.moments.checkpoint import Checkpoint
-from poolbn.moments.groupstats import SMALLEST, GroupStats
+from poolbn.moments.groupstats import SMALLEST
+from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import read_about
 from poolbn.tables.paths import paths
-from poolbn.wording import listed
+from poolbn.wording import counted, listed
 
 StatsFiles = Annotated[list[str], typer.Argument(help=".stats files.", metavar="FILE...")]
 AllowSmall = Annotated[
@@ -71,7 +72,7 @@ def make(
     check_free([_checked(out)], force=force)
     options = reading.common(files, terminal.note) if common else reading.options()
     kept = None if checkpoint is None else Checkpoint(checkpoint)
-    made = read_stats(files, terminal.note, name=group_name, checkpoint=kept, **options)
+    made = read_patterns(files, terminal.note, name=group_name, checkpoint=kept, **options)
     if kept is not None:
         terminal.note(
             f"checkpoint: {kept.taken} of {kept.taken + kept.made} files were taken from "
@@ -101,7 +102,7 @@ def add(
             f"'{rows[0]}' is no {STATS} file; poolbn stats make makes one of rows, and adds "
             "others that it is given"
         )
-    _keep(terminal, read_stats(files, terminal.note, **options), out, allow_small=allow_small)
+    _keep(terminal, read_patterns(files, terminal.note, **options), out, allow_small=allow_small)
 
 
 @app.command()
@@ -111,8 +112,9 @@ def show(files: StatsFiles, json: Json = False) -> None:
     terminal = Terminal(json)
     records = []
     for path in (path for entry in files for path in paths(entry)):
-        stats, about = GroupStats.load(path), read_about(path)
-        showing.show_stats(terminal, stats, about, path)
+        stats, about = PatternStats.load(path), read_about(path)
+        showing.show_stats(terminal, stats.known, about, path)
+        showing.show_gaps(terminal, stats)
         own = {"file": path, "format": about.version, "poolbn": about.poolbn}
         own |= {"bytes": about.size, "sha256": about.sha256}
         records.append(own | showing.stats_record(stats))
@@ -126,10 +128,21 @@ def _checked(out: Path) -> Path:
     return out
 
 
-def _keep(terminal: Terminal, stats: GroupStats, out: Path, *, allow_small: bool) -> None:
+def _keep(terminal: Terminal, stats: PatternStats, out: Path, *, allow_small: bool) -> None:
     make_folder(out.parent)
-    stats.save(out, allow_small=allow_small)
-    terminal.text(str(stats))
+    if stats.has_gaps:
+        stats.save(out, allow_small=allow_small)
+        whole, stats = stats, PatternStats.load(out)
+        terminal.text(str(stats))
+        if lost := int(whole.observed.sum() - stats.observed.sum()):
+            terminal.note(
+                f"note: {counted(lost, 'cell')} of {int(whole.observed.sum()):,} are not in the "
+                f"file: patterns that fewer than {SMALLEST} rows have are put together, and keep "
+                "the columns that these have in common"
+            )
+    else:
+        stats.known.save(out, allow_small=allow_small)
+        terminal.text(str(stats.known))
     width = len(stats.names)
     few = [repr(v) for v, n in zip(stats.levels, stats.n.tolist(), strict=True) if n <= width]
     if few:

@@ -242,12 +242,11 @@ class GroupStats:
         check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
         if self.filled:
             raise DataError(
-                "statistics with missing cells filled in are not saved; save those of rows without "
-                "gaps, from ",
-                Option("missing", "drop"),
+                "statistics with missing cells filled in are not saved; save what was observed, "
+                "stats.patterns.save(path)"
             )
         if not allow_small:
-            _check_size(self)
+            check_size(self.levels, self.n)
         write_file(path, fields_of(self))
 
     @staticmethod
@@ -359,11 +358,10 @@ def fields_of(s: GroupStats) -> Fields:
     return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group, s.facts, s.inputs
 
 
-def _check_size(stats: GroupStats) -> None:
+def check_size(levels: Sequence[Hashable], rows: NDArray[np.int64]) -> None:
+    """Raise for data sets of few rows."""
     few = [
-        f"{level!r} has {n}"
-        for level, n in zip(stats.levels, stats.n.tolist(), strict=True)
-        if n < SMALLEST
+        f"{level!r} has {n}" for level, n in zip(levels, rows.tolist(), strict=True) if n < SMALLEST
     ]
     if few:
         more = f", and so {len(few)} data sets in all" if len(few) > SHOWN else ""

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from poolbn.arguments import NUMBER, check_arguments
-from poolbn.errors import DataError, Option
+from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
+from poolbn.errors import DataError, Option, check_count
+from poolbn.moments.coarsening import Cell, cells_of, coarser
 from poolbn.moments.completing import Completion, Moments, complete
 from poolbn.moments.em import Complete
-from poolbn.moments.groupstats import GroupStats, positions, total
+from poolbn.moments.groupstats import (
+    SMALLEST,
+    GroupStats,
+    check_size,
+    fields_of,
+    positions,
+    total,
+)
 from poolbn.moments.patterns import Gaps, together
+from poolbn.moments.statsfile import read_patterns, write_file
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
@@ -53,6 +63,11 @@ class PatternStats:
     def levels(self) -> tuple[Hashable, ...]:
         """The F data sets."""
         return self.known.levels
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a cell is missing."""
+        return bool(len(self.gaps.n) or len(self.gaps.rows))
 
     @cached_property
     def n(self) -> NDArray[np.int64]:
@@ -95,6 +110,90 @@ class PatternStats:
         known = self.known.select(columns)
         at = positions(self.names, known.names)
         return PatternStats(known, self.gaps.select(at))
+
+    def coarsened(self, rows: int = SMALLEST) -> PatternStats:
+        """Without patterns that fewer rows have.
+
+        They are put together, and keep the columns that they have in common; or left out, where
+        fewer observed cells are lost that way.
+
+        Args:
+            rows: the fewest that a pattern may have.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
+            >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
+            >>> patterns.coarsened()
+            PatternStats: 804 rows, 67 with gaps in 1 pattern, 4 data sets, 3 columns
+        """
+        check_count(1, rows=rows)
+        known, N = self.known, len(self.names)
+        n, mean = np.zeros_like(known.n), np.zeros_like(known.mean)
+        scatter = np.zeros_like(known.scatter)
+        found: list[tuple[int, Cell]] = []
+        for j in range(len(self.levels)):
+            cells = cells_of(self.gaps, j)
+            if known.n[j]:
+                whole = int(known.n[j]), known.mean[j], known.scatter[j]
+                cells.append(Cell(np.zeros(N, dtype=bool), *whole))
+            for cell in coarser(cells, rows):
+                if cell.missing.any():
+                    found.append((j, cell))
+                else:
+                    n[j], mean[j], scatter[j] = cell.n, cell.mean, cell.scatter
+        rest = replace(known, n=n, mean=mean, scatter=scatter, cubes=np.zeros(0))
+        return PatternStats(rest, _gaps(found, N))
+
+    def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
+        """Write to one file, whole or not at all, as `GroupStats.save` does.
+
+        Patterns of fewer than 10 rows are made coarser, which takes observed cells, see
+        `coarsened`.
+
+        Args:
+            path: the file.
+            allow_small: whether patterns of any number of rows may be written.
+
+        Raises:
+            DataError: a data set has fewer than 10 rows.
+            FileError: a data set's name is not a text, a number or a bool.
+
+        Examples:
+            >>> import poolbn as pb, tempfile
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+            >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     patterns.save(f"{folder}/trial.stats")
+            ...     pb.PatternStats.load(f"{folder}/trial.stats")
+            PatternStats: 817 rows, 67 with gaps in 1 pattern, 4 data sets, 2 columns
+        """
+        check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
+        if not allow_small:
+            check_size(self.levels, self.n)
+        made = self.coarsened(1 if allow_small else SMALLEST)
+        write_file(path, fields_of(made.known), made.gaps if made.has_gaps else None)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> PatternStats:
+        """Read what `save` wrote, or `GroupStats.save`.
+
+        Raises:
+            FileError: the file is not there, not of this kind, of another version, damaged, or
+                holds what no rows have.
+
+        Examples:
+            >>> import poolbn as pb, tempfile
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
+            ...     pb.PatternStats.load(f"{folder}/trial.stats").names
+            ('age',)
+        """
+        check_arguments(path=(path, PATH))
+        fields, gaps = read_patterns(path)
+        known = GroupStats(*fields)
+        return without_gaps(known) if gaps is None else PatternStats(known, gaps)
 
     def completed(self, pseudo_rows: float = PSEUDO_ROWS) -> GroupStats:
         """Expected sufficient statistics, by EM in each data set.
@@ -145,6 +244,19 @@ class PatternStats:
             f"PatternStats: {counted(rows, 'row')}, {gaps:,} with gaps in {found}, "
             f"{sets}, {columns}"
         )
+
+
+def _gaps(cells: Sequence[tuple[int, Cell]], width: int) -> Gaps:
+    """Cells of data sets, and no single rows."""
+    return Gaps(
+        np.array([j for j, _ in cells], dtype=np.int64),
+        np.array([cell.missing for _, cell in cells], dtype=bool).reshape(-1, width),
+        np.array([cell.n for _, cell in cells], dtype=np.int64),
+        np.array([cell.mean for _, cell in cells]).reshape(-1, width),
+        np.array([cell.scatter for _, cell in cells]).reshape(-1, width, width),
+        np.zeros(0, dtype=np.int64),
+        np.zeros((0, width)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +313,11 @@ def data_sets_of(
         cubes=np.zeros(0),
     )
     return PatternStats(some, patterns.gaps.at(np.asarray(chosen)))
+
+
+def without_gaps(known: GroupStats) -> PatternStats:
+    """Those of rows without gaps."""
+    return PatternStats(known, _gaps([], len(known.names)))
 
 
 def added(parts: Iterable[PatternStats]) -> PatternStats:

@@ -23,18 +23,19 @@ from numpy.typing import NDArray
 
 from poolbn.errors import FileError
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
+from poolbn.moments.gapsfile import from_bytes, to_bytes
+from poolbn.moments.patterns import Gaps
+from poolbn.moments.plausible import wrong
 from poolbn.writing import check_levels, open_regular, write_whole
 
 _FORMAT = "poolbn-statistics"
 _VERSION = 3
 _BASE = ("poolbn", "group", "names", "levels")
 _HEADER: dict[int, tuple[str, ...]] = {2: _BASE, 3: (*_BASE, "sections")}
-_SECTIONS = ("moments", "columns", "inputs")
+_SECTIONS = ("moments", "columns", "inputs", "gaps")
 _KIND = "continuous"  # of all columns, so far
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
-_ROUNDING = 1e-4  # of the smallest eigenvalue of correlations
-_LAST = 2.0**-50  # of a mean: its last digits, that rounding changes
 _MOST = 2**53  # rows: counts stay exact as floats
 _RELEASE = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,40}")  # of poolbn
 _ANEW = "; make it anew with poolbn stats, or ask for it again"
@@ -75,16 +76,17 @@ def own_version() -> str:
     return metadata.version("poolbn")
 
 
-def write_file(path: str | os.PathLike[str], fields: Fields) -> None:
-    """Write the fields of a `GroupStats`, whole or not at all.
+def write_file(path: str | os.PathLike[str], fields: Fields, gaps: Gaps | None = None) -> None:
+    """Write the fields of a `GroupStats`, and what has gaps, whole or not at all.
 
     Raises:
         FileError: `read_file` would refuse it: a data set's name is not a text, a number or a bool,
             the group is a column, or no rows have such statistics.
     """
-    body = _body(fields, own_version(), _VERSION)
+    body = _body(fields, own_version(), _VERSION, gaps)
     with _refusing(f"cannot write {os.fspath(path)!r}"):
-        _fields(_parsed(_VERSION, body), least=0)
+        parsed = _parsed(_VERSION, body)
+        _gaps(parsed, _fields(parsed, least=0))
     write_whole(path, _identity(_VERSION, body) + body)
 
 
@@ -97,18 +99,30 @@ def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
 
     Raises:
         FileError: the file is not there, not of this kind, of another version, damaged, cut short,
-            or holds anything but statistics as `write_file` writes them.
+            holds anything but statistics as `write_file` writes them, or some of rows with gaps.
     """
+    fields, gaps = read_patterns(path, least=least)
+    if gaps is not None:
+        raise FileError(
+            f"{os.fspath(path)!r} has statistics of rows with missing cells; read it with "
+            "pb.PatternStats.load"
+        )
+    return fields
+
+
+def read_patterns(path: str | os.PathLike[str], *, least: int = 1) -> tuple[Fields, Gaps | None]:
+    """The same with what has gaps, if there is any; see `read_file`."""
     shown = repr(os.fspath(path))
     about, parsed, body = _opened(path)
     newer = [name for name in parsed.sections if name not in _SECTIONS]
     if newer:
         raise FileError(f"{shown} has {newer[0]!r}, which a newer poolbn wrote; update poolbn")
     with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
-        fields = _fields(parsed, least)
-        if _body(fields, about.poolbn, about.version) != body:
+        fields = _fields(parsed, 0 if "gaps" in parsed.sections else least)
+        gaps = _gaps(parsed, fields)
+        if _body(fields, about.poolbn, about.version, gaps) != body:
             raise ValueError("something is in it that poolbn does not write")
-    return fields
+    return fields, gaps
 
 
 def read_about(path: str | os.PathLike[str]) -> About:
@@ -139,7 +153,12 @@ def _refusing(what: str, remedy: str = "") -> Iterator[None]:
         raise FileError(f"{what}: {error}{remedy}") from error
 
 
-def _body(fields: Fields, release: str, version: int) -> bytes:
+def _gaps(parsed: _Parsed, fields: Fields) -> Gaps | None:
+    section = parsed.sections.get("gaps")
+    return None if section is None else from_bytes(section, len(fields[1]), len(fields[0]))
+
+
+def _body(fields: Fields, release: str, version: int, gaps: Gaps | None) -> bytes:
     """All after the first line."""
     names, levels, *arrays, group, facts, inputs = fields
     check_levels(levels)
@@ -150,6 +169,8 @@ def _body(fields: Fields, release: str, version: int) -> bytes:
         sections["columns"] = _told(facts)
     if inputs:
         sections["inputs"] = json.dumps(inputs).encode()
+    if gaps is not None:
+        sections["gaps"] = to_bytes(gaps)
     sizes = {name: len(section) for name, section in sections.items()}
     values = (release, group, names, levels, sizes)
     header = json.dumps(dict(zip(_HEADER[version], values, strict=False))).encode()
@@ -292,70 +313,12 @@ def _fields(parsed: _Parsed, least: int) -> Fields:
     if rows > _MOST:
         raise ValueError(f"{rows} rows are more than anybody has")
     for j, level in enumerate(levels):
-        wrong = _wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
-        if wrong:
-            raise ValueError(f"data set {level!r} {wrong}")
+        why = wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
+        if why:
+            raise ValueError(f"data set {level!r} {why}")
     told = parsed.sections.get("columns")
     facts = _facts(told, width) if told is not None else (UNKNOWN,) * width
     inputs = tuple(json.loads(parsed.sections.get("inputs", b"[]")))
     if [name for name in names if name in inputs] != list(inputs):
         raise ValueError("its inputs are not some of its columns")
     return names, levels, n, mean, scatter, dropped, group, facts, inputs
-
-
-def _wrong(
-    n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64], dropped: int, least: int
-) -> str:
-    """Why no rows have such statistics, or nothing; `mean` (N,), `scatter` (N, N)."""
-    square = scatter.diagonal()
-    few = "one row" if n else "0 rows"
-    finite = np.isfinite(mean).all() and np.isfinite(scatter).all()
-    checks = (
-        (n < least, f"has {n} rows"),
-        (dropped < 0, f"has {dropped} rows left out"),
-        (not finite, "has means or sums that are not finite"),
-        (not np.array_equal(scatter, scatter.T), "has sums of products that are not symmetric"),
-        (n <= 1 and scatter.any(), f"has {few} and sums of squares that are not zero"),
-        ((square < 0).any(), "has a sum of squares below zero"),
-        (scatter[square == 0].any(), "has products with a constant column that are not zero"),
-    )
-    told = next((words for wrong, words in checks if wrong), "")
-    if told:
-        return told
-    if not _semidefinite(scatter):
-        return "has sums of products that no rows have: they are not positive semidefinite"
-    rank = _rank(n, mean, scatter)
-    if rank >= max(n, 1):
-        return f"has {n} rows, and sums of products of rank {rank} that need {rank + 1}"
-    return ""
-
-
-def _correlations(scatter: NDArray[np.float64]) -> NDArray[np.float64]:
-    """With zeros for a constant column, (N, N)."""
-    square = scatter.diagonal()
-    size = np.sqrt(np.where(square > 0, square, 1.0))
-    return np.asarray(scatter / size / size[:, None])
-
-
-def _rank(n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64]) -> int:
-    """The rank of a scatter matrix (N, N), as far as it is not rounding.
-
-    Means are rounded, and with them all differences from a mean, in units of its last digits.
-    """
-    if n > len(mean):
-        return 0  # it can have any
-    square = scatter.diagonal()
-    digits = n * (_LAST * np.abs(mean)) ** 2 / np.where(square > 0, square, 1.0)
-    eigenvalues = np.linalg.eigvalsh(_correlations(scatter))
-    return int((eigenvalues > _ROUNDING + digits[square > 0].sum()).sum())
-
-
-def _semidefinite(scatter: NDArray[np.float64]) -> bool:
-    """Whether a matrix (N, N), as correlations, has no eigenvalue below zero but for rounding."""
-    scaled = _correlations(scatter)
-    np.fill_diagonal(scaled, 1.0 + _ROUNDING)
-    try:
-        np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        return False
-    return True
