@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_STEPS = 3  # of data augmentation, from parameters drawn around the maximum
+_STEPS = 10  # of data augmentation, from parameters drawn around the maximum
 
 
 def draw(
