@@ -233,7 +233,7 @@ def chickering_cpdag(dag):
 
 @pytest.mark.parametrize("size", range(3, 9))
 def test_the_cpdag_agrees_with_chickering_on_random_graphs(size):
-    for dag in random_dags(size, size, 1000):
+    for dag in random_dags(size, size, 400):
         cpdag = dag.cpdag()
         compelled = chickering_cpdag(dag)
         assert set(cpdag.directed) == compelled

@@ -70,7 +70,7 @@ def test_conditional_gaussian_networks(case: dict) -> None:
         discrete = [name for name in pa if name in case["discrete"]]
         continuous = [name for name in pa if name not in discrete]
         if discrete:
-            sets = rows[discrete].astype(str).agg("|".join, axis=1)
+            sets = rows.groupby(discrete, observed=True).ngroup()
             stats = pb.stats(rows[nodes].assign(F=sets), group="F")
             fit = pb.fit_node(stats, node, continuous, pooling=pb.NoPooling("unbiased"))
         else:
