@@ -20,6 +20,7 @@ ORDER = {
     "findings": [],
     "constants": [],
     "writing": [],
+    "multiplicity": [],
     "run": ["caching", "compiling", "cluster", "parallel", "progress"],
     "datasets": [],
     "kernels": [
@@ -30,10 +31,9 @@ ORDER = {
         "sources", "labels", "paths", "files", "partitions", "columns", "missing", "data", "cells",
     ],
     "moments": [
-        "facts", "sums", "patterns", "em", "draws", "completing", "coarsening", "plausible",
-        "gapsfile", "statsfile", "checkpoint",
-        "summaries", "daskstats", "groupstats", "patternstats", "reading", "imputing",
-        "standardised", "checks",
+        "facts", "sums", "patterns", "em", "draws", "completing", "missingness", "coarsening",
+        "plausible", "gapsfile", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats",
+        "patternstats", "reading", "imputing", "standardised", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -368,3 +369,53 @@ def test_partitions_of_dask_add_up() -> None:
     parts = pb.stats(dask.from_pandas(table, npartitions=3), group="F", missing="em")
     at = [parts.levels.index(level) for level in whole.levels]
     np.testing.assert_allclose(parts.scatter[at], whole.scatter, rtol=1e-6, atol=1e-6)
+
+
+def test_what_missing_values_depend_on() -> None:
+    """Against scipy: Student's t in one data set, and chi-squared between data sets."""
+    from scipy.stats import chi2_contingency, ttest_ind
+
+    table = gappy(3, rows=40, data_sets=1)
+    table["F"] = np.where(np.arange(len(table)) < 25, "one", "two")
+    one = table[table["F"] == "one"]
+    names = [name for name in table.columns if name != "F"]
+    found = pb.stats(one, group="F", missing="em").patterns.missingness()
+    for row in found[found["depends_on"] != "F"].itertuples():
+        lacks, values = one[row.variable].isna(), one[row.depends_on]
+        expected = ttest_ind(values[lacks].dropna(), values[~lacks].dropna())
+        assert row.statistic == pytest.approx(expected.statistic)
+        assert row.p_value == pytest.approx(expected.pvalue)
+    assert len(found) == len(names) ** 2
+    found = pb.stats(table, group="F", missing="em").patterns.missingness()
+    for row in found[found["depends_on"] == "F"].itertuples():
+        counts = pd.crosstab(table["F"], table[row.variable].isna())
+        expected = chi2_contingency(counts, correction=False)
+        assert (row.statistic, row.p_value) == pytest.approx(expected[:2])
+        assert row.difference == pytest.approx(np.ptp(counts[True] / counts.sum(axis=1)))
+
+
+@pytest.mark.parametrize("shape", [(4, 25, 0.2), (12, 12, 0.1)])
+def test_tests_of_missing_values_keep_their_size(shape: tuple[int, int, float]) -> None:
+    """5% of some 1300 tests, whatever the scales of data sets."""
+    F, n, share = shape
+    rng = np.random.default_rng(F)
+    data_set = np.repeat(np.arange(F), n)
+    small: list[bool] = []
+    for _ in range(20):
+        scale, middle = rng.uniform(0.3, 3, size=(F, 8)), rng.normal(scale=2, size=(F, 8))
+        X = rng.normal(size=(F * n, 8)) * scale[data_set] + middle[data_set]
+        X[rng.random(X.shape) < share] = np.nan
+        table = pd.DataFrame(X, columns=list("abcdefgh")).assign(F=data_set)
+        found = pb.stats(table, group="F", missing="em").patterns.missingness()
+        small += (found["p_value"] < 0.05).tolist()
+    assert 0.03 < np.mean(small) < 0.07
+
+
+def test_counts_of_patterns_are_those_of_the_rows() -> None:
+    table = gappy(5, share=0.3)
+    names = [name for name in table.columns if name != "F"]
+    counts = pb.stats(table, group="F", missing="em").patterns.counts()
+    lacks = [tuple(n for n in names if row[n]) for _, row in table[names].isna().iterrows()]
+    expected = Counter(zip(lacks, table["F"], strict=True))
+    found = {(lack, j): n for lack, row in counts.iterrows() for j, n in row.items() if n}
+    assert found == {key: n for key, n in expected.items() if len(key[0]) < len(names)}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from poolbn.graph.dag import Dag
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
+from poolbn.multiplicity import adjusted_p
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.intervals import Own, family_sums, own_estimates
 from poolbn.nodes.localfit import GaussianFit
@@ -154,18 +155,3 @@ def equal_variances(rss: Floats, df: Floats) -> Equality:
     value = total * math.log(squares.sum() / total) - float(nu @ np.log(squares / nu))
     value = max(value, 0.0) / (1 + ((1 / nu).sum() - 1 / total) / (3 * (m - 1)))
     return Equality("Bartlett", float(value), m - 1, math.nan, float(chdtrc(m - 1, value)))
-
-
-def adjusted_p(p_values: list[float]) -> Floats:
-    """Benjamini and Hochberg's adjusted p-values; NaN stays, and does not count.
-
-    Examples:
-        >>> adjusted_p([0.01, 0.04, 0.03, math.nan])
-        array([0.03, 0.04, 0.04,  nan])
-    """
-    p = np.array(p_values, dtype=np.float64)
-    at = np.flatnonzero(~np.isnan(p))
-    order = at[np.argsort(-p[at], kind="stable")]  # the largest first
-    rank = np.arange(len(at), 0, -1)
-    p[order] = np.minimum.accumulate(np.minimum(p[order] * len(at) / rank, 1.0))
-    return p

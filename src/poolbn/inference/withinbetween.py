@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.graph.dag import Dag
-from poolbn.inference.heterogeneity import adjusted_p
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
+from poolbn.multiplicity import adjusted_p
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.intervals import (
     Own,

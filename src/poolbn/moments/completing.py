@@ -163,7 +163,7 @@ def complete(gaps: Gaps, known: Sequence[Complete], rows: float) -> Completion:
         known: the others, for each data set.
         rows: how many each data set is lent.
     """
-    seen = _observed(gaps, known)
+    seen = observed_moments(gaps, known)
     center, scale = seen.units()
     cell, row = gaps.data_set, gaps.rows_of
     gaps = gaps._replace(
@@ -195,7 +195,7 @@ def complete(gaps: Gaps, known: Sequence[Complete], rows: float) -> Completion:
     return Completion(center, scale, priors, known, [part(j, of) for j, of in enumerate(problems)])
 
 
-class _Observed(NamedTuple):
+class Observed(NamedTuple):
     """Of the observed cells of each data set and column: number, mean, centred squares, (F, N)."""
 
     n: Floats
@@ -216,7 +216,8 @@ class _Observed(NamedTuple):
         return center, np.sqrt((self.squares + inside) / (self.n + 1))
 
 
-def _observed(gaps: Gaps, known: Sequence[Complete]) -> _Observed:
+def observed_moments(gaps: Gaps, known: Sequence[Complete]) -> Observed:
+    """Of rows with missing cells, and of the others in each data set."""
     shape = len(known), gaps.rows.shape[1]
     there = gaps.n[:, None] * ~gaps.missing
     present = ~np.isnan(gaps.rows)
@@ -234,7 +235,7 @@ def _observed(gaps: Gaps, known: Sequence[Complete]) -> _Observed:
     np.add.at(squares, gaps.data_set, own)
     away = np.where(present, gaps.rows - mean[gaps.rows_of], 0.0)
     np.add.at(squares, gaps.rows_of, away**2)
-    return _Observed(n, mean, squares)
+    return Observed(n, mean, squares)
 
 
 def _priors(

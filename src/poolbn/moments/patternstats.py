@@ -13,7 +13,7 @@ import numpy as np
 from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
 from poolbn.errors import DataError, Option, check_count
 from poolbn.moments.coarsening import Cell, cells_of, coarser
-from poolbn.moments.completing import Completion, Moments, complete
+from poolbn.moments.completing import Completion, Moments, complete, observed_moments
 from poolbn.moments.em import Complete
 from poolbn.moments.groupstats import (
     SMALLEST,
@@ -23,11 +23,14 @@ from poolbn.moments.groupstats import (
     positions,
     total,
 )
+from poolbn.moments.missingness import Dependence, dependences, patterns_of
 from poolbn.moments.patterns import Gaps, together
 from poolbn.moments.statsfile import read_patterns, write_file
+from poolbn.multiplicity import adjusted_p
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
 PSEUDO_ROWS = 2.0
@@ -145,6 +148,81 @@ class PatternStats:
         rest = replace(known, n=n, mean=mean, scatter=scatter, cubes=np.zeros(0))
         return PatternStats(rest, _gaps(found, N))
 
+    def counts(self) -> pd.DataFrame:
+        """How many rows of each data set lack what: a row for each pattern, most rows first.
+
+        Returns:
+            Rows by what is missing, a tuple of columns; columns are the data sets.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
+            >>> pb.stats(trial, group="clinic", missing="em").patterns.counts()
+                                   NY   MN   KY   MS
+            ()                    107  237  202  191
+            (bmi,)                 57   10    5    0
+            (birthweight_g,)        9    0    3    1
+            (bmi, birthweight_g)    0    0    1    0
+        """
+        import pandas as pd
+
+        found = patterns_of(self.gaps, self.known.n)
+        lacks = np.empty(len(found.missing), dtype=object)
+        for p, missing in enumerate(found.missing):
+            lacks[p] = tuple(self.names[k] for k in np.flatnonzero(missing))
+        index = pd.Index(lacks, tupleize_cols=False)
+        return pd.DataFrame(found.rows, index=index, columns=list(self.levels))
+
+    def missingness(self) -> pd.DataFrame:
+        """Tests of what missing values depend on: the data set, and the values of other columns.
+
+        EM allows for both, as long as these values are there. What it cannot allow for, that a
+        value is missing because of what it is, no test can find.
+
+        Returns:
+            A row for each column with missing values and each thing that they may depend on:
+            `variable`, `depends_on`, `difference` (between rows with and without the value, in
+            SDs; for data sets the largest between their shares of missing values), `statistic`
+            (Student's t; for data sets chi-squared), `p_value` and `p_adjusted` (Benjamini and
+            Hochberg's).
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+            >>> found = pb.stats(trial, group="clinic", missing="em").patterns.missingness()
+            >>> found.round(3)
+              variable depends_on  difference  statistic  p_value  p_adjusted
+            0      bmi     clinic       0.329    159.351    0.000       0.000
+            1      bmi        age      -0.004     -0.026    0.979       0.979
+        """
+        import pandas as pd
+
+        found = self.dependences()
+        p_values = [each.p_value for each in found]
+        return pd.DataFrame(
+            {
+                "variable": [self.names[each.column] for each in found],
+                "depends_on": [
+                    self.known.group if each.on is None else self.names[each.on] for each in found
+                ],
+                "difference": [each.difference for each in found],
+                "statistic": [each.statistic for each in found],
+                "p_value": p_values,
+                "p_adjusted": adjusted_p(p_values),
+            }
+        )
+
+    def dependences(self) -> list[Dependence]:
+        """The tests of `missingness`, as values."""
+        seen = observed_moments(self.gaps, self._whole)
+        return dependences(self.gaps, self.known.n, seen)
+
+    @cached_property
+    def _whole(self) -> list[Complete]:
+        known = self.known
+        parts = zip(known.n, known.mean, known.scatter, strict=True)
+        return [Complete(float(n), mean, scatter) for n, mean, scatter in parts]
+
     def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
         """Write to one file, whole or not at all, as `GroupStats.save` does.
 
@@ -219,11 +297,7 @@ class PatternStats:
             name = self.names[int(never.argmax())]
             raise DataError(f"column {name!r} is missing in all rows; leave it out")
         known = self.known
-        whole = [
-            Complete(float(n), mean, scatter)
-            for n, mean, scatter in zip(known.n, known.mean, known.scatter, strict=True)
-        ]
-        found = complete(self.gaps, whole, pseudo_rows)
+        found = complete(self.gaps, self._whole, pseudo_rows)
         mean, scatter = found.expected()
         return replace(
             known,
