@@ -419,3 +419,33 @@ def test_counts_of_patterns_are_those_of_the_rows() -> None:
     expected = Counter(zip(lacks, table["F"], strict=True))
     found = {(lack, j): n for lack, row in counts.iterrows() for j, n in row.items() if n}
     assert found == {key: n for key, n in expected.items() if len(key[0]) < len(names)}
+
+
+def test_selected_patterns_are_those_of_the_selected_columns() -> None:
+    """Rows that become whole are counted as such, and rows without a value are dropped."""
+    table = gappy(7, share=0.4)
+    names = [name for name in table.columns if name != "F"][:2]
+    selected = pb.stats(table, group="F", missing="em").patterns.select(names)
+    read = pb.stats(table, group="F", columns=names, missing="em").patterns
+    assert selected.known.n.tolist() == read.known.n.tolist()
+    assert selected.known.dropped.sum() > 0
+    assert selected.known.dropped.tolist() == read.known.dropped.tolist()
+    np.testing.assert_allclose(selected.known.scatter, read.known.scatter, rtol=1e-12)
+    pd.testing.assert_frame_equal(selected.counts(), read.counts())
+    np.testing.assert_allclose(selected.completed().scatter, read.completed().scatter, rtol=1e-6)
+
+
+def test_a_data_set_of_which_nothing_is_left_is_named() -> None:
+    table = gappy(7, rows=60)
+    table = pd.concat([table[table["F"] != "set 1"], table[table["F"] == "set 1"].head(12)])
+    table = table.reset_index(drop=True)
+    table.loc[table["F"] == "set 1", "y"] = 0.5
+    table.loc[table["F"] == "set 1", [n for n in table.columns if n not in ("F", "y")]] = np.nan
+    patterns = pb.stats(table, group="F", missing="em").patterns
+    with pytest.raises(pb.DataError, match="data set 'set 1' has no rows left"):
+        patterns.select(["x1"])
+    table.loc[table.index[table["F"] == "set 1"][:4], "y"] = np.nan
+    table.loc[table.index[table["F"] == "set 1"][:4], "x1"] = 1.5
+    patterns = pb.stats(table, group="F", missing="em").patterns
+    with pytest.raises(pb.DataError, match="data set 'set 1' no 10 have values in the same"):
+        patterns.coarsened()

@@ -27,7 +27,7 @@ class Patterns(NamedTuple):
     rows: NDArray[np.int64]
 
 
-def patterns_of(gaps: Gaps, known: NDArray[np.int64]) -> Patterns:
+def tallied(gaps: Gaps, known: NDArray[np.int64]) -> Patterns:
     """Of rows with missing cells, and of those without in each data set."""
     F, N = len(known), gaps.rows.shape[1]
     masks = np.concatenate([np.zeros((F, N), dtype=bool), gaps.missing, np.isnan(gaps.rows)])

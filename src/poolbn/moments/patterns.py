@@ -69,6 +69,12 @@ class Gaps(NamedTuple):
             self.rows[row],
         )
 
+    def kept(self, cells: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Gaps:
+        """Some of these cells, (C,), and rows, (R,)."""
+        data_set, missing, n = self.data_set[cells], self.missing[cells], self.n[cells]
+        sums = self.mean[cells], self.scatter[cells]
+        return Gaps(data_set, missing, n, *sums, self.rows_of[rows], self.rows[rows])
+
     def select(self, at: NDArray[np.intp]) -> Gaps:
         """The same rows with these columns alone, in this order; not all of them have gaps then."""
         return Gaps(
@@ -150,8 +156,12 @@ class GapsInTheMaking:
         keys = _keys(codes[gaps.data_set], gaps.missing)
         at = np.array([self.index.setdefault(k, len(self.index)) for k in keys], dtype=np.intp)
         self.sums = self.sums.grown(len(self.index))
-        if len(at):
-            self.sums.add(at, gaps.n, gaps.mean, gaps.scatter)
+        left = np.arange(len(at))
+        while len(left):  # cells of one data set may have become alike
+            _, first = np.unique(at[left], return_index=True)
+            now = left[first]
+            self.sums.add(at[now], gaps.n[now], gaps.mean[now], gaps.scatter[now])
+            left = np.delete(left, first)
 
     def _settle(self) -> None:
         """Put rows of patterns that many have by now into cells."""

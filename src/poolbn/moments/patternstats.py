@@ -23,10 +23,12 @@ from poolbn.moments.groupstats import (
     positions,
     total,
 )
-from poolbn.moments.missingness import Dependence, dependences, patterns_of
-from poolbn.moments.patterns import Gaps, together
+from poolbn.moments.missingness import Dependence, dependences, tallied
+from poolbn.moments.patterns import Gaps, GapsInTheMaking, together
 from poolbn.moments.statsfile import read_patterns, write_file
+from poolbn.moments.sums import Sums
 from poolbn.multiplicity import adjusted_p
+from poolbn.tables.missing import check_left
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
@@ -99,10 +101,11 @@ class PatternStats:
         return self if other == 0 else NotImplemented
 
     def select(self, columns: Iterable[str]) -> PatternStats:
-        """The same of some columns, in the order given.
+        """The same of some columns, in the order given; rows that have none of them are dropped.
 
         Raises:
-            DataError: a column is unknown, named twice, or there is none.
+            DataError: a column is unknown, named twice, or there is none; or a data set has no
+                rows left.
 
         Examples:
             >>> import poolbn as pb
@@ -111,8 +114,17 @@ class PatternStats:
             ('bmi',)
         """
         known = self.known.select(columns)
-        at = positions(self.names, known.names)
-        return PatternStats(known, self.gaps.select(at))
+        gaps = self.gaps.select(positions(self.names, known.names))
+        cell, row = (np.asarray(lacks.all(axis=1)) for lacks in (gaps.missing, np.isnan(gaps.rows)))
+        dropped = known.dropped.copy()
+        np.add.at(dropped, gaps.data_set[cell], gaps.n[cell])
+        np.add.at(dropped, gaps.rows_of[row], 1)
+        making = GapsInTheMaking.empty(len(known.names))
+        making.add(gaps.kept(~cell, ~row), np.arange(len(self.levels)))
+        whole = _with(replace(known, dropped=dropped), making.whole(len(self.levels)))
+        chosen = PatternStats(whole, making.made())
+        check_left(chosen.n, chosen.levels, int(dropped.sum()))
+        return chosen
 
     def coarsened(self, rows: int = SMALLEST) -> PatternStats:
         """Without patterns that fewer rows have.
@@ -122,6 +134,9 @@ class PatternStats:
 
         Args:
             rows: the fewest that a pattern may have.
+
+        Raises:
+            DataError: nothing is left of a data set.
 
         Examples:
             >>> import poolbn as pb
@@ -146,7 +161,15 @@ class PatternStats:
                 else:
                     n[j], mean[j], scatter[j] = cell.n, cell.mean, cell.scatter
         rest = replace(known, n=n, mean=mean, scatter=scatter, cubes=np.zeros(0))
-        return PatternStats(rest, _gaps(found, N))
+        made = PatternStats(rest, _gaps(found, N))
+        for level, had, left in zip(self.levels, self.n, made.n, strict=True):
+            if not left:
+                raise DataError(
+                    f"of the {counted(int(had), 'row')} of data set {level!r} no {rows} have values"
+                    " in the same columns; choose columns that are less often missing, or leave "
+                    "the data set out"
+                )
+        return made
 
     def counts(self) -> pd.DataFrame:
         """How many rows of each data set lack what: a row for each pattern, most rows first.
@@ -166,7 +189,7 @@ class PatternStats:
         """
         import pandas as pd
 
-        found = patterns_of(self.gaps, self.known.n)
+        found = tallied(self.gaps, self.known.n)
         lacks = np.empty(len(found.missing), dtype=object)
         for p, missing in enumerate(found.missing):
             lacks[p] = tuple(self.names[k] for k in np.flatnonzero(missing))
@@ -318,6 +341,17 @@ class PatternStats:
             f"PatternStats: {counted(rows, 'row')}, {gaps:,} with gaps in {found}, "
             f"{sets}, {columns}"
         )
+
+
+def _with(known: GroupStats, more: Sums) -> GroupStats:
+    """Statistics of rows without gaps, and more of them."""
+    at = np.flatnonzero(more.n)
+    if not len(at):
+        return known
+    own = known.n.copy(), known.mean.copy(), known.scatter.copy()
+    sums = Sums(*own, known.dropped, known.cubes.copy())
+    sums.add(at, more.n[at], more.mean[at], more.scatter[at], more.cubes[at])
+    return replace(known, n=sums.n, mean=sums.mean, scatter=sums.scatter, cubes=sums.cubes)
 
 
 def _gaps(cells: Sequence[tuple[int, Cell]], width: int) -> Gaps:
