@@ -55,8 +55,8 @@ ORDER = {
     "simulate": [],
     "metrics": [],
     "assess": [
-        "arceffects", "residualsds", "residuals", "effectsizes", "leaveout", "replicates",
-        "strengths", "resample", "folds", "comparison", "comparing",
+        "arceffects", "patternmap", "residualsds", "residuals", "effectsizes", "leaveout",
+        "replicates", "strengths", "resample", "folds", "comparison", "comparing",
     ],
     "show": [
         "layers", "layout", "texts", "figures", "drawing", "style", "netplot", "rowplots",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -385,7 +386,7 @@ def test_what_missing_values_depend_on() -> None:
         expected = ttest_ind(values[lacks].dropna(), values[~lacks].dropna())
         assert row.statistic == pytest.approx(expected.statistic)
         assert row.p_value == pytest.approx(expected.pvalue)
-    assert len(found) == len(names) ** 2
+    assert len(found) == len(names) * (len(names) - 1)
     found = pb.stats(table, group="F", missing="em").patterns.missingness()
     for row in found[found["depends_on"] == "F"].itertuples():
         counts = pd.crosstab(table["F"], table[row.variable].isna())
@@ -449,3 +450,39 @@ def test_a_data_set_of_which_nothing_is_left_is_named() -> None:
     patterns = pb.stats(table, group="F", missing="em").patterns
     with pytest.raises(pb.DataError, match="data set 'set 1' no 10 have values in the same"):
         patterns.coarsened()
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+def test_the_map_of_missing_values(tmp_path: Path) -> None:
+    """All of it in the terminal; on the page nothing of fewer than 10 rows, unless it is open."""
+    trial = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days", "birthweight_g"]]
+    file = tmp_path / "trial.csv"
+    trial.to_csv(file, index=False)
+    command = ["learn", str(file), "--group", "clinic", "--missing", "em"]
+    done = CliRunner().invoke(app, command)
+    lines = [line.split() for line in done.stdout.split("Network:")[0].splitlines()]
+    rows = {line[0]: line[1:] for line in lines if line}
+    assert rows["bmi"] == ["x", "x", "9%", "13"]
+    assert rows["birthweight_g"] == ["x", "x", "2%", "72"]
+    assert rows["rows"] == ["737", "72", "13", "1"]
+    assert rows["NY"] == ["107", "57", "9", "0"]
+    record = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert record["missing"][1] == {"columns": ["bmi"], "rows": [57, 10, 5, 0]}
+    net = pb.learn(pb.stats(trial, group="clinic", missing="em"))
+    for open, few, gaps in ((False, 6, 2), (True, 0, 4)):
+        pb.report(net, tmp_path / "report.html", data=trial, rows=open)
+        page = (tmp_path / "report.html").read_text()
+        found = page[page.index('id="missing-map"') : page.index('id="made"')]
+        assert found.count("&lt; 10") == few
+        assert found.count('class="gap"') == gaps
+
+
+def test_a_warning_says_what_missing_values_depend_on() -> None:
+    trial = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days", "birthweight_g"]]
+    stats = pb.stats(trial, group="clinic", missing="em")
+    (found,) = pb.check(stats)
+    assert found.kind is pb.FindingKind.MISSINGNESS
+    assert found.columns == ("birthweight_g", "bmi")
+    assert "rows without 'birthweight_g' have lower 'gestation_days' (by 4.3 SDs)" in found.what
+    assert "'bmi' is missing in 33% of 'NY' and 0% of 'MS'" in found.what
+    assert pb.check(pb.stats(gappy(3), group="F", missing="em")) == []

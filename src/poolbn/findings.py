@@ -34,6 +34,7 @@ class FindingKind(Enum):
     COLLINEAR = "combination of others"
     SKEWED = "skewed"
     UNEVEN_LOSS = "uneven loss of rows"
+    MISSINGNESS = "missing values depend on others"
     LINKS = "links not followed"
 
 

@@ -118,6 +118,8 @@ class _Job:
             lack = "without any" if data.patterns is not None else "with missing"
             said += f"; {left:,} rows {lack} values are left out"
         terminal.note(said)
+        if data.patterns is not None and data.patterns.has_gaps:
+            showing.show_map(terminal, data.patterns)
         stopped = False
         try:
             net = self._learned(data, self.pooling)

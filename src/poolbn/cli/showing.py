@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from poolbn.assess.comparison import Comparison
+from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
 from poolbn.moments.checks import check
@@ -16,9 +17,11 @@ from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.show.texts import percent
 from poolbn.wording import counted, figure, listed
 
 _ACROSS = 4  # columns of sums beside each other
+_DATA_SETS = 12  # whose rows a map of missing values counts
 _WEAKER = 5  # arcs that are shown below those that count
 
 
@@ -61,10 +64,12 @@ def show_network(terminal: Terminal, net: Network) -> None:
 def network_record(net: Network, data: GroupStats) -> dict[str, Any]:
     """The same for programs, and how many rows were left out."""
     sets = zip(net.levels, net.n.tolist(), data.dropped.tolist(), strict=True)
+    counts = {} if data.patterns is None else data.patterns.counts().T.to_dict("list")
     return {
         "nodes": net.dag.nodes,
         "group": net.group,
         "data_sets": [{"name": name, "rows": n, "dropped": d} for name, n, d in sets],
+        "missing": [{"columns": lack, "rows": rows} for lack, rows in counts.items()],
         "score": net.score,
         "poolings": {node: str(fit.pooling) for node, fit in net.fits.items()},
         "status": {node: str(fit.status) for node, fit in net.fits.items()},
@@ -196,6 +201,31 @@ def show_gaps(terminal: Terminal, stats: PatternStats) -> None:
         names = tuple(stats.names[i] for i in has)
         scatter = gaps.scatter[k][np.ix_(has, has)].tolist()
         _show_sums(terminal, names, gaps.mean[k][has].tolist(), scatter)
+
+
+def show_map(terminal: Terminal, patterns: PatternStats) -> None:
+    """Print which columns rows lack: columns by patterns, with counts for each data set."""
+    found = pattern_map(patterns)
+    P, more = found.missing.shape[1], bool(found.others.any())
+    headers = ["missing", *(f"{p + 1}" for p in range(P)), *["others"] * more, "share", "gained"]
+    rows = [
+        [name, *("x" if lacks else "" for lacks in found.missing[k]), *[""] * more,
+         percent(float(found.share[k])), f"{found.gained[k]:,}"]
+        for k, name in enumerate(found.columns)
+    ]  # fmt: skip
+    counts = [("rows", found.rows.sum(axis=1), found.others.sum())]
+    if len(patterns.levels) <= _DATA_SETS:
+        parts = zip(patterns.levels, found.rows.T, found.others, strict=True)
+        counts += [(str(level), own, other) for level, own, other in parts]
+    for name, own, other in counts:
+        rows.append([name, *(f"{n:,}" for n in own), *[f"{other:,}"] * more, "", ""])
+    wide = [max(len(row[i]) for row in rows) for i in range(len(headers))]
+    right = [
+        [row[0], *(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))] for row in rows
+    ]
+    terminal.text()
+    terminal.table(headers, right)
+    terminal.text()
 
 
 def _show_sums(

@@ -23,6 +23,8 @@ from poolbn.wording import counted, listed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from poolbn.moments.patternstats import PatternStats
+
 _ROWS = 10  # that a table, or a data set, must have for its values to say something
 _REPEATS = 10  # rows for each of few values
 _CHANCE = 5.0  # equal cells that numbers with gaps between them would have by chance
@@ -32,6 +34,9 @@ _LEAST = 1e-3  # standardised coefficients of the columns that do
 _SKEW = 4.0  # skewness; an exponential distribution has 2
 _LOST = 0.2  # difference between shares of rows that are lost
 _ERRORS = 3.0  # and in standard errors
+_SURE = 0.01  # adjusted p-value of what missing values depend on
+_SHARES, _DIFFERENCE = 0.1, 0.2  # of missing values between data sets; of rows, in SDs
+_TOLD = 4  # of these in a message
 _ROW_NAMES = re.compile(r"|unnamed: ?\d+|row\.?_?names?|index|x|v1|\.\.\.1|column0*", re.IGNORECASE)
 _IDS = re.compile(
     r"(.*[\W_])?(id|subject|patient|person|participant|pupil|student|record)|.*[a-z]I[dD]|pid",
@@ -425,7 +430,44 @@ def _uneven(table: _Table) -> Finding | None:
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 
 
+def _missingness(table: _Table) -> Finding | None:
+    """What missing values depend on, where that is more than chance and not negligible."""
+    patterns = table.stats.patterns
+    if patterns is None:
+        return None
+    tests = patterns.missingness()
+    there = tests["variable"].isin(table.names)
+    on_sets = tests["depends_on"] == table.stats.group
+    there &= on_sets | tests["depends_on"].isin(table.names)
+    worth = tests["difference"].abs() > np.where(on_sets, _SHARES, _DIFFERENCE)
+    found = tests[there & worth & (tests["p_adjusted"] < _SURE)].sort_values("p_adjusted")
+    if found.empty:
+        return None
+    same = [found["depends_on"], found["difference"].round(9)]  # columns missing in the same rows
+    alike = found.groupby(same, sort=False)["variable"].agg(list)
+    told = [_dependence(patterns, names, *on) for on, names in alike.head(_TOLD).items()]
+    more = f"; and {len(alike) - _TOLD} more" * (len(alike) > _TOLD)
+    what = f"values are not missing by chance alone: {'; '.join(told)}{more}"
+    remedy: tuple[MessagePart, ...] = (
+        "learning allows for that if what they depend on is among the columns: keep such columns",
+        InPython("; stats.patterns.missingness() has all tests", ""),
+    )
+    names = tuple(dict.fromkeys(found["variable"]))
+    return Finding(FindingKind.MISSINGNESS, names, (), len(found), what, remedy)
+
+
+def _dependence(patterns: PatternStats, names: list[str], on: str, difference: float) -> str:
+    they = listed([repr(name) for name in names])
+    if on != patterns.known.group:
+        higher = "higher" if difference > 0 else "lower"
+        return f"rows without {they} have {higher} {on!r} (by {abs(difference):.1f} SDs)"
+    share = 1 - patterns.observed[:, patterns.names.index(names[0])] / patterns.n
+    most, least = (patterns.levels[j] for j in (share.argmax(), share.argmin()))
+    where = f"{share.max():.0%} of {most!r} and {share.min():.0%} of {least!r}"
+    return f"{they} {'is' if len(names) == 1 else 'are'} missing in {where}"
+
+
 _LOOKS = (
     _row_names, _ids, _repeated, _missing_codes, _constants, _still, _site_level, _binary, _few,
-    _copies, _collinear, _skewed, _uneven,
+    _copies, _collinear, _skewed, _uneven, _missingness,
 )  # fmt: skip

@@ -79,12 +79,15 @@ def _on_data_sets(n: NDArray[np.int64], there: Floats) -> list[Dependence]:
     from scipy.special import chdtrc
 
     found = []
-    share = 1 - there / n[:, None]
-    whole = 1 - there.sum(axis=0) / n.sum()
-    for c in np.flatnonzero((whole > 0) & (whole < 1)):
-        value = float((n * (share[:, c] - whole[c]) ** 2).sum() / (whole[c] * (1 - whole[c])))
-        p = float(chdtrc(len(n) - 1, value)) if len(n) > 1 else np.nan
-        found.append(Dependence(int(c), None, float(np.ptp(share[:, c])), value, p))
+    for c in range(there.shape[1]):
+        at = there[:, c] > 0  # a column that a data set never measured is not missing by chance
+        size, share = n[at], 1 - there[at, c] / n[at]
+        whole = float(share @ size / size.sum())
+        if at.sum() < 2 or whole == 0:
+            continue
+        value = float((size * (share - whole) ** 2).sum() / (whole * (1 - whole)))
+        p = float(chdtrc(at.sum() - 1, value))
+        found.append(Dependence(c, None, float(np.ptp(share)), value, p))
     return found
 
 

@@ -23,7 +23,7 @@ from poolbn.moments.groupstats import (
     positions,
     total,
 )
-from poolbn.moments.missingness import Dependence, dependences, tallied
+from poolbn.moments.missingness import dependences, tallied
 from poolbn.moments.patterns import Gaps, GapsInTheMaking, together
 from poolbn.moments.statsfile import read_patterns, write_file
 from poolbn.moments.sums import Sums
@@ -220,7 +220,8 @@ class PatternStats:
         """
         import pandas as pd
 
-        found = self.dependences()
+        seen = observed_moments(self.gaps, self._whole)
+        found = dependences(self.gaps, self.known.n, seen)
         p_values = [each.p_value for each in found]
         return pd.DataFrame(
             {
@@ -234,11 +235,6 @@ class PatternStats:
                 "p_adjusted": adjusted_p(p_values),
             }
         )
-
-    def dependences(self) -> list[Dependence]:
-        """The tests of `missingness`, as values."""
-        seen = observed_moments(self.gaps, self._whole)
-        return dependences(self.gaps, self.known.n, seen)
 
     @cached_property
     def _whole(self) -> list[Complete]:

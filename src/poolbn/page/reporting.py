@@ -25,7 +25,7 @@ from poolbn.page import numbers
 from poolbn.page.gaussian import node_numbers
 from poolbn.page.graph import picture
 from poolbn.page.material import Material, gathered
-from poolbn.page.tables import report_tables
+from poolbn.page.tables import missing_map, report_tables
 from poolbn.page.words import about_privacy, about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
 from poolbn.wording import counted, csv_text, visible
@@ -127,6 +127,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             "bootstrap": None if boot is None else numbers.bootstrap_numbers(boot),
         },
         "tables": report_tables(of),
+        "missing": missing_map(of),
         "note": about_rows(net, of.given) if of.rows else _NO_RESIDUALS,
         "verdict": "" if of.found is None else of.found.verdict,
         "boot": boot,

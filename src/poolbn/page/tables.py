@@ -9,10 +9,13 @@ from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import explained, variances
+from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
+from poolbn.assess.residuals import FEWEST
 from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.moments.groupstats import Filled, GroupStats
 from poolbn.network.network import Network
@@ -22,6 +25,7 @@ from poolbn.page.words import is_warning
 from poolbn.show.figures import is_sure, pair_name
 from poolbn.show.texts import arrow, number, p_value, percent
 
+_DATA_SETS = 12  # whose rows a map of missing values counts
 _MOST = 400  # rows of a table that grows with the square of the nodes
 
 
@@ -247,7 +251,9 @@ def _missing(stats: GroupStats, filled: Filled) -> ReportTable:
         "in": "that data set",
         "most": "of the data sets",
         "there": "the data set that lacks most",
+        "gained": "values in rows with gaps, which dropping these rows would lose",
     }
+    gained = filled.observed.sum(axis=0) - filled.patterns.known.n_rows
     share = 1 - filled.observed / stats.n[:, None]
     whole = 1 - filled.observed.sum(axis=0) / stats.n_rows
     rows = []
@@ -257,11 +263,40 @@ def _missing(stats: GroupStats, filled: Filled) -> ReportTable:
         for j in (low, high):
             lost = float(share[j, k])
             cells += [_value(lost, percent(lost)), _text(str(stats.levels[j]))]
-        rows.append(tuple(cells))
+        rows.append((*cells, _value(float(gained[k]), f"{gained[k]:,}")))
     note = (
         "Values are taken as missing at random, given the data set and the other values of the row."
     )
     return _table("missing", "Missing values", help, rows, note)
+
+
+class MissingMap(NamedTuple):
+    """Which variables rows lack: these by patterns, and rows of each pattern by data set."""
+
+    variables: tuple[tuple[str, tuple[bool, ...]], ...]
+    counts: tuple[tuple[str, tuple[str, ...]], ...]
+    others: bool  # whether the last count is that of rarer patterns
+
+
+def missing_map(of: Material) -> MissingMap | None:
+    """The map, if values are missing; without patterns of few rows, unless rows may be shown."""
+    if of.stats is None or of.stats.patterns is None or not of.stats.patterns.has_gaps:
+        return None
+    found = pattern_map(of.stats.patterns, 1 if of.open else FEWEST)
+    others = bool(found.others.any())
+
+    def texts(own: NDArray[np.int64], other: int) -> tuple[str, ...]:
+        every = [*own.tolist(), other]
+        hidden = [0 < n < FEWEST and not of.open for n in every]
+        told = [f"< {FEWEST}" if h else f"{n:,}" for n, h in zip(every, hidden, strict=True)]
+        return tuple(told if others else told[:-1])
+
+    counts = [("all data sets", texts(found.rows.sum(axis=1), int(found.others.sum())))]
+    if len(of.stats.levels) <= _DATA_SETS:
+        parts = zip(of.stats.levels, found.rows.T, found.others.tolist(), strict=True)
+        counts += [(str(level), texts(own, other)) for level, own, other in parts]
+    lacks = zip(found.columns, found.missing.tolist(), strict=True)
+    return MissingMap(tuple((name, tuple(each)) for name, each in lacks), tuple(counts), others)
 
 
 def _totals(of: Material) -> ReportTable:

@@ -139,7 +139,7 @@ def _interval(effect: Mapping[Hashable, Any]) -> str:
 def summary(of: Material) -> list[Card]:
     """What a reader should know first."""
     fits = of.net.fits.items()
-    warnings = [] if of.stats is None else [f"{found}." for found in check(of.stats)]
+    warnings = [] if of.stats is None else [_sentence(str(found)) for found in check(of.stats)]
     warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
     cards = [
         Card("Data", _data(of.net, of.stats)),
@@ -152,6 +152,10 @@ def summary(of: Material) -> list[Card]:
         Card("Before you trust this", warnings, bullets=True, look="warning"),
     ]
     return [card for card in cards if card.sentences]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _data(net: Network, stats: GroupStats | None) -> list[str]:

@@ -1,0 +1,63 @@
+"""A small map of what is missing: columns by patterns, with counts of rows in each data set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from poolbn.moments.missingness import tallied
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from poolbn.moments.patternstats import PatternStats
+
+_MOST = 10  # patterns of a map
+
+
+class PatternMap(NamedTuple):
+    """What is missing.
+
+    Attributes:
+        columns: that have missing values.
+        missing: which of them a pattern lacks, (K, P); rows without gaps are the pattern that lacks
+            nothing. Most rows first.
+        rows: of each pattern and data set, (P, F).
+        others: rows of rarer patterns in each data set, (F,).
+        share: of values that each column lacks, (K,).
+        gained: values of each column in rows that have a gap, and would be dropped for it, (K,).
+    """
+
+    columns: tuple[str, ...]
+    missing: NDArray[np.bool_]
+    rows: NDArray[np.int64]
+    others: NDArray[np.int64]
+    share: NDArray[np.float64]
+    gained: NDArray[np.int64]
+
+
+def pattern_map(patterns: PatternStats, fewest: int = 1) -> PatternMap:
+    """Of the patterns that most rows have, and so many at least.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
+        >>> found = pattern_map(pb.stats(trial, group="clinic", missing="em").patterns)
+        >>> found.columns, found.missing.tolist(), found.rows.sum(axis=1).tolist()
+        (('bmi', 'birthweight_g'), [[False, True, False, True], [False, False, True, True]],
+         [737, 72, 13, 1])
+    """
+    every = tallied(patterns.gaps, patterns.known.n)
+    total = every.rows.sum(axis=1)
+    kept = (total >= fewest) & (np.arange(len(total)) < _MOST)
+    there = patterns.observed.sum(axis=0)
+    at = np.flatnonzero(there < patterns.n.sum())
+    return PatternMap(
+        tuple(patterns.names[k] for k in at),
+        every.missing[kept][:, at].T,
+        every.rows[kept],
+        every.rows[~kept].sum(axis=0),
+        1 - there[at] / patterns.n.sum(),
+        there[at] - patterns.known.n.sum(),
+    )
