@@ -486,3 +486,14 @@ def test_a_warning_says_what_missing_values_depend_on() -> None:
     assert "rows without 'birthweight_g' have lower 'gestation_days' (by 4.3 SDs)" in found.what
     assert "'bmi' is missing in 33% of 'NY' and 0% of 'MS'" in found.what
     assert pb.check(pb.stats(gappy(3), group="F", missing="em")) == []
+
+
+def test_a_data_set_that_measured_little_has_a_report(tmp_path: Path) -> None:
+    """Nothing is divided by the rows that it has of a family: none."""
+    table = gappy(4, rows=40)
+    table.loc[table["F"] == "set 2", ["x1", "y"]] = np.nan
+    net = pb.learn(table, group="F", missing="em", pooling="partial")
+    assert net.fits["y"].left_out == ("set 2",)
+    assert any("constant or not measured there" in line for line in net.endings())
+    pb.report(net, tmp_path / "report.html")
+    assert "NaN" not in (tmp_path / "report.html").read_text().split("<script")[0]

@@ -419,7 +419,7 @@ def _uneven(table: _Table) -> Finding | None:
     low, high = int(share.argmin()), int(share.argmax())
     gap = float(share[high] - share[low])
     error = sqrt(sum(share[j] * (1 - share[j]) / max(lost[j] + n[j], 1) for j in (low, high)))
-    if gap <= max(_LOST, _ERRORS * error):
+    if gap <= max(_LOST, _ERRORS * error) or table.stats.filled is not None:
         return None
     levels = (table.stats.levels[high], table.stats.levels[low])
     what = (
@@ -461,9 +461,12 @@ def _dependence(patterns: PatternStats, names: list[str], on: str, difference: f
     if on != patterns.known.group:
         higher = "higher" if difference > 0 else "lower"
         return f"rows without {they} have {higher} {on!r} (by {abs(difference):.1f} SDs)"
-    share = 1 - patterns.observed[:, patterns.names.index(names[0])] / patterns.n
-    most, least = (patterns.levels[j] for j in (share.argmax(), share.argmin()))
-    where = f"{share.max():.0%} of {most!r} and {share.min():.0%} of {least!r}"
+    there = patterns.observed[:, patterns.names.index(names[0])]
+    share = 1 - there / patterns.n
+    measured = np.flatnonzero(there)
+    most, least = (int(measured[at(share[measured])]) for at in (np.argmax, np.argmin))
+    ends = [f"{share[j]:.0%} of {patterns.levels[j]!r}" for j in (most, least)]
+    where = " and ".join(ends)
     return f"{they} {'is' if len(names) == 1 else 'are'} missing in {where}"
 
 

@@ -489,8 +489,10 @@ class Network(Questions):
         for node, fit in self.fits.items():
             by_status[fit.status].append(node)
         usual, useless = (Status.CONVERGED, Status.GIVEN), Status.NOT_CONVERGED
+        gaps = self.stats is not None and self.stats.filled is not None
+        why = "constant or not measured" if gaps else "constant"
         out = [
-            f"constant there, so left out of {node}: {listed([str(v) for v in fit.left_out])}"
+            f"{why} there, so left out of {node}: {listed([str(v) for v in fit.left_out])}"
             for node, fit in self.fits.items()
             if fit.left_out
         ]

@@ -94,6 +94,7 @@ def fit(
     ok = ~few & (dependent < 0) & ~determined
     density = _density(data, rss[None], n, np.array([[q]]), [child], unbiased)[0]
     variance = rss / np.maximum(n - q, 1)
+    rows = np.where(n > 0, n, 1)  # a data set that measured none of the columns has none
 
     # Coefficients on columns that are standardised and then centred in each table, and the inverse
     # Gram matrix; a dependent parent has a row of zeros in U and takes no part.
@@ -103,7 +104,7 @@ def fit(
     Ui *= free[:, :, None] & free[:, None]
     coef[:, 1:] = (Ui @ u[:, :, None])[:, :, 0]
     inverse[:, 1:, 1:] = Ui @ np.swapaxes(Ui, 1, 2)
-    inverse[:, 0, 0] = 1.0 / n
+    inverse[:, 0, 0] = 1.0 / rows
     if separate:
         shift = np.tile(np.eye(q), (J, 1, 1))
         shift[:, 0, 1:] = -data.mean[:, pa]
@@ -118,7 +119,7 @@ def fit(
     return LinearFit(
         coef=coef,
         coef_cov=variance[:, None, None] * (T @ inverse @ T.T),
-        sigma2=np.where(unbiased, variance, rss / n) * data.scale[child] ** 2,
+        sigma2=np.where(unbiased, variance, rss / rows) * data.scale[child] ** 2,
         rss=rss * data.scale[child] ** 2,
         n=n,
         loglik=np.where(ok, density, -np.inf),

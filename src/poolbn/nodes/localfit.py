@@ -124,7 +124,8 @@ class LocalFit(ABC):
         n_rows: rows in all data sets together.
         status: how the fit ended.
         detail: which columns and data sets that is about.
-        left_out: data sets that the likelihood is not about, because the child is constant there.
+        left_out: data sets that the likelihood is not about, because the child is constant there
+            or was not measured.
 
     Examples:
         >>> import poolbn as pb
