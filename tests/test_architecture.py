@@ -25,7 +25,7 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
-        "gammas", "pooled", "separate", "estimates", "moves", "expect",
+        "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
     ],
     "tables": [
         "sources", "labels", "paths", "files", "partitions", "columns", "missing", "data", "cells",

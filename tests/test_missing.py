@@ -19,6 +19,7 @@ from poolbn.moments import draws, em, statsfile
 from poolbn.moments.completing import complete
 from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.standardised import imputed, standardise
+from poolbn.tables.missing import packed
 
 
 def gappy(seed: int, share: float = 0.2, rows: int = 30, data_sets: int = 4) -> pd.DataFrame:
@@ -34,7 +35,9 @@ def problem(X: np.ndarray) -> em.Problem:
     whole = ~np.isnan(X).any(axis=1)
     making = GapsInTheMaking.empty(X.shape[1])
     rows = X[~whole]
-    making.add_rows(np.zeros(len(rows), dtype=np.int64), list(rows.T.copy()), np.isnan(rows).T)
+    making.add_rows(
+        np.zeros(len(rows), dtype=np.int64), list(rows.T.copy()), packed(np.isnan(rows))
+    )
     C = X[whole]
     mean = C.mean(axis=0) if len(C) else np.zeros(X.shape[1])
     known = em.Complete(float(len(C)), mean, (C - mean).T @ (C - mean))
@@ -129,7 +132,7 @@ def test_patterns_that_many_rows_have_are_sums() -> None:
     X = rng.normal(size=(500, 4))
     X[:100, 0] = X[100:200, 1] = X[100:200, 2] = X[200, 3] = np.nan
     of = GapsInTheMaking.empty(4)
-    of.add_rows(np.zeros(201, dtype=np.int64), list(X[:201].T.copy()), np.isnan(X[:201]).T)
+    of.add_rows(np.zeros(201, dtype=np.int64), list(X[:201].T.copy()), packed(np.isnan(X[:201])))
     gaps = of.made()
     assert sorted(gaps.n.tolist()) == [100, 100]
     assert len(gaps.rows) == 1

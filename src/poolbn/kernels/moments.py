@@ -6,8 +6,6 @@ that the cells of one column and data set lie side by side and all sums run alon
 
 from __future__ import annotations
 
-import math
-
 import numba
 
 from poolbn.kernels.lanes import (
@@ -115,13 +113,6 @@ def put(column: Floats, places: Integers, line: Floats) -> None:
         line[places[r]] = column[r]
 
 
-@entry(_column, integers, vector)
-def put_present(column: Floats, places: Integers, line: Floats) -> None:
-    """The same with 0 for missing cells."""
-    for r in range(column.shape[0]):
-        line[places[r]] = 0.0 if math.isnan(column[r]) else column[r]
-
-
 @entry(matrix, integers, integers, matrix, cube, matrix, matrix)
 def add(
     lines: Floats,
@@ -144,6 +135,8 @@ def add(
 
     Cubes about c, with T those about u so far: C = T + 3 S (u - c) + n (u - c)^3 + sum of D^3.
     About the mean c + h they are C - 3 h P + 2 (n + m) h^3.
+
+    Where a column is NaN in all rows of a data set, so is what comes of it, and nothing else.
 
     Args:
         lines: the sorted columns; N rounded up to a multiple of 4, of which only N matter. Spoilt.

@@ -14,7 +14,7 @@ import numpy as np
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.em import Complete, Prior, Problem, inverse
-from poolbn.moments.patterns import distinct
+from poolbn.moments.patterns import by_pattern
 from poolbn.run.compiling import kernels
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def _parameters(own: Complete, prior: Prior, rng: np.random.Generator) -> tuple[
 
 
 def _bartlett(df: float, size: int, rng: np.random.Generator) -> Floats:
-    """Lower A with AA' Wishart."""
-    A = np.tril(rng.normal(size=(size, size)), -1)
-    i = np.arange(size)
+    """Lower A with AA' Wishart; with df < size it has df columns, the triangle of a wide QR."""
+    i = np.arange(min(int(df), size))
+    A = np.tril(rng.normal(size=(size, len(i))), -1)
     A[i, i] = np.sqrt(rng.chisquare(df - i))
     return A
 
@@ -96,17 +96,11 @@ def _completed(of: Problem, mean: Floats, cov: Floats, rng: np.random.Generator)
 def fill_rows(rows: Floats, mean: Floats, cov: Floats, rng: np.random.Generator) -> Floats:
     """Rows (B, N) with draws in missing cells, given these parameters."""
     N = len(mean)
-    missing = np.isnan(rows)
-    _, which, counts = distinct(np.zeros(len(rows), dtype=np.int64), missing.T)
-    order = np.argsort(which, kind="stable")
-    begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    lacks = missing[order][begin[:-1]]
+    order, at, columns, counts, _, begin = by_pattern(rows, np.zeros((0, N), dtype=bool))
     made = np.ascontiguousarray(rows[order])
     K, _ = inverse(cov)
-    kernels("expect").fill(
-        mean, K, np.arange(len(counts) + 1) * N, np.argsort(~lacks, axis=1, kind="stable").ravel(),
-        lacks.sum(axis=1), begin, made, rng.normal(size=made.shape), np.empty((N, N)), np.empty(N),
-    )  # fmt: skip
+    normals, work = rng.normal(size=made.shape), (np.empty((N, N)), np.empty(N))
+    kernels("expect").fill(mean, K, at, columns, counts, begin, made, normals, *work)
     out = np.empty_like(made)
     out[order] = made
     return out
@@ -134,8 +128,8 @@ def drawn_cell(
     G = rng.normal(size=(rank, m))
     cross = (vector[:, given] * np.sqrt(value[given])) @ G @ half  # X'E
     left = int(cell.n) - 1 - rank
-    rest = rng.normal(size=(left, m)) if left < m else _bartlett(left, m, rng).T
-    within = half.T @ (G.T @ G + rest.T @ rest) @ half  # E'E
+    A = _bartlett(left, m, rng)
+    within = half.T @ (G.T @ G + A @ A.T) @ half  # E'E
     scatter = B @ S @ B.T
     both = B @ cross
     scatter[:, lacks] += both

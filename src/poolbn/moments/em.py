@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from poolbn.moments.patterns import Gaps, distinct
+from poolbn.moments.patterns import Gaps, by_pattern
 from poolbn.run.compiling import kernels
 
 if TYPE_CHECKING:
@@ -74,22 +74,12 @@ class Problem(NamedTuple):
 def problem(gaps: Gaps, complete: Complete, j: int) -> Problem:
     """The rows of data set j."""
     cells, rows = np.flatnonzero(gaps.data_set == j), gaps.rows[gaps.rows_of == j]
-    masks = np.concatenate([gaps.missing[cells], np.isnan(rows)])
-    if not len(masks):
-        masks = np.zeros((0, len(complete.mean)), dtype=bool)
-    first, which, _ = distinct(np.zeros(len(masks), dtype=np.int64), masks.T)
-    P, N = len(first), masks.shape[1]
-    cell = np.full(P, -1, dtype=np.int64)
-    cell[which[: len(cells)]] = np.arange(len(cells))
-    of_row = which[len(cells) :]
-    order = np.argsort(of_row, kind="stable")
-    begin = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=P))]).astype(np.int64)
-    missing = masks[first]
+    order, at, columns, counts, cell, begin = by_pattern(rows, gaps.missing[cells])
     return Problem(
         complete,
-        np.arange(P + 1, dtype=np.int64) * N,
-        np.argsort(~missing, axis=1, kind="stable").astype(np.int64).ravel(),
-        missing.sum(axis=1).astype(np.int64),
+        at,
+        columns,
+        counts,
         cell,
         gaps.n[cells].astype(np.float64),
         np.ascontiguousarray(gaps.mean[cells]),

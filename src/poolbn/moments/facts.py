@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from math import inf
+from math import inf, isnan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -142,11 +142,16 @@ class ColumnFacts:
         return ColumnFacts(digits, values, self.told.joined(other.told), extent)
 
     def after(self, x: NDArray[np.float64]) -> ColumnFacts:
-        """Facts of these rows and of more, (B,): what is known already is not looked for."""
+        """Facts of these rows and of more, (B,): what is known already is not looked for.
+
+        NaN is missing, and no value.
+        """
         if not len(x):
             return self
-        # Not x.min(), which goes through Python first.
-        smallest, largest = float(np.minimum.reduce(x)), float(np.maximum.reduce(x))
+        smallest = float(np.minimum.reduce(x))  # not x.min(), which goes through Python first
+        if isnan(smallest):
+            return self._after_missing(x)
+        largest = float(np.maximum.reduce(x))
         digits = _digits(x, self.digits or 0)
         near = digits == 0 and largest - smallest < FEW
         whole = range(int(smallest), int(largest) + 1) if near else range(0)
@@ -158,6 +163,17 @@ class ColumnFacts:
         extent = Extent(low, high, numbers)
         found = ColumnFacts(digits, values, Distinct.NONE, extent)
         return found if self is NOTHING else self.joined(found)
+
+    def _after_missing(self, x: NDArray[np.float64]) -> ColumnFacts:
+        """The same; mostly all but the extremes is known after some rows, and no copy is needed."""
+        few, rest = x[:_CHUNK], x[_CHUNK:]
+        found = self.after(few[~np.isnan(few)])
+        low, high = (float(f.reduce(rest, initial=np.nan)) for f in (np.fmin, np.fmax))
+        known = found.digits == FULL and found.values is None
+        if known and not isnan(low) and not CODES & {low, -high}:
+            extent = Extent(Edge(low), Edge(-high), None)
+            return found.joined(ColumnFacts(FULL, None, Distinct.NONE, extent))
+        return found.after(rest[~np.isnan(rest)])
 
     def public(self) -> ColumnFacts:
         """What may be handed on: nothing that is a value of a row."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from poolbn.moments.completing import Observed
 from poolbn.moments.patterns import Gaps, distinct
+from poolbn.tables.missing import packed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +34,7 @@ def tallied(gaps: Gaps, known: NDArray[np.int64]) -> Patterns:
     masks = np.concatenate([np.zeros((F, N), dtype=bool), gaps.missing, np.isnan(gaps.rows)])
     codes = np.concatenate([np.arange(F), gaps.data_set, gaps.rows_of])
     n = np.concatenate([known, gaps.n, np.ones(len(gaps.rows), dtype=np.int64)])
-    first, which, _ = distinct(np.zeros(len(masks), dtype=np.int64), masks.T)
+    first, which, _ = distinct(packed(masks))
     rows = np.zeros((len(first), F), dtype=np.int64)
     np.add.at(rows, (which, codes), n)
     order = np.lexsort((*masks[first].T[::-1], -rows.sum(axis=1)))

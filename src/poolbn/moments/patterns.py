@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from poolbn.moments.facts import ColumnFacts
 from poolbn.moments.sums import Sums
+from poolbn.run.compiling import kernels
+from poolbn.tables.missing import Scan, no_words, packed, unpacked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HELD = 2**22  # cells of rows that wait to be sorted by their pattern
-_BITS = 62  # columns whose pattern is one number
 
 
 class Gaps(NamedTuple):
@@ -88,21 +90,31 @@ class Gaps(NamedTuple):
         )
 
 
+class Held(NamedTuple):
+    """Rows of rare patterns that wait: data sets (R,), words (W, R) of `Scan`, cells (N, R)."""
+
+    codes: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    columns: NDArray[np.float64]
+
+
 @dataclass
 class GapsInTheMaking:
     """Rows with and without missing cells, as they come.
 
     Attributes:
         width: N columns.
-        sums: of cells, each of one data set and pattern.
+        sums: of cells, each of one data set and pattern; NaN where its rows lack a column.
         index: of each cell by its data set and pattern.
-        held: rows of rare patterns that wait, with their data sets.
+        held: rows of rare patterns that wait.
+        most: cells that may wait before rows whose pattern many have by now are put into cells.
     """
 
     width: int
     sums: Sums
     index: dict[bytes, int] = field(default_factory=dict)
-    held: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    most: int = _HELD
 
     @staticmethod
     def empty(width: int) -> GapsInTheMaking:
@@ -113,47 +125,50 @@ class GapsInTheMaking:
         self,
         codes: NDArray[np.int64],
         columns: Sequence[NDArray[np.float64]],
-        missing: NDArray[np.bool_] | None = None,
+        missing: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add rows: data sets (B,), N columns of (B,), and which cells are missing, (N, B)."""
+        """Add rows: data sets (B,), N columns of (B,), and what is missing, words (W, B)."""
         if not len(codes):
             return
-        cell = self._cells(codes, missing)
-        rare = cell < 0
-        if rare.any():
-            self.held.append((codes[rare], np.column_stack([column[rare] for column in columns])))
-            cell, columns = cell[~rare], [column[~rare] for column in columns]
-            if sum(rows.size for _, rows in self.held) > _HELD:
-                self._settle()
-        self.sums = self.sums.grown(len(self.index))
-        if len(cell):
-            self.sums.add_rows(cell, columns, gaps=missing is not None)
+        words = no_words(self.width, len(codes)) if missing is None else missing
+        self._add(codes, columns, words)
+        if self._waiting() > self.most:
+            self._settle()
+            self.most = max(_HELD, 2 * self._waiting())  # so that the work is linear in rows
 
-    def _cells(
-        self, codes: NDArray[np.int64], missing: NDArray[np.bool_] | None
-    ) -> NDArray[np.int64]:
+    def _waiting(self) -> int:
+        return sum(part.columns.size for part in self.held)
+
+    def _add(
+        self,
+        codes: NDArray[np.int64],
+        columns: Sequence[NDArray[np.float64]],
+        missing: NDArray[np.int64],
+    ) -> None:
+        cell = self._cells(codes, missing)
+        self.sums = self.sums.grown(len(self.index))
+        rare = cell < 0
+        cell[rare] = len(self.sums.n)
+        rest = self.sums.add_rows(cell, columns)
+        if rest.size:
+            self.held.append(Held(codes[rare], missing[:, rare], rest.copy()))
+
+    def _cells(self, codes: NDArray[np.int64], missing: NDArray[np.int64]) -> NDArray[np.int64]:
         """The cell of each row, -1 where few rows of these are alike and there is none, (B,)."""
-        if missing is None:
-            found = np.flatnonzero(np.bincount(codes))
-            which = np.zeros(int(found[-1]) + 1, dtype=np.intp)
-            which[found] = np.arange(len(found))
-            which, counts = which[codes], np.ones(len(found), dtype=np.intp)
-            masks: NDArray[np.bool_] = np.zeros((len(found), self.width), dtype=bool)
-        else:
-            at, which, counts = distinct(codes, missing)
-            found, masks = codes[at], missing[:, at].T
-        whole = np.asarray(~masks.any(axis=1))
-        cell = np.full(len(found), -1, dtype=np.int64)
-        for k, key in enumerate(_keys(found, masks)):
-            if whole[k] or counts[k] >= self.width or key in self.index:
+        first, which, counts = distinct(missing, codes)
+        words = missing[:, first]
+        many = (counts >= self.width) | ~words.any(axis=0)
+        cell = np.full(len(first), -1, dtype=np.int64)
+        for k, key in enumerate(_keys(codes[first], words)):
+            if many[k] or key in self.index:
                 cell[k] = self.index.setdefault(key, len(self.index))
         return cell[which]
 
     def add(self, gaps: Gaps, codes: NDArray[np.int64]) -> None:
         """Add those of others, whose data sets have these codes here."""
         rows = list(np.ascontiguousarray(gaps.rows.T))
-        self.add_rows(codes[gaps.rows_of], rows, np.isnan(gaps.rows).T)
-        keys = _keys(codes[gaps.data_set], gaps.missing)
+        self.add_rows(codes[gaps.rows_of], rows, Scan.of(rows).words)
+        keys = _keys(codes[gaps.data_set], packed(gaps.missing))
         at = np.array([self.index.setdefault(k, len(self.index)) for k in keys], dtype=np.intp)
         self.sums = self.sums.grown(len(self.index))
         left = np.arange(len(at))
@@ -165,24 +180,20 @@ class GapsInTheMaking:
 
     def _settle(self) -> None:
         """Put rows of patterns that many have by now into cells."""
-        codes = np.concatenate([codes for codes, _ in self.held])
-        rows = np.concatenate([rows for _, rows in self.held])
-        missing = np.isnan(rows).T
-        cell = self._cells(codes, missing)
-        many = cell >= 0
-        self.held = [] if many.all() else [(codes[~many], rows[~many])]
-        self.sums = self.sums.grown(len(self.index))
-        if many.any():
-            columns = list(np.ascontiguousarray(rows[many].T))
-            self.sums.add_rows(cell[many], columns, gaps=True)
+        held = self._joined()
+        self.held = []
+        self._add(held.codes, list(held.columns), held.missing)
+
+    def _joined(self) -> Held:
+        codes, missing, columns = zip(*self.held, strict=True)
+        both = np.concatenate(missing, axis=1), np.concatenate(columns, axis=1)
+        return Held(np.concatenate(codes), *both)
 
     def _known(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Of each cell the data set, (C,), and which columns are missing, (C, N)."""
-        if not self.index:
-            return np.zeros(0, dtype=np.int64), np.zeros((0, self.width), dtype=bool)
-        table = np.frombuffer(b"".join(self.index), dtype=np.uint8).reshape(len(self.index), -1)
-        data_set = np.ascontiguousarray(table[:, :8]).view(np.int64)[:, 0]
-        return data_set, np.unpackbits(table[:, 8:], axis=1, count=self.width).astype(bool)
+        width = 1 + len(no_words(self.width, 0))
+        table = np.frombuffer(b"".join(self.index), dtype=np.int64).reshape(-1, width)
+        return table[:, 0].copy(), unpacked(table[:, 1:].T, self.width)
 
     def whole(self, data_sets: int) -> Sums:
         """Of the rows without gaps in each data set."""
@@ -194,50 +205,93 @@ class GapsInTheMaking:
         made.cubes[to] = of.cubes[at]
         return made
 
+    def facts(self) -> tuple[ColumnFacts, ...]:
+        """Of the columns, if `sums` has them."""
+        found = self.sums.facts
+        for part in self.held:
+            found = [f.after(column) for f, column in zip(found, part.columns, strict=True)]
+        return tuple(found)
+
     def made(self) -> Gaps:
         """The rows with gaps."""
         if self.held:
             self._settle()
         data_set, missing = self._known()
         at = np.flatnonzero(missing.any(axis=1))
-        sums = self.sums
-        cells = (data_set[at], missing[at], sums.n[at], sums.mean[at], sums.scatter[at])
+        lacks, sums = missing[at], self.sums
+        mean = np.where(lacks, 0.0, sums.mean[at])
+        scatter = np.where(lacks[:, :, None] | lacks[:, None, :], 0.0, sums.scatter[at])
+        cells = (data_set[at], lacks, sums.n[at], mean, scatter)
         if not self.held:
             return Gaps(*cells, np.zeros(0, dtype=np.int64), np.zeros((0, self.width)))
-        ((codes, rows),) = self.held
-        order = np.lexsort((*rows.T, codes))  # whatever order they came in
-        return Gaps(*cells, codes[order], rows[order])
+        codes, _, columns = self._joined()
+        order = np.lexsort((*columns, codes))  # whatever order they came in
+        return Gaps(*cells, codes[order], columns.T[order])
 
 
-def _keys(codes: NDArray[np.int64], missing: NDArray[np.bool_]) -> list[bytes]:
+def _keys(codes: NDArray[np.int64], words: NDArray[np.int64]) -> list[bytes]:
     """The data set and pattern of each row, as bytes."""
-    if not len(codes):
-        return []
-    bits = np.packbits(missing, axis=1)
-    table = np.concatenate([codes.astype(np.int64)[:, None].view(np.uint8), bits], axis=1)
-    width = table.shape[1]
-    whole = np.ascontiguousarray(table).tobytes()
+    table = np.column_stack([codes, *words])
+    width, whole = 8 * table.shape[1], table.tobytes()
     return [whole[i : i + width] for i in range(0, len(whole), width)]
 
 
 def distinct(
-    codes: NDArray[np.int64], missing: NDArray[np.bool_]
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Where pairs of data set and pattern (N, B) first occur, which each row has, and how many."""
-    import pandas as pd
+    words: NDArray[np.int64], codes: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Where patterns first occur, which each row has, and how many rows have each.
 
-    which = codes
-    for first in range(0, len(missing), _BITS):
-        bits = np.zeros(len(codes), dtype=np.int64)
-        for k, lacks in enumerate(missing[first : first + _BITS]):
-            if lacks.any():
-                bits |= lacks.astype(np.int64) << k
-        number, values = pd.factorize(bits)
-        which, _ = pd.factorize(which * len(values) + number)
-    count = int(which.max()) + 1 if len(which) else 0
-    at = np.empty(count, dtype=np.intp)
-    at[which[::-1]] = np.arange(len(which))[::-1]
-    return at, np.asarray(which), np.bincount(which, minlength=count)
+    Args:
+        words: of `Scan`, (W, B).
+        codes: of data sets, (B,): the same pattern of two data sets counts as two.
+    """
+    rows = words.shape[1]
+    if codes is None:
+        codes = np.zeros(rows, dtype=np.int64)
+    which, first = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
+    counts = np.zeros(rows, dtype=np.int64)
+    slots = np.zeros(2 ** (2 * rows).bit_length(), dtype=np.int64)
+    kernels("patterns").number(codes, words, slots, which, first, counts)
+    found = int(which.max(initial=-1)) + 1
+    return first[:found].copy(), which, counts[:found].copy()
+
+
+class ByPattern(NamedTuple):
+    """Single rows in order of what they lack; see `kernels.expect`.
+
+    Attributes:
+        order: of the rows, (R,).
+        at: where the columns of each pattern begin, (P + 1,).
+        columns: all N of each, first those missing.
+        counts: how many are missing, (P,).
+        cells: the cell with sums of rows that have the pattern, or -1, (P,).
+        begin: where the single rows that have it begin, (P + 1,).
+    """
+
+    order: NDArray[np.intp]
+    at: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    begin: NDArray[np.int64]
+
+
+def by_pattern(rows: NDArray[np.float64], cells: NDArray[np.bool_]) -> ByPattern:
+    """Single rows (R, N), and sums of those that lack these columns, (C, N), each only once."""
+    masks = np.concatenate([cells, np.isnan(rows)])
+    first, which, _ = distinct(packed(masks))
+    missing, (P, N) = masks[first], (len(first), masks.shape[1])
+    cell = np.full(P, -1, dtype=np.int64)
+    cell[which[: len(cells)]] = np.arange(len(cells))
+    of_row = which[len(cells) :]
+    return ByPattern(
+        np.argsort(of_row, kind="stable"),
+        np.arange(P + 1, dtype=np.int64) * N,
+        np.argsort(~missing, axis=1, kind="stable").astype(np.int64).ravel(),
+        missing.sum(axis=1).astype(np.int64),
+        cell,
+        np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=P))]).astype(np.int64),
+    )
 
 
 def together(parts: Iterable[tuple[Gaps, NDArray[np.int64]]], width: int) -> Gaps:

@@ -21,7 +21,7 @@ from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import Fields
 from poolbn.moments.sums import Sums
 from poolbn.tables import data
-from poolbn.tables.missing import Missing, Tally, check_left
+from poolbn.tables.missing import Missing, Scan, Tally, check_left
 from poolbn.tables.sources import is_dask
 
 if TYPE_CHECKING:
@@ -163,27 +163,22 @@ def patterns_of(
 ) -> PatternStats:
     """Those of rows in memory, see `in_memory`."""
     columns = list(np.ascontiguousarray(values.T))
-    batch = data.Batch(codes, columns, codes[:0], np.isnan(np.array(columns)))
+    batch = data.Batch(codes, columns, codes[:0], Scan.of(columns).words)
     tally = Tally(np.zeros(len(names), dtype=np.int64))
     return patterns(data.Rows(names, group, list(levels), (one for one in [batch]), tally))
 
 
 def patterns(rows: data.Rows) -> PatternStats:
     """The same, with those of rows that have missing cells."""
-    width = len(rows.names)
-    facts, gaps = [NOTHING] * width, GapsInTheMaking.empty(width)
+    gaps = GapsInTheMaking.empty(len(rows.names))
+    gaps.sums.facts = [NOTHING] * len(rows.names)
     dropped = np.zeros(0, dtype=np.int64)
     with closing(rows.batches) as batches:
         for batch in batches:
             dropped = np.pad(dropped, (0, len(rows.levels) - len(dropped)))
             dropped += np.bincount(batch.dropped, minlength=len(dropped))
             gaps.add_rows(batch.codes, batch.columns, batch.missing)
-            for k, column in enumerate(batch.columns):
-                there = column
-                if batch.missing is not None and batch.missing[k].any():
-                    there = column[~batch.missing[k]]
-                facts[k] = facts[k].after(there)
     levels = tuple(rows.levels)
     sums = gaps.whole(len(levels))
     sums.dropped[:] = dropped
-    return PatternStats(of_sums(rows.names, levels, sums, rows.group, tuple(facts)), gaps.made())
+    return PatternStats(of_sums(rows.names, levels, sums, rows.group, gaps.facts()), gaps.made())

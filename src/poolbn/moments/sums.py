@@ -77,29 +77,28 @@ class Sums:
         return larger
 
     def add_rows(
-        self,
-        codes: NDArray[np.int64],
-        columns: Sequence[NDArray[np.float64]],
-        *,
-        gaps: bool = False,
-    ) -> None:
+        self, codes: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
         """Add rows: the place (B,) of each one's data set, and N columns of (B,).
 
-        With gaps a missing cell is 0: for rows that are apart by what they lack.
+        Returns:
+            The rows whose place is F, one too many: these are not added, (N, rest). Valid until
+            more rows are added.
         """
         kernel = kernels("moments")
         width = len(columns)
         if self.room.shape[1] < len(codes):
             self.room = np.zeros((-(-width // 4) * 4, len(codes)))
-        places, ends = np.empty(len(codes), np.int64), np.empty(len(self.n), np.int64)
-        kernel.sort(codes, places, ends)
-        put = kernel.put_present if gaps else kernel.put
+        places, ends = np.empty(len(codes), np.int64), np.zeros(len(self.n) + 2, np.int64)
+        kernel.sort(codes, places, ends[1:])
+        added = int(ends[-2])
         for k, (column, line) in enumerate(zip(columns, self.room, strict=False)):
-            put(column, places, line)
+            kernel.put(column, places, line)
             if self.facts:
-                self.facts[k] = self.facts[k].after(line[: len(codes)])
+                self.facts[k] = self.facts[k].after(line[:added])
         work = np.empty((2, width))
-        kernel.add(self.room, ends, self.n, self.mean, self.scatter, self.cubes, work)
+        kernel.add(self.room, ends[1:-1], self.n, self.mean, self.scatter, self.cubes, work)
+        return self.room[:width, added : len(codes)]
 
     def add(
         self,

@@ -17,7 +17,16 @@ from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
 from poolbn.tables.labels import Spellings
-from poolbn.tables.missing import Missing, Tally, check_finite, check_left, check_missing
+from poolbn.tables.missing import (
+    Missing,
+    Scan,
+    Tally,
+    check_finite,
+    check_left,
+    check_missing,
+    no_words,
+    packed,
+)
 from poolbn.tables.partitions import constant, with_keys
 from poolbn.tables.paths import check_once, paths
 
@@ -45,13 +54,14 @@ class Batch:
         columns: the N chosen columns, finite or NaN where missing, (B,) each; where it can be they
             are the memory of the source itself, so do not write to them.
         dropped: codes of the rows left out because a cell is missing.
-        missing: which cells are missing, (N, B), or None if none is.
+        missing: which cells are missing, as words (W, B) of `tables.missing.Scan`, or None if none
+            is.
     """
 
     codes: NDArray[np.int64]
     columns: list[NDArray[np.float64]]
     dropped: NDArray[np.int64]
-    missing: NDArray[np.bool_] | None = None
+    missing: NDArray[np.int64] | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -202,6 +212,7 @@ def _batches(
 ) -> Generator[Batch]:
     index: dict[Hashable, int] = {}
     kept = np.zeros(0, dtype=np.int64)
+    nothing = packed(np.ones((1, len(plan.names)), dtype=bool))  # of a row that lacks all
     pieces = _pieces(plan, rows)
     for part, start, piece in _ahead(pieces) if plan.parts[0].path is not None else pieces:
         codes = encode(piece, index, plan.group, part.origin)
@@ -210,12 +221,13 @@ def _batches(
         dropped, missing = codes[:0], None
         if (codes < 0).any() or not all(map(_surely_finite, columns)):
             where = _where(plan, part.origin, start, codes, levels)
-            if any(np.isinf(column).any() for column in columns):
+            found = Scan.of(columns)
+            if found.infinite:
                 check_finite(np.column_stack(columns), where, "make it missing and use ", DROP)
-            missing = np.array([np.isnan(column) for column in columns])
-            bad = tally.add(missing.T, codes, where)
+            missing = found.words
+            bad = tally.add(found, codes, where)
             if plan.missing == "em":
-                bad = (codes < 0) | missing.all(axis=0)
+                bad = (codes < 0) | (missing == nothing).all(axis=0)
             dropped = codes[bad & (codes >= 0)]
             if bad.any():
                 codes, columns = codes[~bad], [column[~bad] for column in columns]
@@ -288,7 +300,9 @@ def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:
         codes = np.concatenate([b.codes for b in held])
         dropped, missing = np.concatenate([b.dropped for b in held]), None
         if any(b.missing is not None for b in held):
-            missing = np.array([np.isnan(column) for column in columns])
+            none = (no_words(len(columns), len(b.codes)) for b in held)
+            words = [z if b.missing is None else b.missing for b, z in zip(held, none, strict=True)]
+            missing = np.concatenate(words, axis=1)
         return Batch(codes, columns, dropped, missing)
 
     held: list[Batch] = []

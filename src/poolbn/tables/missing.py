@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from poolbn.errors import DROP, DataError, MessagePart
+from poolbn.run.compiling import kernels
 from poolbn.wording import shortened
 
 if TYPE_CHECKING:
@@ -17,6 +18,53 @@ if TYPE_CHECKING:
 
 # What is done with rows that have missing cells.
 Missing = Literal["error", "drop", "em"]
+
+
+_WORD = 64  # columns whose missing cells are bits of one number
+
+
+class Scan(NamedTuple):
+    """What a look at each cell of N columns of B rows finds.
+
+    Attributes:
+        words: bit k % 64 of word k // 64 is set where column k is missing, (W, B).
+        missing: missing cells of each column, (N,).
+        infinite: whether a cell is infinite.
+    """
+
+    words: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    infinite: bool
+
+    @staticmethod
+    def of(columns: Sequence[NDArray[np.float64]]) -> Scan:
+        """Of columns, (B,) each."""
+        kernel = kernels("patterns")
+        words = no_words(len(columns), len(columns[0]))
+        found = np.zeros((len(columns), 2), dtype=np.int64)
+        for k, column in enumerate(columns):
+            cells = np.ascontiguousarray(column)
+            kernel.mark(cells, k % _WORD, words[k // _WORD], found[k])
+        return Scan(words, found[:, 0], bool(found[:, 1].any()))
+
+
+def no_words(width: int, rows: int) -> NDArray[np.int64]:
+    """Words (W, B) of so many columns and rows that lack nothing."""
+    return np.zeros((-(-width // _WORD), rows), dtype=np.int64)
+
+
+def packed(missing: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Words (W, B), see `Scan`, of rows that lack these cells, (B, N)."""
+    rows, width = missing.shape
+    octets = np.zeros((rows, -(-width // _WORD) * 8), dtype=np.uint8)
+    octets[:, : -(-width // 8)] = np.packbits(missing, axis=1, bitorder="little")
+    return np.ascontiguousarray(octets.view("<i8").T, dtype=np.int64)
+
+
+def unpacked(words: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+    """Which of so many cells rows lack, (B, N); the inverse of `packed`."""
+    octets = np.ascontiguousarray(words.T, dtype="<i8").view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=width, bitorder="little").astype(bool)
 
 
 @dataclass
@@ -29,15 +77,16 @@ class Tally:
     first: str = ""  # the first of them, in words
 
     def add(
-        self, nan: NDArray[np.bool_], codes: NDArray[np.int64], where: Callable[[int, int], str]
+        self, found: Scan, codes: NDArray[np.int64], where: Callable[[int, int], str]
     ) -> NDArray[np.bool_]:
         """Count the missing cells of a batch; which of its rows have one."""
         unknown = codes < 0
-        bad: NDArray[np.bool_] = nan.any(axis=1) | unknown
+        bad: NDArray[np.bool_] = found.words.any(axis=0) | unknown
         if not self.first and bad.any():
             row = int(bad.argmax())
-            self.first = where(row, -1 if unknown[row] else int(nan[row].argmax()))
-        self.cells += nan.sum(axis=0)
+            lacks = unpacked(found.words[:, row : row + 1], len(self.cells))
+            self.first = where(row, -1 if unknown[row] else int(lacks.argmax()))
+        self.cells += found.missing
         self.keys += int(unknown.sum())
         self.rows += int(bad.sum())
         return bad
