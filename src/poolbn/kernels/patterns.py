@@ -36,27 +36,29 @@ def mark(column: Floats, bit: int, words: Integers, found: Integers) -> None:
     found[1] += infinite
 
 
-@entry(integers, _words, integers, integers, integers, integers)
+@entry(integers, _words, integers, integers, integers, integers, integers)
 def number(
     codes: Integers,
     words: Integers,
     slots: Integers,
-    which: Integers,
     first: Integers,
     counts: Integers,
+    which: Integers,
+    pairs: Integers,
 ) -> None:
     """Number the different pairs of a code and words as they come, by a hash table.
 
     Args:
         codes: (B,).
         words: (W, B).
-        slots: the table, of zeros; more than B of them, a power of two.
+        slots: the table, of zeros; more than P of them, a power of two.
+        first: the row that each pair comes first in, (P,).
+        counts: its rows, of zeros, (P,).
         which: the number of each row's pair, (B,).
-        first: the row that each pair comes first in, at least as many as there are pairs.
-        counts: its rows, likewise, of zeros.
+        pairs: how many there are, -1 if more than P, (1,).
     """
     last = slots.shape[0] - 1
-    pairs = 0
+    found = 0
     for r in range(codes.shape[0]):
         h = codes[r] * _ONE
         for w in range(words.shape[0]):
@@ -71,8 +73,12 @@ def number(
                 break
             at = (at + 1) & last
         if slots[at] == 0:
-            first[pairs] = r
-            pairs += 1
-            slots[at] = pairs
+            if found == first.shape[0]:
+                pairs[0] = -1
+                return
+            first[found] = r
+            found += 1
+            slots[at] = found
         which[r] = slots[at] - 1
         counts[which[r]] += 1
+    pairs[0] = found

@@ -148,10 +148,17 @@ class ColumnFacts:
         """
         if not len(x):
             return self
-        smallest = float(np.minimum.reduce(x))  # not x.min(), which goes through Python first
+        # Not x.min(), which goes through Python first, and not np.minimum, which NaN wins.
+        smallest, largest = float(np.fmin.reduce(x)), float(np.fmax.reduce(x))
         if isnan(smallest):
-            return self._after_missing(x)
-        largest = float(np.maximum.reduce(x))
+            return self
+        if self._settled and not CODES & {smallest, -largest}:
+            extent = Extent(Edge(smallest), Edge(-largest), None)
+            return self.joined(ColumnFacts(FULL, None, Distinct.NONE, extent))
+        if np.isnan(x).any():
+            few = 0 if self._settled else _CHUNK  # they mostly settle it, and spare a copy
+            found, rest = self.after(_present(x[:few])), x[few:]
+            return found.after(rest if few and found._settled else _present(rest))
         digits = _digits(x, self.digits or 0)
         near = digits == 0 and largest - smallest < FEW
         whole = range(int(smallest), int(largest) + 1) if near else range(0)
@@ -164,16 +171,10 @@ class ColumnFacts:
         found = ColumnFacts(digits, values, Distinct.NONE, extent)
         return found if self is NOTHING else self.joined(found)
 
-    def _after_missing(self, x: NDArray[np.float64]) -> ColumnFacts:
-        """The same; mostly all but the extremes is known after some rows, and no copy is needed."""
-        few, rest = x[:_CHUNK], x[_CHUNK:]
-        found = self.after(few[~np.isnan(few)])
-        low, high = (float(f.reduce(rest, initial=np.nan)) for f in (np.fmin, np.fmax))
-        known = found.digits == FULL and found.values is None
-        if known and not isnan(low) and not CODES & {low, -high}:
-            extent = Extent(Edge(low), Edge(-high), None)
-            return found.joined(ColumnFacts(FULL, None, Distinct.NONE, extent))
-        return found.after(rest[~np.isnan(rest)])
+    @property
+    def _settled(self) -> bool:
+        """Whether more rows can change the extremes alone."""
+        return self.digits == FULL and self.values is None
 
     def public(self) -> ColumnFacts:
         """What may be handed on: nothing that is a value of a row."""
@@ -187,6 +188,10 @@ UNKNOWN = ColumnFacts(None, frozenset(), Distinct.UNKNOWN, None)
 def joined(left: Iterable[ColumnFacts], right: Iterable[ColumnFacts]) -> tuple[ColumnFacts, ...]:
     """Facts of columns, of the rows of both."""
     return tuple(a.joined(b) for a, b in zip(left, right, strict=True))
+
+
+def _present(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return x[~np.isnan(x)]
 
 
 def _digits(x: NDArray[np.float64], known: int) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HELD = 2**22  # cells of rows that wait to be sorted by their pattern
+_PATTERNS = 2**12  # of the rows of a batch, at first
 
 
 class Gaps(NamedTuple):
@@ -145,24 +146,26 @@ class GapsInTheMaking:
         columns: Sequence[NDArray[np.float64]],
         missing: NDArray[np.int64],
     ) -> None:
-        cell = self._cells(codes, missing)
+        first, which, counts = distinct(missing, codes)
+        cell = self._cells(codes[first], missing[:, first], counts)
         self.sums = self.sums.grown(len(self.index))
         rare = cell < 0
         cell[rare] = len(self.sums.n)
-        rest = self.sums.add_rows(cell, columns)
+        rest = self.sums.add_rows(cell[which], columns)
         if rest.size:
-            self.held.append(Held(codes[rare], missing[:, rare], rest.copy()))
+            held = rare[which]
+            self.held.append(Held(codes[held], missing[:, held], rest.copy()))
 
-    def _cells(self, codes: NDArray[np.int64], missing: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cell of each row, -1 where few rows of these are alike and there is none, (B,)."""
-        first, which, counts = distinct(missing, codes)
-        words = missing[:, first]
+    def _cells(
+        self, codes: NDArray[np.int64], words: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The cell of each pattern of a data set; -1 where few of its rows came, and no others."""
         many = (counts >= self.width) | ~words.any(axis=0)
-        cell = np.full(len(first), -1, dtype=np.int64)
-        for k, key in enumerate(_keys(codes[first], words)):
+        cell = np.full(len(codes), -1, dtype=np.int64)
+        for k, key in enumerate(_keys(codes, words)):
             if many[k] or key in self.index:
                 cell[k] = self.index.setdefault(key, len(self.index))
-        return cell[which]
+        return cell
 
     def add(self, gaps: Gaps, codes: NDArray[np.int64]) -> None:
         """Add those of others, whose data sets have these codes here."""
@@ -248,12 +251,13 @@ def distinct(
     rows = words.shape[1]
     if codes is None:
         codes = np.zeros(rows, dtype=np.int64)
-    which, first = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
-    counts = np.zeros(rows, dtype=np.int64)
-    slots = np.zeros(2 ** (2 * rows).bit_length(), dtype=np.int64)
-    kernels("patterns").number(codes, words, slots, which, first, counts)
-    found = int(which.max(initial=-1)) + 1
-    return first[:found].copy(), which, counts[:found].copy()
+    which, pairs = np.empty(rows, dtype=np.int64), np.full(1, -1)
+    room = _PATTERNS
+    while pairs[0] < 0:  # mostly there are few, and large tables take time
+        slots, first, counts = (np.zeros(size, dtype=np.int64) for size in (2 * room, room, room))
+        kernels("patterns").number(codes, words, slots, first, counts, which, pairs)
+        room *= 8
+    return first[: pairs[0]], which, counts[: pairs[0]]
 
 
 class ByPattern(NamedTuple):

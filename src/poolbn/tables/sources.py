@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -247,9 +248,11 @@ def arrow_piece(
     def floats(column: Any) -> NDArray[np.float64]:
         if column.type != double:
             column = column.cast(double, safe=False)
-        if column.null_count == 0 and len(column):  # the source's own memory
-            return np.frombuffer(column.buffers()[1], np.float64, len(column), 8 * column.offset)
-        return cast("NDArray[np.float64]", column.to_numpy(zero_copy_only=False))
+        if column.null_count:
+            column = column.fill_null(math.nan)  # a third faster than `to_numpy`
+        if not len(column):
+            return np.zeros(0)
+        return np.frombuffer(column.buffers()[1], np.float64, len(column), 8 * column.offset)
 
     cut = [floats(batch.column(c)) for c in columns]
     if group is None:
