@@ -228,8 +228,16 @@ class GapsInTheMaking:
         if not self.held:
             return Gaps(*cells, np.zeros(0, dtype=np.int64), np.zeros((0, self.width)))
         codes, _, columns = self._joined()
-        order = np.lexsort((*columns, codes))  # whatever order they came in
+        order = _order(codes, columns)
         return Gaps(*cells, codes[order], columns.T[order])
+
+
+def _order(codes: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Of rows (N, R), whatever order they came in: by data set, sum, and all cells if need be."""
+    sums = np.nansum(columns, axis=0)
+    order = np.lexsort((sums, codes))
+    tie = (np.diff(codes[order]) == 0) & (sums[order[1:]] == sums[order[:-1]])
+    return np.lexsort((*columns, sums, codes)) if tie.any() else order
 
 
 def _keys(codes: NDArray[np.int64], words: NDArray[np.int64]) -> list[bytes]:
@@ -248,7 +256,7 @@ def distinct(
         words: of `Scan`, (W, B).
         codes: of data sets, (B,): the same pattern of two data sets counts as two.
     """
-    rows = words.shape[1]
+    words, rows = np.ascontiguousarray(words), words.shape[1]
     if codes is None:
         codes = np.zeros(rows, dtype=np.int64)
     which, pairs = np.empty(rows, dtype=np.int64), np.full(1, -1)
