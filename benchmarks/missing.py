@@ -55,6 +55,16 @@ def with_gaps(
     return table.assign(**table[nodes].mask(missing)), decides
 
 
+def drawn(
+    shape: tuple[int, int], share: float, kind: str, number: int
+) -> tuple[pb.Network, pd.DataFrame, pd.DataFrame, str]:
+    """A true network, a table of it, the same with gaps, and the column that decides which."""
+    F, rows = shape
+    true = pb.random_network(pb.random_dag(10, 2, seed=number), data_sets=F, seed=number)
+    table = pb.random_table(true, rows, seed=number)
+    return true, table, *with_gaps(table, share, kind, np.random.default_rng([number, F]))
+
+
 def covered(true: pb.Network, stats: pb.GroupStats) -> tuple[float, float]:
     """Shares of effects of data sets, and of the population, inside their 95% intervals."""
     own, population = [], []
@@ -78,9 +88,7 @@ def measure(
     """A row for each way to deal with the gaps of one table."""
     warnings.simplefilter("ignore")
     (F, rows), share, kind, number = cell
-    true = pb.random_network(pb.random_dag(10, 2, seed=number), data_sets=F, seed=number)
-    table = pb.random_table(true, rows, seed=number)
-    gaps, decides = with_gaps(table, share, kind, np.random.default_rng([number, F]))
+    true, table, gaps, decides = drawn(*cell)
     plan = as_plan(pooling, score)
     made: list[dict[str, Any]] = []
     full = np.zeros(0)
