@@ -28,12 +28,13 @@ ORDER = {
         "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
     ],
     "tables": [
-        "sources", "labels", "paths", "files", "partitions", "columns", "missing", "data", "cells",
+        "sources", "labels", "paths", "files", "partitions", "columns", "kinds", "missing",
+        "data", "cells",
     ],
     "moments": [
         "facts", "sums", "patterns", "em", "draws", "completing", "missingness", "coarsening",
         "plausible", "gapsfile", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats",
-        "patternstats", "reading", "imputing", "standardised", "checks",
+        "patternstats", "reading", "table", "imputing", "standardised", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

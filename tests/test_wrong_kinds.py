@@ -106,6 +106,9 @@ POSTERIOR = net().posterior({"x": 1.0}, "y")
 def calls(folder: Path) -> list[Call]:
     return [
         Call("stats", READING | {"checkpoint": None}),
+        Call("table", {"source": rows(), "group": "site", "columns": ["x", "y"], "missing": "error",
+                       "kinds": {"x": "continuous"}}),
+        Call("Table.stats", {"columns": ["x"]}, pb.table(rows(), group="site")),
         Call("check", {"stats": stats()}),
         Call("PatternStats.select", {"columns": ["x"]}, gappy()),
         Call("PatternStats.coarsened", {"rows": 10}, gappy()),
@@ -200,7 +203,7 @@ WITHOUT = {
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison", "Comparison.behind",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
-    "PatternStats",
+    "PatternStats", "Table",
     "Network", "Posterior", "Probability", "Status",
 }  # fmt: skip
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from poolbn.moments.imputing import impute
     from poolbn.moments.patternstats import PatternStats
     from poolbn.moments.reading import stats
+    from poolbn.moments.table import Table, table
     from poolbn.network.network import Network, load
     from poolbn.nodes.auto import Auto
     from poolbn.nodes.choosing import fit_node
@@ -82,6 +83,7 @@ _LATER = {
     "Probability": "inference.events",
     "SearchInterrupted": "learning",
     "Status": "nodes.localfit",
+    "Table": "moments.table",
     "Tabu": "search.climbing",
     "bootstrap": "assess.resample",
     "check": "moments.checks",
@@ -97,6 +99,7 @@ _LATER = {
     "report": "page.reporting",
     "score": "scoring.local",
     "stats": "moments.reading",
+    "table": "moments.table",
     "unbalanced_rows": "simulate",
 }
 
@@ -138,6 +141,7 @@ __all__ = [
     "Probability",
     "SearchInterrupted",
     "Status",
+    "Table",
     "Tabu",
     "bootstrap",
     "check",
@@ -156,6 +160,7 @@ __all__ = [
     "report",
     "score",
     "stats",
+    "table",
     "unbalanced_rows",
 ]
 

@@ -79,7 +79,7 @@ def gappy_replicates(
     They are read once, and held.
     """
     rows = read()
-    codes, values = in_memory(rows)
+    codes, values, _ = in_memory(rows)
     if tuple(rows.levels) != known.levels:
         raise _changed()
     parts = [np.flatnonzero(codes == j) for j in range(len(known.levels))]

@@ -282,7 +282,7 @@ def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.
         columns=reading["columns"],
         missing=reading["missing"],
     )
-    codes, values = in_memory(rows)
+    codes, values, _ = in_memory(rows)
     table = pd.DataFrame(values, columns=list(rows.names))
     labels = np.empty(len(rows.levels), dtype=object)
     labels[:] = rows.levels

@@ -56,7 +56,7 @@ def impute(
     check_count(1, imputations=imputations)
     check_count(seed=seed)
     rows = data.prepare(source, group=group, columns=columns, missing="em").rows()
-    codes, values = in_memory(rows)
+    codes, values, _ = in_memory(rows)
     known = patterns_of(rows.names, tuple(rows.levels), codes, values, rows.group)
     completion = known.completed().filled
     assert completion is not None

@@ -146,12 +146,14 @@ def accumulate(rows: data.Rows) -> GroupStats:
     return of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
 
 
-def in_memory(rows: data.Rows) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """All rows, with and without gaps: the data set (B,) of each, and the cells (B, N)."""
+def in_memory(
+    rows: data.Rows,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """All rows: the data set (B,) of each, the cells (B, N), and rows left out of data sets."""
     with closing(rows.batches) as batches:
-        read = [(batch.codes, batch.values) for batch in batches]
-    codes, values = zip(*read, strict=True)
-    return np.concatenate(codes), np.concatenate(values)
+        read = [(batch.codes, batch.values, batch.dropped) for batch in batches]
+    codes, values, dropped = (np.concatenate(part) for part in zip(*read, strict=True))
+    return codes, values, np.bincount(dropped, minlength=len(rows.levels))
 
 
 def patterns_of(

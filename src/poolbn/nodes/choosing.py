@@ -9,6 +9,7 @@ from poolbn.arguments import names_of
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
 from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.standardised import StandardisedStats, standardise
+from poolbn.moments.table import Table
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.imputed import honest
 from poolbn.nodes.localfit import GaussianFit
@@ -38,7 +39,7 @@ def as_pooling(value: str | Choice) -> Choice:
 
 
 def fit_node(
-    stats: GroupStats,
+    stats: GroupStats | Table,
     child: str,
     parents: Sequence[str] = (),
     *,
@@ -47,7 +48,8 @@ def fit_node(
     """Fit one node given its parents.
 
     Args:
-        stats: the sufficient statistics, from `pb.stats`.
+        stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, where a parent
+            may be discrete: it has a coefficient for each level but the first.
         child: the node.
         parents: its parents; none by default.
         pooling: "complete", "none", "partial", "auto" (the best of several by BIC), or an object
@@ -61,14 +63,26 @@ def fit_node(
         >>> print(fit.status, fit.detail, sep=": ")
         converged: least squares, in closed form
     """
-    check_stats(stats)
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
+    if isinstance(stats, Table):
+        check_family(stats.names, child, parents)
+        check_continuous(stats, child)
+        stats = stats.stats([*parents, child])
+        parents = stats.names[:-1]
+    check_stats(stats)
     check_family(stats.names, child, parents)
     data, model = standardise(stats), as_pooling(pooling)
     check_admits(model, data)
     penalty = same_for_all(math.log(data.rows) / 2)
     family = data.family(child, parents)
     return honest(model.fit(data, family, penalty), stats, family, penalty)
+
+
+def check_continuous(table: Table, child: str) -> None:
+    """Raise for a child of another kind."""
+    kind = table.kinds[table.names.index(child)]
+    if kind != "continuous":
+        raise DataError(f"column {child!r} is {kind}, and only continuous columns can be children")
 
 
 def check_admits(model: Choice, data: StandardisedStats) -> None:

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -16,6 +16,7 @@ import numpy as np
 from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
+from poolbn.tables.kinds import ColumnKind, Levels, column_kinds
 from poolbn.tables.labels import Spellings
 from poolbn.tables.missing import (
     Missing,
@@ -79,6 +80,7 @@ class Rows:
         levels: the data sets met so far, in order of first appearance.
         batches: the rows; errors in cells come up while it runs.
         tally: what was missing so far.
+        categories: what the codes of discrete columns mean, as far as they were met.
     """
 
     names: tuple[str, ...]
@@ -86,6 +88,7 @@ class Rows:
     levels: list[Hashable]
     batches: Generator[Batch]
     tally: Tally
+    categories: Mapping[str, Levels] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,12 +100,14 @@ class Reading:
         names: the N chosen columns.
         group: the column that says which data set a row came from; None: each part is one.
         missing: whether rows with a missing cell are an error, left out, or kept.
+        discrete: columns that hold levels, which are read as codes.
     """
 
     parts: tuple[Part, ...]
     names: tuple[str, ...]
     group: str | None
     missing: Missing
+    discrete: frozenset[str] = frozenset()
 
     def each(self) -> list[Reading]:
         """One reading for each part."""
@@ -118,10 +123,11 @@ class Reading:
         levels: list[Hashable] = []
         rows = batch_rows or max(1024, _CELLS // len(self.names))
         tally = Tally(np.zeros(len(self.names), dtype=np.int64))
-        batches = _batches(self, rows, levels, tally, lenient=lenient)
+        categories = {name: Levels() for name in self.names if name in self.discrete}
+        batches = _batches(self, rows, levels, tally, categories, lenient=lenient)
         if batch_rows is None:
             batches = _joined(batches, min(rows, _ROWS))
-        return Rows(self.names, self.group or DATA_SET, levels, batches, tally)
+        return Rows(self.names, self.group or DATA_SET, levels, batches, tally, categories)
 
 
 def read(
@@ -172,6 +178,24 @@ def prepare(
     return Reading(tuple(parts), names, group, missing)
 
 
+def prepare_kinds(
+    source: object,
+    *,
+    group: str | None,
+    columns: Iterable[str] | None,
+    missing: Missing,
+    kinds: Mapping[str, str] | None,
+) -> tuple[Reading, tuple[ColumnKind, ...]]:
+    """The same for columns of all kinds, and what these are; `kinds` are those that are given."""
+    check_option("missing", missing, get_args(Missing))
+    parts = as_parts(source)
+    check_group(parts, group)
+    names = choose(parts, group, columns)
+    found = column_kinds(parts, names, kinds)
+    discrete = frozenset(n for n, kind in zip(names, found, strict=True) if kind == "discrete")
+    return Reading(tuple(parts), names, group, missing, discrete), found
+
+
 def as_parts(source: object) -> list[Part]:
     """The frames or files that a source is made of."""
     if isinstance(source, str | os.PathLike):
@@ -197,7 +221,7 @@ def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
     for part in plan.parts:
         start = 1
         labels: list[Any] = []
-        for piece in part.pieces(plan.names, plan.group, rows):
+        for piece in part.pieces(plan.names, plan.group, rows, plan.discrete):
             yield part, start, piece
             start += len(piece.keys)
             if len(plan.parts) > 1:
@@ -208,7 +232,13 @@ def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
 
 
 def _batches(
-    plan: Reading, rows: int, levels: list[Hashable], tally: Tally, *, lenient: bool
+    plan: Reading,
+    rows: int,
+    levels: list[Hashable],
+    tally: Tally,
+    categories: Mapping[str, Levels],
+    *,
+    lenient: bool,
 ) -> Generator[Batch]:
     index: dict[Hashable, int] = {}
     kept = np.zeros(0, dtype=np.int64)
@@ -217,7 +247,10 @@ def _batches(
     for part, start, piece in _ahead(pieces) if plan.parts[0].path is not None else pieces:
         codes = encode(piece, index, plan.group, part.origin)
         levels.extend(islice(index, len(levels), None))
-        columns = piece.columns
+        columns = [
+            categories[name].codes(column, piece.coded[name]) if name in categories else column
+            for name, column in zip(plan.names, piece.columns, strict=True)
+        ]
         dropped, missing = codes[:0], None
         if (codes < 0).any() or not all(map(_surely_finite, columns)):
             where = _where(plan, part.origin, start, codes, levels)

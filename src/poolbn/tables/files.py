@@ -6,7 +6,7 @@ import csv
 import glob
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from io import StringIO
@@ -107,8 +107,10 @@ def _parquet(path: str) -> Part:
 
     part = arrow_part(schema, batches, stem(path), _origin(path), path=path)
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
-        for piece in part.pieces(columns, group, rows):
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        for piece in part.pieces(columns, group, rows, coded):
             yield replace(piece, labels=[_name(label) for label in piece.labels])
 
     return replace(part, pieces=pieces)
@@ -159,11 +161,14 @@ def _csv(path: str) -> Part:
             "separated by a comma, a semicolon, a tab or |"
         )
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
         keep = [*columns] if group is None else [*columns, group]
         # DuckDB takes types from a sample: whole numbers there may be followed by a 3.5. Names of
         # data sets are texts, as they are written: 1, 1.0 and 01 are three.
-        read = {c: "BOOLEAN" if kinds[c] == "BOOLEAN" else "DOUBLE" for c in columns}
+        plain = [c for c in columns if c not in coded]
+        read = {c: "BOOLEAN" if kinds[c] == "BOOLEAN" else "DOUBLE" for c in plain}
         spec = ", ".join(f"c{i}: '{read.get(c, 'VARCHAR')}'" for i, c in enumerate(header))
         at = {c: i for i, c in enumerate(header)}
         chosen = ", ".join(f"c{at[c]}" for c in keep)
@@ -172,7 +177,7 @@ def _csv(path: str) -> Part:
             with _duckdb() as connection:
                 for batch in connection.sql(f"select {chosen} from {typed}").to_arrow_reader(rows):
                     named = batch.rename_columns(keep)
-                    yield arrow_piece(named, columns, group, stem(path), origin)
+                    yield arrow_piece(named, columns, group, stem(path), origin, coded)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise _csv_error(path, columns, error) from error
 
@@ -182,7 +187,8 @@ def _csv(path: str) -> Part:
             if at < len(row):
                 yield None if row[at] in MISSING_TEXT else row[at]
 
-    return Part(stem(path), origin, types, pieces, cells, path)
+    truths = frozenset(name for name, k in kinds.items() if k == "BOOLEAN")
+    return Part(stem(path), origin, types, pieces, cells, path, truths=truths)
 
 
 @contextmanager

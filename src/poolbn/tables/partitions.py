@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
@@ -12,7 +12,7 @@ import numpy as np
 from poolbn.errors import DataError
 from poolbn.tables.files import looks_numeric
 from poolbn.tables.paths import folders
-from poolbn.tables.sources import Part, Piece
+from poolbn.tables.sources import Coded, Part, Piece
 
 _NONE = ("", "__HIVE_DEFAULT_PARTITION__")
 
@@ -59,23 +59,28 @@ def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) ->
         DataError: from `pieces`, when all the columns to be read are such.
     """
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        said = {c: Coded([values[c]]) for c in columns if c in values and c in coded}
         own = tuple(c for c in columns if c not in values)
         if not own and (group is None or group in values):
             raise DataError(
                 f"columns {', '.join(map(repr, columns))}{part.origin} are what names of folders "
                 "say, and the same in all rows; choose columns of the files too"
             )
-        for piece in part.pieces(own, None if group in values else group, rows):
+        for piece in part.pieces(own, None if group in values else group, rows, coded):
             size = len(piece.keys)
             given = iter(piece.columns)
-            cut = [_full(size, values[c]) if c in values else next(given) for c in columns]
+            full = {c: _full(size, 0 if c in said else values[c]) for c in columns if c in values}
+            cut = [full[c] if c in values else next(given) for c in columns]
+            meanings = piece.coded | said
             if group is not None and group in values:
                 label = values[group]
                 same = np.full(size, -1 if label is None else 0, dtype=np.int64)
-                yield Piece(cut, same, [label])
+                yield Piece(cut, same, [label], meanings)
             else:
-                yield Piece(cut, piece.keys, piece.labels)
+                yield Piece(cut, piece.keys, piece.labels, meanings)
 
     def cells(column: str) -> Iterable[Any]:
         return () if column in values else part.cells(column)

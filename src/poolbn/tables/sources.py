@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from poolbn.errors import ClusterError, DataError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
+
+
+class Coded(NamedTuple):
+    """What the numbers 0, 1, ... in a coded column stand for, and whether their order means it."""
+
+    labels: list[Any]
+    in_order: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,11 +34,27 @@ class Piece:
         columns: the chosen columns, each (B,), NaN where a cell is missing.
         keys: for each row the index of its data set in `labels`, -1 where missing, (B,).
         labels: names of data sets, perhaps more than occur in `keys`.
+        coded: of columns that are read as they are and coded, what the codes mean.
     """
 
     columns: list[NDArray[np.float64]]
     keys: NDArray[np.int64]
     labels: list[Any]
+    coded: dict[str, Coded] = field(default_factory=dict)
+
+
+class Pieces(Protocol):
+    """How the rows of a part are handed over."""
+
+    def __call__(
+        self,
+        columns: tuple[str, ...],
+        group: str | None,
+        rows: int,
+        coded: Set[str] = frozenset(),
+        /,
+    ) -> Iterator[Piece]:
+        """So many rows at a time; those columns that are `coded` as codes."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +65,21 @@ class Part:
         name: the data set that it is when no column says so; None for a lone frame.
         origin: how a message says "in this part", such as " of siteA.csv".
         types: for each column "" if it is numeric, else its type in words.
-        pieces: (columns, group, rows per piece) -> the rows, in order. May work only once.
+        pieces: hands over the rows, in order. May work only once.
         cells: column -> its cells, for an error message; nothing when that needs a second pass.
         path: of the file, which can be read ahead in another thread; None for a frame.
         keys: what the names of its folders say, which are columns of it.
+        truths: columns that hold true and false.
     """
 
     name: Hashable | None
     origin: str
     types: dict[str, str]
-    pieces: Callable[[tuple[str, ...], str | None, int], Iterator[Piece]]
+    pieces: Pieces
     cells: Callable[[str], Iterable[Any]]
     path: str | None = None
     keys: tuple[tuple[str, Any], ...] = ()
+    truths: frozenset[str] = frozenset()
 
 
 def frame(source: Any, name: Hashable | None) -> Part:
@@ -112,21 +138,23 @@ def is_dask(source: object) -> bool:
 def _dask(table: Any, name: Hashable | None, origin: str) -> Part:
     """A frame of Dask, of which one partition after the other is fetched."""
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
         chosen = table[[*columns] if group is None else [*columns, group]]
         for k in range(table.npartitions):
             fetched = computed(chosen.partitions[k])
             part = pandas_part(fetched, name, partition_origin(k) + origin)
             for column in columns:
-                if part.types[column]:
+                if part.types[column] and column not in coded:
                     raise DataError(
                         f"column {column!r}{part.origin} is not numeric: it holds "
                         f"{part.types[column]}; leave it out of columns"
                     )
-            yield from part.pieces(columns, group, rows)
+            yield from part.pieces(columns, group, rows, coded)
 
-    types = pandas_part(table._meta, name, origin).types
-    return Part(name, origin, types, pieces, lambda column: ())
+    meta = pandas_part(table._meta, name, origin)
+    return Part(name, origin, meta.types, pieces, lambda column: (), truths=meta.truths)
 
 
 def computed(lazy: Any) -> Any:
@@ -177,24 +205,45 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
             return ""
         return in_words(str(dtype))
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
-        keys = np.zeros(len(table), dtype=np.int64)
-        labels = [name]
+    def is_truth(name: str, dtype: Any) -> bool:
+        if pd.api.types.is_object_dtype(dtype):
+            return bool(pd.api.types.infer_dtype(table[name], skipna=True) == "boolean")
+        return bool(pd.api.types.is_bool_dtype(dtype)) and not hasattr(dtype, "categories")
+
+    def factorized(column: str) -> tuple[NDArray[np.int64], list[Any]]:
+        try:
+            keys, found = pd.factorize(table[column])
+        except TypeError as error:
+            raise unhashable(column, origin) from error
+        return keys, found.tolist()
+
+    def codes(column: str) -> tuple[pd.Series[float], Coded]:
+        if isinstance(table[column].dtype, pd.CategoricalDtype):
+            own = table[column].cat
+            keys, meaning = own.codes.to_numpy(), Coded(own.categories.tolist(), in_order=True)
+        else:
+            keys, labels = factorized(column)
+            meaning = Coded(labels)
+        return pd.Series(np.where(keys < 0, np.nan, keys)), meaning
+
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        keys, labels = np.zeros(len(table), dtype=np.int64), [name]
         if group is not None:
-            try:
-                keys, found = pd.factorize(table[group])
-            except TypeError as error:
-                raise unhashable(group, origin) from error
-            labels = found.tolist()
-        chosen = [table[c] for c in columns]
+            keys, labels = factorized(group)
+        made = {c: codes(c) for c in columns if c in coded}
+        meanings = {c: meaning for c, (_, meaning) in made.items()}
+        chosen: list[Any] = [made[c][0] if c in made else table[c] for c in columns]
         for start in range(0, len(table), rows):
             part = slice(start, start + rows)
             some = chosen if rows >= len(table) else [c.iloc[part] for c in chosen]
             cut = [c.to_numpy(dtype=np.float64, na_value=np.nan) for c in some]
-            yield Piece(cut, keys[part], labels)
+            yield Piece(cut, keys[part], labels, meanings)
 
     types = {c: kind(c, dtype) for c, dtype in zip(table.columns, table.dtypes, strict=True)}
-    return Part(name, origin, types, pieces, lambda column: table[column])
+    truths = frozenset(c for c, dtype in table.dtypes.items() if is_truth(c, dtype))
+    return Part(name, origin, types, pieces, lambda column: table[column], truths=truths)
 
 
 def arrow_part(
@@ -209,16 +258,22 @@ def arrow_part(
     """The part of the record batches that (columns, rows per batch) make, perhaps only `once`."""
     check_unique(schema.names, origin)
 
-    def pieces(columns: tuple[str, ...], group: str | None, rows: int) -> Iterator[Piece]:
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
         for batch in batches([*columns] if group is None else [*columns, group], rows):
             for start in range(0, batch.num_rows, rows):
-                yield arrow_piece(batch.slice(start, rows), columns, group, name, origin)
+                some = batch.slice(start, rows)
+                yield arrow_piece(some, columns, group, name, origin, coded)
 
     def cells(column: str) -> Iterable[Any]:
         for batch in () if once else batches([column], 65536):
             yield from batch.column(0).to_pylist()
 
-    return Part(name, origin, arrow_types(schema), pieces, cells, path)
+    import pyarrow.types as pt
+
+    truths = frozenset(field.name for field in schema if pt.is_boolean(field.type))
+    return Part(name, origin, arrow_types(schema), pieces, cells, path, truths=truths)
 
 
 def arrow_types(schema: Any) -> dict[str, str]:
@@ -237,7 +292,12 @@ def arrow_types(schema: Any) -> dict[str, str]:
 
 
 def arrow_piece(
-    batch: Any, columns: tuple[str, ...], group: str | None, name: Hashable | None, origin: str
+    batch: Any,
+    columns: tuple[str, ...],
+    group: str | None,
+    name: Hashable | None,
+    origin: str,
+    coded: Set[str] = frozenset(),
 ) -> Piece:
     """The piece in a record batch; without a copy where a column is float64 without nulls."""
     import pyarrow as pa
@@ -254,16 +314,23 @@ def arrow_piece(
             return np.zeros(0)
         return np.frombuffer(column.buffers()[1], np.float64, len(column), 8 * column.offset)
 
-    cut = [floats(batch.column(c)) for c in columns]
+    def codes(column: str) -> tuple[Any, Coded]:
+        cells = batch.column(column)
+        if pt.is_nested(cells.type):
+            raise unhashable(column, origin)
+        in_order = pt.is_dictionary(cells.type) and cells.type.ordered
+        if not pt.is_dictionary(cells.type):
+            cells = cells.dictionary_encode()
+        return cells.indices, Coded(cells.dictionary.to_pylist(), in_order)
+
+    made = {c: codes(c) for c in columns if c in coded}
+    cut = [floats(made[c][0] if c in made else batch.column(c)) for c in columns]
+    meanings = {c: meaning for c, (_, meaning) in made.items()}
     if group is None:
-        return Piece(cut, np.zeros(batch.num_rows, dtype=np.int64), [name])
-    column = batch.column(group)
-    if pt.is_nested(column.type):
-        raise unhashable(group, origin)
-    if not pt.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    keys = column.indices.cast(pa.int64()).fill_null(-1)
-    return Piece(cut, keys.to_numpy(zero_copy_only=False), column.dictionary.to_pylist())
+        return Piece(cut, np.zeros(batch.num_rows, dtype=np.int64), [name], meanings)
+    indices, (labels, _) = codes(group)
+    keys = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return Piece(cut, keys, labels, meanings)
 
 
 def unhashable(group: str, origin: str) -> DataError:

@@ -1,0 +1,187 @@
+"""`table`: rows in memory, coded and sorted by data set, with columns of all kinds.
+
+Sufficient statistics are all that continuous nodes need, and counts all that discrete ones with
+discrete parents do. A discrete node or a count with a continuous parent needs the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from poolbn.errors import Option, OptionError
+from poolbn.moments.groupstats import GroupStats, list_of_names, of_sums, positions
+from poolbn.moments.reading import check_reading, in_memory
+from poolbn.moments.sums import Sums
+from poolbn.tables.data import prepare_kinds
+from poolbn.tables.kinds import ColumnKind, check_counts, check_levels
+from poolbn.tables.missing import Missing
+from poolbn.wording import counted, shortened
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Rows of several data sets, with columns of all kinds.
+
+    Attributes:
+        names: the N columns.
+        kinds: what each holds, "continuous", "discrete" or "count".
+        categories: the levels of each discrete column; none for others.
+        levels: the F data sets, in order of first appearance.
+        offsets: rows of data set j are offsets[j] to offsets[j + 1], (F + 1,).
+        values: the columns; codes of levels for discrete ones, (N, n).
+        dropped: rows of each data set left out because a cell is missing, (F,).
+        group: the column that says which data set a row came from.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> old = trial.assign(old=(trial["age"] > 25).map({True: "yes", False: "no"}))
+        >>> pb.table(old, group="clinic")
+        Table: 750 rows, 4 data sets, 3 columns
+        continuous: age, bmi
+        discrete: old (no, yes)
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[ColumnKind, ...]
+    categories: tuple[tuple[str, ...], ...]
+    levels: tuple[Hashable, ...]
+    offsets: NDArray[np.int64]
+    values: NDArray[np.float64]
+    dropped: NDArray[np.int64]
+    group: str
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """Rows of each data set, (F,)."""
+        return np.asarray(np.diff(self.offsets))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all data sets together."""
+        return int(self.offsets[-1])
+
+    def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
+        """Sufficient statistics, with an indicator for each level of a discrete column but one.
+
+        Args:
+            columns: those to keep; None for all.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> old = trial.assign(old=trial["age"] > 25)
+            >>> pb.table(old, group="clinic").stats().names
+            ('age', 'bmi', 'old=True')
+        """
+        chosen = self.names if columns is None else list_of_names("columns", columns)
+        names, found = numbers(self, chosen)
+        sums = Sums.zeros(len(self.levels), len(names))
+        sums.add_rows(np.repeat(np.arange(len(self.levels)), self.n), list(found))
+        sums.dropped[:] = self.dropped
+        return of_sums(names, self.levels, sums, self.group, ())
+
+    def __repr__(self) -> str:
+        sets, columns = counted(len(self.levels), "data set"), counted(len(self.names), "column")
+        lines = [f"Table: {counted(self.n_rows, 'row')}, {sets}, {columns}"]
+        for kind in get_args(ColumnKind):
+            some = [k for k, own in enumerate(self.kinds) if own == kind]
+            told = [self.names[k] + _listed(self.categories[k]) for k in some]
+            lines += [f"{kind}: {shortened(told)}"] * bool(told)
+        return "\n".join(lines)
+
+
+def codes(table: Table, name: str) -> NDArray[np.int64]:
+    """The levels of a discrete column, or a count, in each row, (n,)."""
+    return np.asarray(table.values[table.names.index(name)].astype(np.int64))
+
+
+def numbers(table: Table, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Columns of numbers, (M, n), and what they are called.
+
+    A discrete column has an indicator for each level but the first, such as "sex=male".
+
+    Raises:
+        DataError: there is no such column.
+    """
+    labels, found = [], []
+    for k in positions(table.names, tuple(names)):
+        name = table.names[k]
+        if table.kinds[k] != "discrete":
+            labels.append(name)
+            found.append(table.values[k])
+            continue
+        for code, level in enumerate(table.categories[k][1:], start=1):
+            labels.append(f"{name}={level}")
+            found.append((table.values[k] == code).astype(np.float64))
+    return tuple(labels), np.array(found).reshape(len(found), table.n_rows)
+
+
+def _listed(categories: Sequence[str]) -> str:
+    return f" ({shortened(categories, 4)})" if categories else ""
+
+
+def table(
+    source: object,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    missing: Missing = "error",
+) -> Table:
+    """Read rows with columns of all kinds into memory.
+
+    Text, categories, true and false are discrete, numbers continuous, unless `kinds` says
+    otherwise. Levels are in the order of their categories, else sorted.
+
+    Args:
+        source: what `pb.stats` takes.
+        group: the column that says which data set a row came from, as for `pb.stats`.
+        columns: the columns to keep; None for all but `group`.
+        kinds: of some columns, such as {"visits": "count", "grade": "discrete"}.
+        missing: "error" refuses missing cells, "drop" leaves out the rows that have one.
+
+    Raises:
+        DataError: the source, a column or a cell cannot be used; the message says which.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> pb.table(trial, group="clinic", kinds={"age": "count"}).kinds
+        ('count', 'continuous')
+    """
+    check_reading(group, columns, (), None)
+    if missing == "em":
+        raise OptionError(
+            Option("missing", "em"), " is for sufficient statistics, pb.stats; use ",
+            Option("missing", "drop"),
+        )  # fmt: skip
+    reading, found = prepare_kinds(
+        source, group=group, columns=columns, missing=missing, kinds=kinds
+    )
+    rows = reading.rows()
+    codes, values, dropped = in_memory(rows)
+    order = np.argsort(codes, kind="stable")
+    levels, n = tuple(rows.levels), np.bincount(codes, minlength=len(rows.levels))
+    made = np.ascontiguousarray(values[order].T)
+    categories: list[tuple[str, ...]] = [()] * len(found)
+    for k, (name, kind) in enumerate(zip(reading.names, found, strict=True)):
+        if kind == "discrete":
+            own = rows.categories[name]
+            categories[k] = own.names
+            coded = own.in_order(made[k])
+            check_levels(name, own.names, coded, guessed=name not in (kinds or {}))
+            made[k] = coded
+        elif kind == "count":
+            check_counts(name, made[k], [str(levels[j]) for j in codes[order]])
+    offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
+    return Table(
+        reading.names, found, tuple(categories), levels, offsets, made, dropped, rows.group
+    )

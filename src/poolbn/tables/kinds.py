@@ -1,0 +1,170 @@
+"""What columns hold: numbers, levels or counts; and the levels of those that hold levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from poolbn.errors import DataError, Option, OptionError, nearest
+from poolbn.tables.files import looks_numeric
+from poolbn.tables.labels import is_name, plain, written
+from poolbn.wording import counted, shortened
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from poolbn.tables.sources import Coded, Part
+
+ColumnKind = Literal["continuous", "discrete", "count"]
+
+_MOST = 50  # levels of a column
+_FEW = 5  # levels, most of which may occur once
+_TEXTS = ("text", "category", "mixed", "mixed-integer")
+
+
+def column_kinds(
+    parts: Sequence[Part], names: Sequence[str], given: Mapping[str, str] | None
+) -> tuple[ColumnKind, ...]:
+    """The kind of each column: as it is given, else discrete for text, categories, true and false.
+
+    Raises:
+        DataError: a column is not known, or holds what has no kind, such as dates.
+        OptionError: a kind is not known.
+    """
+    chosen: Mapping[str, Any] = {} if given is None else given
+    if not isinstance(chosen, Mapping):
+        raise OptionError(
+            Option("kinds", given), " is not a dict; use one such as {'grade': 'discrete'}"
+        )
+    for name, kind in chosen.items():
+        if name not in names:
+            raise DataError("no column ", repr(name), " for ", Option("kinds", dict(chosen)),
+                            nearest(name, names))  # fmt: skip
+        if kind not in get_args(ColumnKind):
+            known = ", ".join(map(repr, get_args(ColumnKind)))
+            raise OptionError(f"the kind of column {name!r} is {kind!r}; use one of {known}")
+    return tuple(_kind(parts, name, chosen.get(name)) for name in names)
+
+
+def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnKind:
+    if given == "discrete":
+        return given
+    text = [part for part in parts if part.types[name]]
+    for part in text:
+        holds = part.types[name]
+        if given is not None:
+            raise DataError(
+                f"column {name!r}{part.origin} holds {holds}, and its kind is {given!r}; make it "
+                "numeric, or use ",
+                Option("kinds", {name: "discrete"}),
+            )
+        if holds not in _TEXTS and not holds.startswith("dictionary"):
+            raise DataError(
+                f"column {name!r}{part.origin} holds {holds}, which is neither a number nor a "
+                "level; leave it out of columns, or use ",
+                Option("kinds", {name: "discrete"}),
+            )
+    if given is not None:
+        return given
+    return "discrete" if text or any(name in part.truths for part in parts) else "continuous"
+
+
+@dataclass
+class Levels:
+    """The levels of one column, as they come.
+
+    Attributes:
+        index: the code of each, by its text, in order of first appearance.
+        told: levels in an order that means it.
+    """
+
+    index: dict[str, int] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+
+    def codes(self, column: NDArray[np.float64], coded: Coded) -> NDArray[np.float64]:
+        """The codes here of cells that are coded otherwise, NaN where missing, (B,)."""
+        known = ~np.isnan(column)
+        own = column[known].astype(np.intp)
+        code = np.full(len(coded.labels), np.nan)
+        for k in np.flatnonzero(np.bincount(own, minlength=len(coded.labels))):
+            label = plain(coded.labels[k])
+            if is_name(label):
+                code[k] = self.index.setdefault(written(label), len(self.index))
+        if coded.in_order:
+            texts = [written(plain(label)) for label in coded.labels]
+            self.told += [text for text in texts if text not in self.told]
+        made = np.full(len(column), np.nan)
+        made[known] = code[own]
+        return made
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In the order that they were told in, else sorted, as numbers if they are."""
+        told = {text: rank for rank, text in enumerate(self.told)}
+        numbers = all(map(looks_numeric, self.index))
+
+        def rank(text: str) -> tuple[float, float, str]:
+            return told.get(text, len(told)), float(text) if numbers else 0.0, text
+
+        return tuple(sorted(self.index, key=rank))
+
+    def in_order(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Codes as the names are in order, (B,)."""
+        place = {text: k for k, text in enumerate(self.names)}
+        order = np.array([place[text] for text in self.index], dtype=np.int64)
+        return np.asarray(order[codes.astype(np.intp)])
+
+
+def check_levels(
+    name: str, levels: Sequence[str], codes: NDArray[np.int64], *, guessed: bool
+) -> None:
+    """Raise for a column with one level, or with what are no levels.
+
+    Args:
+        name: the column.
+        levels: its levels.
+        codes: of its cells, (n,).
+        guessed: whether nobody said that it is discrete.
+    """
+    K, n = len(levels), len(codes)
+    if K < 2:
+        raise DataError(
+            f"column {name!r} has one level, {levels[0]!r}, in all rows; leave it out of columns"
+        )
+    counts = np.bincount(codes, minlength=K)
+    odd = [k for k, level in enumerate(levels) if not looks_numeric(level)]
+    cells = int(counts[odd].sum())
+    if guessed and 0 < 2 * cells < n:
+        texts = shortened([repr(levels[k]) for k in odd], 4)
+        raise DataError(
+            f"column {name!r} is mostly numbers, but {counted(cells, 'cell')} "
+            f"{'holds' if cells == 1 else 'hold'} {texts}; make such cells missing, or the limit "
+            "that they stand for, and the column numeric; if they are levels, use ",
+            Option("kinds", {name: "discrete"}),
+        )
+    once = int((counts == 1).sum())
+    if K > _MOST or (K > _FEW and 2 * once > K):
+        few = f", {once} of them in one row" if once else ""
+        raise DataError(
+            f"column {name!r} has {K} levels in {n} rows{few}: "
+            f"{shortened([repr(level) for level in levels], 4)}; if they are data sets, name it "
+            "with ",
+            Option("group", name),
+            "; else make them fewer, or leave the column out",
+        )
+
+
+def check_counts(name: str, values: NDArray[np.float64], levels: Sequence[str]) -> None:
+    """Raise for values that count nothing."""
+    wrong = (values < 0) | (values != np.floor(values))
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise DataError(
+            f"column {name!r} is a count, and {int(wrong.sum())} of its {len(values)} values are "
+            f"negative or not whole, the first is {values[first]:g} in data set {levels[first]!r}; "
+            "correct them, or use ",
+            Option("kinds", {name: "continuous"}),
+        )

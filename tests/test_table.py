@@ -1,0 +1,160 @@
+"""Tables with columns of all kinds, from all sources; continuous nodes with discrete parents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from helpers import REFERENCE, reference
+
+import poolbn as pb
+from poolbn.moments.table import codes
+
+
+def rows(seed: int = 0, n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "site": rng.choice(["B", "A", "C"], n),
+            "sex": rng.choice(["male", "female"], n),
+            "arm": rng.choice(["x", "y", "z"], n),
+            "event": rng.random(n) < 0.3,
+            "visits": rng.poisson(2, n),
+            "age": rng.normal(50, 10, n).round(1),
+        }
+    )
+
+
+KINDS = ("discrete", "discrete", "discrete", "continuous", "continuous")
+
+
+def as_file(table: pd.DataFrame, folder: Path, ending: str) -> Path:
+    path = folder / f"rows.{ending}"
+    if ending == "csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("how", ["pandas", "polars", "arrow", "csv", "parquet", "dask"])
+def test_all_sources_give_the_same(how: str, tmp_path: Path) -> None:
+    table = rows()
+    source: Any = table
+    if how == "polars":
+        source = pl.from_pandas(table)
+    elif how == "arrow":
+        source = pa.Table.from_pandas(table, preserve_index=False)
+    elif how == "dask":
+        source = pytest.importorskip("dask.dataframe").from_pandas(table, npartitions=3)
+    elif how in ("csv", "parquet"):
+        source = as_file(table, tmp_path, how)
+    found = pb.table(source, group="site")
+    assert found.kinds == KINDS
+    assert found.categories[:3] == (("female", "male"), ("x", "y", "z"), ("False", "True"))
+    order = np.concatenate([np.flatnonzero(table["site"] == level) for level in found.levels])
+    for name, labels in zip(found.names[:3], found.categories, strict=False):
+        own = [labels[k] for k in codes(found, name)]
+        assert own == table[name].astype(str).to_numpy()[order].tolist()
+    np.testing.assert_array_equal(found.values[3:], table[["visits", "age"]].to_numpy()[order].T)
+    assert found.n.tolist() == [(table["site"] == level).sum() for level in found.levels]
+
+
+def test_levels_keep_the_order_of_categories_else_they_are_sorted() -> None:
+    table = rows()
+    ordered = pd.Categorical(table["arm"], categories=["z", "never", "x", "y"])
+    found = pb.table(table.assign(arm=ordered, visits=table["visits"] + 8), group="site",
+                     kinds={"visits": "discrete"})  # fmt: skip
+    assert found.categories[1] == ("z", "x", "y")
+    assert list(found.categories[3]) == sorted(found.categories[3], key=int)
+
+
+def test_a_level_may_be_in_one_file_alone(tmp_path: Path) -> None:
+    table = rows()
+    for k, part in enumerate([table[table["arm"] != "x"], table[table["arm"] == "x"]]):
+        part.to_csv(tmp_path / f"{k}.csv", index=False)
+    found = pb.table(tmp_path, group="site")
+    assert found.categories[1] == ("x", "y", "z")
+    assert found.n_rows == len(table)
+
+
+def test_rows_with_missing_levels_are_dropped() -> None:
+    table = rows()
+    table.loc[3, "sex"] = None
+    table.loc[5, "age"] = np.nan
+    with pytest.raises(pb.DataError, match="2 rows have a missing value"):
+        pb.table(table, group="site")
+    found = pb.table(table, group="site", missing="drop")
+    assert found.n_rows == len(table) - 2
+    assert found.dropped.sum() == 2
+
+
+BAD = [
+    ({"sex": "male"}, {}, "'sex' has one level, 'male'"),
+    ({"age": lambda t: t["age"].astype(str).where(t.index != 4, "<0.5")}, {},
+     "'age' is mostly numbers, but 1 cell holds '<0.5'"),
+    ({"arm": lambda t: [f"p{i}" for i in range(len(t))]}, {}, "60 levels in 60 rows"),
+    ({"visits": -1}, {"visits": "count"}, "negative or not whole, the first is -1"),
+    ({}, {"age": "count"}, "are negative or not whole"),
+    ({}, {"size": "count"}, "no column 'size'"),
+    ({}, {"age": "number"}, "the kind of column 'age' is 'number'"),
+    ({}, {"sex": "count"}, "'sex' holds text, and its kind is 'count'"),
+    ({"age": pd.Timestamp("2020-01-01")}, {}, "neither a number nor a level"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "kinds", "says"), BAD, ids=[case[2] for case in BAD])
+def test_what_cannot_be_used_is_told(change: dict, kinds: dict, says: str) -> None:
+    with pytest.raises(pb.PoolbnError) as told:
+        pb.table(rows().assign(**change), group="site", kinds=kinds)
+    assert says in str(told.value)
+
+
+def test_statistics_hold_indicators() -> None:
+    table = rows(1)
+    found = pb.table(table, group="site").stats(["arm", "age"])
+    made = pd.get_dummies(table[["arm", "age"]], columns=["arm"], drop_first=True, dtype=float)
+    named = made.rename(columns={"arm_y": "arm=y", "arm_z": "arm=z"})
+    expected = pb.stats(named[["arm=y", "arm=z", "age"]].assign(site=table["site"]), group="site")
+    assert found.names == expected.names
+    np.testing.assert_array_equal(found.scatter, expected.scatter)
+
+
+ANCOVA = reference("ancova/cases.json")
+
+
+@pytest.mark.parametrize("case", ANCOVA, ids=lambda case: case["id"])
+def test_discrete_parents_against_lme4(case: dict) -> None:
+    """Mixed models with factors; recipes are beside the numbers in reference/ancova."""
+    table = pb.table(REFERENCE / "ancova" / case["data"], group="F")
+    fit = pb.fit_node(table, case["response"], case["parents"])
+    assert fit.loglik >= case["logLik"] - 1e-6 * max(1, abs(case["logLik"]))
+    assert fit.n_params == case["n_params"]
+    if not case["singular"] and fit.loglik < case["logLik"] + 1e-6:
+        order = [0, *(1 + fit.parents.index(_named(name, case)) for name in case["coef_names"][1:])]
+        np.testing.assert_allclose(fit.fixed[order], case["fixef"], atol=1e-4)
+
+
+def _named(name: str, case: dict) -> str:
+    """R's name of a coefficient as it is here."""
+    for parent in case["parents"]:
+        if name.startswith(parent) and name != parent:
+            return f"{parent}={name.removeprefix(parent)}"
+    return name
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+def test_the_first_level_does_not_matter(pooling: str) -> None:
+    table = rows(2, 300)
+    other = table.assign(arm=pd.Categorical(table["arm"], categories=["z", "y", "x"]))
+    one, two = (
+        pb.fit_node(pb.table(t, group="site"), "age", ["arm", "visits"], pooling=pooling)
+        for t in (table, other)
+    )
+    assert one.loglik == pytest.approx(two.loglik, abs=1e-6)
+    assert one.n_params == two.n_params
