@@ -25,19 +25,20 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
-        "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
+        "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns", "polya",
     ],
     "tables": [
         "sources", "labels", "paths", "files", "partitions", "columns", "kinds", "missing",
         "data", "cells",
     ],
     "moments": [
-        "facts", "sums", "patterns", "em", "draws", "completing", "missingness", "coarsening",
+        "discrete", "facts", "sums", "patterns", "em", "draws", "completing", "missingness", "coarsening",
         "plausible", "gapsfile", "statsfile", "checkpoint", "summaries", "daskstats", "groupstats",
         "patternstats", "reading", "table", "imputing", "standardised", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
+        "polya",
         "reference", "linear", "mixed", "intervals", "localfit", "model", "statuses", "predictive",
         "blup", "adapting", "grouplevel", "views", "poolings", "auto", "imputed", "choosing",
         "given",
