@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import overload
 
 from poolbn.arguments import names_of
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
@@ -12,9 +13,10 @@ from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.table import Table
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.imputed import honest
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.tabular import fit_tabular
 
 _BY_NAME: dict[str, Choice] = {
     "complete": Complete(),
@@ -38,18 +40,31 @@ def as_pooling(value: str | Choice) -> Choice:
     return value
 
 
+@overload
+def fit_node(
+    stats: GroupStats, child: str, parents: Sequence[str] = (), *, pooling: str | Choice = "partial"
+) -> GaussianFit: ...
+
+
+@overload
+def fit_node(
+    stats: Table, child: str, parents: Sequence[str] = (), *, pooling: str | Choice = "partial"
+) -> LocalFit: ...
+
+
 def fit_node(
     stats: GroupStats | Table,
     child: str,
     parents: Sequence[str] = (),
     *,
     pooling: str | Choice = "partial",
-) -> GaussianFit:
+) -> LocalFit:
     """Fit one node given its parents.
 
     Args:
-        stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, where a parent
-            may be discrete: it has a coefficient for each level but the first.
+        stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, with columns of
+            all kinds. A discrete parent of a continuous node has a coefficient for each level but
+            the first; a discrete node with discrete parents has a table of probabilities.
         child: the node.
         parents: its parents; none by default.
         pooling: "complete", "none", "partial", "auto" (the best of several by BIC), or an object
@@ -64,25 +79,32 @@ def fit_node(
         converged: least squares, in closed form
     """
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
-    if isinstance(stats, Table):
-        check_family(stats.names, child, parents)
-        check_continuous(stats, child)
-        stats = stats.stats([*parents, child])
-        parents = stats.names[:-1]
-    check_stats(stats)
+    model = as_pooling(pooling)
+    if not isinstance(stats, Table):
+        check_stats(stats)
+        return _fit_gaussian(stats, child, parents, model)
     check_family(stats.names, child, parents)
-    data, model = standardise(stats), as_pooling(pooling)
+    kinds = {name: stats.kinds[stats.names.index(name)] for name in (child, *parents)}
+    if kinds[child] == "continuous":
+        found = stats.stats([*parents, child])
+        return _fit_gaussian(found, child, found.names[:-1], model)
+    if all(kind == "discrete" for kind in kinds.values()):
+        return fit_tabular(stats, child, parents, model)
+    raise DataError(
+        f"column {child!r} is {kinds[child]}; such a node can be fitted if it and all its parents "
+        "are discrete"
+    )
+
+
+def _fit_gaussian(
+    stats: GroupStats, child: str, parents: Sequence[str], model: Choice
+) -> GaussianFit:
+    check_family(stats.names, child, parents)
+    data = standardise(stats)
     check_admits(model, data)
     penalty = same_for_all(math.log(data.rows) / 2)
     family = data.family(child, parents)
     return honest(model.fit(data, family, penalty), stats, family, penalty)
-
-
-def check_continuous(table: Table, child: str) -> None:
-    """Raise for a child of another kind."""
-    kind = table.kinds[table.names.index(child)]
-    if kind != "continuous":
-        raise DataError(f"column {child!r} is {kind}, and only continuous columns can be children")
 
 
 def check_admits(model: Choice, data: StandardisedStats) -> None:

@@ -1,0 +1,164 @@
+"""Discrete nodes with discrete parents: a table of probabilities in each data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.errors import DataError
+from poolbn.moments.discrete import tabulate
+from poolbn.moments.table import Table, codes
+from poolbn.nodes import polya
+from poolbn.nodes.auto import Auto
+from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
+from poolbn.nodes.model import Choice
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.wording import figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_LARGEST = 10**7  # probabilities of one node
+_SHOWN = 12  # rows of a table that is printed
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TabularFit(LocalFit):
+    """Probabilities of the levels of a node, for each configuration of its parents.
+
+    Attributes:
+        categories: the K levels of the node.
+        given: the levels of each parent; C configurations, the last parent's level changes fastest.
+        concentration: how alike data sets are: the rows that the population counts for in each;
+            inf where they are the same, 0 without pooling.
+        population: probabilities in the population of data sets, (C, K).
+        probabilities: in each data set, (F, C, K). A configuration that a data set has not seen has
+            those of the population; one that none has seen those of the node without parents.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> made = trial.assign(old=trial["age"] > 25, heavy=trial["bmi"] > 30)[
+        ...     ["clinic", "old", "heavy"]]
+        >>> pb.fit_node(pb.table(made, group="clinic"), "heavy", ["old"])
+        heavy given old: partial pooling, 4 data sets, 750 rows
+               False   True
+        old
+        False 0.7623 0.2377
+        True  0.7068 0.2932
+        concentration 19.67; log-likelihood -417.6740, 3 parameters, BIC -427.6041
+        converged: Dirichlet distributions around the population
+    """
+
+    categories: tuple[str, ...]
+    given: tuple[tuple[str, ...], ...]
+    concentration: float
+    population: Floats
+    probabilities: Floats
+
+    def table(self) -> pd.DataFrame:
+        """A row for each configuration: probabilities in the population, and in each data set.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> made = trial.assign(age=trial["age"] > 25)
+            >>> fit = pb.fit_node(pb.table(made, group="clinic"), "age")
+            >>> fit.table()["NY"].round(2).to_numpy().tolist()
+            [[0.48, 0.52]]
+        """
+        import pandas as pd
+
+        names = ["population", *level_columns(self.levels, ["population"])]
+        every = [self.population, *self.probabilities]
+        columns = pd.MultiIndex.from_product([names, self.categories])
+        if self.parents:
+            index: pd.Index = pd.MultiIndex.from_product(self.given, names=self.parents)
+        else:
+            index = pd.Index([""])
+        return pd.DataFrame(np.concatenate(every, axis=1), index=index, columns=columns)
+
+    def _lines(self) -> tuple[str, str, str]:
+        F = len(self.levels)
+        said = f" given {', '.join(self.parents)}" if self.parents else ""
+        table = self.table()["population"]
+        more = f"\n({len(table) - _SHOWN} more in .table())" * (len(table) > _SHOWN)
+        inside = 0 < self.concentration < inf
+        alike = f"concentration {figure(self.concentration)}; " if inside else ""
+        return (
+            f"{self.child}{said}: {self.pooling}, {F} data sets, {self.n_rows} rows",
+            f"{table.head(_SHOWN).to_string(float_format=figure)}{more}",
+            f"{alike}log-likelihood {figure(self.loglik, '.4f')}, "
+            f"{self.n_params} parameters, BIC {figure(self.bic, '.4f')}",
+        )
+
+
+def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
+    """Rows by data set, configuration of the parents and level of the child, (F, C, K).
+
+    Raises:
+        DataError: there are too many configurations.
+    """
+    names = [*parents, child]
+    sizes = [len(table.categories[table.names.index(name)]) for name in names]
+    cells = len(table.levels) * float(np.prod(sizes, dtype=float))
+    if cells > _LARGEST:
+        raise DataError(
+            f"the {len(parents)} parents of {child!r} have {cells / sizes[-1]:,.0f} configurations "
+            f"in {len(table.levels)} data sets, with {sizes[-1]} levels of {child!r} each, too "
+            "many for a table; use fewer parents, or coarser levels"
+        )
+    data_set = np.repeat(np.arange(len(table.levels)), table.n)
+    own = np.column_stack([codes(table, name) for name in names])
+    return tabulate(own, sizes, data_set, len(table.levels))
+
+
+def fit_tabular(table: Table, child: str, parents: Sequence[str], pooling: Choice) -> TabularFit:
+    """The final fit of a discrete node whose parents are discrete; of several the best by BIC."""
+    counts = counts_of(table, child, parents)
+    among: Sequence[Choice] = (Complete(), Partial(), NoPooling())
+    fits = [
+        _fit(table, child, parents, counts, each)
+        for each in (among if isinstance(pooling, Auto) else [pooling])
+    ]
+    return max(fits, key=lambda fit: fit.bic)
+
+
+def _fit(
+    table: Table, child: str, parents: Sequence[str], counts: NDArray[np.int64], pooling: Choice
+) -> TabularFit:
+    if isinstance(pooling, Complete):
+        found, params = polya.complete(counts), Counts(polya.complete_params(counts), 0, 0)
+        ended = Status.CONVERGED, "shares of rows, in closed form"
+    elif isinstance(pooling, NoPooling):
+        found, params = polya.none(counts), Counts(0, 0, polya.none_params(counts))
+        ended = Status.CONVERGED, "shares of rows in each data set, in closed form"
+    else:
+        found, params = polya.partial(counts), Counts(polya.complete_params(counts), 1, 0)
+        ended = Status.CONVERGED, "Dirichlet distributions around the population"
+        if found.limit is polya.Limit.COMPLETE:
+            ended = Status.SINGULAR, "data sets do not differ"
+    of = {name: table.categories[table.names.index(name)] for name in (child, *parents)}
+    return TabularFit(
+        child=child,
+        parents=tuple(parents),
+        levels=table.levels,
+        pooling=pooling,
+        loglik=found.loglik,
+        counts=params,
+        n_rows=table.n_rows,
+        status=ended[0],
+        detail=ended[1],
+        categories=of[child],
+        given=tuple(of[name] for name in parents),
+        concentration=found.s,
+        population=found.base,
+        probabilities=found.tables,
+    )
