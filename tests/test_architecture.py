@@ -43,7 +43,7 @@ ORDER = {
         "blup", "adapting", "grouplevel", "views", "poolings", "auto", "imputed",
         "tabular", "choosing", "given",
     ],
-    "scoring": ["sparsity", "gprior", "criteria", "bge", "local"],
+    "scoring": ["sparsity", "gprior", "criteria", "kinds", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",

@@ -158,3 +158,60 @@ def test_the_first_level_does_not_matter(pooling: str) -> None:
     )
     assert one.loglik == pytest.approx(two.loglik, abs=1e-6)
     assert one.n_params == two.n_params
+
+
+# Scores
+
+
+def test_scores_of_continuous_tables_are_those_of_their_statistics() -> None:
+    rows = pb.random_table(pb.random_network(pb.random_dag(5, 2, seed=1), 4, seed=1), 30, seed=1)
+    dag = pb.random_dag(5, 2, seed=2)
+    for pooling in ("complete", "none", "partial", "auto"):
+        for score in ("bic", "aic", "loglik"):
+            one, two = (
+                pb.score(data, dag.arcs, pooling=pooling, score=score)
+                for data in (pb.table(rows, group="F"), pb.stats(rows, group="F"))
+            )
+            assert one == two
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+def test_a_score_is_the_sum_of_the_fits(pooling: str) -> None:
+    """And does not depend on the order or names of columns, levels and rows."""
+    table = rows(4, 400)[["site", "sex", "arm", "event", "age"]]
+    arcs = [("sex", "arm"), ("sex", "event"), ("arm", "event"), ("event", "age"), ("arm", "age")]
+    made = pb.table(table, group="site")
+    value = pb.score(made, arcs, pooling=pooling)
+    dag = pb.Dag(made.names, arcs)
+    if pooling != "auto":
+        fits = [pb.fit_node(made, node, dag.parents(node), pooling=pooling) for node in dag.nodes]
+        assert value == pytest.approx(sum(fit.bic for fit in fits), rel=1e-10)
+    other = table.sample(frac=1, random_state=1)[["age", "event", "arm", "sex", "site"]]
+    other["arm"] = other["arm"].map({"x": "c", "y": "b", "z": "a"})
+    assert pb.score(pb.table(other, group="site"), arcs, pooling=pooling) == pytest.approx(
+        value, rel=1e-9
+    )
+
+
+DISCRETE = reference("scores/discrete.json")
+
+
+@pytest.mark.parametrize("case", DISCRETE, ids=lambda case: case["net"])
+@pytest.mark.parametrize("score", ["loglik", "aic", "bic"])
+def test_scores_are_those_of_bnlearn(case: dict, score: str) -> None:
+    rows = pd.read_csv(REFERENCE / "scores" / "learning.test.csv.gz")
+    table = pb.table(rows.assign(all="one"), group="all")
+    value = pb.score(table, case["arcs"], pooling="complete", score=score)
+    assert value == pytest.approx(sum(case["scores"][score].values()), rel=1e-8)
+
+
+def test_what_has_no_score_is_told() -> None:
+    table = rows()
+    with pytest.raises(pb.GraphError, match="'sex' is discrete and its parent 'age' is not"):
+        pb.score(pb.table(table, group="site"), [("age", "sex")])
+    with pytest.raises(pb.DataError, match="'visits' is a count, and counts have no score"):
+        pb.score(pb.table(table, group="site", kinds={"visits": "count"}), [])
+    with pytest.raises(pb.OptionError, match="'bic', 'aic' or 'loglik'"):
+        pb.score(pb.table(table, group="site"), [], score="bge")
+    with pytest.raises(pb.DataError, match="if it and all its parents are discrete"):
+        pb.fit_node(pb.table(table, group="site"), "sex", ["age"])

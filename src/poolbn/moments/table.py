@@ -103,6 +103,11 @@ def codes(table: Table, name: str) -> NDArray[np.int64]:
     return np.asarray(table.values[table.names.index(name)].astype(np.int64))
 
 
+def indicators(table: Table, k: int) -> int:
+    """Columns of numbers that a column is."""
+    return len(table.categories[k]) - 1 if table.kinds[k] == "discrete" else 1
+
+
 def numbers(table: Table, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Columns of numbers, (M, n), and what they are called.
 

@@ -89,7 +89,8 @@ def fit_node(
         found = stats.stats([*parents, child])
         return _fit_gaussian(found, child, found.names[:-1], model)
     if all(kind == "discrete" for kind in kinds.values()):
-        return fit_tabular(stats, child, parents, model)
+        penalty = same_for_all(math.log(stats.n_rows) / 2)
+        return fit_tabular(stats, child, parents, model, penalty.each)
     raise DataError(
         f"column {child!r} is {kinds[child]}; such a node can be fitted if it and all its parents "
         "are discrete"

@@ -13,7 +13,7 @@ from poolbn.errors import DataError
 from poolbn.moments.discrete import tabulate
 from poolbn.moments.table import Table, codes
 from poolbn.nodes import polya
-from poolbn.nodes.auto import Auto
+from poolbn.nodes.auto import Auto, OneOf
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -120,42 +120,74 @@ def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.in
     return tabulate(own, sizes, data_set, len(table.levels))
 
 
-def fit_tabular(table: Table, child: str, parents: Sequence[str], pooling: Choice) -> TabularFit:
-    """The final fit of a discrete node whose parents are discrete; of several the best by BIC."""
+def tabular_scores(counts: Sequence[NDArray[np.int64]], pooling: Choice, each: Floats) -> Floats:
+    """Log-likelihoods of families minus penalties.
+
+    Args:
+        counts: of each family, see `counts_of`.
+        pooling: of several the best.
+        each: the penalty of a parameter of each kind of `Counts`, (3,).
+    """
+    found = []
+    for how in _candidates(pooling):
+        params = np.array([_params(own, how) for own in counts])
+        found.append(_LOGLIKS[type(how)](counts) - params @ each)
+    return np.asarray(np.max(found, axis=0))
+
+
+def fit_tabular(
+    table: Table, child: str, parents: Sequence[str], pooling: Choice, each: Floats
+) -> TabularFit:
+    """The final fit of a discrete node whose parents are discrete; of several the best."""
     counts = counts_of(table, child, parents)
-    among: Sequence[Choice] = (Complete(), Partial(), NoPooling())
-    fits = [
-        _fit(table, child, parents, counts, each)
-        for each in (among if isinstance(pooling, Auto) else [pooling])
-    ]
-    return max(fits, key=lambda fit: fit.bic)
+    fits = [_fit(table, child, parents, counts, how) for how in _candidates(pooling)]
+    return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+
+
+_LOGLIKS = {
+    Complete: polya.complete_logliks,
+    NoPooling: polya.none_logliks,
+    Partial: polya.partial_logliks,
+}
+_FITS = {Complete: polya.complete, NoPooling: polya.none, Partial: polya.partial}
+_DETAILS = {
+    Complete: "shares of rows, in closed form",
+    NoPooling: "shares of rows in each data set, in closed form",
+    Partial: "Dirichlet distributions around the population",
+}
+
+
+def _candidates(pooling: Choice) -> Sequence[Choice]:
+    if isinstance(pooling, Auto):
+        return pooling.among
+    return (pooling.how, *pooling.later) if isinstance(pooling, OneOf) else (pooling,)
+
+
+def _params(counts: NDArray[np.int64], how: Choice) -> Counts:
+    table = polya.complete_params(counts)
+    if isinstance(how, NoPooling):
+        return Counts(0, 0, len(counts) * table)
+    return Counts(table, int(isinstance(how, Partial)), 0)
 
 
 def _fit(
-    table: Table, child: str, parents: Sequence[str], counts: NDArray[np.int64], pooling: Choice
+    table: Table, child: str, parents: Sequence[str], counts: NDArray[np.int64], how: Choice
 ) -> TabularFit:
-    if isinstance(pooling, Complete):
-        found, params = polya.complete(counts), Counts(polya.complete_params(counts), 0, 0)
-        ended = Status.CONVERGED, "shares of rows, in closed form"
-    elif isinstance(pooling, NoPooling):
-        found, params = polya.none(counts), Counts(0, 0, polya.none_params(counts))
-        ended = Status.CONVERGED, "shares of rows in each data set, in closed form"
-    else:
-        found, params = polya.partial(counts), Counts(polya.complete_params(counts), 1, 0)
-        ended = Status.CONVERGED, "Dirichlet distributions around the population"
-        if found.limit is polya.Limit.COMPLETE:
-            ended = Status.SINGULAR, "data sets do not differ"
+    found = _FITS[type(how)](counts)
+    status, detail = Status.CONVERGED, _DETAILS[type(how)]
+    if isinstance(how, Partial) and found.limit is polya.Limit.COMPLETE:
+        status, detail = Status.SINGULAR, "data sets do not differ"
     of = {name: table.categories[table.names.index(name)] for name in (child, *parents)}
     return TabularFit(
         child=child,
         parents=tuple(parents),
         levels=table.levels,
-        pooling=pooling,
+        pooling=how,
         loglik=found.loglik,
-        counts=params,
+        counts=_params(counts, how),
         n_rows=table.n_rows,
-        status=ended[0],
-        detail=ended[1],
+        status=status,
+        detail=detail,
         categories=of[child],
         given=tuple(of[name] for name in parents),
         concentration=found.s,

@@ -16,6 +16,7 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
+from poolbn.moments.table import Table
 from poolbn.nodes.choosing import as_pooling, check_stats
 from poolbn.nodes.given import input_fit
 from poolbn.nodes.imputed import honest
@@ -25,6 +26,7 @@ from poolbn.run import parallel
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.criteria import InformationCriterion
 from poolbn.scoring.gprior import GPrior
+from poolbn.scoring.kinds import node_scores
 
 _FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
@@ -210,7 +212,7 @@ class LocalScores:
 
 
 def score(
-    stats: GroupStats,
+    stats: GroupStats | Table,
     dag: Dag | str | Iterable[Pair],
     *,
     pooling: str | Choice = "partial",
@@ -221,7 +223,8 @@ def score(
     With "auto" it is that of the pooling that it chooses for this network.
 
     Args:
-        stats: the sufficient statistics, from `pb.stats`.
+        stats: the sufficient statistics, from `pb.stats`, or rows with columns of all kinds, from
+            `pb.table`. Scores of a table are those of its statistics where these have them.
         dag: a `pb.Dag`, arcs as pairs (parent, child), or a bnlearn model string.
         pooling: "complete", "none", "partial", or an object.
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
@@ -234,6 +237,15 @@ def score(
         >>> pb.score(stats, [("age", "bmi")]) > pb.score(stats, [])
         True
     """
+    if isinstance(stats, Table):
+        kind = as_score(score)
+        if not isinstance(kind, InformationCriterion) or kind.name == "bic-h":
+            raise OptionError(
+                Option("score", kind.name), " is for sufficient statistics, pb.stats; use 'bic', "
+                "'aic' or 'loglik'",
+            )  # fmt: skip
+        graph = as_dag(dag, stats.names)
+        return math.fsum(node_scores(stats, graph, as_pooling(pooling), kind).tolist())
     check_stats(stats)
     nodes = _families(stats, as_dag(dag, stats.names))
     own = [family for family in nodes if stats.names[family[0]] not in stats.inputs]
