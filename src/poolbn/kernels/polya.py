@@ -35,7 +35,7 @@ TOP, BEGIN, FIRST, CELL = range(INDICES)
 ROWS = 8  # and of its floats
 M, TRIAL, BEST, STEP, TANGENT, G, H, X = range(ROWS)
 
-_RATIO = 8.0  # from one point of the grid to the next
+_RATIO, _LEAST = 4.0, 1.3  # from one point of the grid to the next
 _ROUGH, _FINE = 1e-2, 1e-8  # squared Newton decrements, which bound how far m is from its maximum
 _EXACT = 1e-5  # a last step of tau, relative
 
@@ -237,16 +237,26 @@ def _maximum(t: _Table, most: float, w: Floats) -> tuple[float, float]:
     for k in range(columns):
         best[k] = m[k]
     best_tau, f = 0.0, _loglik(t, m, 0.0)
-    slope, _ = _climb(t, m, 0.0, _ROUGH, w)
-    low, tau = 0.0, 0.25 / most
+    slope, curve = _climb(t, m, 0.0, _ROUGH, w)
+    low, ratio, tau = 0.0, _RATIO, 0.25 / most
     while True:
-        before = slope
-        slope, _ = _climb(t, m, tau, _ROUGH, w)
+        before, bent = slope, curve
+        slope, curve = _climb(t, m, tau, _ROUGH, w)
+        slope, curve = tau * slope, tau * (slope + tau * curve)  # in log(tau)
+        if (
+            low > 0.0
+            and ratio > _LEAST
+            and before * slope > 0.0 > before * bent
+            and slope * curve > 0.0
+        ):
+            # Towards 0 and away from it: it may have been on the other side.
+            ratio = math.sqrt(ratio)
+            slope, curve, tau = before, bent, low * ratio
+            continue
         if before > 0.0 and slope <= 0.0:
             for k in range(columns):
                 trial[k] = m[k]
-            part = low * before - tau * slope  # a secant, of the slope in log(tau)
-            begin = low * (tau / low) ** (low * before / part) if low > 0.0 else 0.5 * tau
+            begin = low * ratio ** (before / (before - slope)) if low > 0.0 else 0.5 * tau
             # Slopes of the grid are rough: the maximum may be just outside.
             peak = _peak(t, trial, 0.5 * low, 2.0 * tau, begin, w)
             value = _loglik(t, trial, peak)
@@ -254,9 +264,9 @@ def _maximum(t: _Table, most: float, w: Floats) -> tuple[float, float]:
                 best_tau, f = peak, value
                 for k in range(columns):
                     best[k] = trial[k]
-        if slope <= 0.0 and tau >= _RATIO:
+        if slope <= 0.0 and tau >= 8.0:
             return best_tau, f
-        low, tau = tau, tau * _RATIO
+        low, ratio, tau = tau, _RATIO, tau * _RATIO
 
 
 @internal
