@@ -230,7 +230,7 @@ def _peak(t: _Table, m: Floats, low: float, high: float, tau: float, w: Floats) 
 
 
 @internal
-def _maximum(t: _Table, most: float, w: Floats) -> tuple[float, float]:
+def _maximum(t: _Table, most: int, w: Floats) -> tuple[float, float]:
     """The best tau, its m in w[BEST], and the log-likelihood; w[M] has that of tau = 0."""
     columns = t.first[t.A]
     m, trial, best = w[M], w[TRIAL], w[BEST]
@@ -271,14 +271,22 @@ def _maximum(t: _Table, most: float, w: Floats) -> tuple[float, float]:
 
 @internal
 def _pack(
-    n: Integers, F: int, C: int, K: int, head: Floats, large: Floats, w: Floats, at: Integers
-) -> tuple[_Table, float, bool]:
+    n: Integers,
+    start: int,
+    F: int,
+    C: int,
+    K: int,
+    head: Floats,
+    large: Floats,
+    w: Floats,
+    at: Integers,
+) -> tuple[_Table, int, bool]:
     """Counts as columns, and in w[M] shares of all rows.
 
     Also the most rows of a data set and configuration, and whether one has several levels.
     """
     columns, stored, A = 0, 0, 0
-    most, mixed = 0.0, False
+    most, mixed = 0, False
     for c in range(C):
         first, total = columns, 0
         at[FIRST, A] = first
@@ -291,16 +299,15 @@ def _pack(
             for i in range(HEAD):
                 head[columns, i] = 0.0
             for f in range(F):
+                cell = start + (f * C + c) * K
                 v = 0
                 if x < K:
-                    v = n[(f * C + c) * K + x]
+                    v = n[cell + x]
                 else:
-                    kinds = 0
                     for k in range(K):
-                        v += n[(f * C + c) * K + k]
-                        kinds += n[(f * C + c) * K + k] > 0
-                    mixed |= kinds > 1
-                    most = max(most, float(v))
+                        mixed |= v > 0 and n[cell + k] > 0
+                        v += n[cell + k]
+                    most = max(most, v)
                 rows += v
                 longest = max(longest, v)
                 if v > 0:
@@ -355,7 +362,7 @@ def fit(
 
     Args:
         n: counts of all families, one after the other.
-        shapes: F, C and K of each, (families, 3).
+        shapes: F, C and K of each, and where its counts and its m begin, (families, 5).
         head: (columns, HEAD), where a family has up to C (K + 1) columns.
         large: (F * columns,).
         at: (4, columns + 1).
@@ -363,35 +370,31 @@ def fit(
         found: becomes s and the log-likelihood, (families, 2).
         base: becomes m of all families, (sum of C * K,); 0 in configurations that nobody has.
     """
-    start, begin = 0, 0
     for j in range(shapes.shape[0]):
-        F, C, K = shapes[j, 0], shapes[j, 1], shapes[j, 2]
-        t, most, mixed = _pack(n[start : start + F * C * K], F, C, K, head, large, w, at)
+        F, C, K, start, begin = shapes[j, 0], shapes[j, 1], shapes[j, 2], shapes[j, 3], shapes[j, 4]
+        t, most, mixed = _pack(n, start, F, C, K, head, large, w, at)
         if mixed:
             tau, found[j, 1] = _maximum(t, most, w)
             found[j, 0] = 1.0 / tau if tau > 0.0 else np.inf
         else:
             # Each data set has one level in each configuration: as if it had one row.
             found[j, 1] = _one_level(t, w)
-            found[j, 0] = 0.0 if most > 1.0 else np.inf
-        m = base[begin : begin + C * K]
-        m[:] = 0.0
+            found[j, 0] = 0.0 if most > 1 else np.inf
+        for e in range(C * K):
+            base[begin + e] = 0.0
         for e in range(F * C * K):  # right where the child does not vary
             if n[start + e] > 0:
-                m[e % (C * K)] = 1.0
+                base[begin + e % (C * K)] = 1.0
         for a in range(t.A):
             for k in range(t.first[a], t.first[a + 1] - 1):
-                m[at[CELL, k]] = w[BEST, k]
-        start += F * C * K
-        begin += C * K
+                base[begin + at[CELL, k]] = w[BEST, k]
 
 
 @entry(integers, numba.int64[:, ::1], matrix)
 def closed(n: Integers, shapes: Integers, found: Floats) -> None:
     """Log-likelihoods of complete pooling and of one table per data set, (families, 2)."""
-    start = 0
     for j in range(shapes.shape[0]):
-        F, C, K = shapes[j, 0], shapes[j, 1], shapes[j, 2]
+        F, C, K, start = shapes[j, 0], shapes[j, 1], shapes[j, 2], shapes[j, 3]
         complete, none = 0.0, 0.0
         for c in range(C):
             all_rows = 0.0
@@ -414,7 +417,6 @@ def closed(n: Integers, shapes: Integers, found: Floats) -> None:
                 if rows > 1.0:
                     none -= rows * math.log(rows)
         found[j, 0], found[j, 1] = complete, none
-        start += F * C * K
 
 
 @entry(integers, numba.int64[:, ::1], vector, vector)
@@ -423,9 +425,8 @@ def marginal(n: Integers, shapes: Integers, alpha: Floats, found: Floats) -> Non
 
     `alpha` (families,) is the prior count of each cell of a family.
     """
-    start = 0
     for j in range(shapes.shape[0]):
-        F, C, K = shapes[j, 0], shapes[j, 1], shapes[j, 2]
+        F, C, K, start = shapes[j, 0], shapes[j, 1], shapes[j, 2], shapes[j, 3]
         cell, row = math.lgamma(alpha[j]), math.lgamma(K * alpha[j])
         value = 0.0
         for c in range(C):
@@ -440,4 +441,3 @@ def marginal(n: Integers, shapes: Integers, alpha: Floats, found: Floats) -> Non
             if all_rows > 0.0:
                 value -= math.lgamma(K * alpha[j] + all_rows) - row
         found[j] = value
-        start += F * C * K

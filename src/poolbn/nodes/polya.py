@@ -87,7 +87,9 @@ def partial(counts: Counts) -> TableFit:
         [[[0.85, 0.15]], [[0.15, 0.85]]]
     """
     (loglik,), (s,), base = _maximise([counts])
-    marginal = _maximise([counts.sum(axis=1, keepdims=True)])[2]
+    marginal = np.zeros(counts.shape[2])
+    if not counts.any(axis=(0, 2)).all():
+        marginal = _maximise([counts.sum(axis=1, keepdims=True)])[2]
     return _fit(
         counts,
         float(loglik),
@@ -199,7 +201,7 @@ def _maximise(families: Sequence[Counts]) -> tuple[Floats, Floats, Floats]:
     """Log-likelihoods and concentrations of families, and m of all, one after the other."""
     kernel = kernels("polya")
     n, shapes = _packed(families)
-    F, C, K = shapes.T
+    F, C, K = shapes.T[:3]
     columns = int((C * (K + 1)).max(initial=0))
     large = int((F * C * (K + 1)).max(initial=0))
     found = np.empty((len(shapes), 2))
@@ -230,7 +232,11 @@ def _marginal(families: Sequence[Counts], alpha: Sequence[float]) -> Floats:
 
 
 def _packed(families: Sequence[Counts]) -> tuple[Counts, Counts]:
-    """All counts, one family after the other, and the shape of each, (families, 3)."""
-    shapes = np.array([counts.shape for counts in families], dtype=np.int64).reshape(-1, 3)
+    """All counts, one family after the other; see `kernels.polya` for their shapes."""
+    shapes = np.zeros((len(families), 5), dtype=np.int64)
+    shapes[:, :3] = np.array([counts.shape for counts in families]).reshape(-1, 3)
+    cells = shapes[:, 1] * shapes[:, 2]
+    shapes[1:, 3] = np.cumsum(shapes[:, 0] * cells)[:-1]
+    shapes[1:, 4] = np.cumsum(cells)[:-1]
     flat = [counts.ravel() for counts in families]
     return np.concatenate([np.empty(0, dtype=np.int64), *flat]), shapes
