@@ -62,7 +62,7 @@ def complete(counts: Counts) -> TableFit:
         [[[0.5, 0.5]], [[0.5, 0.5]]]
     """
     loglik = float(complete_logliks([counts])[0])
-    return _pooled_fit(counts, loglik, complete_params(counts), np.inf)
+    return _fit(counts, loglik, complete_params(counts), np.inf, _pooled(counts))
 
 
 def none(counts: Counts) -> TableFit:
@@ -73,7 +73,7 @@ def none(counts: Counts) -> TableFit:
         [[[0.75, 0.25]], [[0.25, 0.75]]]
     """
     loglik = float(none_logliks([counts])[0])
-    return _pooled_fit(counts, loglik, none_params(counts), 0.0)
+    return _fit(counts, loglik, none_params(counts), 0.0, _pooled(counts))
 
 
 def partial(counts: Counts) -> TableFit:
@@ -87,17 +87,11 @@ def partial(counts: Counts) -> TableFit:
         [[[0.85, 0.15]], [[0.15, 0.85]]]
     """
     (loglik,), (s,), base = _maximise([counts])
-    marginal = np.zeros(counts.shape[2])
-    if not counts.any(axis=(0, 2)).all():
-        marginal = _maximise([counts.sum(axis=1, keepdims=True)])[2]
-    return _fit(
-        counts,
-        float(loglik),
-        partial_params(counts),
-        float(s),
-        base.reshape(counts.shape[1:]),
-        marginal,
-    )
+    base = base.reshape(counts.shape[1:])
+    unseen = ~base.any(axis=1)
+    if unseen.any():
+        base[unseen] = _certain(_maximise([counts.sum(axis=1, keepdims=True)])[2])
+    return _fit(counts, float(loglik), partial_params(counts), float(s), base)
 
 
 def complete_params(counts: Counts) -> int:
@@ -172,43 +166,37 @@ def k2(families: Sequence[Counts]) -> Floats:
     return _marginal(families, [1.0] * len(families))
 
 
-def _pooled_fit(counts: Counts, loglik: float, n_params: int, s: float) -> TableFit:
-    """With the shares of all rows as the common table."""
+def _pooled(counts: Counts) -> Floats:
+    """The shares of all rows, (C, K); where a configuration has none, those of the child."""
     total = counts.sum(axis=0)
-    return _fit(counts, loglik, n_params, s, _shares(total), _shares(total.sum(axis=0)))
+    rows = total.sum(axis=1, keepdims=True)
+    everywhere = _certain(total.sum(axis=0) / max(total.sum(), 1))
+    return np.where(rows > 0, total / np.maximum(rows, 1), everywhere)
 
 
-def _fit(
-    counts: Counts, loglik: float, n_params: int, s: float, base: Floats, marginal: Floats
-) -> TableFit:
-    """With `marginal` (K,) where no data set has seen a configuration; uniform without any row."""
-    if not marginal.any():
-        marginal = np.full_like(marginal, 1 / len(marginal))
-    base = np.where(base.any(axis=1, keepdims=True), base, marginal)
+def _certain(shares: Floats) -> Floats:
+    """Shares of levels, (K,); equal ones where there was no row."""
+    return shares if shares.any() else np.full_like(shares, 1 / len(shares))
+
+
+def _fit(counts: Counts, loglik: float, n_params: int, s: float, base: Floats) -> TableFit:
+    """With the mean of each data set's table given its counts."""
     if np.isinf(s):
         return TableFit(loglik, n_params, s, base, np.tile(base, (len(counts), 1, 1)))
     rows = counts.sum(axis=2, keepdims=True)
-    own = (counts + s * base) / np.where(rows + s > 0, rows + s, 1)
+    own = (counts + s * base) / np.maximum(rows + s, np.finfo(float).tiny)
     return TableFit(loglik, n_params, s, base, np.where(rows > 0, own, base))
-
-
-def _shares(counts: Counts) -> Floats:
-    """Of each level, the last axis; 0 where there are no rows."""
-    return np.asarray(counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1))
 
 
 def _maximise(families: Sequence[Counts]) -> tuple[Floats, Floats, Floats]:
     """Log-likelihoods and concentrations of families, and m of all, one after the other."""
     kernel = kernels("polya")
-    n, shapes = _packed(families)
-    F, C, K = shapes.T[:3]
-    columns = int((C * (K + 1)).max(initial=0))
-    large = int((F * C * (K + 1)).max(initial=0))
-    found = np.empty((len(shapes), 2))
-    base = np.empty(int((C * K).sum()))
+    columns = max((counts[0].size + counts.shape[1] for counts in families), default=0)
+    large = max((counts.size + counts[..., 0].size for counts in families), default=0)
+    found = np.empty((len(families), 2))
+    base = np.empty(sum(counts[0].size for counts in families))
     kernel.fit(
-        n,
-        shapes,
+        *_packed(families),
         np.empty((columns, kernel.HEAD)),
         np.empty(large),
         np.empty((kernel.INDICES, columns + 1), dtype=np.int64),
@@ -233,10 +221,13 @@ def _marginal(families: Sequence[Counts], alpha: Sequence[float]) -> Floats:
 
 def _packed(families: Sequence[Counts]) -> tuple[Counts, Counts]:
     """All counts, one family after the other; see `kernels.polya` for their shapes."""
-    shapes = np.zeros((len(families), 5), dtype=np.int64)
-    shapes[:, :3] = np.array([counts.shape for counts in families]).reshape(-1, 3)
-    cells = shapes[:, 1] * shapes[:, 2]
-    shapes[1:, 3] = np.cumsum(shapes[:, 0] * cells)[:-1]
-    shapes[1:, 4] = np.cumsum(cells)[:-1]
+    shapes = []
+    start, begin = 0, 0
+    for counts in families:
+        F, C, K = counts.shape
+        shapes.append((F, C, K, start, begin))
+        start += F * C * K
+        begin += C * K
     flat = [counts.ravel() for counts in families]
-    return np.concatenate([np.empty(0, dtype=np.int64), *flat]), shapes
+    n = np.concatenate(flat) if flat else np.empty(0)
+    return n.astype(np.int64, copy=False), np.array(shapes, dtype=np.int64).reshape(-1, 5)
