@@ -79,7 +79,7 @@ def counts(case: dict) -> np.ndarray:
     columns = [rows[c].astype("category").cat for c in ("F", *case["parents"], case["response"])]
     codes = np.column_stack([column.codes.astype(np.int64) for column in columns])
     sizes = [len(column.categories) for column in columns]
-    return tabulate(codes[:, 1:], sizes[1:], codes[:, 0], sizes[0])
+    return tabulate(codes.T[1:], sizes[1:], codes[:, 0], sizes[0])
 
 
 def glmmtmb(families: list[np.ndarray], runs: int) -> list[dict]:

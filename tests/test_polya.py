@@ -34,7 +34,7 @@ def coded(rows: pd.DataFrame) -> tuple[np.ndarray, list[int]]:
 def counts_of(case: dict) -> np.ndarray:
     rows = pd.read_csv(REFERENCE / "polya" / case["data"], dtype=str)
     codes, sizes = coded(rows[["F", *case["parents"], case["response"]]])
-    return tabulate(codes[:, 1:], sizes[1:], codes[:, 0], sizes[0])
+    return tabulate(codes.T[1:], sizes[1:], codes[:, 0], sizes[0])
 
 
 def loglik(counts: np.ndarray, m: np.ndarray, s: float) -> float:
@@ -305,7 +305,7 @@ def test_counts_are_the_same_from_rows_and_cells() -> None:
         np.testing.assert_array_equal(ours, theirs)
     counts = cells.counts(1, [3, 0], sizes, data_sets=5)
     np.testing.assert_array_equal(
-        counts, tabulate(codes[:, [3, 0, 1]], [2, 2, 3], data_set, data_sets=5)
+        counts, tabulate(codes.T[[3, 0, 1]], [2, 2, 3], data_set, data_sets=5)
     )
     for f, (a, b), x in product(range(5), product(range(2), range(2)), range(3)):
         there = (data_set == f) & (codes[:, 3] == a) & (codes[:, 0] == b) & (codes[:, 1] == x)
@@ -320,5 +320,5 @@ def test_cells_of_more_configurations_than_there_are_numbers() -> None:
     np.testing.assert_array_equal(cells.n, 3)
     np.testing.assert_array_equal(
         cells.counts(7, [3], [9] * 40, data_sets=1),
-        tabulate(codes[:, [3, 7]], [9, 9], data_set, data_sets=1),
+        tabulate(codes.T[[3, 7]], [9, 9], data_set, data_sets=1),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ class Cells(NamedTuple):
         F = int(self.data_set.max(initial=0)) + 1
         if F * np.prod(sizes, dtype=float) < _LARGEST:
             _, first, which = np.unique(
-                _numbers(self.data_set, self.codes, sizes), return_index=True, return_inverse=True
+                _numbers(self.data_set, self.codes.T, sizes), return_index=True, return_inverse=True
             )
         else:
             key = np.column_stack([self.data_set, self.codes])
@@ -71,13 +71,13 @@ class Cells(NamedTuple):
         self, child: int, parents: Sequence[int], sizes: Sequence[int], data_sets: int
     ) -> Integers:
         """Counts (F, C, K) of a family, see `tabulate`."""
-        columns = [*parents, child]
-        of = [sizes[k] for k in columns]
-        return tabulate(self.codes[:, columns], of, self.data_set, data_sets, self.n)
+        family = [*parents, child]
+        codes = [self.codes[:, k] for k in family]
+        return tabulate(codes, [sizes[k] for k in family], self.data_set, data_sets, self.n)
 
 
 def tabulate(
-    codes: Integers,
+    codes: Sequence[Integers],
     sizes: Sequence[int],
     data_set: Integers,
     data_sets: int,
@@ -88,15 +88,15 @@ def tabulate(
     Configurations are in the order of the parents' codes, the last parent's changing fastest.
 
     Args:
-        codes: of the parents and then the child, (R, 1 + number of parents).
+        codes: of the parents and then the child, each (R,).
         sizes: levels of these columns.
         data_set: of each row, (R,).
         data_sets: F.
         n: how often each row occurs, (R,); once if not given.
 
     Examples:
-        >>> codes = np.array([[0, 1], [2, 0], [2, 0]])
-        >>> tabulate(codes, [3, 2], np.array([0, 0, 0]), 1).tolist()
+        >>> parent, child = np.array([0, 2, 2]), np.array([1, 0, 0])
+        >>> tabulate([parent, child], [3, 2], np.array([0, 0, 0]), 1).tolist()
         [[[0, 1], [0, 0], [2, 0]]]
     """
     *parents, K = sizes
@@ -105,9 +105,10 @@ def tabulate(
     return counts.astype(np.int64).reshape(data_sets, C, K)
 
 
-def _numbers(data_set: Integers, codes: Integers, sizes: Sequence[int]) -> Integers:
+def _numbers(data_set: Integers, codes: Iterable[Integers], sizes: Sequence[int]) -> Integers:
     """One number for each data set and codes, (R,)."""
-    number = data_set
-    for k, size in enumerate(sizes):
-        number = number * size + codes[:, k]
+    number = data_set.astype(np.int64)
+    for column, size in zip(codes, sizes, strict=True):
+        number *= size
+        number += column
     return number

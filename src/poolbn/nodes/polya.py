@@ -95,18 +95,33 @@ def partial(counts: Counts) -> TableFit:
 
 
 def complete_params(counts: Counts) -> int:
-    """Free parameters of one table; bnlearn too counts configurations that no row has."""
+    """Free parameters of one table; bnlearn too counts configurations that no row has.
+
+    Examples:
+        >>> complete_params(np.zeros((5, 4, 3)))
+        8
+    """
     C, K = counts[0].shape
     return int(C * (K - 1))
 
 
 def none_params(counts: Counts) -> int:
-    """Free parameters of a table for each data set."""
+    """Free parameters of a table for each data set.
+
+    Examples:
+        >>> none_params(np.zeros((5, 4, 3)))
+        40
+    """
     return len(counts) * complete_params(counts)
 
 
 def partial_params(counts: Counts) -> int:
-    """Free parameters of a common table, and its concentration."""
+    """Free parameters of a common table, and its concentration.
+
+    Examples:
+        >>> partial_params(np.zeros((5, 4, 3)))
+        9
+    """
     return complete_params(counts) + 1
 
 
