@@ -116,7 +116,7 @@ def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.in
             "many for a table; use fewer parents, or coarser levels"
         )
     data_set = np.repeat(np.arange(len(table.levels)), table.n)
-    own = np.column_stack([codes(table, name) for name in names])
+    own = [codes(table, name) for name in names]
     return tabulate(own, sizes, data_set, len(table.levels))
 
 
