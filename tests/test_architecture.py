@@ -25,7 +25,8 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
-        "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns", "polya",
+        "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns", "polya", "glm",
+        "laplace", "quasinewton",
     ],
     "tables": [
         "sources", "labels", "paths", "files", "partitions", "columns", "kinds", "missing",
@@ -38,10 +39,9 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
-        "polya",
-        "reference", "linear", "mixed", "intervals", "localfit", "model", "statuses", "predictive",
-        "blup", "adapting", "grouplevel", "views", "poolings", "auto", "imputed",
-        "tabular", "choosing", "given",
+        "reference", "linear", "mixed", "polya", "design", "glmm", "intervals", "localfit", "model",
+        "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "poolings", "auto",
+        "imputed", "tabular", "choosing", "given",
     ],
     "scoring": ["sparsity", "gprior", "criteria", "kinds", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],

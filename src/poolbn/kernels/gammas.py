@@ -11,7 +11,7 @@ from poolbn.kernels.linalg import jit
 
 
 @jit
-def _polygamma(x: float) -> tuple[float, float]:
+def polygamma(x: float) -> tuple[float, float]:
     """The first two derivatives of lgamma, by recurrence and Stirling's series."""
     first, second = 0.0, 0.0
     while x < 12.0:
@@ -53,8 +53,8 @@ def spread_terms(tau: float, n: float) -> tuple[float, float, float]:
         )
     a = 1.0 / tau
     f = 2.0 * (m * math.log(a) - math.lgamma(a + m) + math.lgamma(a))
-    one, two = _polygamma(a + m)
-    zero_one, zero_two = _polygamma(a)
+    one, two = polygamma(a + m)
+    zero_one, zero_two = polygamma(a)
     B = one - zero_one - m / a
     dB = two - zero_two + m / (a * a)
     return f, 2.0 * a * a * B, -2.0 * a * a * (2.0 * a * B + a * a * dB)

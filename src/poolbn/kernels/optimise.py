@@ -84,7 +84,7 @@ def copy_columns(source: Floats, target: Floats, columns: int) -> None:
 
 
 @jit
-def _regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
+def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
     """L becomes the pivoted Cholesky factor of LL', of at most so many columns; returns its rank.
 
     D (r, r) is work space.
@@ -266,7 +266,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
     y, y_old, perm, r = w.y, w.y_old, s.perm, s.r
     # GL = 0 says sum P L = (sum v e e') L with weights v > 0, and sum v e = 0: the rank is at
     # most |F| - 1.
-    k = _regauge(L, k, s.F - 1, perm, D)
+    k = regauge(L, k, s.F - 1, perm, D)
     f = model.evaluate(s, L, k, TWO_STEPS)
     damping, smallest = 0.0, np.inf
     part, brake = 1.0, 0.0
@@ -294,7 +294,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
                 fnew = model.evaluate(s, L, k - 1, ONE_STEP)
                 if fnew <= f:
                     f = fnew
-                    k = _regauge(L, k - 1, k - 1, perm, D)
+                    k = regauge(L, k - 1, k - 1, perm, D)
                     smallest = np.inf
                     continue
                 _copy(y_old, y)
@@ -342,7 +342,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             damping = min(max(4.0 * damping, 1e-2), _HOPELESS)
             part *= 0.5
         if moved:
-            k = _regauge(L, k, k, perm, D)
+            k = regauge(L, k, k, perm, D)
             continue
         if k == r:
             return f, k, True
@@ -354,7 +354,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             return f, k, True
         f = fnew
         copy_columns(trial, L, r)
-        k = _regauge(L, k + 1, k + 1, perm, D)
+        k = regauge(L, k + 1, k + 1, perm, D)
         damping, smallest = 0.0, np.inf
         part, brake = 1.0, 0.0
     return f, k, False

@@ -1,0 +1,362 @@
+"""Generalised linear mixed models by the Laplace approximation: value, gradient, search. Compiled.
+
+Data set j has coefficients t_j = B + Z u_j, (d,) with d = C q; u_j ~ N(0, I), Z = A kron L with
+AA' = S (I + 11' for levels, 1 for counts) and LL' = D, so a singular D is no special case. With
+g the score and W the information of its rows at t_j, u_j the inner maximum (u = Z'g), and
+M = I + Z'WZ:
+  log L = sum_j [ l_j(t_j) - u_j'u_j / 2 - log|M_j| / 2 ].
+Let V = Z M^-1 Z', P = W - WVW, s = d tr(VW) / dt at fixed V (`glm.third`), and r = s - WVs. By the
+implicit function theorem the exact derivatives are
+  in B: sum_j [ g - r / 2 ];
+  in D: G = sum_j sum_kl S_kl [ g_k g_l' - P_kl - (r_k g_l' + g_k r_l') / 2 ] / 2, and 2GL in L.
+G is defined also where D is singular: there D is optimal to first order if GL = 0 and no eigenvalue
+of G is positive, as in `optimise`. So L has k columns in the gauge of a pivoted Cholesky
+decomposition; columns that shrink are dropped, and columns along an eigenvector of G are added.
+
+In between BFGS steps, from the metric of the linear mixed model that W and g describe. The inner
+maximum at new B and L begins where that model has it, from W, g and t alone: an error of second
+order, so mostly one or two passes over the rows are enough.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from poolbn.kernels.glm import NEGATIVE_BINOMIAL, dispersion, penalty, rows, third
+from poolbn.kernels.lanes import Floats
+from poolbn.kernels.linalg import Integers, cholesky, solve
+from poolbn.kernels.work import internal, once
+
+_INNER = 100  # Newton steps to a mode
+_DECREMENT = 1e-18  # of the last one, in units of the log-likelihood
+
+
+class Model(NamedTuple):
+    """Rows, and the work space of one fit. See `glm` for the table and for states."""
+
+    family: int
+    q: int
+    C: int  # linear predictors, d = C q
+    table: Floats  # (m, q + 2 + C)
+    offsets: Integers  # where the rows of data sets begin, (F + 1,)
+    states: Floats  # of data sets as they are, and as they are tried, (2 F, d + 2, d)
+    work: Floats  # matrices named below, the last of lines, (WORK, N, N)
+
+
+# A, S = (AA')^-1, Z, WZ, M and its Cholesky factor, V, P, N = (A' kron I) P (A kron I) ...
+WORK = 13
+A_, S_, Z_, WZ_, M_, CHOLESKY_, V_, P_, N_, NL_, SPARE_, METRIC_, LINES_ = range(WORK)
+LINES = 18
+(
+    B_, CENTRE_, RIDGE_, U_, STEP_, OLD_, THIRD_, R_, SCORE_, VS_, SPARE_LINE_, X_, X_OLD_, SLOPE_,
+    MOVE_, CHANGE_, HS_, THETA_,
+) = range(LINES)  # fmt: skip
+
+
+@internal
+def theta_of(m: Model) -> float:
+    """Theta; beyond its upper limit counts are Poisson."""
+    return math.exp(min(m.work[LINES_, THETA_, 0], 14.0))
+
+
+@internal
+def spread(m: Model, L: Floats, k: int) -> None:
+    """Z = A kron L, (d, C k)."""
+    q, C, A, Z = m.q, m.C, m.work[A_], m.work[Z_]
+    for i in range(C):
+        for a in range(q):
+            for h in range(C):
+                for b in range(k):
+                    Z[i * q + a, h * k + b] = A[i, h] * L[a, b]
+
+
+@internal
+def _curvature(W: Floats, work: Floats, d: int, e: int) -> bool:
+    """WZ, and the Cholesky factor of M = I + Z'WZ, (e, e)."""
+    Z, WZ, M = work[Z_], work[WZ_], work[M_]
+    for a in range(d):
+        for b in range(e):
+            v = 0.0
+            for c in range(d):
+                v += W[a, c] * Z[c, b]
+            WZ[a, b] = v
+    for a in range(e):
+        for b in range(a + 1):
+            v = 1.0 if a == b else 0.0
+            for c in range(d):
+                v += Z[c, a] * WZ[c, b]
+            M[a, b] = v
+    positive: bool = cholesky(M, work[CHOLESKY_], e, 0.0)
+    return positive
+
+
+@internal
+def _move(work: Floats, t: Floats, d: int, e: int) -> None:
+    """T = B + Zu."""
+    Z, B, u = work[Z_], work[LINES_, B_], work[LINES_, U_]
+    for a in range(d):
+        v = B[a]
+        for b in range(e):
+            v += Z[a, b] * u[b]
+        t[a] = v
+
+
+@once
+def _predict(work: Floats, base: Floats, d: int, e: int) -> None:
+    """U of the linear mixed model with W, g, t of `base`: (I + Z'WZ) u = Z'(g + W(t - B))."""
+    Z, B, u, line = work[Z_], work[LINES_, B_], work[LINES_, U_], work[LINES_, SPARE_LINE_]
+    _curvature(base, work, d, e)
+    for a in range(d):
+        v = base[d + 1, a]
+        for b in range(d):
+            v += base[a, b] * (base[d, b] - B[b])
+        line[a] = v
+    for b in range(e):
+        v = 0.0
+        for a in range(d):
+            v += Z[a, b] * line[a]
+        u[b] = v
+    solve(work[CHOLESKY_], e, u)
+
+
+@internal
+def _mode(m: Model, j: int, base: Floats, state: Floats, e: int, theta: float) -> float:
+    """Find the mode of data set j from what `base` was; returns its part of the log-likelihood."""
+    work, d = m.work, m.C * m.q
+    u, step, old = work[LINES_, U_], work[LINES_, STEP_], work[LINES_, OLD_]
+    Z, C, t, g = work[Z_], work[CHOLESKY_], state[d], state[d + 1]
+    _predict(work, base, d, e)
+    best, part = -np.inf, 1.0
+    for i in range(_INNER):
+        _move(work, t, d, e)
+        h = rows(m.family, m.table, m.q, m.C, m.offsets[j], m.offsets[j + 1], theta, state)
+        for b in range(e):
+            h -= 0.5 * u[b] * u[b]
+        if i == 0 and not h > -np.inf:  # the prediction went too far: from the population's
+            for b in range(e):
+                u[b] = 0.0
+            continue
+        if not h >= best - 1e-12 * abs(best):
+            part *= 0.5
+            if part < 1e-10:
+                return -np.inf
+            for b in range(e):
+                u[b] = old[b] + part * step[b]
+            continue
+        best, part = h, 1.0
+        if not (h > -np.inf and _curvature(state, work, d, e)):
+            return -np.inf
+        for b in range(e):
+            v = -u[b]
+            for a in range(d):
+                v += Z[a, b] * g[a]
+            step[b] = v
+            old[b] = v
+        solve(C, e, step)
+        decrement = 0.0
+        for b in range(e):
+            decrement += step[b] * old[b]
+        if not decrement > _DECREMENT * (1.0 + abs(h)):
+            break
+        for b in range(e):
+            old[b] = u[b]
+            u[b] += step[b]
+    for b in range(e):
+        best -= math.log(C[b, b])
+    return best
+
+
+@internal
+def objective(m: Model, side: int, L: Floats, k: int) -> float:
+    """Minus the log-likelihood, and the penalties; data sets from one side into the other."""
+    F, lines = m.offsets.shape[0] - 1, m.work[LINES_]
+    theta = theta_of(m)
+    spread(m, L, k)
+    value: float = penalty(
+        lines[B_], lines[CENTRE_], m.work[S_], lines[RIDGE_, 0], m.q, m.C, lines[SPARE_LINE_]
+    )
+    for j in range(F):
+        base, state = m.states[side * F + j], m.states[(1 - side) * F + j]
+        value -= _mode(m, j, base, state, m.C * k, theta)
+        if not value < np.inf:
+            return np.inf
+    if m.family == NEGATIVE_BINOMIAL:
+        value -= dispersion(m.table, m.q, 0, m.offsets[F], theta)[0]
+    for a in range(m.q):
+        for b in range(k):
+            value += 0.5 * lines[RIDGE_, 1] * L[a, b] * L[a, b]
+    return value
+
+
+@internal
+def project(work: Floats, W: Floats, d: int, e: int) -> None:
+    """V = Z M^-1 Z' and P = W - WVW of one data set, from its W and Z."""
+    Z, WZ, C, V, P = work[Z_], work[WZ_], work[CHOLESKY_], work[V_], work[P_]
+    N, M = work[N_], work[M_]
+    _curvature(W, work, d, e)
+    for a in range(d):  # N and M become Z C'^-1 and WZ C'^-1
+        for b in range(e):
+            v, x = Z[a, b], WZ[a, b]
+            for c in range(b):
+                v -= C[b, c] * N[a, c]
+                x -= C[b, c] * M[a, c]
+            N[a, b] = v / C[b, b]
+            M[a, b] = x / C[b, b]
+    for a in range(d):
+        for c in range(a + 1):
+            v, x = 0.0, W[a, c]
+            for b in range(e):
+                v += N[a, b] * N[c, b]
+                x -= M[a, b] * M[c, b]
+            V[a, c] = v
+            V[c, a] = v
+            P[a, c] = x
+            P[c, a] = x
+
+
+@internal
+def symmetric(work: Floats, q: int, C: int) -> None:
+    """N = (A' kron I) P (A kron I)."""
+    A, P, N = work[A_], work[P_], work[N_]
+    for k in range(C):
+        for h in range(C):
+            for a in range(q):
+                for b in range(q):
+                    v = 0.0
+                    for i in range(k, C):
+                        for n in range(h, C):
+                            v += A[i, k] * P[i * q + a, n * q + b] * A[n, h]
+                    N[k * q + a, h * q + b] = v
+
+
+@once
+def _add_metric(work: Floats, q: int, C: int, L: Floats, k: int, perm: Integers) -> None:
+    """Add the expected information of the linear mixed model.
+
+    That is P in B, and for entries (a, b), (c, f) of L
+    sum_ih N_ih[a, c] (L'N_ih L)[b, f] + (N_ih L)[a, f] (N_hi L)[c, b].
+    """
+    H, P, N, NL, LNL = work[METRIC_], work[P_], work[N_], work[NL_], work[SPARE_]
+    d = C * q
+    for a in range(d):
+        for b in range(a + 1):
+            H[a, b] += P[a, b]
+    symmetric(work, q, C)
+    for i in range(C):
+        for h in range(C):
+            for b in range(k):
+                for a in range(q):
+                    v = 0.0
+                    for c in range(q):
+                        v += N[i * q + a, h * q + c] * L[c, b]
+                    NL[i * q + a, h * q + b] = v
+                for c in range(k):
+                    v = 0.0
+                    for a in range(q):
+                        v += L[a, c] * NL[i * q + a, h * q + b]
+                    LNL[i * q + c, h * q + b] = v
+    x = d
+    for b in range(k):
+        for ia in range(b, q):
+            a = perm[ia]
+            z = d
+            for f in range(b + 1):
+                for ic in range(f, q if f < b else ia + 1):
+                    c = perm[ic]
+                    v = 0.0
+                    for i in range(C):
+                        for h in range(C):
+                            v += (
+                                N[i * q + a, h * q + c] * LNL[i * q + b, h * q + f]
+                                + NL[i * q + a, h * q + f] * NL[h * q + c, i * q + b]
+                            )
+                    H[x, z] += v
+                    z += 1
+            x += 1
+
+
+@once
+def _add_gradient(m: Model, state: Floats, G: Floats) -> None:
+    """Add what one data set says: the slope in B, and G."""
+    q, C, d, work = m.q, m.C, m.C * m.q, m.work
+    A, V, P, lines = work[A_], work[V_], work[P_], work[LINES_]
+    s, r, Vs, slope, g = lines[THIRD_], lines[R_], lines[VS_], lines[SLOPE_], state[d + 1]
+    for a in range(d):
+        v = 0.0
+        for b in range(d):
+            v += V[a, b] * s[b]
+        Vs[a] = v
+    for a in range(d):
+        v = s[a]
+        for b in range(d):
+            v -= state[a, b] * Vs[b]
+        r[a] = v
+        slope[a] -= g[a] - 0.5 * v
+    for i in range(C):
+        for h in range(C):
+            S = 0.0
+            for c in range(min(i, h) + 1):
+                S += A[i, c] * A[h, c]
+            for a in range(q):
+                x = i * q + a
+                for b in range(q):
+                    y = h * q + b
+                    cross = g[x] * g[y] - 0.5 * (r[x] * g[y] + g[x] * r[y])
+                    G[a, b] += 0.5 * S * (cross - P[x, y])
+
+
+@internal
+def derivatives(
+    m: Model, side: int, L: Floats, k: int, perm: Integers, metric: int, G: Floats
+) -> None:
+    """Fills G (q, q) and the slope of the objective in (B, L, log theta), where it was last seen.
+
+    With `metric` also the curvature to start from.
+    """
+    F, q, C, d, work = m.offsets.shape[0] - 1, m.q, m.C, m.C * m.q, m.work
+    H, lines = work[METRIC_], work[LINES_]
+    slope, S, ridge = lines[SLOPE_], work[S_], lines[RIDGE_]
+    theta = theta_of(m)
+    spread(m, L, k)
+    penalty(lines[B_], lines[CENTRE_], S, ridge[0], q, C, slope)
+    for a in range(q):
+        for b in range(q):
+            G[a, b] = 0.0
+    if metric > 0:
+        for a in range(H.shape[0]):
+            for b in range(H.shape[0]):
+                H[a, b] = 0.0
+        for i in range(C):
+            for h in range(C):
+                for a in range(q):
+                    H[i * q + a, h * q + a] = ridge[0] * S[i, h]
+    in_theta = 0.0
+    for j in range(F):
+        state = m.states[side * F + j]
+        project(work, state, d, C * k)
+        direct = third(
+            m.family, m.table, q, C, m.offsets[j], m.offsets[j + 1], theta, work[V_],
+            work[SPARE_], lines[THIRD_], lines[SCORE_],
+        )  # fmt: skip
+        _add_gradient(m, state, G)
+        if metric > 0:
+            _add_metric(work, q, C, L, k, perm)
+        in_theta -= 0.5 * direct
+        for a in range(d):
+            in_theta -= 0.5 * lines[VS_, a] * lines[SCORE_, a]
+    x = d
+    for b in range(k):
+        for i in range(b, q):
+            v = ridge[1] * L[perm[i], b]
+            for c in range(q):
+                v -= 2.0 * G[perm[i], c] * L[c, b]
+            slope[x] = v
+            x += 1
+    if m.family == NEGATIVE_BINOMIAL:
+        _, own, rest = dispersion(m.table, q, 0, m.offsets[F], theta)
+        slope[x] = -theta * (in_theta + own + rest)
+        if metric > 0:
+            H[x, x] = 1.0 + abs(slope[x])
