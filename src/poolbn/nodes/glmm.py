@@ -14,17 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.constants import RANK_TOLERANCE
+from poolbn.nodes.design import Basis, Design, Family, Floats, Integers, Response
 from poolbn.run.compiling import kernels
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _PRIOR_SD = 2.0  # of utilities, in the columns of the computation, where there is no maximum
 _RANDOM_SD = 3.0  # of entries of a factor of D, likewise
@@ -33,73 +29,15 @@ _LARGE = 50.0  # an SD of random effects that stands for infinity
 _SUSPECT = 10.0  # coefficients or SDs that are looked at twice
 _TOLERANCE = {False: 1e-6, True: 1e-10}
 _STEPS = 300
+# Weights of penalties on fixed and on random effects: none, and those of separation.
+_FREE, _HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
 
 
-class Family(IntEnum):
-    """The distribution of a child given its linear predictors."""
-
-    LOGIT = 0
-    POISSON = 1
-    NEGATIVE_BINOMIAL = 2
-
-
-@dataclass(frozen=True)
-class Response:
-    """What kind of child: its family, and for LOGIT how many levels it has."""
-
-    family: Family = Family.LOGIT
-    levels: int = 2
-
-    @property
-    def predictors(self) -> int:
-        """Linear predictors: C."""
-        return self.levels - 1 if self.family == Family.LOGIT else 1
-
-
-@dataclass(frozen=True)
-class Design:
-    """Rows of one family, sorted by data set.
-
-    Args:
-        X: the intercept, 1, and the parents, (m, q).
-        y: levels 0 to K - 1, or counts, (m,).
-        weight: how often each row is there, (m,).
-        offsets: the rows of data set j are offsets[j] : offsets[j + 1], (F + 1,).
-
-    Example:
-        >>> X = np.array([[1.0, 0.5], [1.0, 0.5], [1.0, 2.0], [1.0, 0.5]])
-        >>> rows = Design(X, np.array([0, 0, 1, 0]), np.ones(4), np.array([0, 3, 4]))
-        >>> collapse(rows).weight
-        array([2., 1., 1.])
-    """
-
-    X: Floats
-    y: Integers
-    weight: Floats
-    offsets: Integers
-
-
-def collapse(design: Design) -> Design:
-    """The same rows, those that are equal within a data set counted.
-
-    Example:
-        >>> rows = Design(np.ones((3, 1)), np.array([1, 0, 1]), np.ones(3), np.array([0, 3]))
-        >>> collapse(rows).y, collapse(rows).weight
-        (array([0, 1]), array([1., 2.]))
-    """
-    sets = np.repeat(np.arange(len(design.offsets) - 1), np.diff(design.offsets))
-    keys = (design.y, *design.X.T[:0:-1], sets)
-    order = np.lexsort(keys)
-    new = np.zeros(len(order), dtype=bool)
-    new[:1] = True
-    for key in keys:
-        new[1:] |= np.diff(key[order]) != 0
-    first = order[new]
-    weight = (
-        np.add.reduceat(design.weight[order], np.flatnonzero(new)) if len(order) else np.ones(0)
-    )
-    offsets = np.searchsorted(sets[first], np.arange(len(design.offsets)))
-    return Design(design.X[first], design.y[first], weight, offsets.astype(np.int64))
+@cache
+def _levels(C: int, counts: bool) -> tuple[Floats, Floats]:
+    """A with AA' = S, and S^-1; S = I + 11', of counts 1."""
+    S = np.eye(C) + (not counts)
+    return np.asarray(np.linalg.cholesky(S)), np.asarray(np.linalg.inv(S))
 
 
 @dataclass(frozen=True)
@@ -144,7 +82,6 @@ class MixedRegression:
         theta: dispersion of negative binomial counts, variance mu + mu^2 / theta.
         n_params: free parameters.
         dependent: a column that is a combination of those before it, or -1.
-        steps: of the search.
         random_cov: covariance of the random effects of one coefficient, a difference of two
             utilities: 2D for levels (what glmer reports), D for counts, (q, q).
     """
@@ -161,8 +98,17 @@ class MixedRegression:
     theta: float
     n_params: int
     dependent: int
-    steps: int
     random_cov: Floats
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """What a search asks of a mixed-effects regression; as in `MixedRegression`."""
+
+    loglik: float
+    n_params: int
+    separated: bool
+    converged: bool
 
 
 def complete(design: Design, response: Response) -> Regression:
@@ -175,7 +121,7 @@ def complete(design: Design, response: Response) -> Regression:
         >>> print(f"{fit.coef[0, 0, 0]:.4f} {fit.loglik[0]:.4f}")
         -1.0986 -22.4934
     """
-    return _Problem(design, response).complete()
+    return Problem(design, response).complete()
 
 
 def none(design: Design, response: Response) -> Regression:
@@ -187,58 +133,37 @@ def none(design: Design, response: Response) -> Regression:
         >>> none(rows, Response(levels=2)).separated
         array([False,  True])
     """
-    return _Problem(design, response).none()
+    return Problem(design, response).none()
 
 
-def partial(design: Design, response: Response, *, final: bool = True) -> MixedRegression:
-    """A mixed-effects regression; `final` takes several starts, and tells covariances.
+def partial(design: Design, response: Response) -> MixedRegression:
+    """A mixed-effects regression, from several starts.
 
     Example:
         >>> rng = np.random.default_rng(1)
         >>> y = rng.poisson(np.exp(rng.normal(size=(8, 1)) + np.ones((8, 20)))).ravel()
         >>> rows = Design(np.ones((160, 1)), y, np.ones(160), np.arange(0, 161, 20))
-        >>> fit = partial(collapse(rows), Response(Family.POISSON))
+        >>> fit = partial(rows, Response(Family.POISSON))
         >>> fit.converged, fit.rank, fit.n_params
         (True, 1, 2)
     """
-    return _Problem(design, response).partial(final)
+    return Problem(design, response).partial()
+
+
+def partial_likelihood(design: Design, response: Response) -> Likelihood:
+    """What `partial` finds from one good start: for a search, which compares many.
+
+    Example:
+        >>> rows = Design(np.ones((4, 1)), np.array([0, 1, 0, 1]), np.array([5.0, 5.0, 9.0, 2.0]),
+        ...               np.array([0, 2, 4]))
+        >>> print(f"{partial_likelihood(rows, Response(levels=2)).loglik:.4f}")
+        -13.3498
+    """
+    return Problem(design, response).likelihood()
 
 
 @dataclass(frozen=True)
-class _Basis:
-    """X T has columns that are uncorrelated and of variance one, but for the intercept."""
-
-    T: Floats  # (q, r)
-    dependent: int
-
-    @staticmethod
-    def of(X: Floats, weight: Floats) -> _Basis:
-        q = X.shape[1]
-        mean = weight @ X[:, 1:] / weight.sum()
-        centred = X[:, 1:] - mean
-        S = (centred * weight[:, None]).T @ centred / weight.sum()
-        scale = np.sqrt(np.diagonal(S))
-        T = np.zeros((q, q))
-        T[0, 0] = 1.0
-        kept = [0]
-        for a in range(q - 1):
-            # The part of column a that the columns before it do not explain, twice for rounding.
-            t = np.zeros(q - 1)
-            t[a] = 1.0 / scale[a] if scale[a] > 0.0 else 0.0
-            for _ in range(2):
-                done = T[1:, kept[1:]]
-                t -= done @ (done.T @ (S @ t))
-            left = t @ S @ t
-            if left > RANK_TOLERANCE:
-                T[1:, a + 1] = t / math.sqrt(left)
-                kept.append(a + 1)
-        T[0, 1:] = -mean @ T[1:, 1:]
-        dependent = next((a for a in range(q) if a not in kept), -1)
-        return _Basis(np.ascontiguousarray(T[:, kept]), dependent)
-
-
-@dataclass(frozen=True)
-class _Plain:
+class Plain:
     """Regressions, in the columns of the computation; as in `Regression`."""
 
     loglik: Floats  # without constants
@@ -249,7 +174,7 @@ class _Plain:
 
 
 @dataclass(frozen=True)
-class _Start:
+class Start:
     """Where a search starts: L with its columns in use, and EM steps before it."""
 
     L: Floats
@@ -258,10 +183,11 @@ class _Start:
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
     """What the kernel leaves: in the columns of the computation."""
 
-    loglik: float
+    objective: float  # what was minimised: minus the log-likelihood, and penalties
+    loglik: float  # without constants
     B: Floats  # (d,)
     L: Floats  # (r, rank)
     T: Floats  # (F, d)
@@ -273,26 +199,24 @@ class _Found:
     rank: int
     converged: bool
     steps: int
-    separated: bool = False
+    ridge: tuple[float, float] = (0.0, 0.0)
 
 
-class _Problem:
+class Problem:
     """One family in the columns of the computation."""
 
     def __init__(self, design: Design, response: Response) -> None:
         self.design, self.response = design, response
-        self.basis = _Basis.of(design.X, design.weight)
+        self.basis = Basis.of(design.X, design.weight)
         self.q, self.C = self.basis.T.shape[1], response.predictors
         self.d, self.F = self.q * self.C, len(design.offsets) - 1
-        levels = response.family == Family.LOGIT
-        S = np.eye(self.C) + 1.0 if levels else np.eye(1)
-        self.A, self.inverse = np.linalg.cholesky(S), np.linalg.inv(S)
         self.table = np.empty((len(design.y), self.q + 2 + self.C))
         self.table[:, : self.q] = design.X @ self.basis.T
         self.table[:, self.q] = design.y
         self.table[:, self.q + 1] = design.weight
         self.counts = response.family != Family.LOGIT
-        self.dispersed = response.family == Family.NEGATIVE_BINOMIAL
+        self.A, self.inverse = _levels(self.C, self.counts)
+        self.dispersed = int(response.family == Family.NEGATIVE_BINOMIAL)
 
     @cached_property
     def constants(self) -> Floats:
@@ -317,7 +241,7 @@ class _Problem:
         return centre.ravel()
 
     @cached_property
-    def pooled(self) -> _Plain:
+    def pooled(self) -> Plain:
         """The regression of all rows; of negative binomial counts that of Poisson ones."""
         whole = self.design.offsets[[0, -1]]
         return self.regress(whole, self.centre)
@@ -331,15 +255,16 @@ class _Problem:
         extra = weight @ ((self.design.y - means) ** 2 - means)
         return float(np.log(np.clip(weight @ means**2 / max(extra, 1e-300), 0.05, 1e3)))
 
-    def regress(self, offsets: Integers, centre: Floats) -> _Plain:
+    def regress(self, offsets: Integers, centre: Floats) -> Plain:
         """Regressions of data sets; with a penalty where there is no maximum."""
         J, q, d = len(offsets) - 1, self.q, self.d
         kernel = kernels("glm")
-        family = min(self.response.family, Family.POISSON)
+        family = int(min(self.response.family, Family.POISSON))
         states, result = np.zeros((J, d + 2, d)), np.empty((J, 3))
         states[:, d] = centre
         work, lines = np.empty((4, d, d)), np.empty((3, d))
-        centres, theta = np.tile(centre, (J, 1)), np.ones(J)
+        centres, theta = np.empty((J, d)), np.ones(J)
+        centres[:] = centre
         kernel.regress(
             family, self.table, q, self.C, offsets, centres, np.zeros(J), self.inverse, theta,
             states, result, work, lines,
@@ -352,7 +277,7 @@ class _Problem:
                 np.array([_PRIOR_SD**-2.0]), self.inverse, theta[:1],
                 states[j : j + 1], result[j : j + 1], work, lines,
             )  # fmt: skip
-        return _Plain(
+        return Plain(
             result[:, 0].copy(), states[:, d].copy(), states[:, :d], separated, result[:, 2] == 1.0
         )
 
@@ -372,7 +297,7 @@ class _Problem:
             plain, theta = self.disperse(self.design.offsets, plain)
         return self.told(plain, theta, self.constants)
 
-    def told(self, plain: _Plain, theta: Floats, constants: Floats) -> Regression:
+    def told(self, plain: Plain, theta: Floats, constants: Floats) -> Regression:
         """In the units of the data."""
         J, T = len(constants), self.basis.T
         return Regression(
@@ -391,12 +316,12 @@ class _Problem:
         T = np.kron(np.eye(self.C), self.basis.T)
         return np.asarray(T @ cov @ T.T)
 
-    def disperse(self, offsets: Integers, plain: _Plain) -> tuple[_Plain, Floats]:
+    def disperse(self, offsets: Integers, plain: Plain) -> tuple[Plain, Floats]:
         """Negative binomial regressions, from the Poisson ones, and their theta."""
         plain = replace(plain, loglik=plain.loglik.copy(), W=plain.W.copy())
         theta = np.empty(len(plain.loglik))
         for j in range(len(theta)):
-            start = _Start(np.zeros((self.q, self.q)), 0)
+            start = Start(np.zeros((self.q, self.q)), 0)
             ridge = _PRIOR_SD**-2.0 if plain.separated[j] else 0.0
             found = self.search(
                 offsets[j : j + 2], plain.T[j], start, most=0, ridge=(ridge, 0.0), final=True
@@ -410,7 +335,7 @@ class _Problem:
         self,
         offsets: Integers,
         B: Floats,
-        start: _Start,
+        start: Start,
         *,
         most: int,
         ridge: tuple[float, float] = (0.0, 0.0),
@@ -418,7 +343,7 @@ class _Problem:
         steps: int = _STEPS,
         log_theta: float | None = None,
         T: Floats | None = None,
-    ) -> _Found:
+    ) -> Found:
         """Maximise from one start."""
         names, kernel = kernels("laplace"), kernels("quasinewton")
         J, q, C, d = len(offsets) - 1, self.q, self.C, self.d
@@ -450,7 +375,8 @@ class _Problem:
         added += 0.5 * ridge[1] * float(np.sum(L * L))
         here = states[side * J : (side + 1) * J]
         information = work[names.METRIC_, :d, :d]
-        return _Found(
+        return Found(
+            objective=float(value[0]),
             loglik=added - float(value[0]),
             B=B,
             L=L,
@@ -465,42 +391,51 @@ class _Problem:
             steps=taken,
         )
 
-    def starts(self, final: bool) -> list[_Start]:
+    def starts(self, final: bool) -> list[Start]:
         """The one start of a search, or several."""
         q = self.q
         rank = min(q, max(self.F * self.C - 1, 1))
         eye = np.eye(q)
-        first = [_Start(eye, rank if rank == q else q, 1)]
+        first = [Start(eye, rank if rank == q else q, 1)]
         if not final:
             return first
         return [
             *first,
-            _Start(np.zeros((q, q)), 0),
-            _Start(eye * math.sqrt(0.1), q),
-            _Start(eye * 2.0, q),
+            Start(np.zeros((q, q)), 0),
+            Start(eye * math.sqrt(0.1), q),
+            Start(eye * 2.0, q),
         ]
 
-    def partial(self, final: bool) -> MixedRegression:
-        """The best of the searches, and with a penalty where there is no maximum."""
-        ridge = (0.0, 0.0)
-        found = self.best(final, ridge)
-        if self.pooled.separated[0] or self.suspect(found):
-            ridge = (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
-            found = replace(self.best(final, ridge), separated=True)
-        return self.mixed(found, ridge, final)
+    @property
+    def n_params(self) -> int:
+        """Of partial pooling."""
+        return int(self.d + self.q * (self.q + 1) // 2 + self.dispersed)
 
-    def best(self, final: bool, ridge: tuple[float, float]) -> _Found:
+    def climb(self, final: bool) -> Found:
+        """The best of the searches, with a penalty where there is no maximum."""
+        found = self.best(final, _FREE)
+        if not (self.pooled.separated[0] or self.suspect(found)):
+            return found
+        return replace(self.best(final, _HELD), ridge=_HELD)
+
+    def likelihood(self) -> Likelihood:
+        """From one start."""
+        found = self.climb(final=False)
+        loglik = found.loglik + float(self.constants.sum())
+        return Likelihood(loglik, self.n_params, found.ridge != _FREE, found.converged)
+
+    def best(self, final: bool, ridge: tuple[float, float]) -> Found:
         """The best of the searches."""
         B, offsets = self.pooled.T[0], self.design.offsets
-        return max(
+        return min(
             (
                 self.search(offsets, B, start, most=self.q, ridge=ridge, final=final)
                 for start in self.starts(final)
             ),
-            key=lambda found: found.loglik if math.isfinite(found.loglik) else -math.inf,
+            key=lambda found: found.objective,
         )
 
-    def suspect(self, found: _Found) -> bool:
+    def suspect(self, found: Found) -> bool:
         """Whether parameters went to infinity."""
         if not math.isfinite(found.loglik):
             return True
@@ -509,41 +444,37 @@ class _Problem:
             return True
         if max(spread, float(np.abs(found.B - self.centre).max())) < _SUSPECT and found.converged:
             return False
-        there = self.finish(found, (0.0, 0.0))
-        return float(np.linalg.eigvalsh(there.information)[0]) < _SEPARATED
+        return float(np.linalg.eigvalsh(self.finish(found).information)[0]) < _SEPARATED
 
-    def finish(self, found: _Found, ridge: tuple[float, float]) -> _Found:
+    def finish(self, found: Found) -> Found:
         """The same with its derivatives."""
         L = np.zeros((self.q, self.q))
         L[:, : found.rank] = found.L
         return self.search(
-            self.design.offsets, found.B, _Start(L, found.rank), most=self.q, ridge=ridge,
+            self.design.offsets, found.B, Start(L, found.rank), most=self.q, ridge=found.ridge,
             steps=0, log_theta=found.log_theta, T=found.T,
         )  # fmt: skip
 
-    def mixed(self, found: _Found, ridge: tuple[float, float], final: bool) -> MixedRegression:
-        """In the units of the data."""
+    def partial(self) -> MixedRegression:
+        """From several starts, in the units of the data."""
+        found = self.climb(final=True)
         F, C, q, T = self.F, self.C, self.q, self.basis.T
         D = T @ found.L @ found.L.T @ T.T
         Z = np.kron(self.A, found.L)
-        nothing = np.full((1, self.d, self.d), np.nan)
-        if final:
-            fixed_cov = np.linalg.inv(self.finish(found, ridge).information)
-            M = np.eye(Z.shape[1]) + Z.T @ found.W @ Z
-            conditional = Z @ np.linalg.solve(M, np.broadcast_to(Z.T, (F, *Z.T.shape)))
+        M = np.eye(Z.shape[1]) + Z.T @ found.W @ Z
+        conditional = Z @ np.linalg.solve(M, np.broadcast_to(Z.T, (F, *Z.T.shape)))
         return MixedRegression(
             loglik=found.loglik + float(self.constants.sum()),
             fixed=found.B.reshape(C, q) @ T.T,
-            fixed_cov=self.back(fixed_cov if final else nothing[0]),
+            fixed_cov=self.back(np.linalg.inv(self.finish(found).information)),
             D=D,
             coef=found.T.reshape(F, C, q) @ T.T,
-            conditional_cov=self.back(conditional if final else nothing),
+            conditional_cov=self.back(conditional),
             rank=found.rank,
-            separated=found.separated,
+            separated=found.ridge != _FREE,
             converged=found.converged,
             theta=math.exp(found.log_theta) if self.dispersed else math.inf,
-            n_params=self.d + q * (q + 1) // 2 + self.dispersed,
+            n_params=self.n_params,
             dependent=self.basis.dependent,
-            steps=found.steps,
             random_cov=D if self.counts else 2.0 * D,
         )

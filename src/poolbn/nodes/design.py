@@ -1,0 +1,116 @@
+"""What a regression from rows is given: the rows of a family, and what kind of child it has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.constants import RANK_TOLERANCE
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Family(IntEnum):
+    """The distribution of a child given its linear predictors."""
+
+    LOGIT = 0
+    POISSON = 1
+    NEGATIVE_BINOMIAL = 2
+
+
+@dataclass(frozen=True)
+class Response:
+    """What kind of child: its family, and for LOGIT how many levels it has."""
+
+    family: Family = Family.LOGIT
+    levels: int = 2
+
+    @property
+    def predictors(self) -> int:
+        """Linear predictors: C."""
+        return self.levels - 1 if self.family == Family.LOGIT else 1
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows of one family, sorted by data set.
+
+    Args:
+        X: the intercept, 1, and the parents, (m, q).
+        y: levels 0 to K - 1, or counts, (m,).
+        weight: how often each row is there, (m,).
+        offsets: the rows of data set j are offsets[j] : offsets[j + 1], (F + 1,).
+
+    Example:
+        >>> X = np.array([[1.0, 0.5], [1.0, 0.5], [1.0, 2.0], [1.0, 0.5]])
+        >>> rows = Design(X, np.array([0, 0, 1, 0]), np.ones(4), np.array([0, 3, 4]))
+        >>> collapse(rows).weight
+        array([2., 1., 1.])
+    """
+
+    X: Floats
+    y: Integers
+    weight: Floats
+    offsets: Integers
+
+
+def collapse(design: Design) -> Design:
+    """The same rows, those that are equal within a data set counted.
+
+    Example:
+        >>> rows = Design(np.ones((3, 1)), np.array([1, 0, 1]), np.ones(3), np.array([0, 3]))
+        >>> collapse(rows).y, collapse(rows).weight
+        (array([0, 1]), array([1., 2.]))
+    """
+    sets = np.repeat(np.arange(len(design.offsets) - 1), np.diff(design.offsets))
+    keys = (design.y, *design.X.T[:0:-1], sets)
+    order = np.lexsort(keys)
+    new = np.zeros(len(order), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= np.diff(key[order]) != 0
+    first = order[new]
+    weight = (
+        np.add.reduceat(design.weight[order], np.flatnonzero(new)) if len(order) else np.ones(0)
+    )
+    offsets = np.searchsorted(sets[first], np.arange(len(design.offsets)))
+    return Design(design.X[first], design.y[first], weight, offsets.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Basis:
+    """X T has columns that are uncorrelated and of variance one, but for the intercept."""
+
+    T: Floats  # (q, r)
+    dependent: int  # a column that is a combination of those before it, or -1
+
+    @staticmethod
+    def of(X: Floats, weight: Floats) -> Basis:
+        """Columns that are combinations of earlier ones are left out."""
+        q = X.shape[1]
+        mean = weight @ X[:, 1:] / weight.sum()
+        centred = X[:, 1:] - mean
+        S = (centred * weight[:, None]).T @ centred / weight.sum()
+        scale = np.sqrt(np.diagonal(S))
+        T = np.zeros((q, q))
+        T[0, 0] = 1.0
+        kept = [0]
+        for a in range(q - 1):
+            # The part of column a that the columns before it do not explain, twice for rounding.
+            t = np.zeros(q - 1)
+            t[a] = 1.0 / scale[a] if scale[a] > 0.0 else 0.0
+            for _ in range(2):
+                done = T[1:, kept[1:]]
+                t -= done @ (done.T @ (S @ t))
+            left = t @ S @ t
+            if left > RANK_TOLERANCE:
+                T[1:, a + 1] = t / math.sqrt(left)
+                kept.append(a + 1)
+        T[0, 1:] = -mean @ T[1:, 1:]
+        dependent = next((a for a in range(q) if a not in kept), -1)
+        return Basis(np.ascontiguousarray(T[:, kept]), dependent)
