@@ -31,6 +31,7 @@ from poolbn.kernels.linalg import Integers, cholesky, solve
 from poolbn.kernels.work import internal, once
 
 _INNER = 100  # Newton steps to a mode
+_LOG_THETA = 14.0  # counts with more are Poisson
 _DECREMENT = 1e-18  # of the last one, in units of the log-likelihood
 
 
@@ -58,8 +59,8 @@ LINES = 18
 
 @internal
 def theta_of(m: Model) -> float:
-    """Theta; beyond its upper limit counts are Poisson."""
-    return math.exp(min(m.work[LINES_, THETA_, 0], 14.0))
+    """Theta, at most its upper limit."""
+    return math.exp(min(m.work[LINES_, THETA_, 0], _LOG_THETA))
 
 
 @internal
@@ -184,7 +185,7 @@ def objective(m: Model, side: int, L: Floats, k: int) -> float:
         if not value < np.inf:
             return np.inf
     if m.family == NEGATIVE_BINOMIAL:
-        value -= dispersion(m.table, m.q, 0, m.offsets[F], theta)[0]
+        value -= dispersion(m.table, m.q, m.offsets[0], m.offsets[F], theta)[0]
     for a in range(m.q):
         for b in range(k):
             value += 0.5 * lines[RIDGE_, 1] * L[a, b] * L[a, b]
@@ -356,7 +357,8 @@ def derivatives(
             slope[x] = v
             x += 1
     if m.family == NEGATIVE_BINOMIAL:
-        _, own, rest = dispersion(m.table, q, 0, m.offsets[F], theta)
-        slope[x] = -theta * (in_theta + own + rest)
+        _, own, rest = dispersion(m.table, q, m.offsets[0], m.offsets[F], theta)
+        free = lines[THETA_, 0] < _LOG_THETA
+        slope[x] = -theta * (in_theta + own + rest) if free else 0.0
         if metric > 0:
             H[x, x] = 1.0 + abs(slope[x])
