@@ -29,6 +29,7 @@ _LARGE = 50.0  # an SD of random effects that stands for infinity
 _SUSPECT = 10.0  # coefficients or SDs that are looked at twice
 _TOLERANCE = {False: 1e-6, True: 1e-10}
 _STEPS = 300
+_START_SDS = (0.3, 2.0)  # of random effects, where final fits start too
 # Weights of penalties on fixed and on random effects: none, and those of separation.
 _FREE, _HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
 
@@ -392,19 +393,25 @@ class Problem:
         )
 
     def starts(self, final: bool) -> list[Start]:
-        """The one start of a search, or several."""
-        q = self.q
-        rank = min(q, max(self.F * self.C - 1, 1))
-        eye = np.eye(q)
-        first = [Start(eye, rank if rank == q else q, 1)]
+        """The one start of a search, one EM step from D = I; for a final fit others too.
+
+        These are no random effects, from which columns come one by one; little and much variation;
+        and the moments of the data sets' own coefficients. Genuine second maxima exist.
+        """
+        q, eye = self.q, np.eye(self.q)
+        first = Start(eye, q, 1)
         if not final:
-            return first
-        return [
-            *first,
-            Start(np.zeros((q, q)), 0),
-            Start(eye * math.sqrt(0.1), q),
-            Start(eye * 2.0, q),
-        ]
+            return [first]
+        others = [Start(eye * sd, q) for sd in _START_SDS]
+        return [first, Start(0.0 * eye, 0), *others, Start(self.moments(), q)]
+
+    def moments(self) -> Floats:
+        """A factor of the covariance of the data sets' own coefficients, (q, q)."""
+        own = self.regress(self.design.offsets, self.pooled.T[0]).T.reshape(self.F, self.C, self.q)
+        away = own - own.mean(axis=0)
+        D = np.einsum("jka,kl,jlb->ab", away, self.inverse, away) / (self.F * self.C)
+        values, vectors = np.linalg.eigh(D)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 1e-4)))
 
     @property
     def n_params(self) -> int:
