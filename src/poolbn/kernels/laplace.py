@@ -105,7 +105,7 @@ def _move(work: Floats, t: Floats, d: int, e: int) -> None:
         t[a] = v
 
 
-@once
+@internal
 def _predict(work: Floats, base: Floats, d: int, e: int) -> None:
     """U of the linear mixed model with W, g, t of `base`: (I + Z'WZ) u = Z'(g + W(t - B))."""
     Z, B, u, line = work[Z_], work[LINES_, B_], work[LINES_, U_], work[LINES_, SPARE_LINE_]
@@ -233,7 +233,7 @@ def symmetric(work: Floats, q: int, C: int) -> None:
                     N[k * q + a, h * q + b] = v
 
 
-@once
+@internal
 def _add_metric(work: Floats, q: int, C: int, L: Floats, k: int, perm: Integers) -> None:
     """Add the expected information of the linear mixed model.
 
@@ -279,7 +279,7 @@ def _add_metric(work: Floats, q: int, C: int, L: Floats, k: int, perm: Integers)
             x += 1
 
 
-@once
+@internal
 def _add_gradient(m: Model, state: Floats, G: Floats) -> None:
     """Add what one data set says: the slope in B, and G."""
     q, C, d, work = m.q, m.C, m.C * m.q, m.work

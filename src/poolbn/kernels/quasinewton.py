@@ -69,7 +69,7 @@ def _unpack(m: Model, L: Floats, k: int, perm: Integers, into: int) -> None:
         m.work[LINES_, THETA_, 0] = x[z]
 
 
-@once
+@internal
 def _bend(work: Floats, mats: Floats, d: int, k: int, perm: Integers) -> None:
     """Add the curvature that D = LL' has by itself, -2G for each column, where it is positive."""
     q = mats.shape[1]
@@ -88,7 +88,7 @@ def _bend(work: Floats, mats: Floats, d: int, k: int, perm: Integers) -> None:
             x += 1
 
 
-@once
+@internal
 def _update(work: Floats, size: int) -> None:
     """BFGS, damped as by Powell so that H stays positive definite."""
     H, s, y, Hs = (
@@ -112,7 +112,7 @@ def _update(work: Floats, size: int) -> None:
                 H[a, b] += ya * yb / sr - Hs[a] * Hs[b] / sHs
 
 
-@once
+@internal
 def _direction(work: Floats, size: int) -> float:
     """The quasi-Newton step; returns what it should gain."""
     H, C = work[METRIC_], work[SPARE_]
@@ -130,7 +130,7 @@ def _direction(work: Floats, size: int) -> float:
     return gain
 
 
-@once
+@internal
 def _way_out(m: Model, mats: Floats, side: int, k: int, tolerance: float) -> float:
     """How far to go along an eigenvector of G, the first row of VECTORS_; 0: that gains nothing.
 
@@ -207,7 +207,7 @@ def _minimise(
     x, g = work[LINES_, X_], work[LINES_, SLOPE_]
     old, change = work[LINES_, X_OLD_], work[LINES_, CHANGE_]
     L, trial, G = mats[L_], mats[TRIAL_], mats[G_]
-    side, step, tries, converged = 0, 0, 0, 0
+    side, step, tries, converged = NO, 0, 0, 0
     fresh = True  # the rank is new: so is the metric
     smallest = np.inf
     size = 0
@@ -280,7 +280,7 @@ def _minimise(
     return f
 
 
-@once
+@internal
 def _expect(m: Model, mats: Floats, k: int) -> bool:
     """One EM step of L: D becomes D + 2 DGD / (F C) = L (I + 2 L'GL / (F C)) L'."""
     q, n = m.q, m.C * (m.offsets.shape[0] - 1)
