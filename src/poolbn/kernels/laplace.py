@@ -28,7 +28,7 @@ import numpy as np
 from poolbn.kernels.glm import NEGATIVE_BINOMIAL, dispersion, penalty, rows, third
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, cholesky, solve
-from poolbn.kernels.work import internal, once
+from poolbn.kernels.work import internal
 
 _INNER = 100  # Newton steps to a mode
 _LOG_THETA = 14.0  # counts with more are Poisson
