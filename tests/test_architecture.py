@@ -41,7 +41,7 @@ ORDER = {
     "nodes": [
         "reference", "linear", "mixed", "polya", "design", "glmm", "intervals", "localfit", "model",
         "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "poolings", "auto",
-        "imputed", "tabular", "choosing", "given",
+        "imputed", "tabular", "regression", "choosing", "given",
     ],
     "scoring": ["sparsity", "gprior", "criteria", "kinds", "bge", "local"],
     "search": ["problem", "state", "climbing", "exact"],

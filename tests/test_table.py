@@ -205,13 +205,56 @@ def test_scores_are_those_of_bnlearn(case: dict, score: str) -> None:
     assert value == pytest.approx(sum(case["scores"][score].values()), rel=1e-8)
 
 
-def test_what_has_no_score_is_told() -> None:
-    table = rows()
-    with pytest.raises(pb.GraphError, match="'sex' is discrete and its parent 'age' is not"):
-        pb.score(pb.table(table, group="site"), [("age", "sex")])
-    with pytest.raises(pb.DataError, match="'visits' is a count, and counts have no score"):
-        pb.score(pb.table(table, group="site", kinds={"visits": "count"}), [])
+def test_other_scores_are_for_statistics() -> None:
     with pytest.raises(pb.OptionError, match="'bic', 'aic' or 'loglik'"):
-        pb.score(pb.table(table, group="site"), [], score="bge")
-    with pytest.raises(pb.DataError, match="if it and all its parents are discrete"):
-        pb.fit_node(pb.table(table, group="site"), "sex", ["age"])
+        pb.score(pb.table(rows(), group="site"), [], score="bge")
+
+
+# Logistic and count regressions
+
+LOGIT = [case for case in reference("logit/cases.json") if case["id"].startswith(("opt", "bact"))]
+
+
+@pytest.mark.parametrize("case", LOGIT, ids=lambda case: case["id"])
+def test_a_discrete_node_with_a_continuous_parent_is_glmer_s(case: dict) -> None:
+    """Recipes are beside the numbers in reference/logit; test_glmm.py has all of them."""
+    path = REFERENCE / "logit" / case["data"]
+    child, parents = case["response"], case["parents"]
+    parents = [parents] if isinstance(parents, str) else parents
+    table = pb.table(path, group="F", columns=[child, *parents], kinds={child: "discrete"})
+    fit = pb.fit_node(table, child, parents)
+    if all(kind == "discrete" for kind in table.kinds):
+        pytest.skip("a table of probabilities")
+    assert fit.loglik >= case["logLik"] - 1e-4
+    assert fit.n_params == case["n_params"]
+    assert fit.coef.shape == (len(table.levels), 1, fit.fixed.shape[1])
+
+
+def test_counts_with_much_variance_are_negative_binomial() -> None:
+    rng = np.random.default_rng(5)
+    made = pd.DataFrame({"site": np.repeat(["a", "b", "c"], 150), "x": rng.normal(size=450)})
+    mean = np.exp(0.5 + 0.4 * made["x"])
+    for shape, found in ((1.5, True), (1e6, False)):
+        y = rng.poisson(mean * rng.gamma(shape, 1 / shape, 450))
+        table = pb.table(made.assign(y=y), group="site", kinds={"y": "count"})
+        fit = pb.fit_node(table, "y", ["x"], pooling="complete")
+        assert (fit.dispersion < np.inf) == found
+        assert fit.fixed[0] == pytest.approx([0.5, 0.4], abs=0.2)
+
+
+def test_separation_is_told_and_coefficients_are_sensible() -> None:
+    made = pd.DataFrame({"site": np.repeat(["a", "b", "c"], 30), "x": np.tile(np.arange(30.0), 3)})
+    table = pb.table(made.assign(y=made["x"] > 14), group="site")
+    for pooling in ("complete", "none", "partial"):
+        fit = pb.fit_node(table, "y", ["x"], pooling=pooling)
+        assert fit.status is pb.Status.SEPARATED
+        assert np.isfinite(fit.loglik)
+        assert np.abs(fit.coef[:, :, 1]).max() < 5
+
+
+def test_scores_of_all_kinds_add_up() -> None:
+    table = pb.table(rows(8, 200), group="site", kinds={"visits": "count"})
+    arcs = [("age", "sex"), ("sex", "visits"), ("visits", "age"), ("arm", "event")][:2]
+    dag = pb.Dag(table.names, arcs)
+    fits = [pb.fit_node(table, node, dag.parents(node)) for node in dag.nodes]
+    assert pb.score(table, dag) == pytest.approx(sum(fit.bic for fit in fits), rel=1e-10)

@@ -14,7 +14,7 @@ from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import Likelihoods, Penalty, same_for_all
+from poolbn.nodes.model import Choice, Likelihoods, Penalty, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
 # Rows that each data set must have for each coefficient before no pooling is considered. With fewer
@@ -196,6 +196,13 @@ class OneOf:
 
     def __repr__(self) -> str:
         return repr(self.how)
+
+
+def candidates(pooling: Choice) -> Sequence[Choice]:
+    """The poolings that a final fit may have."""
+    if isinstance(pooling, Auto):
+        return pooling.among
+    return (pooling.how, *pooling.later) if isinstance(pooling, OneOf) else (pooling,)
 
 
 def _able(among: Sequence[Candidate], levels: Sequence[Hashable]) -> Sequence[Candidate]:

@@ -16,6 +16,7 @@ from poolbn.nodes.imputed import honest
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.regression import fit_regression
 from poolbn.nodes.tabular import fit_tabular
 
 _BY_NAME: dict[str, Choice] = {
@@ -63,8 +64,9 @@ def fit_node(
 
     Args:
         stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, with columns of
-            all kinds. A discrete parent of a continuous node has a coefficient for each level but
-            the first; a discrete node with discrete parents has a table of probabilities.
+            all kinds. A discrete parent has a coefficient for each level but the first. A discrete
+            node with discrete parents has a table of probabilities, with others a logistic
+            regression, and a count a log-linear one.
         child: the node.
         parents: its parents; none by default.
         pooling: "complete", "none", "partial", "auto" (the best of several by BIC), or an object
@@ -88,13 +90,9 @@ def fit_node(
     if kinds[child] == "continuous":
         found = stats.stats([*parents, child])
         return _fit_gaussian(found, child, found.names[:-1], model)
-    if all(kind == "discrete" for kind in kinds.values()):
-        penalty = same_for_all(math.log(stats.n_rows) / 2)
-        return fit_tabular(stats, child, parents, model, penalty.each)
-    raise DataError(
-        f"column {child!r} is {kinds[child]}; such a node can be fitted if it and all its parents "
-        "are discrete"
-    )
+    each = same_for_all(math.log(stats.n_rows) / 2).each
+    fit = fit_tabular if all(kind == "discrete" for kind in kinds.values()) else fit_regression
+    return fit(stats, child, parents, model, each)
 
 
 def _fit_gaussian(

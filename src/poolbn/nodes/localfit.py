@@ -78,6 +78,7 @@ class Status(Enum):
     RANK_DEFICIENT = "rank deficient"
     TOO_FEW_ROWS = "too few rows"
     NO_RESIDUAL_VARIANCE = "no residual variance"
+    SEPARATED = "separated"
 
     @property
     def ok(self) -> bool:
@@ -107,6 +108,8 @@ _TEXTS = {
     Status.TOO_FEW_ROWS: "the rows do not give all coefficients and a variance; pool, or use fewer "
     "parents",
     Status.NO_RESIDUAL_VARIANCE: "the child is constant or an exact combination of its parents",
+    Status.SEPARATED: "parents tell some levels apart without error, so that coefficients have no "
+    "estimates; a weak prior holds them",
 }
 
 
@@ -174,9 +177,28 @@ class LocalFit(ABC):
             (Intercept)  25.98  0.19
         """
 
+    def _printed(self) -> str:
+        """The parameters as they are printed; of many data sets the first ones."""
+        table, F = self.table(), len(self.levels)
+        if F <= _SHOWN:
+            return str(table.to_string(float_format=figure))
+        some = table.iloc[:, : table.shape[1] - F + _FIRST]
+        return f"{some.to_string(float_format=figure)}\n({F - _FIRST} more data sets in .table())"
+
     @abstractmethod
+    def _more(self) -> str:
+        """What else there is to say of the parameters, with "; " at its end, or nothing."""
+
     def _lines(self) -> tuple[str, str, str]:
         """What is printed: a title, the parameters, and the numbers below them."""
+        F = len(self.levels)
+        given = f" given {', '.join(self.parents)}" if self.parents else ""
+        return (
+            f"{self.child}{given}: {self.pooling}, {F} data sets, {self.n_rows} rows",
+            self._printed(),
+            f"{self._more()}log-likelihood {figure(self.loglik, '.4f')}, "
+            f"{self.n_params} parameters, BIC {figure(self.bic, '.4f')}",
+        )
 
     def __str__(self) -> str:
         return visible("\n".join([*self._lines(), f"{self.status}: {self.detail}"]), "\n")
@@ -363,18 +385,7 @@ class GaussianFit(LocalFit):
         columns |= dict(zip(level_columns(self.levels, columns), self.coef, strict=True))
         return pd.DataFrame(columns, index=pd.Index([INTERCEPT, *self.parents]))
 
-    def _lines(self) -> tuple[str, str, str]:
-        F = len(self.levels)
-        given = f" given {', '.join(self.parents)}" if self.parents else ""
-        table, more = self.table(), ""
-        if F > _SHOWN:
-            table = table.iloc[:, : table.shape[1] - F + _FIRST]
-            more = f"\n({F - _FIRST} more data sets in .table())"
+    def _more(self) -> str:
         sd = np.sqrt(self.sigma2)
         spread = figure(sd.min()) + (f" to {figure(sd.max())}" if sd.max() > sd.min() else "")
-        return (
-            f"{self.child}{given}: {self.pooling}, {F} data sets, {self.n_rows} rows",
-            f"{table.to_string(float_format=figure)}{more}",
-            f"residual SD {spread}; log-likelihood {figure(self.loglik, '.4f')}, "
-            f"{self.n_params} parameters, BIC {figure(self.bic, '.4f')}",
-        )
+        return f"residual SD {spread}; "

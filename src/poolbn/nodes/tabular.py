@@ -13,7 +13,7 @@ from poolbn.errors import DataError
 from poolbn.moments.discrete import tabulate
 from poolbn.moments.table import Table, codes
 from poolbn.nodes import polya
-from poolbn.nodes.auto import Auto, OneOf
+from poolbn.nodes.auto import candidates
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -85,19 +85,14 @@ class TabularFit(LocalFit):
             index = pd.Index([""])
         return pd.DataFrame(np.concatenate(every, axis=1), index=index, columns=columns)
 
-    def _lines(self) -> tuple[str, str, str]:
-        F = len(self.levels)
-        said = f" given {', '.join(self.parents)}" if self.parents else ""
+    def _printed(self) -> str:
         table = self.table()["population"]
         more = f"\n({len(table) - _SHOWN} more in .table())" * (len(table) > _SHOWN)
+        return f"{table.head(_SHOWN).to_string(float_format=figure)}{more}"
+
+    def _more(self) -> str:
         inside = 0 < self.concentration < inf
-        alike = f"concentration {figure(self.concentration)}; " if inside else ""
-        return (
-            f"{self.child}{said}: {self.pooling}, {F} data sets, {self.n_rows} rows",
-            f"{table.head(_SHOWN).to_string(float_format=figure)}{more}",
-            f"{alike}log-likelihood {figure(self.loglik, '.4f')}, "
-            f"{self.n_params} parameters, BIC {figure(self.bic, '.4f')}",
-        )
+        return f"concentration {figure(self.concentration)}; " if inside else ""
 
 
 def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
@@ -129,7 +124,7 @@ def tabular_scores(counts: Sequence[NDArray[np.int64]], pooling: Choice, each: F
         each: the penalty of a parameter of each kind of `Counts`, (3,).
     """
     found = []
-    for how in _candidates(pooling):
+    for how in candidates(pooling):
         params = np.array([_params(own, how) for own in counts])
         found.append(_LOGLIKS[type(how)](counts) - params @ each)
     return np.asarray(np.max(found, axis=0))
@@ -140,7 +135,7 @@ def fit_tabular(
 ) -> TabularFit:
     """The final fit of a discrete node whose parents are discrete; of several the best."""
     counts = counts_of(table, child, parents)
-    fits = [_fit(table, child, parents, counts, how) for how in _candidates(pooling)]
+    fits = [_fit(table, child, parents, counts, how) for how in candidates(pooling)]
     return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
 
 
@@ -155,12 +150,6 @@ _DETAILS = {
     NoPooling: "shares of rows in each data set, in closed form",
     Partial: "Dirichlet distributions around the population",
 }
-
-
-def _candidates(pooling: Choice) -> Sequence[Choice]:
-    if isinstance(pooling, Auto):
-        return pooling.among
-    return (pooling.how, *pooling.later) if isinstance(pooling, OneOf) else (pooling,)
 
 
 def _params(counts: NDArray[np.int64], how: Choice) -> Counts:

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, GraphError, Option
 from poolbn.graph.dag import Dag
 from poolbn.moments.standardised import Family, standardise
 from poolbn.moments.table import Table, indicators
 from poolbn.nodes.model import Choice
+from poolbn.nodes.regression import fit_regression
 from poolbn.nodes.tabular import counts_of, tabular_scores
 from poolbn.scoring.criteria import InformationCriterion
 
@@ -22,45 +22,33 @@ def node_scores(
 ) -> NDArray[np.float64]:
     """The score of each node.
 
-    A continuous node may have parents of all kinds: a discrete one is a block of indicators. A
-    discrete node has a table of probabilities, given discrete parents.
-
-    Raises:
-        DataError: there is a count, which has no score.
-        GraphError: a discrete node has a parent that is not.
+    A discrete parent is a block of indicators. A discrete node with discrete parents has a table of
+    probabilities, with others a logistic regression; a count has a log-linear one.
     """
-    _check_kinds(table, dag)
     at = {name: k for k, name in enumerate(table.names)}
     families = [(at[node], tuple(at[p] for p in dag.parents(node))) for node in dag.nodes]
-    continuous = [m for m, (child, _) in enumerate(families) if not table.categories[child]]
-    discrete = [m for m, (child, _) in enumerate(families) if table.categories[child]]
+    gaussian: list[int] = []
+    tables: list[int] = []
+    others: list[int] = []
+    for m, family in enumerate(families):
+        kinds = [table.kinds[k] for k in (family[0], *family[1])]
+        tabular = all(kind == "discrete" for kind in kinds)
+        (gaussian if kinds[0] == "continuous" else tables if tabular else others).append(m)
     data = standardise(table.stats())
-    own = _expanded(table, [families[m] for m in continuous])
+    own = _expanded(table, [families[m] for m in gaussian])
     model = pooling.chosen(data, own)
-    gaussian = score.on(data, model)
+    scores = score.on(data, model)
+    each = scores.penalty.each
     values = np.zeros(len(families))
-    if continuous:
-        values[continuous] = gaussian.scores(own, final=True)
-    if discrete:
-        counts = [counts_of(table, dag.nodes[m], dag.parents(dag.nodes[m])) for m in discrete]
-        values[discrete] = tabular_scores(counts, model, gaussian.penalty.each)
+    if gaussian:
+        values[gaussian] = scores.scores(own, final=True)
+    if tables:
+        counts = [counts_of(table, dag.nodes[m], dag.parents(dag.nodes[m])) for m in tables]
+        values[tables] = tabular_scores(counts, model, each)
+    for m in others:
+        fit = fit_regression(table, dag.nodes[m], dag.parents(dag.nodes[m]), model, each)
+        values[m] = fit.loglik - float(np.array(fit.counts) @ each)
     return values
-
-
-def _check_kinds(table: Table, dag: Dag) -> None:
-    kind = dict(zip(table.names, table.kinds, strict=True))
-    for name in table.names:
-        if kind[name] == "count":
-            raise DataError(
-                f"column {name!r} is a count, and counts have no score; make it continuous with ",
-                Option("kinds", {name: "continuous"}),
-            )
-    for parent, child in dag.arcs:
-        if kind[child] == "discrete" != kind[parent]:
-            raise GraphError(
-                f"{child!r} is discrete and its parent {parent!r} is not; leave that arc out, or "
-                "turn it round"
-            )
 
 
 def _expanded(table: Table, families: Sequence[Family]) -> list[Family]:

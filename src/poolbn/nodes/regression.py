@@ -1,0 +1,185 @@
+"""Discrete nodes and counts with parents of all kinds: logistic and count regressions from rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.moments.table import Table, codes, numbers
+from poolbn.nodes import glmm
+from poolbn.nodes.auto import candidates
+from poolbn.nodes.design import Design, Family, Response, collapse
+from poolbn.nodes.localfit import INTERCEPT, Counts, LocalFit, Status, level_columns
+from poolbn.nodes.model import Choice
+from poolbn.nodes.poolings import Complete, NoPooling
+from poolbn.wording import figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class RegressionFit(LocalFit):
+    """A logistic regression of a discrete node, or a log-linear one of a count, in each data set.
+
+    Coefficients are differences of log odds from the first level, or of logarithms of the mean. The
+    intercept comes first, and a discrete parent has one for each level but its first.
+
+    Attributes:
+        categories: the K levels of the node; none for a count.
+        columns: what the q - 1 coefficients after the intercept are of.
+        coef: coefficients in each data set, for each level but the first or for the count,
+            (F, K - 1, q).
+        fixed: those of the population, (K - 1, q); None without pooling.
+        fixed_se: their standard errors, likewise.
+        random_cov: covariance of the random effects of one level, (q, q); for partial pooling.
+        dispersion: of counts with more variance than a Poisson distribution has, mean + mean^2 /
+            dispersion; inf for all others.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days"]]
+        >>> made = trial.assign(preterm=trial["gestation_days"] < 259)
+        >>> table = pb.table(made, group="clinic", columns=["age", "preterm"])
+        >>> pb.fit_node(table, "preterm", ["age"], pooling="complete")
+        preterm given age: complete pooling, 4 data sets, 823 rows
+                     fixed      se     NY     MN     KY     MS
+        (Intercept) -2.803  0.4848 -2.803 -2.803 -2.803 -2.803
+        age         0.0362 0.01768 0.0362 0.0362 0.0362 0.0362
+        log-likelihood -325.3294, 2 parameters, BIC -332.0423
+        converged: the likelihood has its maximum here
+    """
+
+    categories: tuple[str, ...]
+    columns: tuple[str, ...]
+    coef: Floats
+    fixed: Floats | None
+    fixed_se: Floats | None
+    random_cov: Floats | None
+    dispersion: float
+
+    def table(self) -> pd.DataFrame:
+        """A row for each coefficient: of the population, its error, and in each data set.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> tens = trial.assign(age=trial["age"] // 10)
+            >>> table = pb.table(tens, group="clinic", kinds={"age": "count"})
+            >>> pb.fit_node(table, "age", pooling="complete").table()["fixed"].round(2).to_dict()
+            {'(Intercept)': 0.77}
+        """
+        import pandas as pd
+
+        columns: dict[object, Floats] = {}
+        if self.fixed is not None and self.fixed_se is not None:
+            columns |= {"fixed": self.fixed.ravel(), "se": self.fixed_se.ravel()}
+        if self.random_cov is not None:
+            sd = np.sqrt(np.diagonal(self.random_cov))
+            columns["between_sd"] = np.tile(sd, self.coef.shape[1])
+        names = level_columns(self.levels, list(columns))
+        columns |= dict(zip(names, self.coef.reshape(len(self.levels), -1), strict=True))
+        terms = [INTERCEPT, *self.columns]
+        index: pd.Index = pd.Index(terms)
+        if self.coef.shape[1] > 1:
+            index = pd.MultiIndex.from_product([self.categories[1:], terms])
+        return pd.DataFrame(columns, index=index)
+
+    def _more(self) -> str:
+        inside = self.dispersion < inf
+        return f"dispersion {figure(self.dispersion)}; " if inside else ""
+
+
+def fit_regression(
+    table: Table, child: str, parents: Sequence[str], pooling: Choice, each: Floats
+) -> RegressionFit:
+    """The final fit of a discrete node or a count; of several the best.
+
+    Args:
+        table: the rows.
+        child: the node.
+        parents: its parents, of all kinds.
+        pooling: how data sets share strength.
+        each: the penalty of a parameter of each kind of `Counts`, (3,).
+    """
+    columns, X = numbers(table, parents)
+    y, K = codes(table, child), len(table.categories[table.names.index(child)])
+    ones = np.ones(table.n_rows)
+    design = collapse(Design(np.column_stack([ones, *X]), y, ones, table.offsets))
+    counts = Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
+    fits = [
+        _fit(table, child, parents, columns, design, response, how)
+        for how in candidates(pooling)
+        for response in ((Response(levels=K),) if K else counts)
+    ]
+    return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+
+
+def _fit(
+    table: Table,
+    child: str,
+    parents: Sequence[str],
+    columns: tuple[str, ...],
+    design: Design,
+    response: Response,
+    how: Choice,
+) -> RegressionFit:
+    F, (C, q) = len(table.levels), (response.predictors, len(columns) + 1)
+    fixed = fixed_se = random_cov = None
+    if isinstance(how, Complete | NoPooling):
+        one = (glmm.complete if isinstance(how, Complete) else glmm.none)(design, response)
+        loglik, coef, theta = float(one.loglik.sum()), one.coef, float(one.theta.mean())
+        ended = _status(one.dependent, bool(one.separated.any()), bool(one.converged.all()))
+        params = Counts(0, 0, one.n_params)
+        if isinstance(how, Complete):
+            params, fixed = Counts(one.n_params, 0, 0), coef[0]
+            fixed_se = np.sqrt(np.diagonal(one.cov[0])).reshape(C, q)
+            coef = np.tile(coef, (F, 1, 1))
+    else:
+        mixed = glmm.partial(design, response)
+        loglik, coef, theta = mixed.loglik, mixed.coef, mixed.theta
+        fixed, random_cov = mixed.fixed, mixed.random_cov
+        fixed_se = np.sqrt(np.diagonal(mixed.fixed_cov)).reshape(C, q)
+        ended = _status(mixed.dependent, mixed.separated, mixed.converged, mixed.rank < q)
+        groups = q * (q + 1) // 2
+        params = Counts(mixed.n_params - groups, groups, 0)
+    status, detail = ended
+    return RegressionFit(
+        child=child,
+        parents=tuple(parents),
+        levels=table.levels,
+        pooling=how,
+        loglik=loglik if status.ok else -inf,
+        counts=params,
+        n_rows=table.n_rows,
+        status=status,
+        detail=detail,
+        categories=table.categories[table.names.index(child)],
+        columns=columns,
+        coef=coef,
+        fixed=fixed,
+        fixed_se=fixed_se,
+        random_cov=random_cov,
+        dispersion=theta if response.family is Family.NEGATIVE_BINOMIAL else inf,
+    )
+
+
+def _status(
+    dependent: int, separated: bool, converged: bool, singular: bool = False
+) -> tuple[Status, str]:
+    if dependent >= 0:
+        return Status.RANK_DEFICIENT, "a parent is constant or a combination of others"
+    if separated:
+        return Status.SEPARATED, "coefficients are held by a weak prior"
+    if not converged:
+        return Status.NOT_CONVERGED, "the search for the maximum was stopped"
+    if singular:
+        return Status.SINGULAR, "by the Laplace approximation"
+    return Status.CONVERGED, "the likelihood has its maximum here"
