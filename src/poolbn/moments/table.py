@@ -185,7 +185,7 @@ def table(
             check_levels(name, own.names, coded, guessed=name not in (kinds or {}))
             made[k] = coded
         elif kind == "count":
-            check_counts(name, made[k], [str(levels[j]) for j in codes[order]])
+            check_counts(name, made[k], codes[order], levels)
     offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
     return Table(
         reading.names, found, tuple(categories), levels, offsets, made, dropped, rows.group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -157,14 +157,16 @@ def check_levels(
         )
 
 
-def check_counts(name: str, values: NDArray[np.float64], levels: Sequence[str]) -> None:
-    """Raise for values that count nothing."""
+def check_counts(
+    name: str, values: NDArray[np.float64], codes: NDArray[np.int64], levels: Sequence[Hashable]
+) -> None:
+    """Raise for values that count nothing; `codes` are the data sets of the rows."""
     wrong = (values < 0) | (values != np.floor(values))
     if wrong.any():
         first = int(wrong.argmax())
         raise DataError(
             f"column {name!r} is a count, and {int(wrong.sum())} of its {len(values)} values are "
-            f"negative or not whole, the first is {values[first]:g} in data set {levels[first]!r}; "
-            "correct them, or use ",
+            f"negative or not whole, the first is {values[first]:g} in data set "
+            f"{levels[codes[first]]!r}; correct them, or use ",
             Option("kinds", {name: "continuous"}),
         )
