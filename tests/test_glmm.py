@@ -271,7 +271,7 @@ def test_slopes_are_those_of_finite_differences(response: Response) -> None:
         assert in_theta == pytest.approx(difference(zero, still, 1.0), abs=1e-5)
 
 
-@pytest.mark.parametrize("levels", [2, 3, 4])
+@pytest.mark.parametrize("levels", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_error_of_the_laplace_approximation_falls_with_rows(levels: int) -> None:
     """As 1 / rows, against quadrature at the same parameters; rows are there 1, 10, 100 times.
 
@@ -445,6 +445,7 @@ def test_negative_binomial_counts_are_at_least_poisson() -> None:
     assert complete(design, NEGATIVE_BINOMIAL).loglik[0] > complete(design, POISSON).loglik[0] + 20
 
 
+@pytest.mark.slow
 def test_covariances_are_those_of_repeated_samples() -> None:
     """Standard errors of the fixed effects against the spread of estimates."""
     rng = np.random.default_rng(37)

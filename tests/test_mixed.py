@@ -285,6 +285,7 @@ for seed in range(3):
 """
 
 
+@pytest.mark.slow
 def test_compiled_and_interpreted_kernels_agree() -> None:
     def numbers(**more: str) -> np.ndarray:
         done = subprocess.run(

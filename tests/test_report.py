@@ -337,6 +337,7 @@ def test_nothing_is_left_where_it_cannot_be_written(net: pb.Network, tmp_path: P
     assert [file.name for file in tmp_path.iterdir()] == ["old.html"]
 
 
+@pytest.mark.slow
 def test_fifty_nodes_and_data_sets_stay_small(tmp_path: Path) -> None:
     made = pb.random_network(pb.random_dag(50, 2.0, seed=3), 50, seed=3)
     page = written(tmp_path, made, data=pb.random_table(made, 12, seed=3))

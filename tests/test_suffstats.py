@@ -114,6 +114,7 @@ for found in (*parts, parts[0] + parts[1], standardise(parts[0] + parts[1])):
 """
 
 
+@pytest.mark.slow
 def test_any_cpu_gives_the_same_bits(tmp_path: Path) -> None:
     """Here, and where neither numba nor numpy uses more than every x86-64 CPU has."""
     rng = np.random.default_rng(7)
