@@ -12,7 +12,7 @@ from poolbn.run.caching import cost
 
 NOTICE = (
     "poolbn: compiling its kernels, once for this machine; some 20 seconds, and as long again for "
-    "pooled residual variances ..."
+    "pooled residual variances, and for logistic and count regressions ..."
 )
 _lock = threading.Lock()
 _told = threading.Event()
