@@ -57,7 +57,9 @@ def dense(X: np.ndarray, prior: em.Prior, mean: np.ndarray, cov: np.ndarray) -> 
     return float(value - (lent + prior.at_mean * away @ K @ away) / 2)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize(
+    "seed", [*range(15), *(pytest.param(k, marks=pytest.mark.slow) for k in range(15, 50))]
+)
 def test_em_is_the_maximum_that_scipy_finds(seed: int) -> None:
     rng = np.random.default_rng(seed)
     N, n = int(rng.integers(2, 4)), int(rng.integers(6, 25))
