@@ -165,17 +165,11 @@ def prepare(
         DataError: the source or a column cannot be used.
         OptionError: `missing` is none of its values.
     """
-    check_option("missing", missing, get_args(Missing))
-    parts = as_parts(source)
-    if name is not None:
-        parts = [constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
-        group = DATA_SET
-    check_group(parts, group)
-    names = choose(parts, group, columns)
+    reading = _opened(source, group, columns, missing, name)
     remedy = None if columns is None else "leave it out of columns"
-    for part in parts:
-        check_types(part, names, group, remedy=remedy)
-    return Reading(tuple(parts), names, group, missing)
+    for part in reading.parts:
+        check_types(part, reading.names, reading.group, remedy=remedy)
+    return reading
 
 
 def prepare_kinds(
@@ -187,13 +181,28 @@ def prepare_kinds(
     kinds: Mapping[str, str] | None,
 ) -> tuple[Reading, tuple[ColumnKind, ...]]:
     """The same for columns of all kinds, and what these are; `kinds` are those that are given."""
+    reading = _opened(source, group, columns, missing)
+    found = column_kinds(reading.parts, reading.names, kinds)
+    held = zip(reading.names, found, strict=True)
+    discrete = frozenset(name for name, kind in held if kind == "discrete")
+    return replace(reading, discrete=discrete), found
+
+
+def _opened(
+    source: object,
+    group: str | None,
+    columns: Iterable[str] | None,
+    missing: Missing,
+    name: str | None = None,
+) -> Reading:
+    """With the columns chosen, whatever they hold."""
     check_option("missing", missing, get_args(Missing))
     parts = as_parts(source)
+    if name is not None:
+        parts = [constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
+        group = DATA_SET
     check_group(parts, group)
-    names = choose(parts, group, columns)
-    found = column_kinds(parts, names, kinds)
-    discrete = frozenset(n for n, kind in zip(names, found, strict=True) if kind == "discrete")
-    return Reading(tuple(parts), names, group, missing, discrete), found
+    return Reading(tuple(parts), choose(parts, group, columns), group, missing)
 
 
 def as_parts(source: object) -> list[Part]:
