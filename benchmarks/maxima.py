@@ -158,6 +158,10 @@ def main() -> None:
             for of, value in (("final fits", fit.loglik), ("scores", score)):
                 if target > value + 1e-4:
                     misses[kind, of].append((seed, round(target - value, 4)))
+        done = seed - 999
+        if done % 20 == 0:
+            missed = sum(map(len, misses.values()))
+            print(f"{done} of {options.problems} problems, {missed} missed", flush=True)
     for kind, gap in gaps.items():
         print(f"{kind:9}median difference {np.median(gap):.1e}")
     for (kind, of), some in misses.items():
