@@ -97,7 +97,7 @@ def arc_effects(
     """
     check_interval(interval)
     check_arc(net, parent, child)
-    fit = net.fits[child]
+    fit = net.linear_fits[child]
     k = fit.position(parent)
     effect = fit.coef[:, k]
     population, se, df = fit.population(k)

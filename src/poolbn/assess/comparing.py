@@ -224,7 +224,7 @@ def _assess(task: _Task) -> _Result:
     if task.new is not None and (why := _no_population(plan.pooling, task.train)):
         return _nothing(task, why, np.nan)
     net = plan.learned(task.train)
-    for node, fit in net.fits.items():
+    for node, fit in net.linear_fits.items():
         if not fit.status.ok:
             return _nothing(task, f"{node!r}: {fit.status}: {fit.detail}", -np.inf)
         if task.new is not None and fit.fixed is None:

@@ -53,7 +53,7 @@ def effect_sizes(net: Network) -> tuple[EffectSize, ...]:
     sd = {node: math.sqrt(variance) for node, variance in variances(net).items()}
     sizes = []
     for index, (parent, child) in enumerate(net.dag.arcs):
-        fit, k = net.fits[child], net.fits[child].position(parent)
+        fit, k = net.linear_fits[child], net.linear_fits[child].position(parent)
         unit = sd[parent] / sd[child] if sd[child] else 0.0
         effect, spread = unit * fit.population(k)[0], unit * fit.between_sd(k)
         reversible = frozenset((parent, child)) in free and not _goes_first(net, parent, child)
@@ -64,7 +64,7 @@ def effect_sizes(net: Network) -> tuple[EffectSize, ...]:
 
 def _goes_first(net: Network, parent: str, child: str) -> bool:
     """Whether the arc can go one way alone: from an input, or from a column of data sets."""
-    level = [net.fits[node].pooling == GroupLevel() for node in (parent, child)]
+    level = [net.linear_fits[node].pooling == GroupLevel() for node in (parent, child)]
     return parent in net.inputs or (level[0] and not level[1])
 
 
@@ -94,4 +94,6 @@ def explained(net: Network, node: str) -> float:
     """The share of a node's variance inside data sets that its parents explain."""
     i = net.joint.names.index(node)
     total = float(net.joint.prior @ net.joint.cov[:, i, i])
-    return 1 - float(net.joint.prior @ net.fits[node].sigma2) / total if total > 0 else math.nan
+    return (
+        1 - float(net.joint.prior @ net.linear_fits[node].sigma2) / total if total > 0 else math.nan
+    )

@@ -154,9 +154,9 @@ def node_residuals(net: Network, data: object, node: str) -> Residuals:
         GraphError: there is no such node.
         DataError: the table cannot be used or has no such row, or the node does not vary.
     """
-    if node not in net.fits:
+    if node not in net.linear_fits:
         raise GraphError(f"no node is called {node!r}{nearest(node, net.dag.nodes)}")
-    fit = net.fits[node]
+    fit = net.linear_fits[node]
     cells = read_cells(data, (*fit.parents, node), net.group, fit.levels)
     return cell_residuals(net, cells, node)
 
@@ -167,7 +167,7 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
     Raises:
         DataError: no row has all that is needed, or the node does not vary.
     """
-    fit = net.fits[node]
+    fit = net.linear_fits[node]
     if not (fit.sigma2 > 0).all():
         level = fit.levels[int(np.argmin(fit.sigma2))]
         raise DataError(

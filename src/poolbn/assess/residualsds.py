@@ -46,7 +46,7 @@ def residual_sds(
     """
     check_interval(interval)
     net.dag.parents(node)  # which raises for an unknown node
-    fit = net.fits[node]
+    fit = net.linear_fits[node]
     F = len(fit.levels)
     adapted = np.array([level in net.adapted for level in fit.levels])
     known = fit.status.ok and fit.status is not Status.GIVEN

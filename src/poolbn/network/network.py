@@ -31,7 +31,7 @@ from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.interventions import checked_values, intervene, total_effects_table
 from poolbn.network.questions import Questions
 from poolbn.nodes.given import INPUT
-from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.search.problem import Move
 from poolbn.wording import figure, listed, visible
 from poolbn.writing import write_whole
@@ -68,7 +68,7 @@ class Network(Questions):
     """
 
     dag: Dag
-    fits: Mapping[str, GaussianFit]
+    fits: Mapping[str, LocalFit]
     score: float
     group: str
     n: NDArray[np.int64]
@@ -88,6 +88,28 @@ class Network(Questions):
         """Nodes that are parents only, and have no distribution of their own."""
         return tuple(node for node, fit in self.fits.items() if fit.pooling == INPUT)
 
+    @cached_property
+    def linear_fits(self) -> Mapping[str, GaussianFit]:
+        """The fits of a network whose columns are all continuous.
+
+        Raises:
+            DataError: some are not.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]].dropna()
+            >>> pb.learn(trial, group="clinic").linear_fits["age"].sigma2.shape
+            (4,)
+        """
+        fits = {node: fit for node, fit in self.fits.items() if isinstance(fit, GaussianFit)}
+        if others := [node for node in self.fits if node not in fits]:
+            are = "is" if len(others) == 1 else "are"
+            raise DataError(
+                "this is for networks whose columns are all continuous, and "
+                f"{listed(others, _NAMED)} {are} not; use net.dag, net.fits and net.score"
+            )
+        return fits
+
     @property
     def n_rows(self) -> int:
         """Rows in all data sets together."""
@@ -99,12 +121,12 @@ class Network(Questions):
 
     @cached_property
     def _plugged_in(self) -> Model:
-        fits = [self.fits[node] for node in self.dag.nodes]
+        fits = [self.linear_fits[node] for node in self.dag.nodes]
         return self._with(plugged_in(self.linear, fits, self.adapted))
 
     @cached_property
     def _predictive(self) -> Model:
-        fits = [self.fits[node] for node in self.dag.nodes]
+        fits = [self.linear_fits[node] for node in self.dag.nodes]
         return self._with(with_uncertainty(self.linear, fits))
 
     def _with(self, uncertain: Uncertain) -> Model:
@@ -114,7 +136,7 @@ class Network(Questions):
     @cached_property
     def linear(self) -> LinearNetwork:
         """Coefficients and residual variances of all nodes, as matrices."""
-        return assemble(self.dag, self.fits)
+        return assemble(self.dag, self.linear_fits)
 
     @cached_property
     def joint(self) -> Joint:
@@ -159,7 +181,7 @@ class Network(Questions):
             6  birthweight_g       KY  0.0225  0.0186  0.0247
             7  birthweight_g       MS  0.0304  0.0282  0.0335
         """
-        return effects_table(self.dag, self.fits, interval, by)
+        return effects_table(self.dag, self.linear_fits, interval, by)
 
     def heterogeneity(self, stats: GroupStats | None = None) -> pd.DataFrame:
         """Test for each arc whether its effect is the same in all data sets, and residuals too.
@@ -189,7 +211,7 @@ class Network(Questions):
             1  (residual variance)  gestation_days      18.68     0.00
             2  (residual variance)   birthweight_g       9.54     0.02
         """
-        return heterogeneity_table(self._known("heterogeneity", stats), self.dag, self.fits)
+        return heterogeneity_table(self._known("heterogeneity", stats), self.dag, self.linear_fits)
 
     def within_between(
         self, stats: GroupStats | None = None, *, interval: float = 0.95
@@ -223,7 +245,7 @@ class Network(Questions):
         """
         check_interval(interval)
         known = self._known("within_between", stats)
-        return within_between_table(known, self.dag, self.fits, interval)
+        return within_between_table(known, self.dag, self.linear_fits, interval)
 
     def _known(self, method: str, stats: GroupStats | None) -> GroupStats:
         """The statistics of the nodes, for a method that needs them."""
@@ -275,7 +297,7 @@ class Network(Questions):
             {'NY': 116, 'MN': 237, 'KY': 205, 'Mississippi': 50, 'anywhere': 0}
         """
         new = new_data_set(source, name, levels=self.levels, nodes=self.dag.nodes, missing=missing)
-        fits = {node: with_data_set(fit, self.n, new) for node, fit in self.fits.items()}
+        fits = {node: with_data_set(fit, self.n, new) for node, fit in self.linear_fits.items()}
         return replace(self, fits=fits, n=np.append(self.n, new.n), adapted=(*self.adapted, name))
 
     def do(self, values: Mapping[str, float] | None = None, /, **named: float) -> Network:
@@ -301,7 +323,7 @@ class Network(Questions):
             (array([  26.,  280., 3420.]), 'given')
         """
         given = [named] if values is None else [values, named]
-        dag, fits = intervene(self.dag, self.fits, checked_values(self.dag, *given))
+        dag, fits = intervene(self.dag, self.linear_fits, checked_values(self.dag, *given))
         return replace(self, dag=dag, fits=fits)
 
     def total_effects(self, cause: str | None = None, effect: str | None = None) -> pd.DataFrame:
@@ -330,7 +352,7 @@ class Network(Questions):
             0   age  birthweight_g   0.18         0.0  0.18  0.18  0.18  0.18
         """
         check_arguments(cause=(cause, TEXT.or_none()), effect=(effect, TEXT.or_none()))
-        return total_effects_table(self.dag, self.fits, cause, effect)
+        return total_effects_table(self.dag, self.linear_fits, cause, effect)
 
     # Other formats
 
@@ -349,7 +371,7 @@ class Network(Questions):
             >>> list(net.to_networkx().edges["age", "bmi"])
             ['effect', 'se', 'between_sd', 'opposite', 'NY', 'MN', 'KY', 'MS']
         """
-        return exporting.to_networkx(self.dag, self.fits)
+        return exporting.to_networkx(self.dag, self.linear_fits)
 
     def to_igraph(self) -> Any:
         """A directed igraph.Graph with the attributes of `to_networkx`; None where there is none.
@@ -363,7 +385,7 @@ class Network(Questions):
             >>> round(float(net.to_igraph().es[0]["effect"]), 2)
             0.2
         """
-        return exporting.to_igraph(self.dag, self.fits)
+        return exporting.to_igraph(self.dag, self.linear_fits)
 
     def to_dot(self) -> str:
         """A Graphviz digraph with the attributes of `to_networkx`.
@@ -378,7 +400,7 @@ class Network(Questions):
             >>> net.to_dot().splitlines()[0]
             'digraph {'
         """
-        return exporting.to_dot(self.dag, self.fits)
+        return exporting.to_dot(self.dag, self.linear_fits)
 
     def to_graphml(self) -> str:
         """GraphML with the attributes of `to_networkx`; to be written as UTF-8.
@@ -394,7 +416,7 @@ class Network(Questions):
             >>> net.to_graphml().count("<edge ")
             1
         """
-        return exporting.to_graphml(self.dag, self.fits)
+        return exporting.to_graphml(self.dag, self.linear_fits)
 
     def to_bnlearn(self) -> str:
         """An R script that rebuilds the network in bnlearn, as `fitted`; to be written as UTF-8.
@@ -409,7 +431,7 @@ class Network(Questions):
             >>> "library(bnlearn)" in net.to_bnlearn()
             True
         """
-        return exporting.to_bnlearn(self.dag, self.fits, self.group, self.joint.prior)
+        return exporting.to_bnlearn(self.dag, self.linear_fits, self.group, self.joint.prior)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network as JSON, whole or not at all; `pb.load` reads it.
@@ -445,7 +467,7 @@ class Network(Questions):
         """
         content = Content(
             dag=self.dag,
-            fits=self.fits,
+            fits=self.linear_fits,
             score=self.score,
             group=self.group,
             n=self.n,

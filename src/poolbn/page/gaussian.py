@@ -34,7 +34,7 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
     """What is said and drawn of each node."""
     net, nodes = of.net, []
     for node in net.dag.nodes:
-        fit, found = net.fits[node], of.residuals[node]
+        fit, found = net.linear_fits[node], of.residuals[node]
         nodes.append(
             {
                 "name": node,

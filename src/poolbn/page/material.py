@@ -49,7 +49,7 @@ class Material:
             if known is not None:
                 counts = zip(known.levels, known.n.tolist(), strict=True)
                 few |= {level for level, n in counts if 0 < n < FEWEST}
-        made = all(fit.status is Status.GIVEN for fit in net.fits.values())
+        made = all(fit.status is Status.GIVEN for fit in net.linear_fits.values())
         return np.array([self.open or made or level not in few for level in net.levels])
 
     @cached_property
@@ -60,7 +60,7 @@ class Material:
     @cached_property
     def names(self) -> list[str]:
         """The names of the data sets."""
-        return names_of_data_sets(self.net.dag, self.net.fits, ())
+        return names_of_data_sets(self.net.dag, self.net.linear_fits, ())
 
     @cached_property
     def sizes(self) -> tuple[EffectSize, ...]:

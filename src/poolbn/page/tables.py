@@ -116,7 +116,7 @@ def _arcs(of: Material) -> ReportTable:
     }
     rows = []
     for size, row in zip(of.sizes, of.effects, strict=True):
-        fit = of.net.fits[size.child]
+        fit = of.net.linear_fits[size.child]
         strength = None if of.strengths is None else of.strengths[size.index].strength
         cells = (
             _text(arrow(size.parent, size.child), arc=size.index),
@@ -148,7 +148,7 @@ def _nodes(of: Material) -> ReportTable:
     }
     rows = []
     for i, node in enumerate(of.net.dag.nodes):
-        fit, share = of.net.fits[node], explained(of.net, node)
+        fit, share = of.net.linear_fits[node], explained(of.net, node)
         known = fit.parents and math.isfinite(share)
         cells = (
             _text(node, node=i),

@@ -98,7 +98,7 @@ def arc_label(size: EffectSize) -> str:
 
 def about_arc(of: Material, size: EffectSize) -> list[str]:
     """What is known of an arc."""
-    fit, effect = of.net.fits[size.child], of.effects[size.index]
+    fit, effect = of.net.linear_fits[size.child], of.effects[size.index]
     p = of.p_values.get((size.parent, size.child), math.nan)
     if fit.fixed is None:
         where = "On average over the data sets"
@@ -223,7 +223,7 @@ def _different(of: Material) -> list[str]:
     for size in most_different(of.sizes)[:_FEW]:
         if size.between_sd < _LEAST:
             continue
-        fit = of.net.fits[size.child]
+        fit = of.net.linear_fits[size.child]
         coef = fit.coef[:, fit.position(size.parent)]
         low, high = (int(shown[end(coef[shown])]) for end in (np.argmin, np.argmax))
         p = of.p_values.get((size.parent, size.child), math.nan)

@@ -133,7 +133,7 @@ def _published(
     pooling = Partial(method=method)
     searched = _in_sds(data) if scaled else data
     net = learn(searched, pooling=pooling, constraints=Constraints(max_parents=most))
-    fits = net.fits
+    fits = net.linear_fits
     if scaled:
         fits = {
             node: fit_node(data, node, fit.parents, pooling=pooling) for node, fit in fits.items()
@@ -315,7 +315,7 @@ def _distances(true: Network, net: Network) -> dict[str, Any]:
 def _predictions(
     net: Network, values: NDArray[np.float64], codes: NDArray[np.int64]
 ) -> dict[str, Any]:
-    if any((fit.sigma2 <= 0).any() for fit in net.fits.values()):
+    if any((fit.sigma2 <= 0).any() for fit in net.linear_fits.values()):
         names = ("rmad_known", "rmad_unknown", "median_rmad_known", "median_rmad_unknown")
         return dict.fromkeys((*names, "f1", "f1_predicted"), math.nan)
     predicted = leave_out(net, values, codes)
