@@ -35,15 +35,18 @@ ORDER = {
     "moments": [
         "discrete", "facts", "sums", "patterns", "em", "draws", "completing", "missingness",
         "coarsening", "plausible", "gapsfile", "statsfile", "checkpoint", "summaries", "daskstats",
-        "groupstats", "patternstats", "reading", "table", "imputing", "standardised", "checks",
+        "groupstats", "patternstats", "reading", "table", "imputing", "standardised",
+        "inspected", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [
         "reference", "linear", "mixed", "polya", "design", "glmm", "intervals", "localfit", "model",
-        "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "poolings", "auto",
-        "imputed", "tabular", "regression", "choosing", "given",
+        "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "gaussian", "poolings",
+        "auto", "imputed", "given", "tabular", "regression", "kinds", "choosing",
     ],
-    "scoring": ["sparsity", "gprior", "criteria", "kinds", "bge", "local"],
+    "scoring": [
+        "sparsity", "likelihoods", "kinds", "gprior", "criteria", "bge", "bde", "local",
+    ],
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",

@@ -132,6 +132,9 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
         scope = {"frame": table}
         exec(re.findall(r"frame = .*\)", remedy)[0], scope)
         assert pb.check(read(scope["frame"], missing="drop")) == []
+    elif "kinds=" in remedy:
+        said = re.findall("kinds=.*", remedy)[0]
+        assert eval(f"pb.check(pb.table(table, group='site', {said}))") == []
     else:
         said = re.findall("(?:columns|inputs)=.*", remedy)[0]
         assert eval(f"pb.check(read(table, {said}))") == []
@@ -146,7 +149,7 @@ def test_remedies_of_wide_tables_are_short() -> None:
     assert max(len(str(constant)), len(str(binary))) < 250
     (said,) = re.findall(r"stats\.select\(.*\)", str(constant))
     assert "one" not in eval(said, {"stats": stats}).names
-    assert str(binary).endswith("inputs=['arm']")
+    assert str(binary).endswith("kinds={'arm': 'discrete'}")
 
 
 # Numbers that are no results
@@ -240,7 +243,7 @@ def test_the_command_line_tells_of_each_in_a_line(tmp_path: Path) -> None:
         "warning: column 'visit' has the same value in all rows; leave it out with --columns "
         "age,lab,y,arm",
         "warning: column 'arm' has only the values 0 and 1, and is modelled as continuous; if "
-        "nothing else here can be a cause of it, say so with --inputs arm",
+        "these are levels, use --kinds arm=discrete",
     ]
     assert run(*options, "--quiet").stderr == ""
     found = json.loads(run(*options, "--json").stdout)["warnings"]

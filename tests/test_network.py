@@ -15,6 +15,7 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
+from poolbn.network.format1 import written
 from poolbn.nodes.given import Given
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.predictive import uncertainty
@@ -223,7 +224,7 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
     assert documented() == {
         "The network": set(content),
         "A node": {name for fit in fits for name in fit},
-        "A pooling": {"kind", *(name for kind in POOLING_KINDS for name in vars(kind))},
+        "A pooling": {name for kind in POOLING_KINDS for name in written(kind)},
         "A move": {name for move in content["trace"] for name in move},
         "Versions": set(),
     }

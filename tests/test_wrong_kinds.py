@@ -52,7 +52,8 @@ class Call:
                 pass
         option = USED.get(type(result))
         if option is not None:
-            pb.learn(stats(), **{"pooling": "complete"} | {option: result})
+            data = levels() if isinstance(result, pb.BDeu) else stats()
+            pb.learn(data, **{"pooling": "complete"} | {option: result})
 
 
 @cache
@@ -65,6 +66,11 @@ def rows() -> pd.DataFrame:
 @cache
 def stats() -> pb.GroupStats:
     return pb.stats(rows(), group="site")
+
+
+@cache
+def levels() -> pb.Table:
+    return pb.table(rows().assign(x=rows()["x"] > 0, y=rows()["y"] > 0), group="site")
 
 
 @cache
@@ -89,8 +95,8 @@ def comparison() -> pb.Comparison:
 # What is made to be given to `learn`, which may fail then, with an error of poolbn.
 USED = {
     pb.Auto: "pooling", pb.Complete: "pooling", pb.NoPooling: "pooling", pb.Partial: "pooling",
-    pb.Constraints: "constraints", pb.BGe: "score", pb.HillClimb: "search", pb.Tabu: "search",
-    pb.Exact: "search",
+    pb.Constraints: "constraints", pb.BGe: "score", pb.BDeu: "score",
+    pb.HillClimb: "search", pb.Tabu: "search", pb.Exact: "search",
 }  # fmt: skip
 READING: dict[str, Any] = {
     "source": rows(), "group": "site", "columns": ["x", "y"], "missing": "error", "inputs": [],
@@ -107,8 +113,10 @@ def calls(folder: Path) -> list[Call]:
     return [
         Call("stats", READING | {"checkpoint": None}),
         Call("table", {"source": rows(), "group": "site", "columns": ["x", "y"], "missing": "error",
-                       "kinds": {"x": "continuous"}}),
+                       "kinds": {"x": "continuous"}, "inputs": []}),
         Call("Table.stats", {"columns": ["x"]}, pb.table(rows(), group="site")),
+        Call("Table.kind", {"name": "x"}, pb.table(rows(), group="site")),
+        Call("Table.with_inputs", {"inputs": ["x"]}, pb.table(rows(), group="site")),
         Call("check", {"stats": stats()}),
         Call("PatternStats.select", {"columns": ["x"]}, gappy()),
         Call("PatternStats.coarsened", {"rows": 10}, gappy()),
@@ -117,8 +125,9 @@ def calls(folder: Path) -> list[Call]:
         Call("PatternStats.completed", {"pseudo_rows": 2.0}, gappy()),
         Call("impute", {"source": rows(), "group": "site", "columns": None, "imputations": 1,
                         "seed": 0}),
-        Call("learn", {"source": rows(), "group": "site", "inputs": [], "start": ()} | SEARCH
-             | {"pooling": "complete"}),
+        Call("learn", {"source": rows(), "group": "site", "inputs": [], "start": (),
+                       "columns": ["x", "y"], "kinds": {"x": "continuous"}, "missing": "error"}
+             | SEARCH | {"pooling": "complete"}),
         Call("fit_node", {"stats": stats(), "child": "y", "parents": ["x"], "pooling": "complete"}),
         Call("score", {"stats": stats(), "dag": DAG, "pooling": "complete", "score": "bic"}),
         Call("bootstrap", READING | SEARCH | {"replicates": 1, "unit": "row", "seed": 0}
@@ -135,10 +144,13 @@ def calls(folder: Path) -> list[Call]:
         Call("on_cluster", {"cluster": "local"}),
         Call("Auto", {"among": (pb.Complete(), pb.Partial())}),
         Call("BGe", {"iss_mu": 1.0, "iss_w": 5.0, "nu": {"x": 1.0, "y": 1.0}}),
-        Call("Complete", {"variance": "ml"}),
-        Call("NoPooling", {"variance": "ml"}),
-        Call("Partial", {"random": "full", "residuals": "shared", "method": "ml"}),
-        Call("Constraints", {"required": [], "forbidden": [], "tiers": [], "max_parents": 2}),
+        Call("BDeu", {"iss": 1.0}),
+        Call("Complete", {"variance": "ml", "discrete": "auto"}),
+        Call("NoPooling", {"variance": "ml", "discrete": "auto"}),
+        Call("Partial", {"random": "full", "residuals": "shared", "method": "ml",
+                         "discrete": "auto"}),
+        Call("Constraints", {"required": [], "forbidden": [], "tiers": [], "max_parents": 2,
+                             "continuous_to_discrete": True}),
         Call("HillClimb", {"restarts": 0, "perturb": 1, "max_iter": None, "seed": 0}),
         Call("Tabu", {"length": 10, "patience": 10, "max_iter": None}),
         Call("Exact", {"max_parents": 2}),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from poolbn.nodes.poolings import Complete, NoPooling, Partial
     from poolbn.page.reporting import report
     from poolbn.run.cluster import on_cluster
+    from poolbn.scoring.bde import BDeu
     from poolbn.scoring.bge import BGe
     from poolbn.scoring.local import score
     from poolbn.search.climbing import HillClimb, Tabu
@@ -52,6 +53,7 @@ _MODULES = ("datasets", "metrics", "plots")
 _LATER = {
     "ArgumentError": "errors",
     "Auto": "nodes.auto",
+    "BDeu": "scoring.bde",
     "BGe": "scoring.bge",
     "Bootstrap": "assess.resample",
     "BootstrapInterrupted": "assess.resample",
@@ -110,6 +112,7 @@ _OLD = {"Separate": "NoPooling"}  # a name of 0.1; it goes with 0.3
 __all__ = [
     "ArgumentError",
     "Auto",
+    "BDeu",
     "BGe",
     "Bootstrap",
     "BootstrapInterrupted",

@@ -42,7 +42,10 @@ class Option:
         name = f"--{self.name.replace('_', '-')}"
         if self.value is True:
             return name
-        values = self.value if isinstance(self.value, list) else [self.value]
+        value = self.value
+        if isinstance(value, dict):
+            value = [f"{key}={of}" for key, of in value.items()]
+        values = value if isinstance(value, list) else [value]
         cells = ["..." if value is ... else str(value) for value in values]
         commas = (f'"{cell}"' if "," in cell else cell for cell in cells)
         return f"{name} {self.typed or shlex.quote(','.join(commas))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -15,15 +15,16 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import stats
 from poolbn.moments.standardised import check_digits, standardise
+from poolbn.moments.table import Table, gathered
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
-from poolbn.scoring.local import Kind, LocalScores, Score, as_score, families, final_fits
+from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.climbing import HillClimb
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 
 
@@ -65,9 +66,10 @@ class Plan:
     search: Learner
     constraints: Constraints
 
-    def allowed(self, data: GroupStats) -> Allowed:
+    def allowed(self, data: Data) -> Allowed:
         """The constraints, and no arcs into inputs."""
-        allowed = self.constraints.on(data.names)
+        kinds = data.kinds if isinstance(data, Table) else ()
+        allowed = self.constraints.on(data.names, kinds)
         inputs = [data.names.index(name) for name in data.inputs]
         if allowed.required[:, inputs].any():
             p, i = np.argwhere(allowed.required[:, inputs])[0]
@@ -79,12 +81,12 @@ class Plan:
         return allowed
 
     def found(
-        self, data: GroupStats, start: Dag | None = None, watch: Watch = unwatched
+        self, data: Data, start: Dag | None = None, watch: Watch = unwatched
     ) -> tuple[Found, NodeModel]:
         """The best graph that the search finds, and under which pooling.
 
         Args:
-            data: the sufficient statistics.
+            data: the sufficient statistics, or rows with columns of all kinds.
             start: the graph to start from; by default that which the score says, or the empty one.
             watch: see `Problem`.
         """
@@ -92,32 +94,29 @@ class Plan:
         given = None if start is None else _checked(start, allowed)
         first = self.pooling.first(data.levels)
         found = self._search(data, allowed, first, given, watch)
-        model = self.pooling.chosen(standardise(data), families(data, found.arcs))
+        model = chosen(data, self.pooling, found.arcs)
         if model != first:
             found = self._search(data, allowed, model, given, watch)
         return found, model
 
     def _search(
         self,
-        data: GroupStats,
+        data: Data,
         allowed: Allowed,
         pooling: NodeModel,
         start: NDArray[np.bool_] | None,
         watch: Watch,
     ) -> Found:
         """Under one pooling."""
-
-        def problem(score: Score, start: NDArray[np.bool_]) -> Problem:
-            scores = LocalScores(data, pooling=pooling, score=score)
-            return Problem(scores, allowed, start, watch)
-
+        scores = LocalScores(data, pooling=pooling, score=self.score)
         if start is None:
             start = allowed.required
-            if (first := self.score.first(pooling)) is not None:
-                start = self.search.learn(problem(first, start)).arcs
-        return self.search.learn(problem(self.score, start))
+            if (score := self.score.first(pooling)) is not None:
+                first = LocalScores(data, pooling=pooling, score=score)
+                start = self.search.learn(Problem(first, allowed, start, watch)).arcs
+        return self.search.learn(Problem(scores, allowed, start, watch))
 
-    def network(self, data: GroupStats, found: Found, model: NodeModel) -> Network:
+    def network(self, data: Data, found: Found, model: NodeModel) -> Network:
         """Final fits of what was found."""
         names = data.names
         dag = Dag(names, [(names[p], names[c]) for p, c in np.argwhere(found.arcs)])
@@ -131,10 +130,10 @@ class Plan:
             score_kind=self.score.name,
             search=repr(self.search),
             trace=found.trace,
-            stats=data,
+            stats=None if isinstance(data, Table) else data,
         )
 
-    def learned(self, data: GroupStats) -> Network:
+    def learned(self, data: Data) -> Network:
         """The network of some data."""
         return self.network(data, *self.found(data))
 
@@ -200,22 +199,27 @@ def learn(
     search: Learner | None = None,
     constraints: Constraints | None = None,
     start: Network | Dag | str | Iterable[Pair] | None = None,
+    columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     inputs: Iterable[str] = (),
     missing: Missing = "error",
 ) -> Network:
     """Learn the network with the best score that a search finds.
 
     Args:
-        source: statistics from `pb.stats`, which can choose columns and drop incomplete rows, or
-            anything that it takes.
+        source: anything that `pb.stats` takes, statistics from it, or rows from `pb.table`. Columns
+            may be of all kinds: text, categories, true and false are discrete.
         group: the column that says which data set a row came from.
         pooling: "complete", "none", "partial", "auto", or an object.
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
-            `pb.BGe(...)`.
+            `pb.BGe(...)`. With columns that are not continuous "bic", "aic", "loglik", and where
+            all are discrete for complete pooling "bde", `pb.BDeu(...)` or "k2".
         search: `pb.HillClimb()` by default, `pb.Tabu()`, or `pb.Exact()`.
         constraints: a `pb.Constraints(...)`.
         start: the graph to start from; by default the empty one, for "bic-h" the one that "gprior"
             finds.
+        columns: the columns to keep; None for all but `group`.
+        kinds: of some columns, such as {"visits": "count", "grade": "discrete"}, see `pb.table`.
         inputs: columns that may be parents but never children, see `pb.stats`.
         missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`.
 
@@ -230,14 +234,16 @@ def learn(
         >>> net.dag.arcs
         (('gestation_days', 'birthweight_g'),)
     """
-    if isinstance(source, GroupStats):
+    if isinstance(source, GroupStats | Table):
         check_no_group(group)
-    data = stats(source, group=group, inputs=inputs, missing=missing)
+    data = gathered(
+        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
+    )
     plan = as_plan(pooling, score, search, constraints)
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning
-    check_digits(standardise(data))
+    check_digits(standardise(data.stats() if isinstance(data, Table) else data))
     warn(data)
     with Progress() as progress:
         try:

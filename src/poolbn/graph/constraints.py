@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import FLAG, check_arguments
 from poolbn.errors import GraphError, Option, check_whole, nearest
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
@@ -38,6 +39,8 @@ class Constraints:
         tiers: lists of nodes, earlier first: nothing later may point to something earlier. Nodes
             in no tier are free.
         max_parents: of any node; no limit by default.
+        continuous_to_discrete: False forbids arcs from continuous columns and counts to discrete
+            ones, as bnlearn does.
 
     Examples:
         >>> Constraints(tiers=[["age"], ["bmi"]]).on(["age", "bmi"]).arcs
@@ -49,6 +52,7 @@ class Constraints:
     forbidden: Iterable[Pair] = ()
     tiers: Sequence[Iterable[str]] = ()
     max_parents: int | None = None
+    continuous_to_discrete: bool = True
 
     def __post_init__(self) -> None:
         # As tuples: what can be read only once would be gone the second time.
@@ -62,9 +66,10 @@ class Constraints:
             t if isinstance(t, str) or not isinstance(t, Iterable) else tuple(t) for t in tiers
         )
         object.__setattr__(self, "tiers", tuple(lists))
+        check_arguments(continuous_to_discrete=(self.continuous_to_discrete, FLAG))
 
-    def on(self, nodes: Sequence[str]) -> Allowed:
-        """The constraints for these nodes.
+    def on(self, nodes: Sequence[str], kinds: Sequence[str] = ()) -> Allowed:
+        """The constraints for these nodes, and their kinds where not all are continuous.
 
         Raises:
             GraphError: an unknown node, or constraints that contradict each other.
@@ -85,7 +90,13 @@ class Constraints:
         tier = self._tiers(index)
         both = (tier[:, None] >= 0) & (tier[None, :] >= 0)
         against = both & (tier[:, None] > tier[None, :])
-        for rule, matrix in (("forbidden", forbidden), ("against the tiers", against)):
+        discrete = np.array([kind == "discrete" for kind in kinds] or [False] * N)
+        into = ~discrete[:, None] & discrete[None, :] & (not self.continuous_to_discrete)
+        for rule, matrix in (
+            ("forbidden", forbidden),
+            ("against the tiers", against),
+            ("from a continuous column to a discrete one", into),
+        ):
             if (required & matrix).any():
                 p, c = np.argwhere(required & matrix)[0]
                 raise GraphError(f"the arc {nodes[p]} -> {nodes[c]} is required and {rule}")
@@ -100,7 +111,7 @@ class Constraints:
                 Option("max_parents", most),
                 "; require fewer or allow more",
             )
-        return Allowed(~(forbidden | against | np.eye(N, dtype=bool)), required, most)
+        return Allowed(~(forbidden | against | into | np.eye(N, dtype=bool)), required, most)
 
     def _tiers(self, index: dict[str, int]) -> NDArray[np.int64]:
         """The tier of each node, -1 for none."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import isfinite, sqrt
+from collections.abc import Hashable, Sequence
+from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -15,9 +13,11 @@ import numpy as np
 
 from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
 from poolbn.findings import DataWarning, Finding, FindingKind, as_inputs, without
-from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
+from poolbn.moments.facts import MOST_ROWS, Distinct
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.standardised import StandardisedStats, standardise
+from poolbn.moments.inspected import IDS, ROWS, Inspected
+from poolbn.moments.standardised import standardise
+from poolbn.moments.table import Table
 from poolbn.wording import counted, listed
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
     from poolbn.moments.patternstats import PatternStats
 
-_ROWS = 10  # that a table, or a data set, must have for its values to say something
 _REPEATS = 10  # rows for each of few values
-_CHANCE = 5.0  # equal cells that numbers with gaps between them would have by chance
-_FAR = 2.0  # from the other values, in their standard deviations: a code
 _SAME = 2e-6  # of a column's variance, which other columns do not explain: they do
 _LEAST = 1e-3  # standardised coefficients of the columns that do
 _SKEW = 4.0  # skewness; an exponential distribution has 2
@@ -38,20 +35,16 @@ _SURE = 0.01  # adjusted p-value of what missing values depend on
 _SHARES, _DIFFERENCE = 0.1, 0.2  # of missing values between data sets; of rows, in SDs
 _TOLD = 4  # of these in a message
 _ROW_NAMES = re.compile(r"|unnamed: ?\d+|row\.?_?names?|index|x|v1|\.\.\.1|column0*", re.IGNORECASE)
-_IDS = re.compile(
-    r"(.*[\W_])?(id|subject|patient|person|participant|pupil|student|record)|.*[a-z]I[dD]|pid",
-    re.IGNORECASE,
-)
 
 
-def check(stats: GroupStats) -> list[Finding]:
+def check(stats: GroupStats | Table) -> list[Finding]:
     """What is odd about a table: ids, codes, constant columns, copies, lost rows, and the like.
 
     `pb.learn`, `pb.compare` and `pb.bootstrap` warn of the same. Statistics that were made by hand
     or loaded from a file know less of their rows, and less is found.
 
     Args:
-        stats: from `pb.stats`.
+        stats: from `pb.stats`, or rows from `pb.table`, of which continuous columns are looked at.
 
     Returns:
         At most one finding of each kind, each with a remedy.
@@ -66,8 +59,17 @@ def check(stats: GroupStats) -> list[Finding]:
         column 'id' is another whole number in every row, as ids are; leave it out with
         columns=['age', 'bmi']
     """
-    check_kind(stats, GroupStats, "sufficient statistics", "pb.stats")
-    table = _Table(stats, standardise(stats))
+    if not isinstance(stats, Table):
+        check_kind(stats, GroupStats, "sufficient statistics", "pb.stats")
+        return _found(stats, stats)
+    numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
+    return _found(stats, stats.stats(numbers)) if numbers else []
+
+
+def _found(every: GroupStats | Table, numbers: GroupStats) -> list[Finding]:
+    """What is odd about continuous columns; `every` has the others too."""
+    data = standardise(numbers)
+    table = Inspected(numbers, data, every.names, every.inputs)
     found = (look(table) for look in _LOOKS)
     return [finding for finding in found if finding is not None]
 
@@ -82,109 +84,20 @@ def alike(stats: GroupStats) -> list[Finding]:
         >>> [found.what for found in alike(pb.stats(months, group="clinic"))]
         ["'age' and 'months' are the same but for unit and origin"]
     """
-    table = _Table(stats, standardise(stats))
+    table = Inspected(stats, standardise(stats), stats.names, stats.inputs)
     return [found for look in (_copies, _collinear) if (found := look(table)) is not None]
 
 
-_told: WeakSet[GroupStats] = WeakSet()
+_told: WeakSet[GroupStats | Table] = WeakSet()
 
 
-def warn(stats: GroupStats) -> None:
+def warn(stats: GroupStats | Table) -> None:
     """Warn the caller's caller of what is odd about a table, once for the same statistics."""
     if stats in _told:
         return
     _told.add(stats)
     for finding in check(stats):
         warnings.warn(DataWarning(finding), stacklevel=3)
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """A table as the checks see it."""
-
-    stats: GroupStats
-    data: StandardisedStats
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.stats.names
-
-    @cached_property
-    def rows(self) -> int:
-        return self.stats.n_rows
-
-    @cached_property
-    def whole(self) -> list[bool]:
-        """Which columns hold whole numbers, as far as that is known."""
-        return [facts.digits == 0 for facts in self.stats.facts]
-
-    @cached_property
-    def constant(self) -> list[bool]:
-        return [not square > 0 for square in self.data.total.diagonal()]
-
-    @cached_property
-    def still(self) -> NDArray[np.bool_]:
-        """Where a column does not vary inside a data set that has rows enough, (F, N)."""
-        return np.asarray(self.data.constant & (self.data.n >= _ROWS / 2)[:, None])
-
-    @cached_property
-    def of_sites(self) -> list[bool]:
-        """Which columns vary between data sets only."""
-        site = self.data.group_level & self.still.any(axis=0)
-        return [bool(yes) for yes in site]
-
-    @cached_property
-    def numbering(self) -> list[bool]:
-        """Which columns are the whole numbers from one to another, each once."""
-        n = self.rows
-        spread = (n * n - 1) / 12
-        close = (np.abs(self.data.scale**2 - spread) <= 1e-9 * spread).tolist()
-        return [w and c and n >= _ROWS for w, c in zip(self.whole, close, strict=True)]
-
-    @cached_property
-    def ids(self) -> list[bool]:
-        """Which columns are another whole number in each row, and that not by chance."""
-        found = []
-        for k, facts in enumerate(self.stats.facts):
-            different = facts.extent is not None and facts.extent.numbers is not None
-            equal = self.rows**2 / (7 * max(float(self.data.scale[k]), 1e-300))
-            likely = equal > _CHANCE or bool(_IDS.fullmatch(self.names[k]))
-            found.append(
-                self.numbering[k] or (self.whole[k] and different and likely and self.rows >= _ROWS)
-            )
-        return found
-
-    @cached_property
-    def codes(self) -> list[tuple[float, int]]:
-        """For each column a value that may stand for a missing one, and its count; or (0, 0)."""
-        found = []
-        for k, facts in enumerate(self.stats.facts):
-            ends = () if facts.extent is None else (facts.extent.low, facts.extent.high)
-            codes = [
-                (sign * end.value, end.cells)
-                for sign, end in zip((1.0, -1.0), ends, strict=False)
-                if end.cells and self._far(k, sign, end)
-            ]
-            found.append(codes[0] if codes else (0.0, 0))
-        return found
-
-    def _far(self, k: int, sign: float, end: Edge) -> bool:
-        """Whether an end is further from the other values than these are from each other."""
-        n, m = self.rows, end.cells
-        if not isfinite(end.following):
-            return False
-        mean, variance = sign * float(self.data.center[k]), float(self.data.scale[k]) ** 2
-        others = (n * mean - m * end.value) / (n - m)
-        squares = n * (variance + mean**2) - m * end.value**2 - (n - m) * others**2
-        sd = sqrt(max(squares, 0.0) / (n - m))
-        return end.following - end.value > _FAR * sd
-
-    def named(self, which: Sequence[bool]) -> list[str]:
-        return [name for name, yes in zip(self.names, which, strict=True) if yes]
-
-    def learned(self, names: Iterable[str]) -> list[str]:
-        """Without inputs, of which nothing is learned."""
-        return [name for name in names if name not in self.stats.inputs]
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -203,45 +116,45 @@ def _finding(
     return Finding(kind, tuple(names), tuple(levels), count, what, remedy) if names else None
 
 
-def _row_names(table: _Table) -> Finding | None:
+def _row_names(table: Inspected) -> Finding | None:
     names = table.names[:1]
     counts = table.numbering[0] or (table.whole[0] and _numbers_each(table.stats))
     if not (counts and _ROW_NAMES.fullmatch(names[0])):
         return None
     what = f"{_columns(names)} numbers the rows, as row names do"
-    return _finding(FindingKind.ROW_NAMES, names, what, without(names, table.names))
+    return _finding(FindingKind.ROW_NAMES, names, what, without(names, table.every))
 
 
 def _numbers_each(stats: GroupStats) -> bool:
     """Whether the first column has whole numbers in a row in each data set, each once."""
     spread = stats.n * (stats.n**2 - 1) / 12
     close = np.abs(stats.scatter[:, 0, 0] - spread) <= 1e-9 * spread
-    return bool(close.all() and stats.n.max() >= _ROWS)
+    return bool(close.all() and stats.n.max() >= ROWS)
 
 
-def _ids(table: _Table) -> Finding | None:
+def _ids(table: Inspected) -> Finding | None:
     known = _row_names(table)
     names = [n for n in table.named(table.ids) if known is None or n not in known.columns]
     is_are = "is another whole number" if len(names) == 1 else "are other whole numbers"
     what = f"{_columns(names)} {is_are} in every row, as ids are"
-    return _finding(FindingKind.ID, names, what, without(names, table.names))
+    return _finding(FindingKind.ID, names, what, without(names, table.every))
 
 
-def _repeated(table: _Table) -> Finding | None:
+def _repeated(table: Inspected) -> Finding | None:
     def has(k: int) -> bool:
         facts = table.stats.facts[k]
         many = table.whole[k] and facts.distinct is Distinct.MANY and not table.ids[k]
-        if not many or facts.extent is None or not _IDS.fullmatch(table.names[k]):
+        if not many or facts.extent is None or not IDS.fullmatch(table.names[k]):
             return False
         extent = -facts.extent.high.value - facts.extent.low.value
         return table.rows <= MOST_ROWS or extent + 1 < table.rows
 
     names = [name for k, name in enumerate(table.names) if has(k)]
     what = f"{_columns(names)} may be ids with several rows each, and such rows are not independent"
-    return _finding(FindingKind.REPEATED_ID, names, what, without(names, table.names))
+    return _finding(FindingKind.REPEATED_ID, names, what, without(names, table.every))
 
 
-def _missing_codes(table: _Table) -> Finding | None:
+def _missing_codes(table: Inspected) -> Finding | None:
     found = {name: c for name, c in zip(table.names, table.codes, strict=True) if c[1]}
     cells = [f"{name!r} has {counted(m, 'cell')} of {code:g}" for name, (code, m) in found.items()]
     values = ", ".join(f"{n!r}: {{{code:g}: float('nan')}}" for n, (code, _) in found.items())
@@ -256,13 +169,13 @@ def _missing_codes(table: _Table) -> Finding | None:
     return _finding(FindingKind.MISSING_CODE, list(found), what, remedy, count=count)
 
 
-def _constants(table: _Table) -> Finding | None:
+def _constants(table: Inspected) -> Finding | None:
     names = table.named(table.constant)
     what = f"{_columns(names)} {'has' if len(names) == 1 else 'have'} the same value in all rows"
-    return _finding(FindingKind.CONSTANT, names, what, without(names, table.names))
+    return _finding(FindingKind.CONSTANT, names, what, without(names, table.every))
 
 
-def _still(table: _Table) -> Finding | None:
+def _still(table: Inspected) -> Finding | None:
     levels = table.stats.levels
     where = {
         name: [levels[j] for j in np.flatnonzero(table.still[:, k])]
@@ -275,11 +188,11 @@ def _still(table: _Table) -> Finding | None:
     told = [f"{name!r} in {listed([repr(v) for v in at])}" for name, at in where.items()]
     every = tuple(level for level in levels if any(level in at for at in where.values()))
     what = f"constant in some data sets: {'; '.join(told[:8])}, which say nothing of it"
-    remedy = without(where, table.names)
+    remedy = without(where, table.every)
     return _finding(FindingKind.CONSTANT_SOMEWHERE, list(where), what, remedy, every, len(every))
 
 
-def _site_level(table: _Table) -> Finding | None:
+def _site_level(table: Inspected) -> Finding | None:
     names, F = table.learned(table.named(table.of_sites)), len(table.stats.levels)
     it = "describes data sets and has" if len(names) == 1 else "describe data sets and have"
     what = f"{_columns(names)} {it} {F} values, not {table.rows:,}"
@@ -287,12 +200,12 @@ def _site_level(table: _Table) -> Finding | None:
         FindingKind.SITE_LEVEL,
         names,
         what,
-        as_inputs(names, table.names, table.stats.inputs),
+        as_inputs(names, table.every, table.inputs),
         count=F,
     )
 
 
-def _is_binary(table: _Table, k: int) -> bool:
+def _is_binary(table: Inspected, k: int) -> bool:
     """Of whole numbers only 0 and 1 are their own squares, so sums tell."""
     plain = not (table.constant[k] or table.of_sites[k]) and table.rows >= 2 * _REPEATS
     if not (table.whole[k] and plain):
@@ -301,16 +214,19 @@ def _is_binary(table: _Table, k: int) -> bool:
     return abs(scale**2 + center**2 - center) <= 1e-9
 
 
-def _binary(table: _Table) -> Finding | None:
+def _as_discrete(names: Sequence[str]) -> tuple[MessagePart, ...]:
+    """How to say that columns hold levels."""
+    return "if these are levels, use ", Option("kinds", dict.fromkeys(names, "discrete"))
+
+
+def _binary(table: Inspected) -> Finding | None:
     names = table.learned(name for k, name in enumerate(table.names) if _is_binary(table, k))
     has, is_are = ("has", "is") if len(names) == 1 else ("have", "are")
     what = f"{_columns(names)} {has} only the values 0 and 1, and {is_are} modelled as continuous"
-    return _finding(
-        FindingKind.BINARY, names, what, as_inputs(names, table.names, table.stats.inputs)
-    )
+    return _finding(FindingKind.BINARY, names, what, _as_discrete(names))
 
 
-def _few(table: _Table) -> Finding | None:
+def _few(table: Inspected) -> Finding | None:
     def has(k: int) -> bool:
         facts = table.stats.facts[k]
         few = table.whole[k] and facts.distinct in (Distinct.TWO, Distinct.FEW)
@@ -321,22 +237,21 @@ def _few(table: _Table) -> Finding | None:
 
     names = table.learned(name for k, name in enumerate(table.names) if has(k))
     what = f"{_columns(names)} {'has' if len(names) == 1 else 'have'} few different whole numbers"
-    remedy = ("if these are codes whose order means nothing, ", *without(names, table.names))
-    return _finding(FindingKind.CODES, names, what, remedy)
+    return _finding(FindingKind.CODES, names, what, _as_discrete(names))
 
 
-def _copies(table: _Table) -> Finding | None:
+def _copies(table: Inspected) -> Finding | None:
     pairs = _pairs(table)
     told = [f"{table.names[a]!r} and {table.names[b]!r}" for a, b in pairs]
     gone = list(dict.fromkeys(table.names[b] for _, b in pairs))
     names = list(dict.fromkeys(table.names[k] for pair in pairs for k in pair))
     what = f"{'; '.join(told[:8])} are the same but for unit and origin"
-    return _finding(FindingKind.COPIES, names, what, without(gone, table.names))
+    return _finding(FindingKind.COPIES, names, what, without(gone, table.every))
 
 
-def _pairs(table: _Table) -> list[tuple[int, int]]:
+def _pairs(table: Inspected) -> list[tuple[int, int]]:
     """Columns that are copies, in all rows together and within data sets; the earlier first."""
-    if table.rows < _ROWS:
+    if table.rows < ROWS:
         return []
     within = table.data.scatter.sum(axis=0)
     alike = np.ones_like(within, dtype=bool)
@@ -347,12 +262,12 @@ def _pairs(table: _Table) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in np.argwhere(np.triu(alike, 1))]
 
 
-def _collinear(table: _Table) -> Finding | None:
+def _collinear(table: Inspected) -> Finding | None:
     """Columns that earlier ones explain, in all rows together and within data sets."""
     gone = {b for _, b in _pairs(table)}
     odd = [table.constant[k] or table.of_sites[k] for k in range(len(table.names))]
     at = [k for k in range(len(table.names)) if k not in gone and not odd[k]]
-    if table.rows <= len(at) + len(table.stats.levels) + _ROWS:
+    if table.rows <= len(at) + len(table.stats.levels) + ROWS:
         return None
     whole, within = (S[np.ix_(at, at)] for S in (table.data.total, table.data.scatter.sum(axis=0)))
     explained = (_left(whole) <= _SAME) & (_left(within) <= _SAME)
@@ -364,7 +279,7 @@ def _collinear(table: _Table) -> Finding | None:
         found[table.names[at[k]]] = [table.names[at[i]] for i in used]
     told = [f"{name!r} of {listed([repr(n) for n in of])}" for name, of in found.items()]
     what = f"exact combinations of other columns: {'; '.join(told[:8])}"
-    return _finding(FindingKind.COLLINEAR, list(found), what, without(found, table.names))
+    return _finding(FindingKind.COLLINEAR, list(found), what, without(found, table.every))
 
 
 def _left(S: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -374,14 +289,14 @@ def _left(S: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(root.diagonal() ** 2)
 
 
-def _skewed(table: _Table) -> Finding | None:
+def _skewed(table: Inspected) -> Finding | None:
     """Skewness within data sets, of columns of which nothing else is said that explains it."""
     skewness, rows = _skewness(table.stats), table.rows
 
     def has(k: int) -> bool:
         other = table.codes[k][1] or table.constant[k] or table.of_sites[k] or table.ids[k]
         few = table.stats.facts[k].distinct is not Distinct.MANY
-        return abs(skewness[k]) > _SKEW and not other and not few and rows >= 2 * _ROWS
+        return abs(skewness[k]) > _SKEW and not other and not few and rows >= 2 * ROWS
 
     at = [k for k in range(len(table.names)) if has(k)]
     names = [table.names[k] for k in at]
@@ -398,13 +313,13 @@ def _skewed(table: _Table) -> Finding | None:
 def _skewness(stats: GroupStats) -> NDArray[np.float64]:
     """The mean over rows of the skewness in their data sets, whatever the scale there, (N,)."""
     n, squares = stats.n[:, None], np.einsum("jaa->ja", stats.scatter)
-    varies = (squares > 0) & (n >= _ROWS)
+    varies = (squares > 0) & (n >= ROWS)
     each = stats.cubes * np.sqrt(n) / np.where(varies, squares, 1.0) ** 1.5
     weight = np.where(varies, n, 0)
     return np.asarray((weight * each).sum(axis=0) / np.maximum(weight.sum(axis=0), 1))
 
 
-def _unskewed(table: _Table, k: int, right: bool) -> str:
+def _unskewed(table: Inspected, k: int, right: bool) -> str:
     """A transformation of a column, as pandas has it."""
     x, extent = f"frame[{table.names[k]!r}]", table.stats.facts[k].extent
     if not right:
@@ -413,7 +328,7 @@ def _unskewed(table: _Table, k: int, right: bool) -> str:
     return f"{x} = numpy.{'log' if positive else 'arcsinh'}({x})"
 
 
-def _uneven(table: _Table) -> Finding | None:
+def _uneven(table: Inspected) -> Finding | None:
     lost, n = table.stats.dropped.astype(float), table.data.n
     share = lost / np.maximum(lost + n, 1)
     low, high = int(share.argmin()), int(share.argmax())
@@ -426,11 +341,16 @@ def _uneven(table: _Table) -> Finding | None:
         f"data set {levels[0]!r} lost {share[high]:.0%} of its rows to missing values and "
         f"{levels[1]!r} {share[low]:.0%}, so those left may not be like the others"
     )
-    remedy = ("keep them for the values that they have, with ", Option("missing", "em"))
+    remedy: tuple[MessagePart, ...] = (
+        "keep them for the values that they have, with ",
+        Option("missing", "em"),
+    )
+    if table.names != table.every:  # EM is for continuous columns
+        remedy = ("leave out the columns that have most of these, with ", Option("columns", [...]))
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 
 
-def _missingness(table: _Table) -> Finding | None:
+def _missingness(table: Inspected) -> Finding | None:
     """What missing values depend on, where that is more than chance and not negligible."""
     patterns = table.stats.patterns
     if patterns is None:

@@ -129,14 +129,7 @@ class GroupStats:
             >>> net.dag.parents("age"), net.inputs
             ((), ('age',))
         """
-        chosen = list_of_names("inputs", inputs)
-        positions(self.names, chosen)
-        if len(chosen) == len(self.names):
-            raise DataError(
-                "all columns are inputs, which leaves none to learn about; leave one out of ",
-                Option("inputs", list(chosen)),
-            )
-        return replace(self, inputs=tuple(name for name in self.names if name in chosen))
+        return replace(self, inputs=checked_inputs(self.names, inputs))
 
     def __add__(self, other: GroupStats) -> GroupStats:
         """Statistics of the rows of both: data sets of the same name become one.
@@ -290,6 +283,22 @@ def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> 
     if child in parents:
         raise DataError(f"{child!r} is its own parent; take it out of the parents")
     _check_columns(names, (*parents, child))
+
+
+def checked_inputs(names: tuple[str, ...], inputs: Iterable[str]) -> tuple[str, ...]:
+    """Columns that are inputs, in the order of all columns.
+
+    Raises:
+        DataError: a column is unknown or named twice, or there is no other.
+    """
+    chosen = list_of_names("inputs", inputs)
+    positions(names, chosen)
+    if len(chosen) == len(names):
+        raise DataError(
+            "all columns are inputs, which leaves none to learn about; leave one out of ",
+            Option("inputs", list(chosen)),
+        )
+    return tuple(name for name in names if name in chosen)
 
 
 def positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:

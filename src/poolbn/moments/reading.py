@@ -93,17 +93,11 @@ def stats(
         found = source if columns is None else source.select(columns)
     elif isinstance(source, PatternStats):
         found = (source if columns is None else source.select(columns)).completed()
-    elif missing == "em":
-        if checkpoint is not None:
-            raise OptionError(Option("checkpoint"), " does not go with ", Option("missing", "em"))
-        if is_dask(source):
-            parts = of_partitions(source, patterns, group=group, columns=columns, missing=missing)
-        else:
-            reading = data.prepare(source, group=group, columns=columns, missing=missing)
-            parts = patterns(reading.rows())
-        found = parts.completed()
+    elif missing == "em" and checkpoint is not None:
+        raise OptionError(Option("checkpoint"), " does not go with ", Option("missing", "em"))
     elif is_dask(source) and checkpoint is None:
-        found = of_partitions(source, accumulate, group=group, columns=columns, missing=missing)
+        read = partial(of_partitions, source, group=group, columns=columns, missing=missing)
+        found = read(patterns).completed() if missing == "em" else read(accumulate)
     else:
         reading = data.prepare(source, group=group, columns=columns, missing=missing)
         found = of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
@@ -117,6 +111,8 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
         DataError: rows cannot be used.
         OptionError: a checkpoint of frames.
     """
+    if reading.missing == "em":
+        return patterns(reading.rows()).completed()
     if checkpoint is None:
         return accumulate(reading.rows())
     if any(part.path is None for part in reading.parts):

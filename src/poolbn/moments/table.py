@@ -7,18 +7,28 @@ discrete parents do. A discrete node or a count with a continuous parent needs t
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from poolbn.errors import Option, OptionError
-from poolbn.moments.groupstats import GroupStats, list_of_names, of_sums, positions
-from poolbn.moments.reading import check_reading, in_memory
+from poolbn.moments.facts import NOTHING
+from poolbn.moments.groupstats import (
+    GroupStats,
+    checked_inputs,
+    list_of_names,
+    of_sums,
+    positions,
+)
+from poolbn.moments.patternstats import PatternStats
+from poolbn.moments.reading import check_reading, in_memory, of_reading, stats
 from poolbn.moments.sums import Sums
-from poolbn.tables.data import prepare_kinds
+from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.kinds import ColumnKind, check_counts, check_levels
 from poolbn.tables.missing import Missing
+from poolbn.tables.sources import is_dask
 from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:
@@ -38,6 +48,7 @@ class Table:
         values: the columns; codes of levels for discrete ones, (N, n).
         dropped: rows of each data set left out because a cell is missing, (F,).
         group: the column that says which data set a row came from.
+        inputs: columns that may be parents but never children, see `pb.stats`.
 
     Examples:
         >>> import poolbn as pb
@@ -57,6 +68,7 @@ class Table:
     values: NDArray[np.float64]
     dropped: NDArray[np.int64]
     group: str
+    inputs: tuple[str, ...] = ()
 
     @property
     def n(self) -> NDArray[np.int64]:
@@ -67,6 +79,26 @@ class Table:
     def n_rows(self) -> int:
         """Rows in all data sets together."""
         return int(self.offsets[-1])
+
+    def kind(self, name: str) -> ColumnKind:
+        """What a column holds.
+
+        Raises:
+            DataError: there is no such column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> pb.table(pb.datasets.opt()[["clinic", "age"]], group="clinic").kind("age")
+            'continuous'
+        """
+        try:
+            return self._kinds[name]
+        except (KeyError, TypeError):
+            return self.kinds[int(positions(self.names, (name,))[0])]
+
+    @cached_property
+    def _kinds(self) -> dict[str, ColumnKind]:
+        return dict(zip(self.names, self.kinds, strict=True))
 
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """Sufficient statistics, with an indicator for each level of a discrete column but one.
@@ -81,12 +113,46 @@ class Table:
             >>> pb.table(old, group="clinic").stats().names
             ('age', 'bmi', 'old=True')
         """
-        chosen = self.names if columns is None else list_of_names("columns", columns)
+        if columns is None:
+            return self._every
+        return self._stats(list_of_names("columns", columns))
+
+    @cached_property
+    def _every(self) -> GroupStats:
+        return self._stats(self.names)
+
+    def _stats(self, chosen: Iterable[str]) -> GroupStats:
         names, found = numbers(self, chosen)
         sums = Sums.zeros(len(self.levels), len(names))
+        sums.facts = [NOTHING] * len(names)
         sums.add_rows(np.repeat(np.arange(len(self.levels)), self.n), list(found))
         sums.dropped[:] = self.dropped
-        return of_sums(names, self.levels, sums, self.group, ())
+        return of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
+
+    def with_inputs(self, inputs: Iterable[str]) -> Table:
+        """The same rows with other inputs.
+
+        Raises:
+            DataError: there is no such column, or no other one.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.table(trial, group="clinic").with_inputs(["age"]).inputs
+            ('age',)
+        """
+        return replace(self, inputs=checked_inputs(self.names, inputs))
+
+    @cached_property
+    def scattered(self) -> frozenset[str]:
+        """Columns in which more than half of the rows have a value of their own."""
+        few = self.n_rows // 2
+        columns = zip(self.names, self.kinds, self.values, strict=True)
+        return frozenset(
+            name
+            for name, kind, column in columns
+            if kind != "discrete" and len(np.unique(column)) > few
+        )
 
     def __repr__(self) -> str:
         sets, columns = counted(len(self.levels), "data set"), counted(len(self.names), "column")
@@ -129,6 +195,14 @@ def numbers(table: Table, names: Iterable[str]) -> tuple[tuple[str, ...], NDArra
     return tuple(labels), np.array(found).reshape(len(found), table.n_rows)
 
 
+def _seen(
+    categories: Sequence[str], codes: NDArray[np.int64]
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The levels that some rows have, and the codes of all rows in these, (n,)."""
+    there = np.flatnonzero(np.bincount(codes, minlength=len(categories)))
+    return tuple(categories[k] for k in there.tolist()), np.searchsorted(there, codes)
+
+
 def _listed(categories: Sequence[str]) -> str:
     return f" ({shortened(categories, 4)})" if categories else ""
 
@@ -140,6 +214,7 @@ def table(
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
+    inputs: Iterable[str] = (),
 ) -> Table:
     """Read rows with columns of all kinds into memory.
 
@@ -152,6 +227,7 @@ def table(
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}.
         missing: "error" refuses missing cells, "drop" leaves out the rows that have one.
+        inputs: columns that may be parents but never children, as for `pb.stats`.
 
     Raises:
         DataError: the source, a column or a cell cannot be used; the message says which.
@@ -162,31 +238,84 @@ def table(
         >>> pb.table(trial, group="clinic", kinds={"age": "count"}).kinds
         ('count', 'continuous')
     """
-    check_reading(group, columns, (), None)
-    if missing == "em":
-        raise OptionError(
-            Option("missing", "em"), " is for sufficient statistics, pb.stats; use ",
-            Option("missing", "drop"),
-        )  # fmt: skip
+    check_reading(group, columns, inputs, None)
+    _check_missing(missing)
     reading, found = prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
+    made = _of_reading(reading, found, kinds or {})
+    return made.with_inputs(inputs) if (inputs := list_of_names("inputs", inputs)) else made
+
+
+def gathered(
+    source: object,
+    *,
+    group: str | None,
+    columns: Iterable[str] | None,
+    kinds: Mapping[str, ColumnKind] | None,
+    missing: Missing,
+    inputs: Iterable[str],
+) -> GroupStats | Table:
+    """What networks are learned from: statistics where all columns are continuous, else rows.
+
+    Args:
+        source: what `stats` and `table` take, or what they return.
+        group: as for `table`; so are all others.
+        columns: likewise.
+        kinds: likewise.
+        missing: likewise; "em" where all columns are continuous.
+        inputs: likewise.
+    """
+    check_reading(group, columns, inputs, None)
+    chosen = list_of_names("inputs", inputs)
+    made: GroupStats | Table
+    if isinstance(source, Table):
+        made = source
+    elif isinstance(source, GroupStats | PatternStats) or is_dask(source):
+        made = stats(source, group=group, columns=columns, missing=missing)
+    else:
+        reading, found = prepare_kinds(
+            source, group=group, columns=columns, missing=missing, kinds=kinds
+        )
+        if all(kind == "continuous" for kind in found):
+            made = of_reading(reading)
+        else:
+            _check_missing(missing)
+            made = _of_reading(reading, found, kinds or {})
+    return made.with_inputs(chosen) if chosen else made
+
+
+def _check_missing(missing: Missing) -> None:
+    if missing == "em":
+        raise OptionError(
+            Option("missing", "em"), " is for continuous columns; use ",
+            Option("missing", "drop"), ", or leave discrete columns and counts out",
+        )  # fmt: skip
+
+
+def _of_reading(
+    reading: Reading, kinds: tuple[ColumnKind, ...], given: Mapping[str, ColumnKind]
+) -> Table:
+    """The table of what is to be read; `given` are the kinds that somebody said.
+
+    Raises:
+        DataError: rows cannot be used.
+    """
     rows = reading.rows()
     codes, values, dropped = in_memory(rows)
     order = np.argsort(codes, kind="stable")
     levels, n = tuple(rows.levels), np.bincount(codes, minlength=len(rows.levels))
     made = np.ascontiguousarray(values[order].T)
-    categories: list[tuple[str, ...]] = [()] * len(found)
-    for k, (name, kind) in enumerate(zip(reading.names, found, strict=True)):
+    categories: list[tuple[str, ...]] = [()] * len(kinds)
+    for k, (name, kind) in enumerate(zip(reading.names, kinds, strict=True)):
         if kind == "discrete":
             own = rows.categories[name]
-            categories[k] = own.names
-            coded = own.in_order(made[k])
-            check_levels(name, own.names, coded, guessed=name not in (kinds or {}))
+            categories[k], coded = _seen(own.names, own.in_order(made[k]))
+            check_levels(name, categories[k], coded, guessed=name not in given)
             made[k] = coded
         elif kind == "count":
             check_counts(name, made[k], codes[order], levels)
     offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
     return Table(
-        reading.names, found, tuple(categories), levels, offsets, made, dropped, rows.group
+        reading.names, kinds, tuple(categories), levels, offsets, made, dropped, rows.group
     )

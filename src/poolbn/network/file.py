@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import FileError, FileWarning
 from poolbn.graph.dag import Dag
-from poolbn.network.format1 import upgraded
+from poolbn.network.format1 import upgraded, written
 from poolbn.nodes.given import Given
 from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.intervals import Intervals
@@ -300,7 +300,7 @@ def _encode(fit: GaussianFit) -> dict[str, Any]:
             f"{fit.child!r} has the pooling {pooling!r}, which is not poolbn's own and cannot be "
             "saved"
         )
-    encoded["pooling"] = {"kind": type(pooling).__name__} | vars(pooling)
+    encoded["pooling"] = written(pooling)
     encoded["status"] = fit.status.value
     encoded["loglik"] = _number(fit.loglik)
     encoded["squares"] = [_number(value) for value in fit.squares.tolist()]
@@ -360,7 +360,8 @@ def _pooling(name: str, encoded: Any) -> Any:
     if not isinstance(encoded, dict) or encoded.get("kind") not in list(_POOLINGS):
         raise ValueError(f"{name} is of no kind that poolbn has")
     kind = _POOLINGS[encoded["kind"]]
-    _check_keys(name, encoded, {"kind", *(field.name for field in fields(kind))})
+    own = {field.name for field in fields(kind)} - {"discrete"}  # of no use to continuous nodes
+    _check_keys(name, encoded, {"kind", *own})
     given = {key: value for key, value in encoded.items() if key != "kind"}
     if kind is Given and given["source"] not in _SOURCES:
         raise ValueError(f"{name} has the source {given['source']!r}")

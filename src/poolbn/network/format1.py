@@ -31,6 +31,12 @@ _POOLINGS: dict[str, Complete | NoPooling | Partial | Given] = {
 _STATUSES = {"boundary": Status.SINGULAR, "not settled": Status.NOT_CONVERGED}
 
 
+def written(pooling: object) -> dict[str, Any]:
+    """A pooling of continuous nodes as a file has it."""
+    own = {name: value for name, value in vars(pooling).items() if name != "discrete"}
+    return {"kind": type(pooling).__name__} | own
+
+
 def upgraded(content: dict[str, Any]) -> dict[str, Any]:
     """A network of format 1 as one of format 2."""
     n = np.array(content["rows"], dtype=np.float64)
@@ -46,7 +52,7 @@ def _fit(old: dict[str, Any], n: NDArray[np.float64], adapted: NDArray[np.bool_]
     if np.shape(old["sigma2"]) != n.shape:
         raise ValueError(f"sigma2 of {old['child']!r} is not a list of {len(n)} numbers")
     new = {name: value for name, value in old.items() if name != "n_params"}
-    new["pooling"] = {"kind": type(pooling).__name__} | vars(pooling)
+    new["pooling"] = written(pooling)
     status = old["status"]["name"]
     new["status"] = (_STATUSES.get(status) or Status(status)).value
     new["detail"] = old["status"]["detail"]

@@ -529,8 +529,43 @@ class Network(Questions):
             *out,
         ]
 
+    def models(self) -> pd.DataFrame:
+        """A row for each node: its parents, its model, how strength is shared, how the fit ended.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> made = trial.assign(heavy=trial["bmi"] > 30)
+            >>> pb.learn(made, group="clinic").models()[["node", "parents", "model"]]
+                node parents                model
+            0    age            linear regression
+            1    bmi     age    linear regression
+            2  heavy     bmi  logistic regression
+        """
+        import pandas as pd
+
+        rows = [
+            {
+                "node": node,
+                "parents": ", ".join(self.dag.parents(node)),
+                "model": fit.model,
+                "pooling": str(fit.pooling),
+                "status": str(fit.status),
+            }
+            for node, fit in self.fits.items()
+        ]
+        return pd.DataFrame(rows)
+
+    @property
+    def _is_linear(self) -> bool:
+        return all(isinstance(fit, GaussianFit) for fit in self.fits.values())
+
     def __repr__(self) -> str:
-        lines = [*self.title()]
+        lines = [*self.title(), *(self._effect_lines() if self._is_linear else self._node_lines())]
+        return "\n".join([*lines, *(f"  {visible(line)}" for line in self.endings())])
+
+    def _effect_lines(self) -> list[str]:
+        lines = []
         shown = self.effects()[["parent", "child", "effect", "between_sd"]].iloc[:_SHOWN]
         for parent, child, effect, sd in shown.itertuples(index=False, name=None):
             between = "" if math.isnan(sd) else f", SD between data sets {figure(sd)}"
@@ -538,11 +573,23 @@ class Network(Questions):
             lines.append(f"  {arc}  {figure(effect)}{between}")
         if len(self.dag.arcs) > _SHOWN:
             lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
-        return "\n".join([*lines, *(f"  {visible(line)}" for line in self.endings())])
+        return lines
+
+    def _node_lines(self) -> list[str]:
+        with_parents = [node for node in self.dag.nodes if self.dag.parents(node)]
+        lines = [
+            f"  {visible(node)} given {visible(', '.join(self.dag.parents(node)))}: "
+            f"{self.fits[node].model}"
+            for node in with_parents[:_SHOWN]
+        ]
+        if len(with_parents) > _SHOWN:
+            lines.append(f"  ... {len(with_parents) - _SHOWN} more in .models()")
+        return lines
 
     def _repr_html_(self) -> str:
         title, used = map(html.escape, self.title())
-        table = self.effects().to_html(index=False, float_format=figure)
+        shown = self.effects() if self._is_linear else self.models()
+        table = shown.to_html(index=False, float_format=figure)
         ends = "".join(f"<br>{html.escape(line)}" for line in self.endings())
         return f"<p><b>{title}</b><br>{used}{ends}</p>{table}"
 

@@ -14,7 +14,7 @@ from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import Choice, Likelihoods, Penalty, same_for_all
+from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
 # Rows that each data set must have for each coefficient before no pooling is considered. With fewer
@@ -83,8 +83,8 @@ class Auto:
 
     def _candidates(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
         """Those of these data sets, each with later ones."""
-        among = _able(self.among, levels)
-        return [OneOf(how, tuple(among[i + 1 :])) for i, how in enumerate(among)]
+        among = tuple(_able(self.among, levels))
+        return [OneOf(place, among) for place in range(len(among))]
 
     def __str__(self) -> str:
         return "the simplest pooling that will do"
@@ -97,12 +97,17 @@ class OneOf:
     All of them leave out the data sets in which a child is constant.
 
     Attributes:
-        how: the candidate.
-        later: those that a final fit may have in its place.
+        place: which of them it is; a final fit may have a later one in its place.
+        among: all candidates.
     """
 
-    how: Candidate
-    later: tuple[Candidate, ...] = ()
+    place: int
+    among: tuple[Candidate, ...]
+
+    @property
+    def how(self) -> Candidate:
+        """The candidate."""
+        return self.among[self.place]
 
     @property
     def complete(self) -> bool:
@@ -189,7 +194,7 @@ class OneOf:
         return views.fit(data, family, of, leave_out=True)
 
     def _able(self, data: StandardisedStats) -> Sequence[Candidate]:
-        return _able((self.how, *self.later), data.levels)
+        return _able(self.among[self.place :], data.levels)
 
     def __str__(self) -> str:
         return str(self.how)
@@ -198,11 +203,17 @@ class OneOf:
         return repr(self.how)
 
 
-def candidates(pooling: Choice) -> Sequence[Choice]:
-    """The poolings that a final fit may have."""
-    if isinstance(pooling, Auto):
+def candidates(pooling: NodeModel) -> Sequence[Candidate]:
+    """The poolings that a node which is not continuous may have, whatever others have.
+
+    Raises:
+        OptionError: it is none of poolbn's own.
+    """
+    if isinstance(pooling, OneOf):
         return pooling.among
-    return (pooling.how, *pooling.later) if isinstance(pooling, OneOf) else (pooling,)
+    check_arguments(pooling=(pooling, _CANDIDATE))
+    assert isinstance(pooling, Candidate)
+    return (pooling,)
 
 
 def _able(among: Sequence[Candidate], levels: Sequence[Hashable]) -> Sequence[Candidate]:

@@ -11,13 +11,12 @@ from poolbn.errors import DataError, Option, OptionError, check_kind, check_opti
 from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.table import Table
+from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.imputed import honest
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.regression import fit_regression
-from poolbn.nodes.tabular import fit_tabular
 
 _BY_NAME: dict[str, Choice] = {
     "complete": Complete(),
@@ -83,16 +82,14 @@ def fit_node(
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
     model = as_pooling(pooling)
     if not isinstance(stats, Table):
-        check_stats(stats)
+        check_data(stats)
         return _fit_gaussian(stats, child, parents, model)
     check_family(stats.names, child, parents)
-    kinds = {name: stats.kinds[stats.names.index(name)] for name in (child, *parents)}
-    if kinds[child] == "continuous":
+    if stats.kind(child) == "continuous":
         found = stats.stats([*parents, child])
         return _fit_gaussian(found, child, found.names[:-1], model)
     each = same_for_all(math.log(stats.n_rows) / 2).each
-    fit = fit_tabular if all(kind == "discrete" for kind in kinds.values()) else fit_regression
-    return fit(stats, child, parents, model, each)
+    return kinds.fit(stats, child, parents, kinds.ways(model, stats.levels), each)
 
 
 def _fit_gaussian(
@@ -115,3 +112,9 @@ def check_admits(model: Choice, data: StandardisedStats) -> None:
 def check_stats(stats: object) -> None:
     """Raise for anything that is not `GroupStats`."""
     check_kind(stats, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
+
+
+def check_data(data: object) -> None:
+    """Raise for anything that is neither `GroupStats` nor `Table`."""
+    if not isinstance(data, Table):
+        check_stats(data)

@@ -73,6 +73,9 @@ def given_fit(
 
 
 INPUT = Given("input")
+INPUT_DETAIL = (
+    "an input has no distribution; where a row lacks it, that of its data set's rows counts"
+)
 
 
 def input_fit(stats: GroupStats, name: str) -> GaussianFit:
@@ -90,7 +93,7 @@ def input_fit(stats: GroupStats, name: str) -> GaussianFit:
         (),
         stats.levels,
         INPUT,
-        "an input has no distribution; where a row lacks it, that of its data set's rows counts",
+        INPUT_DETAIL,
         coef=stats.mean[:, [i]],
         sigma2=variance,
         fixed=data.center[[i]],

@@ -25,6 +25,7 @@ from poolbn.run.compiling import kernels
 _PRIOR_SD = 2.0  # of utilities, in the columns of the computation, where there is no maximum
 _RANDOM_SD = 3.0  # of entries of a factor of D, likewise
 _SEPARATED = 1e-5  # information in some direction of variance one: less than any row has
+_REACHED = 0.01  # by which a likelihood without a maximum may still rise where it is left
 _LARGE = 50.0  # an SD of random effects that stands for infinity
 _SUSPECT = 10.0  # coefficients or SDs that are looked at twice
 _TOLERANCE = {False: 1e-6, True: 1e-10}
@@ -256,8 +257,8 @@ class Problem:
         extra = weight @ ((self.design.y - means) ** 2 - means)
         return float(np.log(np.clip(weight @ means**2 / max(extra, 1e-300), 0.05, 1e3)))
 
-    def regress(self, offsets: Integers, centre: Floats) -> Plain:
-        """Regressions of data sets; with a penalty where there is no maximum."""
+    def regress(self, offsets: Integers, centre: Floats, *, held: bool = True) -> Plain:
+        """Regressions of data sets; where there is no maximum with a penalty, or as they are."""
         J, q, d = len(offsets) - 1, self.q, self.d
         kernel = kernels("glm")
         family = int(min(self.response.family, Family.POISSON))
@@ -271,7 +272,7 @@ class Problem:
             states, result, work, lines,
         )  # fmt: skip
         separated = (result[:, 1] < _SEPARATED) | (result[:, 2] == 0.0)
-        for j in np.flatnonzero(separated):
+        for j in np.flatnonzero(separated) if held else ():
             states[j, d] = centre
             kernel.regress(
                 family, self.table, q, self.C, offsets[j : j + 2], centres[:1],
@@ -281,6 +282,16 @@ class Problem:
         return Plain(
             result[:, 0].copy(), states[:, d].copy(), states[:, :d], separated, result[:, 2] == 1.0
         )
+
+    def largest(self) -> float:
+        """An upper bound of the log-likelihood of no pooling of levels: of all data sets together.
+
+        Where there is no maximum, it is what can be reached, but for what is added here; where the
+        search for it did not end, certainty.
+        """
+        plain = self.regress(self.design.offsets, self.pooled.T[0], held=False)
+        most = np.where(plain.separated, np.minimum(plain.loglik + _REACHED, 0.0), plain.loglik)
+        return float(np.where(plain.converged, most, 0.0).sum())
 
     def complete(self) -> Regression:
         """One regression of all rows."""

@@ -164,6 +164,11 @@ class LocalFit(ABC):
         """Log-likelihood minus log(n) / 2 for each parameter (eq. bic): higher is better."""
         return self.loglik - math.log(self.n_rows) / 2 * self.n_params
 
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """What kind of model it is, in words."""
+
     @abstractmethod
     def table(self) -> pd.DataFrame:
         """The parameters.
@@ -273,6 +278,11 @@ class GaussianFit(LocalFit):
     sums: Sums | None = None
     saved_intervals: Intervals | None = None
     later: Callable[[], Intervals] | None = None
+
+    @property
+    def model(self) -> str:
+        """What kind of model it is, in words."""
+        return "linear regression"
 
     @cached_property
     def intervals(self) -> Intervals | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import linear, mixed, statuses, views
+from poolbn.nodes.gaussian import Gaussian
 from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.localfit import INTERCEPT, Counts, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
@@ -27,80 +28,15 @@ Method = Literal["ml", "reml"]
 _STEPS = 50.0  # regressions that a mixed-effects fit costs, for each data set
 
 
-@dataclass(frozen=True)
-class _Gaussian:
-    """What the poolings of a normal distribution share."""
-
-    @property
-    @abstractmethod
-    def own_variances(self) -> bool:
-        """Whether each data set has a residual variance of its own."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether data sets have the same parameters."""
-        return False
-
-    def first(self, levels: Sequence[Hashable]) -> Self:
-        """The pooling itself."""
-        return self
-
-    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> Self:
-        """The pooling itself."""
-        return self
-
-    @abstractmethod
-    def counts(self, parents: int, data_sets: int) -> Counts:
-        """Parameters by what informs them, where a fit is not singular."""
-
-    def n_params(self, parents: int, data_sets: int) -> int:
-        """The number of parameters (eq. nparams for partial pooling).
-
-        Examples:
-            >>> Complete().n_params(parents=2, data_sets=4)
-            4
-            >>> NoPooling().n_params(parents=2, data_sets=4)
-            16
-            >>> Partial().n_params(parents=2, data_sets=4)
-            10
-        """
-        return sum(self.counts(parents, data_sets))
-
-    def logliks(
-        self,
-        data: StandardisedStats,
-        families: Sequence[Family],
-        penalty: Penalty,
-        *,
-        final: bool = False,
-    ) -> Likelihoods:
-        """Maximised log-likelihoods, with the effort that a search needs, or a final fit."""
-        compute = partial(self._logliks, penalty=penalty, final=final)
-        return views.likelihoods(data, families, compute, leave_out=self.own_variances)
-
-    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        """The final fit of one node."""
-        return views.fit(data, family, self._fit, leave_out=self.own_variances)
-
-    @abstractmethod
-    def _logliks(
-        self, data: StandardisedStats, families: Sequence[Family], *, penalty: Penalty, final: bool
-    ) -> Likelihoods:
-        """Those of children that vary inside data sets."""
-
-    @abstractmethod
-    def _fit(self, data: StandardisedStats, family: Family) -> GaussianFit:
-        """That of such a child."""
-
-
-@dataclass(frozen=True)
-class _LeastSquares(_Gaussian):
+@dataclass(frozen=True, repr=False)
+class _LeastSquares(Gaussian):
     """Regressions in closed form: one for all rows, or one for each data set."""
 
     variance: Variance = "ml"
     separate: ClassVar[bool]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_option("variance", self.variance, get_args(Variance))
 
     @property
@@ -183,12 +119,14 @@ class _LeastSquares(_Gaussian):
         """What the tables of the regressions are called."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Complete(_LeastSquares):
     """Complete pooling: one regression for all data sets (a Gaussian network, eq. gnode).
 
     Attributes:
         variance: "ml" divides the residual squares by n, "unbiased" by n - q, as bnlearn does.
+        discrete: how a discrete node with discrete parents is modelled: by a "table" of
+            probabilities, by an additive "logit", or, "auto", by the one with the better score.
 
     Examples:
         >>> import poolbn as pb
@@ -236,12 +174,14 @@ class Complete(_LeastSquares):
         return "complete pooling"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoPooling(_LeastSquares):
     """No pooling: a regression for each data set (a conditional Gaussian network, eq. cgnode).
 
     Attributes:
         variance: "ml" divides the residual squares by n_j, "unbiased" by n_j - q, as bnlearn does.
+        discrete: how a discrete node with discrete parents is modelled: by a "table" of
+            probabilities, by an additive "logit", or, "auto", by the one with the better score.
 
     Examples:
         >>> import poolbn as pb
@@ -267,8 +207,8 @@ class NoPooling(_LeastSquares):
         return "no pooling"
 
 
-@dataclass(frozen=True)
-class Partial(_Gaussian):
+@dataclass(frozen=True, repr=False)
+class Partial(Gaussian):
     """Partial pooling: a linear mixed-effects model (eq. lmenode).
 
     Attributes:
@@ -282,6 +222,8 @@ class Partial(_Gaussian):
             estimated: one parameter more than "shared".
         method: "ml", or "reml" to estimate parameters and to reproduce published numbers:
             restricted likelihoods of different parent sets are not comparable.
+        discrete: how a discrete node with discrete parents is modelled: by a "table" of
+            probabilities, by an additive "logit", or, "auto", by the one with the better score.
 
     Examples:
         >>> import poolbn as pb
@@ -299,6 +241,7 @@ class Partial(_Gaussian):
     method: Method = "ml"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.random, str):
             check_option("random", self.random, ("full", "intercept"))
         else:

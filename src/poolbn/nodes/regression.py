@@ -11,11 +11,10 @@ import numpy as np
 
 from poolbn.moments.table import Table, codes, numbers
 from poolbn.nodes import glmm
-from poolbn.nodes.auto import candidates
+from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import Design, Family, Response, collapse
 from poolbn.nodes.localfit import INTERCEPT, Counts, LocalFit, Status, level_columns
-from poolbn.nodes.model import Choice
-from poolbn.nodes.poolings import Complete, NoPooling
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.wording import figure
 
 if TYPE_CHECKING:
@@ -65,6 +64,14 @@ class RegressionFit(LocalFit):
     random_cov: Floats | None
     dispersion: float
 
+    @property
+    def model(self) -> str:
+        """What kind of model it is, in words."""
+        if self.categories:
+            return "logistic regression"
+        of = "Poisson" if self.dispersion == inf else "negative binomial"
+        return f"{of} regression"
+
     def table(self) -> pd.DataFrame:
         """A row for each coefficient: of the population, its error, and in each data set.
 
@@ -97,59 +104,89 @@ class RegressionFit(LocalFit):
         return f"dispersion {figure(self.dispersion)}; " if inside else ""
 
 
-def fit_regression(
-    table: Table, child: str, parents: Sequence[str], pooling: Choice, each: Floats
-) -> RegressionFit:
-    """The final fit of a discrete node or a count; of several the best.
+def design_of(table: Table, child: str, parents: Sequence[str]) -> Design:
+    """The rows of a family, equal ones counted where that makes them fewer."""
+    _, X = numbers(table, parents)
+    ones = np.ones(table.n_rows)
+    design = Design(np.column_stack([ones, *X]), codes(table, child), ones, table.offsets)
+    return design if table.scattered.intersection(parents) else collapse(design)
+
+
+def responses(table: Table, child: str) -> Sequence[Response]:
+    """What kind of child it may be: counts may have more variance than a Poisson distribution."""
+    K = len(table.categories[table.names.index(child)])
+    if K:
+        return (Response(levels=K),)
+    return Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
+
+
+def regression_score(
+    design: Design, response: Response, hows: Sequence[Candidate], each: Floats, *, final: bool
+) -> float:
+    """The best log-likelihood minus penalty, with the effort of a search or a final fit.
 
     Args:
-        table: the rows.
-        child: the node.
-        parents: its parents, of all kinds.
-        pooling: how data sets share strength.
+        design: the rows.
+        response: what kind of child.
+        hows: the ways to share strength.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
+        final: whether to start from everywhere.
     """
-    columns, X = numbers(table, parents)
-    y, K = codes(table, child), len(table.categories[table.names.index(child)])
-    ones = np.ones(table.n_rows)
-    design = collapse(Design(np.column_stack([ones, *X]), y, ones, table.offsets))
-    counts = Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
-    fits = [
-        _fit(table, child, parents, columns, design, response, how)
-        for how in candidates(pooling)
-        for response in ((Response(levels=K),) if K else counts)
-    ]
-    return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    problem = glmm.Problem(design, response)
+    if problem.basis.dependent >= 0:
+        return -inf
+    best = -inf
+    for how in hows:
+        if isinstance(how, Partial):
+            loglik = problem.partial().loglik if final else problem.likelihood().loglik
+        else:
+            one = problem.complete() if isinstance(how, Complete) else problem.none()
+            loglik = float(one.loglik.sum())
+        best = max(best, loglik - float(np.array(_params(problem, how)) @ each))
+    return best
 
 
-def _fit(
-    table: Table,
-    child: str,
-    parents: Sequence[str],
-    columns: tuple[str, ...],
-    design: Design,
-    response: Response,
-    how: Choice,
+def regression_bound(
+    design: Design, response: Response, hows: Sequence[Candidate], each: Floats
+) -> float:
+    """An upper bound of `regression_score` that costs less.
+
+    What is integrated over random effects is at most its largest value, so partial pooling has at
+    most the likelihood of no pooling; by the Laplace approximation too.
+    """
+    problem = glmm.Problem(design, response)
+    if problem.basis.dependent >= 0:
+        return -inf
+    most = problem.largest()
+    best = -inf
+    for how in hows:
+        loglik = float(problem.complete().loglik.sum()) if isinstance(how, Complete) else most
+        best = max(best, loglik - float(np.array(_params(problem, how)) @ each))
+    return best
+
+
+def fit_regression(
+    table: Table, child: str, parents: Sequence[str], response: Response, how: Candidate
 ) -> RegressionFit:
+    """The final fit of a discrete node or a count, with parents of all kinds."""
+    problem = glmm.Problem(design_of(table, child, parents), response)
+    columns, _ = numbers(table, parents)
     F, (C, q) = len(table.levels), (response.predictors, len(columns) + 1)
     fixed = fixed_se = random_cov = None
     if isinstance(how, Complete | NoPooling):
-        one = (glmm.complete if isinstance(how, Complete) else glmm.none)(design, response)
+        one = problem.complete() if isinstance(how, Complete) else problem.none()
         loglik, coef, theta = float(one.loglik.sum()), one.coef, float(one.theta.mean())
         ended = _status(one.dependent, bool(one.separated.any()), bool(one.converged.all()))
-        params = Counts(0, 0, one.n_params)
         if isinstance(how, Complete):
-            params, fixed = Counts(one.n_params, 0, 0), coef[0]
+            fixed = coef[0]
             fixed_se = np.sqrt(np.diagonal(one.cov[0])).reshape(C, q)
             coef = np.tile(coef, (F, 1, 1))
     else:
-        mixed = glmm.partial(design, response)
+        mixed = problem.partial()
         loglik, coef, theta = mixed.loglik, mixed.coef, mixed.theta
         fixed, random_cov = mixed.fixed, mixed.random_cov
         fixed_se = np.sqrt(np.diagonal(mixed.fixed_cov)).reshape(C, q)
         ended = _status(mixed.dependent, mixed.separated, mixed.converged, mixed.rank < q)
-        groups = q * (q + 1) // 2
-        params = Counts(mixed.n_params - groups, groups, 0)
     status, detail = ended
     return RegressionFit(
         child=child,
@@ -157,7 +194,7 @@ def _fit(
         levels=table.levels,
         pooling=how,
         loglik=loglik if status.ok else -inf,
-        counts=params,
+        counts=_params(problem, how),
         n_rows=table.n_rows,
         status=status,
         detail=detail,
@@ -169,6 +206,15 @@ def _fit(
         random_cov=random_cov,
         dispersion=theta if response.family is Family.NEGATIVE_BINOMIAL else inf,
     )
+
+
+def _params(problem: glmm.Problem, how: Candidate) -> Counts:
+    """Parameters by what informs them."""
+    own = problem.d + problem.dispersed
+    if isinstance(how, NoPooling):
+        return Counts(0, 0, problem.F * own)
+    groups = problem.n_params - own
+    return Counts(own, groups if isinstance(how, Partial) else 0, 0)
 
 
 def _status(

@@ -13,9 +13,8 @@ from poolbn.errors import DataError
 from poolbn.moments.discrete import tabulate
 from poolbn.moments.table import Table, codes
 from poolbn.nodes import polya
-from poolbn.nodes.auto import candidates
+from poolbn.nodes.auto import Candidate
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
-from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.wording import figure
 
@@ -63,6 +62,11 @@ class TabularFit(LocalFit):
     population: Floats
     probabilities: Floats
 
+    @property
+    def model(self) -> str:
+        """What kind of model it is, in words."""
+        return "table of probabilities"
+
     def table(self) -> pd.DataFrame:
         """A row for each configuration: probabilities in the population, and in each data set.
 
@@ -70,7 +74,8 @@ class TabularFit(LocalFit):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age"]]
             >>> made = trial.assign(age=trial["age"] > 25)
-            >>> fit = pb.fit_node(pb.table(made, group="clinic"), "age")
+            >>> table = pb.table(made, group="clinic")
+            >>> fit = pb.fit_node(table, "age", pooling=pb.Partial(discrete="table"))
             >>> fit.table()["NY"].round(2).to_numpy().tolist()
             [[0.48, 0.52]]
         """
@@ -115,28 +120,16 @@ def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.in
     return tabulate(own, sizes, data_set, len(table.levels))
 
 
-def tabular_scores(counts: Sequence[NDArray[np.int64]], pooling: Choice, each: Floats) -> Floats:
+def tabular_scores(counts: Sequence[NDArray[np.int64]], how: Candidate, each: Floats) -> Floats:
     """Log-likelihoods of families minus penalties.
 
     Args:
         counts: of each family, see `counts_of`.
-        pooling: of several the best.
+        how: how data sets share strength.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
     """
-    found = []
-    for how in candidates(pooling):
-        params = np.array([_params(own, how) for own in counts])
-        found.append(_LOGLIKS[type(how)](counts) - params @ each)
-    return np.asarray(np.max(found, axis=0))
-
-
-def fit_tabular(
-    table: Table, child: str, parents: Sequence[str], pooling: Choice, each: Floats
-) -> TabularFit:
-    """The final fit of a discrete node whose parents are discrete; of several the best."""
-    counts = counts_of(table, child, parents)
-    fits = [_fit(table, child, parents, counts, how) for how in candidates(pooling)]
-    return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    params = np.array([_params(own, how) for own in counts])
+    return np.asarray(_LOGLIKS[type(how)](counts) - params @ each)
 
 
 _LOGLIKS = {
@@ -152,16 +145,16 @@ _DETAILS = {
 }
 
 
-def _params(counts: NDArray[np.int64], how: Choice) -> Counts:
+def _params(counts: NDArray[np.int64], how: Candidate) -> Counts:
     table = polya.complete_params(counts)
     if isinstance(how, NoPooling):
         return Counts(0, 0, len(counts) * table)
     return Counts(table, int(isinstance(how, Partial)), 0)
 
 
-def _fit(
-    table: Table, child: str, parents: Sequence[str], counts: NDArray[np.int64], how: Choice
-) -> TabularFit:
+def fit_tabular(table: Table, child: str, parents: Sequence[str], how: Candidate) -> TabularFit:
+    """The final fit of a discrete node whose parents are discrete."""
+    counts = counts_of(table, child, parents)
     found = _FITS[type(how)](counts)
     status, detail = Status.CONVERGED, _DETAILS[type(how)]
     if isinstance(how, Partial) and found.limit is polya.Limit.COMPLETE:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from poolbn.arguments import DICT, NUMBER, check_arguments
 from poolbn.errors import Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel, same_for_all
+from poolbn.moments.table import Table
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.model import Choice, NodeModel, same_for_all
+from poolbn.scoring.kinds import not_for_tables
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class BGe:
         R += data.rows * self.iss_mu / (data.rows + self.iss_mu) * np.outer(off, off)
         return BGeScores(data, model, self.iss_mu, iss_w - N, t, R)
 
+    def on_table(self, table: Table, pooling: Choice) -> BGeScores:
+        """Raises: it is for continuous columns."""
+        raise not_for_tables(self.name)
+
 
 @dataclass(frozen=True, eq=False)
 class BGeScores:
@@ -142,6 +148,6 @@ class BGeScores:
         """The final fit of a node."""
         return self.model.fit(self.data, family, same_for_all(0.0))
 
-    def total(self, fits: Iterable[GaussianFit]) -> float:
+    def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network."""
         return sum(self._score(self.data.family(fit.child, fit.parents)) for fit in fits)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.moments.table import Table
 from poolbn.nodes import grouplevel, linear
 from poolbn.nodes.choosing import check_admits
-from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.model import NodeModel, same_for_all
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.model import Choice, NodeModel, same_for_all
+from poolbn.scoring.kinds import not_for_tables
 from poolbn.scoring.sparsity import sparsity
 
 
@@ -50,6 +52,10 @@ class GPrior:
         """
         check_admits(model, data)
         return GPriorScores(data, model)
+
+    def on_table(self, table: Table, pooling: Choice) -> GPriorScores:
+        """Raises: it is for continuous columns."""
+        raise not_for_tables(self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +102,7 @@ class GPriorScores:
         """The final fit of a node."""
         return self.model.fit(self.data, family, same_for_all(math.log(self.data.rows) / 2))
 
-    def total(self, fits: Iterable[GaussianFit]) -> float:
+    def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network."""
         families = [self.data.family(fit.child, fit.parents) for fit in fits]
         return math.fsum(self.scores(families))  # the same whatever the order of nodes

@@ -1,61 +1,103 @@
-"""Scores of tables with columns of all kinds: each node by the model of its kind, on one scale."""
+"""Scores of tables with columns of all kinds: each node by a model of its kind, on one scale."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graph.dag import Dag
-from poolbn.moments.standardised import Family, standardise
+from poolbn.errors import Option, OptionError
+from poolbn.moments.standardised import Family
 from poolbn.moments.table import Table, indicators
-from poolbn.nodes.model import Choice
-from poolbn.nodes.regression import fit_regression
-from poolbn.nodes.tabular import counts_of, tabular_scores
-from poolbn.scoring.criteria import InformationCriterion
+from poolbn.nodes import kinds
+from poolbn.nodes.auto import Candidate
+from poolbn.nodes.kinds import Names
+from poolbn.nodes.localfit import LocalFit
+from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 
 
-def node_scores(
-    table: Table, dag: Dag, pooling: Choice, score: InformationCriterion
-) -> NDArray[np.float64]:
-    """The score of each node.
-
-    A discrete parent is a block of indicators. A discrete node with discrete parents has a table of
-    probabilities, with others a logistic regression; a count has a log-linear one.
-    """
-    at = {name: k for k, name in enumerate(table.names)}
-    families = [(at[node], tuple(at[p] for p in dag.parents(node))) for node in dag.nodes]
-    gaussian: list[int] = []
-    tables: list[int] = []
-    others: list[int] = []
-    for m, family in enumerate(families):
-        kinds = [table.kinds[k] for k in (family[0], *family[1])]
-        tabular = all(kind == "discrete" for kind in kinds)
-        (gaussian if kinds[0] == "continuous" else tables if tabular else others).append(m)
-    data = standardise(table.stats())
-    own = _expanded(table, [families[m] for m in gaussian])
-    model = pooling.chosen(data, own)
-    scores = score.on(data, model)
-    each = scores.penalty.each
-    values = np.zeros(len(families))
-    if gaussian:
-        values[gaussian] = scores.scores(own, final=True)
-    if tables:
-        counts = [counts_of(table, dag.nodes[m], dag.parents(dag.nodes[m])) for m in tables]
-        values[tables] = tabular_scores(counts, model, each)
-    for m in others:
-        fit = fit_regression(table, dag.nodes[m], dag.parents(dag.nodes[m]), model, each)
-        values[m] = fit.loglik - float(np.array(fit.counts) @ each)
-    return values
+def not_for_tables(score: str) -> OptionError:
+    """A score that columns of some kinds do not have."""
+    return OptionError(
+        Option("score", score), " is for continuous columns, pb.stats; use 'bic', 'aic' or 'loglik'"
+    )
 
 
-def _expanded(table: Table, families: Sequence[Family]) -> list[Family]:
-    """Families of the columns of numbers that a table is made of."""
+def expanded(table: Table, families: Iterable[Family]) -> list[Family]:
+    """Families of continuous nodes in the columns of numbers that a table is made of."""
     ends = np.cumsum([0, *(indicators(table, k) for k in range(len(table.names)))]).tolist()
     columns = [range(first, end) for first, end in pairwise(ends)]
     return [
         (columns[child][0], tuple(k for p in parents for k in columns[p]))
         for child, parents in families
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class TableScores:
+    """The scores of one table under one pooling.
+
+    A discrete parent is a block of indicators: it comes and goes whole.
+
+    Attributes:
+        table: the rows; families are positions in its columns.
+        gaussian: scores of its columns of numbers.
+        hows: the poolings that nodes which are not continuous may have.
+    """
+
+    table: Table
+    gaussian: PenalisedLikelihood
+    hows: tuple[Candidate, ...]
+
+    def _named(self, family: Family) -> Names:
+        """Parents in the order of their names: the order of columns does not matter to a bit."""
+        child, parents = family
+        names = self.table.names
+        return names[child], sorted(names[p] for p in parents)
+
+    def _split(self, families: Sequence[Family]) -> tuple[list[int], list[int]]:
+        """Which families are of continuous nodes, and which are not."""
+        own = [self.table.kinds[child] == "continuous" for child, _ in families]
+        return np.flatnonzero(own).tolist(), np.flatnonzero(~np.array(own)).tolist()
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+        """Of each family."""
+        values = np.empty(len(families))
+        gaussian, others = self._split(families)
+        if gaussian:
+            own = expanded(self.table, [families[m] for m in gaussian])
+            values[gaussian] = self.gaussian.scores(own, final=final)
+        if others:
+            named, each = [self._named(families[m]) for m in others], self.gaussian.penalty.each
+            values[others] = kinds.scores(self.table, named, self.hows, each, final=final)
+        return values
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Upper bounds of the scores that cost less; NaN where there are none."""
+        values = np.full(len(families), np.nan)
+        gaussian, others = self._split(families)
+        if gaussian:
+            found = self.gaussian.bounds(expanded(self.table, [families[m] for m in gaussian]))
+            values[gaussian] = np.nan if found is None else found
+        if others:
+            named, each = [self._named(families[m]) for m in others], self.gaussian.penalty.each
+            values[others] = kinds.bounds(self.table, named, self.hows, each)
+        return values
+
+    def cost(self) -> float:
+        """About the regressions that one score costs; those of rows cost most."""
+        return self.gaussian.cost() + self.table.n_rows
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+        child, parents = self._named(family)
+        if self.table.kind(child) == "continuous":
+            return self.gaussian.fit(*expanded(self.table, [family]))
+        return kinds.fit(self.table, child, parents, self.hows, self.gaussian.penalty.each)
+
+    def total(self, fits: Iterable[LocalFit]) -> float:
+        """The score of a network, from its final fits."""
+        return total_of(fits, self.gaussian.penalty.each)

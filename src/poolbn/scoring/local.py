@@ -17,21 +17,24 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.moments.table import Table
-from poolbn.nodes.choosing import as_pooling, check_stats
+from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.given import input_fit
 from poolbn.nodes.imputed import honest
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.kinds import input_of
+from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice, NodeModel, same_for_all
 from poolbn.run import parallel
+from poolbn.scoring.bde import K2, BDeu
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.criteria import InformationCriterion
 from poolbn.scoring.gprior import GPrior
-from poolbn.scoring.kinds import node_scores
+from poolbn.scoring.kinds import TableScores, expanded
 
 _FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
 
-Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "gprior"]
+Data = GroupStats | Table
+Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "bde", "k2", "gprior"]
 
 
 class Scores(Protocol):
@@ -41,15 +44,15 @@ class Scores(Protocol):
         """Of each family; likelihoods with the effort that a search needs, or a final fit."""
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        """Upper bounds of the scores that cost less, or None if there are none."""
+        """Upper bounds of the scores that cost less, NaN where there is none; None if nowhere."""
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
 
-    def fit(self, family: Family) -> GaussianFit:
+    def fit(self, family: Family) -> LocalFit:
         """The final fit of a node."""
 
-    def total(self, fits: Iterable[GaussianFit]) -> float:
+    def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
 
 
@@ -66,6 +69,9 @@ class Score(Protocol):
     def on(self, data: StandardisedStats, model: NodeModel) -> Scores:
         """The scores of one table under one model; raises where they do not go together."""
 
+    def on_table(self, table: Table, pooling: Choice) -> Scores:
+        """The same, with columns of all kinds."""
+
 
 @dataclass(frozen=True, eq=False)
 class _WithInputs:
@@ -73,12 +79,12 @@ class _WithInputs:
 
     Attributes:
         others: of all other nodes.
-        stats: the table.
+        data: the table.
         inputs: their positions.
     """
 
     others: Scores
-    stats: GroupStats
+    data: Data
     inputs: frozenset[int]
 
     def _rest(
@@ -108,24 +114,30 @@ class _WithInputs:
         """That of other nodes."""
         return self.others.cost()
 
-    def fit(self, family: Family) -> GaussianFit:
+    def fit(self, family: Family) -> LocalFit:
         """The final fit of a node."""
         child, _ = family
         if child not in self.inputs:
             return self.others.fit(family)
-        return input_fit(self.stats, self.stats.names[child])
+        name = self.data.names[child]
+        if isinstance(self.data, Table):
+            return input_of(self.data, name)
+        return input_fit(self.data, name)
 
-    def total(self, fits: Iterable[GaussianFit]) -> float:
+    def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
-        names = {self.stats.names[i] for i in self.inputs}
+        names = {self.data.names[i] for i in self.inputs}
         return self.others.total(fit for fit in fits if fit.child not in names)
 
 
-def _scores(stats: GroupStats, model: NodeModel, score: Score) -> Scores:
-    scores = score.on(standardise(stats), model)
-    if not stats.inputs:
+def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
+    if isinstance(data, Table):
+        scores = score.on_table(data, model)
+    else:
+        scores = score.on(standardise(data), model)
+    if not data.inputs:
         return scores
-    return _WithInputs(scores, stats, frozenset(map(stats.names.index, stats.inputs)))
+    return _WithInputs(scores, data, frozenset(map(data.names.index, data.inputs)))
 
 
 _BY_NAME: dict[str, Score] = {
@@ -134,6 +146,8 @@ _BY_NAME: dict[str, Score] = {
     "aic": InformationCriterion("aic"),
     "loglik": InformationCriterion("loglik"),
     "bge": BGe(),
+    "bde": BDeu(),
+    "k2": K2(),
     "gprior": GPrior(),
 }
 
@@ -163,14 +177,14 @@ class LocalScores:
 
     def __init__(
         self,
-        stats: GroupStats,
+        stats: Data,
         *,
         pooling: str | Choice = "partial",
         score: str | Score = "bic",
         threads: int | None = None,
         final: bool = False,
     ) -> None:
-        check_stats(stats)
+        check_data(stats)
         self.names = stats.names
         self.made = 0
         model = as_pooling(pooling).first(stats.levels)
@@ -193,21 +207,36 @@ class LocalScores:
         """The score of each family where it is known or cheap, else an upper bound; and which."""
         memo = [self._memo.get(family, math.nan) for family in families]
         new = [family for family, value in zip(families, memo, strict=True) if math.isnan(value)]
-        bounds = self._scores.bounds(new) if new else None
+        bounds = self._bounds(new) if new else None
         if bounds is None:
             return self(families), np.ones(len(families), dtype=bool)
         values = np.array(memo)
         known = ~np.isnan(values)
         values[~known] = bounds
+        without = np.flatnonzero(np.isnan(values))
+        if len(without):
+            values[without] = self([families[m] for m in without.tolist()])
+            known[without] = True
         return values, known
 
+    def _bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        if not isinstance(self._scores, TableScores):
+            return self._scores.bounds(families)
+        return np.array(self._threaded(self._scores.bounds, families))
+
     def _compute(self, families: Sequence[Family]) -> list[float]:
-        scores = partial(self._scores.scores, final=self._final)  # and not what is remembered
+        return self._threaded(partial(self._scores.scores, final=self._final), families)
+
+    def _threaded(
+        self,
+        compute: Callable[[Sequence[Family]], NDArray[np.float64]],
+        families: Sequence[Family],
+    ) -> list[float]:
         if self._threads == 1 or not _worth_threads(self._scores, families):
-            return [float(value) for value in scores(families)]
+            return [float(value) for value in compute(families)]
         step = min(_CHUNK, max(-(-len(families) // (4 * self._threads)), _FEWEST))
         parts = [families[i : i + step] for i in range(0, len(families), step)]
-        values = parallel.map_fits(scores, parts, self._threads)
+        values = parallel.map_fits(compute, parts, self._threads)
         return [float(value) for part in values for value in part]
 
 
@@ -224,11 +253,11 @@ def score(
 
     Args:
         stats: the sufficient statistics, from `pb.stats`, or rows with columns of all kinds, from
-            `pb.table`. Scores of a table are those of its statistics where these have them.
+            `pb.table`.
         dag: a `pb.Dag`, arcs as pairs (parent, child), or a bnlearn model string.
         pooling: "complete", "none", "partial", or an object.
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
-            `pb.BGe(...)`.
+            `pb.BGe(...)`; of discrete columns "bde", `pb.BDeu(...)` or "k2".
 
     Examples:
         >>> import poolbn as pb
@@ -237,38 +266,39 @@ def score(
         >>> pb.score(stats, [("age", "bmi")]) > pb.score(stats, [])
         True
     """
-    if isinstance(stats, Table):
-        kind = as_score(score)
-        if not isinstance(kind, InformationCriterion) or kind.name == "bic-h":
-            raise OptionError(
-                Option("score", kind.name), " is for sufficient statistics, pb.stats; use 'bic', "
-                "'aic' or 'loglik'",
-            )  # fmt: skip
-        graph = as_dag(dag, stats.names)
-        return math.fsum(node_scores(stats, graph, as_pooling(pooling), kind).tolist())
-    check_stats(stats)
-    nodes = _families(stats, as_dag(dag, stats.names))
-    own = [family for family in nodes if stats.names[family[0]] not in stats.inputs]
-    model = as_pooling(pooling).chosen(standardise(stats), own)
+    check_data(stats)
+    graph = as_dag(dag, stats.names)
+    nodes = _families(stats, graph)
+    model = chosen(stats, as_pooling(pooling), graph.to_adjacency().astype(bool))
     scores = LocalScores(stats, pooling=model, score=score, final=True)
     return math.fsum(scores(nodes).tolist())
 
 
+def chosen(data: Data, pooling: Choice, arcs: NDArray[np.bool_]) -> NodeModel:
+    """The model that the data ask for with this graph, (N, N) with parents first."""
+    if not isinstance(data, Table):
+        return pooling.chosen(standardise(data), families(data, arcs))
+    own = [family for family in families(data, arcs) if data.kinds[family[0]] == "continuous"]
+    numbers = standardise(data.stats())
+    return pooling.chosen(numbers, expanded(data, own))
+
+
 def final_fits(
-    stats: GroupStats, dag: Dag, model: NodeModel, score: Score
-) -> tuple[dict[str, GaussianFit], float]:
+    stats: Data, dag: Dag, model: NodeModel, score: Score
+) -> tuple[dict[str, LocalFit], float]:
     """The final fit of each node, and the score of the network."""
     scores, families = _scores(stats, model, score), _families(stats, dag)
     threads = parallel.available_cores() if _worth_threads(scores, families) else 1
     fits = parallel.map_fits(scores.fit, families, threads)
     total = scores.total(fits)
-    if stats.filled is not None:
+    if not isinstance(stats, Table) and stats.filled is not None:
         penalty = same_for_all(math.log(stats.n_rows) / 2)
-        fits = [honest(fit, stats, of, penalty) for fit, of in zip(fits, families, strict=True)]
+        made = zip(fits, families, strict=True)
+        fits = [honest(fit, stats, of, penalty) for fit, of in made if isinstance(fit, GaussianFit)]
     return dict(zip(dag.nodes, fits, strict=True)), total
 
 
-def families(stats: GroupStats, arcs: NDArray[np.bool_]) -> list[Family]:
+def families(stats: Data, arcs: NDArray[np.bool_]) -> list[Family]:
     """The nodes and their parents in a graph, (N, N) with parents first; without inputs."""
     return [
         (child, tuple(np.flatnonzero(arcs[:, child]).tolist()))
@@ -277,15 +307,15 @@ def families(stats: GroupStats, arcs: NDArray[np.bool_]) -> list[Family]:
     ]
 
 
-def _families(stats: GroupStats, dag: Dag) -> list[Family]:
+def _families(stats: Data, dag: Dag) -> list[Family]:
     """The nodes and their parents; an input has none."""
     for name in stats.inputs:
         if parents := dag.parents(name):
             raise GraphError(
                 f"the input {name!r} has the parent {parents[0]!r}; leave that arc out"
             )
-    data = standardise(stats)
-    return [data.family(node, dag.parents(node)) for node in dag.nodes]
+    at = {name: k for k, name in enumerate(stats.names)}
+    return [(at[node], tuple(at[parent] for parent in dag.parents(node))) for node in dag.nodes]
 
 
 def _worth_threads(scores: Scores, families: Sequence[Family]) -> bool:

@@ -1,0 +1,156 @@
+"""Nodes that are not continuous: the models that they may have, and the best of these.
+
+A discrete node whose parents are discrete has a table of probabilities, or an additive logistic
+regression, where it has another parent the latter. A table with many parents has more parameters
+than an additive regression with one parent more: if only tables were looked at, a parent that means
+nothing could come in for changing the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.errors import Option, OptionError
+from poolbn.moments.table import Table
+from poolbn.nodes.auto import Candidate, candidates
+from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
+from poolbn.nodes.localfit import Counts, LocalFit, Status
+from poolbn.nodes.model import Choice
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.regression import (
+    design_of,
+    fit_regression,
+    regression_bound,
+    regression_score,
+    responses,
+)
+from poolbn.nodes.tabular import counts_of, fit_tabular, tabular_scores
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+Names = tuple[str, Sequence[str]]  # a node and its parents
+
+
+def ways(pooling: Choice, levels: Sequence[Hashable]) -> tuple[Candidate, ...]:
+    """The ways in which data sets may share strength, as far as they matter here.
+
+    Raises:
+        OptionError: one is for continuous nodes only.
+    """
+    hows = candidates(pooling.first(levels))
+    for how in hows:
+        if isinstance(how, Partial) and (how.random != "full" or how.method != "ml"):
+            name = "random" if how.random != "full" else "method"
+            raise OptionError(
+                Option(name, getattr(how, name)),
+                " is for continuous columns; with others use pb.Partial()",
+            )
+    # Residuals are those of continuous nodes.
+    return tuple(type(how)(discrete=how.discrete) for how in hows)
+
+
+def scores(
+    table: Table,
+    families: Sequence[Names],
+    hows: Sequence[Candidate],
+    each: Floats,
+    *,
+    final: bool = False,
+) -> Floats:
+    """Log-likelihoods of families minus penalties, each by its best model.
+
+    Args:
+        table: the rows.
+        families: nodes that are not continuous, with their parents.
+        hows: the ways of `ways`.
+        each: the penalty of a parameter of each kind of `Counts`, (3,).
+        final: whether regressions start from everywhere.
+    """
+    values = np.full(len(families), -np.inf)
+    for how in hows:
+        at = [m for m, family in enumerate(families) if _has_table(table, family, how)]
+        if at:
+            counts = [counts_of(table, *families[m]) for m in at]
+            values[at] = np.maximum(values[at], tabular_scores(counts, how, each))
+    for m, family in enumerate(families):
+        some = [how for how in hows if _has_regression(table, family, how)]
+        if some:
+            design = design_of(table, *family)
+            own = [
+                regression_score(design, response, some, each, final=final)
+                for response in responses(table, family[0])
+            ]
+            values[m] = max(values[m], *own)
+    return values
+
+
+def bounds(
+    table: Table, families: Sequence[Names], hows: Sequence[Candidate], each: Floats
+) -> Floats:
+    """Upper bounds of scores that cost less; NaN where there are none."""
+    values = np.full(len(families), np.nan)
+    if not any(isinstance(how, Partial) for how in hows):
+        return values
+    for m, (child, parents) in enumerate(families):
+        if table.kind(child) == "discrete" and not _tabular(table, (child, parents)):
+            design, (response,) = design_of(table, child, parents), responses(table, child)
+            values[m] = regression_bound(design, response, hows, each)
+    return values
+
+
+def fit(
+    table: Table, child: str, parents: Sequence[str], hows: Sequence[Candidate], each: Floats
+) -> LocalFit:
+    """The final fit of a node that is not continuous, by its best model; see `scores`."""
+    family, fits = (child, parents), list[LocalFit]()
+    for how in hows:
+        if _has_table(table, family, how):
+            fits.append(fit_tabular(table, child, parents, how))
+        if _has_regression(table, family, how):
+            kinds = responses(table, child)
+            fits += [fit_regression(table, child, parents, kind, how) for kind in kinds]
+    return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+
+
+def input_of(table: Table, name: str) -> LocalFit:
+    """An input: what each data set has of it; no likelihood, no parameters."""
+    if table.kind(name) == "continuous":
+        return input_fit(table.stats([name]), name)
+    made: LocalFit
+    if table.kind(name) == "discrete":
+        made = fit_tabular(table, name, (), NoPooling())
+    else:
+        made = fit_regression(table, name, (), responses(table, name)[0], NoPooling())
+    return replace(
+        made,
+        pooling=INPUT,
+        loglik=0.0,
+        counts=Counts(0, 0, 0),
+        status=Status.GIVEN,
+        detail=INPUT_DETAIL,
+    )
+
+
+def _tabular(table: Table, family: Names) -> bool:
+    """Whether all columns are discrete."""
+    child, parents = family
+    return all(table.kind(name) == "discrete" for name in (child, *parents))
+
+
+def _has_table(table: Table, family: Names, how: Candidate) -> bool:
+    return _tabular(table, family) and how.discrete != "logit"
+
+
+def _has_regression(table: Table, family: Names, how: Candidate) -> bool:
+    if not _tabular(table, family) or how.discrete == "logit":
+        return True
+    # With one parent, and without random effects, it is the table.
+    same = len(family[1]) < 2 and isinstance(how, Complete | NoPooling)
+    return how.discrete == "auto" and not same

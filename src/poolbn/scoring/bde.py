@@ -1,0 +1,150 @@
+"""BDeu and K2, posterior scores of discrete networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.arguments import NUMBER, check_arguments
+from poolbn.errors import DataError, Option, OptionError
+from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.moments.table import Table
+from poolbn.nodes import polya
+from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.model import Choice, NodeModel
+from poolbn.nodes.poolings import Complete
+from poolbn.nodes.tabular import counts_of, fit_tabular
+from poolbn.wording import listed
+
+Marginal = Callable[[Sequence[NDArray[np.int64]]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class _Dirichlet:
+    """What scores with Dirichlet priors share."""
+
+    @property
+    def name(self) -> str:
+        """As options have it."""
+        raise NotImplementedError
+
+    def _marginal(self) -> Marginal:
+        raise NotImplementedError
+
+    def first(self, model: NodeModel) -> None:
+        """From the empty graph."""
+
+    def on(self, data: StandardisedStats, model: NodeModel) -> DirichletScores:
+        """Raises: it is for discrete columns."""
+        raise OptionError(
+            Option("score", self.name), " is for discrete columns; use ", Option("score", "bic")
+        )
+
+    def on_table(self, table: Table, pooling: Choice) -> DirichletScores:
+        """The scores of one table.
+
+        Raises:
+            DataError: a column is not discrete.
+            OptionError: the pooling is not complete.
+        """
+        if not pooling.first(table.levels).complete:
+            raise OptionError(
+                Option("score", self.name), " is for complete pooling; use ",
+                Option("pooling", "complete"), " or ", Option("score", "bic"),
+            )  # fmt: skip
+        others = [name for name in table.names if table.kind(name) != "discrete"]
+        if others:
+            raise DataError(
+                Option("score", self.name), f" is for discrete columns, and {listed(others, 5)} ",
+                "is not" if len(others) == 1 else "are not", "; use ", Option("score", "bic"),
+            )  # fmt: skip
+        return DirichletScores(table, self._marginal())
+
+
+@dataclass(frozen=True)
+class BDeu(_Dirichlet):
+    """The posterior score of discrete networks (complete pooling), uniform over configurations.
+
+    Attributes:
+        iss: the imaginary rows of the prior on each table.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> made = trial.assign(old=trial["age"] > 25, heavy=trial["bmi"] > 30)[
+        ...     ["clinic", "old", "heavy"]]
+        >>> table = pb.table(made, group="clinic")
+        >>> round(pb.score(table, [("old", "heavy")], pooling="complete", score=pb.BDeu(iss=10)), 2)
+        -955.09
+    """
+
+    iss: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_arguments(iss=(self.iss, NUMBER))
+        if not 0 < self.iss < math.inf:
+            raise OptionError(Option("iss", self.iss), " is not a positive number of rows")
+
+    @property
+    def name(self) -> str:
+        """As options have it."""
+        return "bde"
+
+    def _marginal(self) -> Marginal:
+        return lambda counts: polya.bdeu(counts, self.iss)
+
+
+@dataclass(frozen=True)
+class K2(_Dirichlet):
+    """The posterior score of discrete networks (complete pooling), one row a cell for its prior."""
+
+    @property
+    def name(self) -> str:
+        """As options have it."""
+        return "k2"
+
+    def _marginal(self) -> Marginal:
+        return polya.k2
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletScores:
+    """Log marginal likelihoods of discrete children given discrete parents."""
+
+    table: Table
+    marginal: Marginal
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+        """Of each family."""
+        names = self.table.names
+        return self.marginal(
+            [
+                counts_of(self.table, names[child], [names[p] for p in parents])
+                for child, parents in families
+            ]
+        )
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """None: the scores themselves are cheap."""
+        return None
+
+    def cost(self) -> float:
+        """Counting rows."""
+        return float(self.table.n_rows)
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+        child, parents = family
+        names = self.table.names
+        return fit_tabular(self.table, names[child], [names[p] for p in parents], Complete())
+
+    def total(self, fits: Iterable[LocalFit]) -> float:
+        """The score of a network."""
+        at = self.table.names.index
+        return math.fsum(
+            self.scores([(at(fit.child), tuple(map(at, fit.parents))) for fit in fits])
+        )

@@ -1,0 +1,65 @@
+"""Log-likelihoods of continuous nodes minus penalties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.model import Likelihoods, NodeModel, Penalty
+from poolbn.scoring.sparsity import sparsity
+
+
+def total_of(fits: Iterable[LocalFit], each: NDArray[np.float64]) -> float:
+    """The sum of log-likelihoods minus penalties: the same bits, whatever the order of nodes."""
+    penalties = each.tolist()
+    return math.fsum(
+        fit.loglik - sum(k * of for k, of in zip(fit.counts, penalties, strict=True))
+        for fit in fits
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PenalisedLikelihood:
+    """The scores of one table under one model; see `sparsity` for sparse ones."""
+
+    data: StandardisedStats
+    model: NodeModel
+    penalty: Penalty
+    sparse: bool = False
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+        """Of each family."""
+        found = self.model.logliks(self.data, families, self.penalty, final=final)
+        return self._penalised(found, families)
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Upper bounds of the scores that cost less, or None if there are none."""
+        found = self.model.bounds(self.data, families, self.penalty)
+        return None if found is None else self._penalised(found, families)
+
+    def _penalised(self, found: Likelihoods, families: Sequence[Family]) -> NDArray[np.float64]:
+        score = found.penalised(self.penalty, families)
+        if not self.sparse:
+            return score
+        return score - sparsity(len(self.data.names), [len(parents) for _, parents in families])
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return self.model.cost(len(self.data.n))
+
+    def fit(self, family: Family) -> GaussianFit:
+        """The final fit of a node."""
+        return self.model.fit(self.data, family, self.penalty)
+
+    def total(self, fits: Iterable[LocalFit]) -> float:
+        """The score of a network, from its final fits."""
+        if self.sparse:
+            families = [self.data.family(fit.child, fit.parents) for fit in fits]
+            return math.fsum(self.scores(families, final=True))
+        return total_of(fits, self.penalty.each)

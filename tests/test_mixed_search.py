@@ -1,0 +1,231 @@
+"""Searches over tables with columns of all kinds."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import poolbn as pb
+from poolbn.scoring.local import LocalScores
+
+
+def rows(seed: int = 0, n: int = 60, sites: int = 4) -> pd.DataFrame:
+    """Data sets that differ: sex and arm -> event <- age -> dose, event -> visits."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for site in range(sites):
+        age = rng.normal(40 + rng.normal(), 10, n)
+        sex = rng.random(n) < 0.5
+        arm = rng.integers(3, size=n)
+        eta = rng.normal(0, 0.5) + 0.12 * (age - 40) + 1.5 * sex + np.array([0.0, -1, 1.5])[arm]
+        event = rng.random(n) < 1 / (1 + np.exp(-eta))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "site": f"s{site}",
+                    "age": age,
+                    "sex": np.where(sex, "male", "female"),
+                    "arm": np.array(["a", "b", "c"])[arm],
+                    "event": event,
+                    "dose": 2 + 0.2 * age + 4 * sex + rng.normal(0, 2, n),
+                    "visits": rng.poisson(np.exp(0.5 + 1.0 * event)),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+COUNT = {"visits": "count"}
+
+
+@pytest.fixture(scope="module")
+def made() -> pb.Table:
+    return pb.table(rows(), group="site", kinds=COUNT)
+
+
+def test_a_network_of_all_kinds_is_learned(made: pb.Table) -> None:
+    net = pb.learn(made)
+    near = {frozenset(arc) for arc in net.dag.arcs}
+    for arc in (("age", "dose"), ("sex", "dose"), ("arm", "event"), ("event", "visits")):
+        assert frozenset(arc) in near
+    assert net.score == pytest.approx(pb.score(made, net.dag), abs=1e-6)
+    assert net.score == pytest.approx(sum(fit.bic for fit in net.fits.values()), rel=1e-12)
+    assert sum(move.gain for move in net.trace) + pb.score(made, []) == pytest.approx(
+        net.score, abs=0.05
+    )  # a search makes less effort than final fits
+
+
+def test_a_frame_is_read_as_a_table(made: pb.Table) -> None:
+    one, two = pb.learn(rows(), group="site", kinds=COUNT), pb.learn(made)
+    assert one.dag == two.dag
+    assert one.score == two.score
+
+
+def test_continuous_columns_give_the_same_network() -> None:
+    numbers = rows()[["site", "age", "dose", "visits"]]
+    one, two = pb.learn(numbers, group="site"), pb.learn(pb.table(numbers, group="site"))
+    three = pb.learn(pb.stats(numbers, group="site"))
+    assert one.dag == two.dag == three.dag
+    assert one.score == two.score == three.score
+    assert one.effects().equals(three.effects())
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+def test_order_and_names_do_not_matter(pooling: str) -> None:
+    """Of columns, rows and levels."""
+    table = rows(3, 40, 3).drop(columns="visits")
+    one = pb.learn(table, group="site", pooling=pooling)
+    names = {"age": "z_age", "sex": "b", "arm": "y", "event": "a", "dose": "c"}
+    other = table.sample(frac=1, random_state=1).rename(columns=names)
+    other = other[["site", "z_age", "y", "c", "b", "a"]]
+    other["y"] = other["y"].map({"a": "3", "b": "2", "c": "1"})
+    two = pb.learn(other, group="site", pooling=pooling)
+    assert {frozenset(names[x] for x in arc) for arc in one.dag.arcs} == {
+        frozenset(arc) for arc in two.dag.arcs
+    }
+    assert one.score == pytest.approx(two.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("pooling", ["partial", "auto"])
+def test_bounds_are_bounds_and_threads_do_not_matter(made: pb.Table, pooling: str) -> None:
+    N = len(made.names)
+    families = [
+        (child, parents)
+        for child in range(N)
+        for size in range(3)
+        for parents in itertools.combinations([p for p in range(N) if p != child], size)
+    ]
+    scores = LocalScores(made, pooling=pooling, threads=1)
+    bounds, exact = scores.upper_bounds(families)
+    values = scores(families)
+    assert (bounds >= values - 1e-6).all()
+    assert 0 < (~exact).sum() < len(families)
+    assert np.array_equal(values, LocalScores(made, pooling=pooling, threads=2)(families))
+
+
+def test_lazy_and_eager_searches_agree(made: pb.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy = pb.learn(made)
+    monkeypatch.setattr(
+        LocalScores, "upper_bounds", lambda self, f: (self(f), np.ones(len(f), dtype=bool))
+    )
+    eager = pb.learn(made)
+    assert lazy.dag == eager.dag
+    assert lazy.score == eager.score
+    assert sum(m.fits for m in lazy.trace) < sum(m.fits for m in eager.trace)
+
+
+def test_exact_search_and_tabu_are_no_worse() -> None:
+    table = pb.table(rows(5, 30, 3), group="site", columns=["age", "sex", "event", "dose"])
+    climbed, tabu = pb.learn(table), pb.learn(table, search=pb.Tabu())
+    exact = pb.learn(table, search=pb.Exact())
+    assert exact.score >= tabu.score - 1e-4 >= climbed.score - 2e-4
+    best = max(
+        pb.score(table, dag)
+        for dag in (
+            pb.Dag(table.names, arcs)
+            for arcs in itertools.combinations(itertools.permutations(table.names, 2), 3)
+            if all((b, a) not in arcs for a, b in arcs) and _acyclic(table.names, arcs)
+        )
+    )
+    assert exact.score >= best - 1e-6
+
+
+def _acyclic(names: tuple[str, ...], arcs: tuple[tuple[str, str], ...]) -> bool:
+    try:
+        pb.Dag(names, arcs)
+    except pb.GraphError:
+        return False
+    return True
+
+
+def test_constraints_may_forbid_arcs_to_discrete_columns(made: pb.Table) -> None:
+    kinds = dict(zip(made.names, made.kinds, strict=True))
+    net = pb.learn(made, constraints=pb.Constraints(continuous_to_discrete=False))
+    assert not any(kinds[c] == "discrete" != kinds[p] for p, c in net.dag.arcs)
+    assert any(kinds[c] == "discrete" != kinds[p] for p, c in pb.learn(made).dag.arcs)
+    with pytest.raises(pb.GraphError, match="age -> sex is required and from a continuous"):
+        pb.learn(
+            made,
+            constraints=pb.Constraints(required=[("age", "sex")], continuous_to_discrete=False),
+        )
+
+
+def test_inputs_are_no_children(made: pb.Table) -> None:
+    net = pb.learn(made.with_inputs(["arm", "visits", "age"]))
+    assert net.inputs == ("age", "arm", "visits")
+    assert all(not net.dag.parents(name) for name in net.inputs)
+    own = [fit.bic for name, fit in net.fits.items() if name not in net.inputs]
+    assert net.score == pytest.approx(sum(own), rel=1e-12)
+
+
+def test_discrete_columns_alone_have_their_scores() -> None:
+    table = pb.table(rows(2, 100), group="site", columns=["sex", "arm", "event"])
+    for score in ("bde", "k2", pb.BDeu(iss=5)):
+        net = pb.learn(table, pooling="complete", score=score)
+        assert net.score == pytest.approx(pb.score(table, net.dag, pooling="complete", score=score))
+        assert ("event", "sex") in net.dag.arcs or ("sex", "event") in net.dag.arcs
+
+
+def test_models_may_be_chosen(made: pb.Table) -> None:
+    arcs = [("sex", "event"), ("arm", "event")]
+    models = {
+        how: pb.fit_node(made, "event", ["sex", "arm"], pooling=pb.Partial(discrete=how))
+        for how in ("auto", "table", "logit")
+    }
+    assert models["table"].model == "table of probabilities"
+    assert models["logit"].model == "logistic regression"
+    assert models["auto"].bic == max(fit.bic for fit in models.values())
+    values = {
+        how: pb.score(made, arcs, pooling=pb.Partial(discrete=how)) for how in ("table", "logit")
+    }
+    difference = models["table"].bic - models["logit"].bic
+    alone = [
+        pb.fit_node(made, name, pooling=pb.Partial(discrete=how)).bic
+        for how in values
+        for name in ("sex", "arm")
+    ]
+    assert values["table"] - values["logit"] == pytest.approx(
+        difference + sum(alone[:2]) - sum(alone[2:]), abs=1e-6
+    )
+
+
+def test_a_network_of_all_kinds_prints_and_says_what_it_cannot(made: pb.Table) -> None:
+    net = pb.learn(made)
+    assert "event given" in repr(net)
+    assert "logistic regression" in repr(net)
+    assert "<td>table of probabilities</td>" in net._repr_html_()
+    with pytest.raises(pb.DataError, match="sex, arm, event and visits are not"):
+        net.effects()
+
+
+BAD = [
+    ({"score": "bge"}, "score='bge' is for continuous columns"),
+    ({"score": "bic-h"}, "score='bic-h' is for continuous columns"),
+    ({"score": "bde"}, "score='bde' is for complete pooling"),
+    ({"score": "k2", "pooling": "complete"}, "age, dose and visits are not"),
+    ({"pooling": pb.Partial(random="intercept")}, "random='intercept' is for continuous columns"),
+    ({"pooling": pb.Partial(method="reml")}, "method='reml' is for continuous columns"),
+    ({"group": "site"}, "leave group='site' out"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), BAD, ids=lambda value: str(value)[:30])
+def test_what_does_not_go_together_is_said(made: pb.Table, options: dict, words: str) -> None:
+    with pytest.raises(pb.PoolbnError, match=words):
+        pb.learn(made, **options)
+
+
+def test_missing_cells_of_discrete_columns(tmp_path: Path) -> None:
+    gappy = rows(1, 30)
+    gappy.loc[3, "sex"] = None
+    path = tmp_path / "rows.csv"
+    gappy.to_csv(path, index=False)
+    with pytest.raises(pb.OptionError, match="missing='em' is for continuous columns"):
+        pb.learn(path, group="site", missing="em")
+    with pytest.raises(pb.DataError, match="'sex'"):
+        pb.learn(path, group="site")
+    assert pb.learn(path, group="site", missing="drop").n_rows == 119
