@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
+from poolbn.moments.table import some_rows
 from poolbn.scoring.local import LocalScores
 
 
@@ -229,3 +230,37 @@ def test_missing_cells_of_discrete_columns(tmp_path: Path) -> None:
     with pytest.raises(pb.DataError, match="'sex'"):
         pb.learn(path, group="site")
     assert pb.learn(path, group="site", missing="drop").n_rows == 119
+
+
+# The bootstrap
+
+
+def test_the_bootstrap_counts_arcs_of_all_kinds() -> None:
+    table = rows(7, 60, 3)[["site", "age", "sex", "event", "dose"]]
+    options = {"group": "site", "replicates": 6}
+    boot = pb.bootstrap(table, **options)
+    assert boot.replicates == 6
+    assert boot.strength[boot.nodes.index("age"), boot.nodes.index("dose")] == 1
+    again = pb.bootstrap(pb.table(table, group="site"), replicates=3)
+    assert np.array_equal(again.counts, pb.bootstrap(table, group="site", replicates=3).counts)
+    assert (boot.counts >= again.counts).all()
+    sets = pb.bootstrap(table, **options, unit="data set")
+    assert sets.counts.shape == (4, 4)
+
+
+def test_levels_that_a_sample_lacks_do_no_harm() -> None:
+    """Also where one level is left, which says nothing of others."""
+    rare = rows(7, 20, 3)[["site", "age", "sex", "dose"]].assign(mark="no", odd="a")
+    rare.loc[3, "mark"] = "yes"
+    rare.loc[[5, 30], "odd"] = ["b", "c"]
+    table = pb.table(rare, group="site")
+    some = some_rows(table, [np.arange(j * 20, j * 20 + 3) for j in range(3)])
+    assert some.categories[some.names.index("mark")] == ("no",)
+    scores = LocalScores(some, pooling="complete")
+    mark, age = some.names.index("mark"), some.names.index("age")
+    assert scores([(mark, ()), (mark, (age,)), (mark, (some.names.index("sex"),))]).tolist() == [
+        0.0, 0.0, 0.0,
+    ]  # fmt: skip
+    assert np.diff(scores([(age, ()), (age, (mark,))])) == [0.0]
+    boot = pb.bootstrap(table, replicates=4)
+    assert np.isfinite(boot.counts).all()

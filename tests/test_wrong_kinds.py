@@ -116,6 +116,7 @@ def calls(folder: Path) -> list[Call]:
                        "kinds": {"x": "continuous"}, "inputs": []}),
         Call("Table.stats", {"columns": ["x"]}, pb.table(rows(), group="site")),
         Call("Table.kind", {"name": "x"}, pb.table(rows(), group="site")),
+        Call("Table.select", {"columns": ["x"]}, pb.table(rows(), group="site")),
         Call("Table.with_inputs", {"inputs": ["x"]}, pb.table(rows(), group="site")),
         Call("check", {"stats": stats()}),
         Call("PatternStats.select", {"columns": ["x"]}, gappy()),
@@ -130,7 +131,7 @@ def calls(folder: Path) -> list[Call]:
              | SEARCH | {"pooling": "complete"}),
         Call("fit_node", {"stats": stats(), "child": "y", "parents": ["x"], "pooling": "complete"}),
         Call("score", {"stats": stats(), "dag": DAG, "pooling": "complete", "score": "bic"}),
-        Call("bootstrap", READING | SEARCH | {"replicates": 1, "unit": "row", "seed": 0}
+        Call("bootstrap", READING | {"kinds": {"x": "continuous"}} | SEARCH | {"replicates": 1, "unit": "row", "seed": 0}
              | {"pooling": "complete"}),
         Call("compare", READING | SEARCH | {"folds": 2, "poolings": ["complete"], "seed": 0}),
         Call("load", {"path": folder / "net.json"}),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import data_sets_of
 from poolbn.moments.reading import in_memory, patterns_of
 from poolbn.moments.sums import Sums
+from poolbn.moments.table import Table, some_rows
 from poolbn.run.parallel import available_cores, map_threads
+from poolbn.scoring.local import Data
 from poolbn.tables.data import Rows
 
 # Replicates that are drawn together, and cells of a block: they fix which random numbers are used
@@ -90,6 +92,26 @@ def gappy_replicates(
         yield [replace(made, facts=known.facts, inputs=known.inputs)]
 
 
+def table_replicates(
+    table: Table, replicates: int, seed: int, *, data_sets: bool
+) -> Iterator[list[Table]]:
+    """As many rows of each data set as there are, or as many data sets, drawn with replacement."""
+    F, ends = len(table.levels), table.offsets
+    own = [np.arange(first, end) for first, end in pairwise(ends.tolist())]
+    at_once = max(1, min(_STACK, _NUMBERS // table.values.size))
+    for first in range(0, replicates, at_once):
+        made = []
+        for r in range(first, min(first + at_once, replicates)):
+            if data_sets:
+                at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
+                made.append(some_rows(table, [own[j] for j in at], range(F)))
+            else:
+                rng = random_stream(seed, _ROWS, r)
+                parts = [part[rng.integers(len(part), size=len(part))] for part in own]
+                made.append(some_rows(table, parts))
+        yield made
+
+
 def data_sets_at(
     known: GroupStats, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
 ) -> GroupStats:
@@ -116,8 +138,8 @@ def data_set_replicates(
     yield made
 
 
-def shuffled_columns(replicate: GroupStats, number: int, seed: int) -> GroupStats:
-    """The same statistics with the columns in an order of chance, wherever they were before.
+def shuffled_columns(replicate: Data, number: int, seed: int) -> Data:
+    """The same with the columns in an order of chance, wherever they were before.
 
     Of moves that score the same a search makes the first. The order of the columns must not decide,
     in all replicates alike, which that is.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, get_args
@@ -17,6 +17,7 @@ from poolbn.assess.replicates import (
     gappy_replicates,
     row_replicates,
     shuffled_columns,
+    table_replicates,
 )
 from poolbn.assess.strengths import (
     averaged_edges,
@@ -30,10 +31,12 @@ from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import stats
+from poolbn.moments.table import Table, gathered
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
+from poolbn.scoring.local import Data
 from poolbn.tables import data
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted, visible
 
@@ -227,6 +230,7 @@ def bootstrap(
     *,
     group: str | None = None,
     columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     replicates: int = 200,
@@ -242,10 +246,12 @@ def bootstrap(
     number of cores. The first replicates are the same however many there are.
 
     Args:
-        source: as for `pb.stats`, but it must be possible to read it twice. To resample data sets,
-            statistics will do.
+        source: as for `pb.stats`, but it must be possible to read it twice; or rows from
+            `pb.table`. To resample data sets, statistics will do.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
+        kinds: of some columns, see `pb.table`; where not all are continuous, rows are held in
+            memory.
         missing: "error" refuses missing values; "drop" leaves out the rows that have one; "em"
             draws rows with their gaps, which it holds in memory, and fills these in each replicate.
         inputs: columns that may be parents but never children, see `pb.stats`.
@@ -275,26 +281,24 @@ def bootstrap(
     check_option("unit", unit, get_args(Unit))
     check_keywords(learning, LearnOptions.__annotations__, "pb.bootstrap")
     plan = as_plan(**learning)
-    if isinstance(source, GroupStats):
+    if isinstance(source, GroupStats | Table):
         check_no_group(group)
-    known = stats(source, group=group, columns=columns, missing=missing, inputs=inputs)
-    allowed = plan.constraints.on(known.names)
-    if unit == "data set":
-        if len(known.levels) < 2:
-            raise DataError(
-                f"there is one data set, {known.levels[0]!r}, so they cannot be resampled; use ",
-                Option("unit", "row"),
-            )
-        parts = data_set_replicates(known, replicates, seed)
-    elif isinstance(source, GroupStats):
+    known = gathered(
+        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
+    )
+    allowed = plan.allowed(known)
+    if unit == "data set" and len(known.levels) < 2:
+        raise DataError(
+            f"there is one data set, {known.levels[0]!r}, so they cannot be resampled; use ",
+            Option("unit", "row"),
+        )
+    if isinstance(source, GroupStats) and unit == "row":
         raise DataError(
             "sufficient statistics hold no rows to resample; give the rows, or use ",
             Option("unit", "data set", "data-set"),
         )
-    else:
-        read = partial(data.read, source, group=group, columns=columns, missing=missing)
-        draw = row_replicates if known.filled is None else gappy_replicates
-        parts = draw(read, known, replicates, seed)
+    read = partial(data.read, source, group=group, columns=columns, missing=missing)
+    parts = _replicates(known, read, unit, replicates, seed)
     warn(known)
     fixed = allowed.required | ~allowed.arcs.T
     counts, done = np.zeros(fixed.shape), 0
@@ -316,8 +320,22 @@ def bootstrap(
     return Bootstrap(known.names, counts, done, unit)
 
 
+def _replicates(
+    known: Data, read: Callable[[], data.Rows], unit: Unit, replicates: int, seed: int
+) -> Iterator[Sequence[Data]]:
+    """Replicates of all rows, some at a time; `read` opens these where they are not in memory."""
+    if isinstance(known, Table):
+        yield from table_replicates(known, replicates, seed, data_sets=unit == "data set")
+    elif unit == "data set":
+        yield from data_set_replicates(known, replicates, seed)
+    elif known.filled is None:
+        yield from row_replicates(read, known, replicates, seed)
+    else:
+        yield from gappy_replicates(read, known, replicates, seed)
+
+
 def _directions(
-    plan: Plan, nodes: tuple[str, ...], fixed: NDArray[np.bool_], replicate: GroupStats
+    plan: Plan, nodes: tuple[str, ...], fixed: NDArray[np.bool_], replicate: Data
 ) -> NDArray[np.float64]:
     """The arcs of the network of a replicate, with the nodes in this order."""
     at = [nodes.index(name) for name in replicate.names]

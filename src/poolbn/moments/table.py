@@ -129,6 +129,29 @@ class Table:
         sums.dropped[:] = self.dropped
         return of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
 
+    def select(self, columns: Iterable[str]) -> Table:
+        """The same rows with these columns, in this order.
+
+        Raises:
+            DataError: there is no such column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.table(trial, group="clinic").select(["bmi"]).names
+            ('bmi',)
+        """
+        chosen = list_of_names("columns", columns)
+        at = positions(self.names, chosen).tolist()
+        return replace(
+            self,
+            names=chosen,
+            kinds=tuple(self.kinds[k] for k in at),
+            categories=tuple(self.categories[k] for k in at),
+            values=self.values[at],
+            inputs=tuple(name for name in chosen if name in self.inputs),
+        )
+
     def with_inputs(self, inputs: Iterable[str]) -> Table:
         """The same rows with other inputs.
 
@@ -162,6 +185,31 @@ class Table:
             told = [self.names[k] + _listed(self.categories[k]) for k in some]
             lines += [f"{kind}: {shortened(told)}"] * bool(told)
         return "\n".join(lines)
+
+
+def some_rows(
+    table: Table, parts: Sequence[NDArray[np.intp]], levels: Sequence[Hashable] | None = None
+) -> Table:
+    """Some rows, a row as often as it is named; levels that none of them has are gone.
+
+    Args:
+        table: all rows.
+        parts: the positions of those of each data set.
+        levels: what to call these; as in the table by default.
+    """
+    values = table.values[:, np.concatenate(parts)]
+    categories = list(table.categories)
+    for k, kind in enumerate(table.kinds):
+        if kind == "discrete":
+            categories[k], values[k] = _seen(categories[k], values[k].astype(np.int64))
+    return replace(
+        table,
+        categories=tuple(categories),
+        levels=table.levels if levels is None else tuple(levels),
+        offsets=np.cumsum([0, *map(len, parts)]),
+        values=values,
+        dropped=np.zeros(len(parts), dtype=np.int64),
+    )
 
 
 def codes(table: Table, name: str) -> NDArray[np.int64]:

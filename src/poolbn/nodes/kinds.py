@@ -73,6 +73,13 @@ def scores(
         each: the penalty of a parameter of each kind of `Counts`, (3,).
         final: whether regressions start from everywhere.
     """
+    certain = [len(table.categories[table.names.index(child)]) == 1 for child, _ in families]
+    if any(certain):  # one level is left, as in a part of the rows
+        values = np.zeros(len(families))
+        others = np.flatnonzero(~np.array(certain)).tolist()
+        rest = [families[m] for m in others]
+        values[others] = scores(table, rest, hows, each, final=final)
+        return values
     values = np.full(len(families), -np.inf)
     for how in hows:
         at = [m for m, family in enumerate(families) if _has_table(table, family, how)]
@@ -99,7 +106,8 @@ def bounds(
     if not any(isinstance(how, Partial) for how in hows):
         return values
     for m, (child, parents) in enumerate(families):
-        if table.kind(child) == "discrete" and not _tabular(table, (child, parents)):
+        levels = len(table.categories[table.names.index(child)])
+        if levels > 1 and not _tabular(table, (child, parents)):
             design, (response,) = design_of(table, child, parents), responses(table, child)
             values[m] = regression_bound(design, response, hows, each)
     return values
