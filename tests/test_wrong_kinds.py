@@ -131,8 +131,8 @@ def calls(folder: Path) -> list[Call]:
              | SEARCH | {"pooling": "complete"}),
         Call("fit_node", {"stats": stats(), "child": "y", "parents": ["x"], "pooling": "complete"}),
         Call("score", {"stats": stats(), "dag": DAG, "pooling": "complete", "score": "bic"}),
-        Call("bootstrap", READING | {"kinds": {"x": "continuous"}} | SEARCH | {"replicates": 1, "unit": "row", "seed": 0}
-             | {"pooling": "complete"}),
+        Call("bootstrap", READING | SEARCH | {"replicates": 1, "unit": "row", "seed": 0,
+             "kinds": {"x": "continuous"}, "pooling": "complete"}),
         Call("compare", READING | SEARCH | {"folds": 2, "poolings": ["complete"], "seed": 0}),
         Call("load", {"path": folder / "net.json"}),
         Call("report", {"net": net(), "path": folder / "r.html", "data": None, "bootstrap": None,
