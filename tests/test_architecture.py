@@ -53,8 +53,8 @@ ORDER = {
         "weighting", "conditions", "events", "heterogeneity", "withinbetween",
     ],
     "network": [
-        "questions", "adapting", "interventions", "effects", "exporting", "format1", "file",
-        "network",
+        "questions", "adapting", "interventions", "effects", "exporting", "fields", "format1",
+        "linearfile", "kindsfile", "file", "network",
     ],
     "learning": [],
     "simulate": [],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -264,3 +266,54 @@ def test_levels_that_a_sample_lacks_do_no_harm() -> None:
     assert np.diff(scores([(age, ()), (age, (mark,))])) == [0.0]
     boot = pb.bootstrap(table, replicates=4)
     assert np.isfinite(boot.counts).all()
+
+
+# Files
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+def test_a_network_of_all_kinds_can_be_saved(made: pb.Table, pooling: str, tmp_path: Path) -> None:
+    net = pb.learn(made.with_inputs(["arm"]), pooling=pooling)
+    net.save(tmp_path / "net.json")
+    again = pb.load(tmp_path / "net.json")
+    assert again.dag == net.dag
+    assert (again.score, again.inputs, again.levels) == (net.score, net.inputs, net.levels)
+    assert repr(again) == repr(net)
+    for node, fit in net.fits.items():
+        assert repr(again.fits[node]) == repr(fit)
+        assert again.fits[node].pooling == fit.pooling
+    assert again.to_json() == net.to_json()
+
+
+def test_networks_of_continuous_columns_have_the_format_that_they_had(made: pb.Table) -> None:
+    numbers = pb.learn(made.select(["age", "dose"]))
+    assert json.loads(numbers.to_json())["version"] == 2
+    assert json.loads(pb.learn(made).to_json())["version"] == 3
+
+
+def test_damaged_files_of_all_kinds_are_refused(made: pb.Table, tmp_path: Path) -> None:
+    """Every value in turn is gone, or of another kind or shape."""
+    net = pb.learn(made, pooling="partial")
+    content = json.loads(net.to_json())
+    del content["checksum"]
+    path = tmp_path / "net.json"
+    for node in ("sex", "event", "visits"):
+        for key in content["fits"][node]:
+            for wrong in (None, -1, "x", [], [[1.0]], {"a": 1}, "gone"):
+                damaged = copy.deepcopy(content)
+                own = damaged["fits"][node]
+                if own[key] == wrong or (key == "detail" and wrong == "x"):
+                    continue
+                if wrong == "gone":
+                    del own[key]
+                else:
+                    own[key] = wrong
+                path.write_text(json.dumps(damaged))
+                try:
+                    pb.load(path)
+                except pb.FileError:
+                    continue
+                harmless = (wrong is None and key in {"fixed", "fixed_se", "random_cov"}) or (
+                    wrong in (-1, "x", "gone") and key in {"loglik", "detail"}
+                )
+                assert harmless, (node, key, wrong)

@@ -467,7 +467,7 @@ class Network(Questions):
         """
         content = Content(
             dag=self.dag,
-            fits=self.linear_fits,
+            fits=self.fits,
             score=self.score,
             group=self.group,
             n=self.n,

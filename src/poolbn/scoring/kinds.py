@@ -93,10 +93,11 @@ class TableScores:
 
     def fit(self, family: Family) -> LocalFit:
         """The final fit of a node."""
-        child, parents = self._named(family)
-        if self.table.kind(child) == "continuous":
+        child, parents = family
+        names, each = self.table.names, self.gaussian.penalty.each
+        if self.table.kinds[child] == "continuous":
             return self.gaussian.fit(*expanded(self.table, [family]))
-        return kinds.fit(self.table, child, parents, self.hows, self.gaussian.penalty.each)
+        return kinds.fit(self.table, names[child], [names[p] for p in parents], self.hows, each)
 
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""

@@ -1,0 +1,151 @@
+"""Tables of probabilities, and logistic and count regressions, in the file of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import FileError
+from poolbn.network.fields import (
+    are_counts,
+    as_array,
+    as_float,
+    as_list,
+    as_text,
+    check_keys,
+    number,
+    numbers,
+)
+from poolbn.network.linearfile import decode_pooling
+from poolbn.nodes.given import Given
+from poolbn.nodes.localfit import Counts, LocalFit, Status
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+
+_MODELS: dict[str, type[TabularFit] | type[RegressionFit]] = {
+    "table": TabularFit,
+    "regression": RegressionFit,
+}
+_ROUNDING = 1e-6  # in sums of probabilities
+
+
+def encode_other(fit: LocalFit) -> dict[str, Any]:
+    """As JSON has it.
+
+    Raises:
+        FileError: the fit or its pooling is none of poolbn's own.
+    """
+    name = next((name for name, kind in _MODELS.items() if isinstance(fit, kind)), None)
+    if name is None or not isinstance(fit.pooling, Complete | NoPooling | Partial | Given):
+        raise FileError(f"{fit.child!r} has a model that is not poolbn's own and cannot be saved")
+    encoded: dict[str, Any] = {"model": name}
+    for field in fields(fit):
+        value = getattr(fit, field.name)
+        if isinstance(value, np.ndarray):
+            value = numbers(value)
+        encoded[field.name] = number(value) if isinstance(value, float) else value
+    del encoded["levels"]  # there once for all nodes
+    encoded["pooling"] = {"kind": type(fit.pooling).__name__} | vars(fit.pooling)
+    encoded["status"] = fit.status.value
+    return encoded
+
+
+def decode_other(
+    node: str, encoded: dict[str, Any], levels: tuple[Hashable, ...], parents: tuple[str, ...]
+) -> LocalFit:
+    """A fit from what `encode_other` made of it, checked; `parents` are those of the graph."""
+    if encoded["model"] not in list(_MODELS):
+        raise ValueError(f"the model of {node!r} is of no kind that poolbn has")
+    kind = _MODELS[encoded["model"]]
+    own = {field.name for field in fields(kind)} - {"levels"}
+    check_keys(f"node {node!r}", encoded, own | {"model"})
+    values: dict[str, Any] = {name: encoded[name] for name in own} | {"levels": levels}
+
+    def of(name: str) -> str:
+        return f"{name} of {node!r}"
+
+    for name in ("child", "detail"):
+        as_text(of(name), values[name])
+    values["loglik"] = as_float(of("loglik"), values["loglik"])
+    values["status"] = Status(values["status"])
+    values["pooling"] = decode_pooling(of("pooling"), values["pooling"], discrete=True)
+    for name in ("parents", "left_out", "categories", "columns"):
+        if name in values:
+            values[name] = tuple(as_list(of(name), values[name]))
+    counts = as_list(of("counts"), values["counts"])
+    if len(counts) != len(Counts._fields) or not are_counts([*counts, values["n_rows"]]):
+        raise ValueError(f"{of('counts')} or its rows are not whole numbers")
+    values["counts"] = Counts(*counts)
+    if values["child"] != node or values["parents"] != parents:
+        raise ValueError(f"the parents of {node!r} are not those of the graph")
+    if values["left_out"]:
+        raise ValueError(f"{of('left_out')} names data sets, and all are in its likelihood")
+    for name in ("categories", "columns"):
+        for text in values.get(name, ()):
+            as_text(of(name), text)
+    return _table(of, values) if kind is TabularFit else _regression(of, values)
+
+
+def expanded_parents(fits: Mapping[str, LocalFit], parents: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of numbers that parents are: of a discrete one an indicator for each level."""
+    found: list[str] = []
+    for name in parents:
+        categories = getattr(fits[name], "categories", ())
+        found += [f"{name}={level}" for level in categories[1:]] if categories else [name]
+    return tuple(found)
+
+
+def check_parents(fit: LocalFit, fits: Mapping[str, LocalFit]) -> None:
+    """Raise where a fit has other levels of its parents than these have."""
+    same = True
+    if isinstance(fit, RegressionFit):
+        same = fit.columns == expanded_parents(fits, fit.parents)
+    elif isinstance(fit, TabularFit):
+        same = fit.given == tuple(getattr(fits[name], "categories", ()) for name in fit.parents)
+    if not same:
+        raise ValueError(f"{fit.child!r} has other levels of its parents than these have")
+
+
+def _table(of: Any, values: dict[str, Any]) -> TabularFit:
+    given = [tuple(as_list(of("given"), each)) for each in as_list(of("given"), values["given"])]
+    for text in (text for each in given for text in each):
+        as_text(of("given"), text)
+    if len(given) != len(values["parents"]):
+        raise ValueError(f"{of('given')} does not have the levels of each parent")
+    values["given"] = tuple(given)
+    values["concentration"] = as_float(of("concentration"), values["concentration"])
+    if not values["concentration"] >= 0:
+        raise ValueError(f"{of('concentration')} is negative")
+    C, K = int(np.prod([len(each) for each in given])), len(values["categories"])
+    shapes = {"population": (C, K), "probabilities": (len(values["levels"]), C, K)}
+    for name, shape in shapes.items():
+        found = _shaped(of(name), values[name], shape)
+        if (found < 0).any() or (np.abs(found.sum(axis=-1) - 1) > _ROUNDING).any():
+            raise ValueError(f"{of(name)} has something else than probabilities")
+        values[name] = found
+    return TabularFit(**values)
+
+
+def _regression(of: Any, values: dict[str, Any]) -> RegressionFit:
+    C, q = max(len(values["categories"]) - 1, 1), len(values["columns"]) + 1
+    shapes = {"coef": (len(values["levels"]), C, q), "fixed": (C, q), "fixed_se": (C, q)}
+    shapes["random_cov"] = (q, q)
+    for name, shape in shapes.items():
+        if values[name] is not None or name == "coef":
+            values[name] = _shaped(of(name), values[name], shape)
+    values["dispersion"] = as_float(of("dispersion"), values["dispersion"])
+    if not values["dispersion"] > 0:
+        raise ValueError(f"{of('dispersion')} is not positive")
+    return RegressionFit(**values)
+
+
+def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    found = as_array(name, values)
+    if found.shape != shape:
+        raise ValueError(f"{name} is not a table of {shape} numbers")
+    return found

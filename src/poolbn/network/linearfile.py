@@ -1,0 +1,192 @@
+"""Linear regressions in the file of a network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import FileError
+from poolbn.network.fields import (
+    are_counts,
+    as_array,
+    as_float,
+    as_list,
+    as_text,
+    check_keys,
+    floats,
+    number,
+    numbers,
+)
+from poolbn.network.format1 import written
+from poolbn.nodes.given import Given
+from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.nodes.intervals import Intervals
+from poolbn.nodes.localfit import Counts, GaussianFit, Status
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.predictive import covariances_without_rows, uncertainty
+from poolbn.writing import check_levels
+
+_ROUNDING = 1e-6  # in correlations
+_KINDS = (Complete, NoPooling, Partial, GroupLevel, Given)
+_POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
+_LATER = {"rows", "total_cov", "between_cov"}  # first files of version 2 lack them
+_ARRAYS = (
+    "coef", "coef_cov", "sigma2", "df", "effective_df", "rows", "total_cov", "between_cov",
+    "fixed", "fixed_cov", "random_cov",
+)  # fmt: skip
+_SOURCES = ("intervention", "simulated", "input")  # of given parameters
+# Data sets are there once for all nodes, intervals under another name; the sums of rows stay where
+# they are.
+_NOT_KEPT = {"levels", "sums", "saved_intervals", "later"}
+
+
+def encode_linear(fit: GaussianFit) -> dict[str, Any]:
+    """As JSON has it."""
+    encoded: dict[str, Any] = {}
+    for name in (field.name for field in fields(fit) if field.name not in _NOT_KEPT):
+        value = getattr(fit, name)
+        encoded[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    total, between = uncertainty(fit)
+    encoded |= {"total_cov": total.tolist(), "between_cov": between.tolist()}
+    encoded["intervals"] = None
+    if fit.intervals is not None:
+        encoded["intervals"] = {
+            name: numbers(value) for name, value in fit.intervals._asdict().items()
+        }
+    pooling = fit.pooling
+    if not isinstance(pooling, tuple(_POOLINGS.values())):
+        raise FileError(
+            f"{fit.child!r} has the pooling {pooling!r}, which is not poolbn's own and cannot be "
+            "saved"
+        )
+    encoded["pooling"] = written(pooling)
+    encoded["status"] = fit.status.value
+    encoded["loglik"] = number(fit.loglik)
+    encoded["squares"] = [number(value) for value in fit.squares.tolist()]
+    if fit.residual_shape is not None:
+        encoded["residual_shape"] = number(fit.residual_shape)
+    return encoded
+
+
+def decode_linear(
+    node: str, encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[int]
+) -> GaussianFit:
+    """A fit from what `encode_linear` made of it; `rows` are those of the data sets."""
+    known = {field.name for field in fields(GaussianFit)} - _NOT_KEPT
+    if not isinstance(encoded, dict):
+        raise ValueError(f"{node!r} is not an object")
+    older = _LATER.isdisjoint(encoded)
+    values: dict[str, Any] = {"left_out": []} | encoded
+    intervals = values.pop("intervals", None)
+    if older:
+        values |= {"rows": rows, "total_cov": None, "between_cov": None}
+    check_keys(f"node {node!r}", values, known)
+
+    def of(name: str) -> str:
+        return f"{name} of {node!r}"
+
+    if intervals is not None:
+        check_keys(of("intervals"), intervals, set(Intervals._fields))
+        own = {n: np.array(floats(of(n), value)) for n, value in intervals.items()}
+        values["saved_intervals"] = Intervals(**own)
+    values["squares"] = np.array(floats(of("squares"), values["squares"]))
+    for name in _ARRAYS:
+        if values[name] is not None:
+            values[name] = as_array(of(name), values[name])
+    for name in ("parents", "left_out", "counts"):
+        values[name] = tuple(as_list(of(name), values[name]))
+    values["levels"] = levels
+    if len(values["counts"]) != len(Counts._fields):
+        raise ValueError(f"{of('counts')} is not a list of 3 numbers")
+    values["counts"] = Counts(*values["counts"])
+    check_levels(values["left_out"])
+    if not set(values["left_out"]) <= set(levels):
+        raise ValueError("a data set that is left out is not among the data sets")
+    values["pooling"] = decode_pooling(of("pooling"), values["pooling"])
+    values["status"] = Status(values["status"])
+    as_text(of("detail"), values["detail"])
+    values["loglik"] = as_float(of("loglik"), values["loglik"])
+    for name in ("residual_shape", "residual_scale"):
+        if values[name] is not None:
+            values[name] = as_float(of(name), values[name])
+    fit = GaussianFit(**values)
+    if not older:
+        return fit
+    total, between = covariances_without_rows(fit)
+    return replace(fit, total_cov=total, between_cov=between)
+
+
+def decode_pooling(name: str, encoded: Any, *, discrete: bool = False) -> Any:
+    """A pooling from what a file has of it, of a continuous node or of another."""
+    if not isinstance(encoded, dict) or encoded.get("kind") not in list(_POOLINGS):
+        raise ValueError(f"{name} is of no kind that poolbn has")
+    kind = _POOLINGS[encoded["kind"]]
+    own = {field.name for field in fields(kind)} - (set() if discrete else {"discrete"})
+    check_keys(name, encoded, {"kind", *own})
+    given = {key: value for key, value in encoded.items() if key != "kind"}
+    if kind is Given and given["source"] not in _SOURCES:
+        raise ValueError(f"{name} has the source {given['source']!r}")
+    return kind(**given)
+
+
+def _is_covariance(M: NDArray[np.float64]) -> bool:
+    """Whether matrices (..., q, q) without negative variances are covariances, but for rounding."""
+    sd = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    sd = np.where(sd > 0, sd, 1.0)
+    correlation = M / (sd[..., :, None] * sd[..., None, :])
+    symmetric = np.abs(correlation - np.swapaxes(correlation, -2, -1)) < _ROUNDING
+    return bool(symmetric.all() and (np.linalg.eigvalsh(correlation) > -_ROUNDING).all())
+
+
+def check_linear(node: str, fit: GaussianFit, parents: tuple[str, ...]) -> None:
+    """Raise for a fit that cannot be; `parents` are those of the graph."""
+    F, q = len(fit.levels), len(fit.parents) + 1
+    if fit.child != node or fit.parents != parents:
+        raise ValueError(f"the parents of {node!r} are not those of the graph")
+    shapes = {"coef": (F, q), "coef_cov": (F, q, q), "sigma2": (F,), "rows": (F,)}
+    shapes |= {"total_cov": (F, q, q), "between_cov": (F, q, q)}
+    shapes |= {"fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}
+    for name, shape in shapes.items():
+        array = getattr(fit, name)
+        if array is None and name in {"fixed", "fixed_cov", "random_cov"}:
+            continue
+        if array is None or array.shape != shape or not np.isfinite(array).all():
+            raise ValueError(f"{name} of {node!r} is not a table of {shape} numbers")
+        variance = np.diagonal(array, axis1=-2, axis2=-1) if name.endswith("cov") else array
+        if name not in {"coef", "fixed"} and (variance < 0).any():
+            raise ValueError(f"{name} of {node!r} has a negative variance")
+        if name.endswith("cov") and not _is_covariance(array):
+            raise ValueError(f"{name} of {node!r} is not a covariance matrix")
+    if fit.saved_intervals is not None:
+        own = (F, q - 1)
+        for name, array in fit.saved_intervals._asdict().items():
+            if array.size and array.shape != ((q,) if name.startswith("population") else own):
+                raise ValueError(f"{name} of the intervals of {node!r} has a wrong shape")
+    for name in ("squares", "df", "effective_df"):
+        array = getattr(fit, name)
+        if array.shape != (F,) or not np.isfinite(array[~np.isnan(fit.squares)]).all():
+            raise ValueError(f"{name} of {node!r} is not a list of {F} numbers")
+    wrong = _wrong(fit)
+    if wrong:
+        raise ValueError(f"{wrong} of {node!r}")
+
+
+def _wrong(fit: GaussianFit) -> str:
+    """What of a fit's single values cannot be, or nothing."""
+    shape, scale = fit.residual_shape, fit.residual_scale
+    given = isinstance(fit.pooling, Given)
+    checks = (
+        ((fit.fixed is None) != (fit.fixed_cov is None), "one of fixed and fixed_cov is missing"),
+        ((shape is None) != (scale is None), "residual_shape or residual_scale is missing"),
+        (shape is not None and not shape > 0, "there is no positive residual_shape"),
+        (scale is not None and not 0 < scale < math.inf, "there is no positive residual_scale"),
+        (math.isnan(fit.loglik) and not given, "there is no loglik"),
+        (type(fit.unbiased) is not bool, "there is no true or false in unbiased"),
+        (not are_counts([*fit.counts, fit.n_rows]), "a count is not a whole number"),
+    )
+    return next((words for wrong, words in checks if wrong), "")
