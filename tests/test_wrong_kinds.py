@@ -137,6 +137,7 @@ def calls(folder: Path) -> list[Call]:
         Call("load", {"path": folder / "net.json"}),
         Call("report", {"net": net(), "path": folder / "r.html", "data": None, "bootstrap": None,
                         "comparison": None, "settings": None}),
+        Call("datasets.opt", {"discrete": False}),
         Call("random_dag", {"N": 3, "mean_parents": 1.0, "seed": 0}),
         Call("random_network", {"dag": DAG, "data_sets": 2, "seed": 0, "heterogeneous": True,
                                 "equal_residuals": False, "wording": "code"}),

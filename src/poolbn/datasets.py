@@ -5,11 +5,19 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from poolbn.arguments import FLAG, check_arguments
+
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def opt() -> pd.DataFrame:
+_DISCRETE = (
+    "treatment", "education", "public_assistance", "diabetes", "tobacco", "previous_pregnancy",
+    "infection", "preterm",
+)  # fmt: skip
+
+
+def opt(*, discrete: bool = False) -> pd.DataFrame:
     """The Obstetrics and Periodontal Therapy trial: 823 women in four clinics.
 
     Pregnant women with gum disease were treated before or after delivery. Columns:
@@ -20,10 +28,17 @@ def opt() -> pd.DataFrame:
       findings at baseline: gingival index, % of sites that bleed on probing, mean probing depth
       (mm), mean attachment loss (mm), calculus index, plaque index;
     - `gingival_5` to `plaque_5`: the same at visit 5;
-    - `gestation_days`, `birthweight_g`: the outcome.
+    - `gestation_days`, `birthweight_g`: the outcome;
+    - with `discrete` also `treatment` (treated before delivery, or control), `education` (3
+      levels), `public_assistance`, `diabetes`, `tobacco`, `previous_pregnancy`, `infection` (of the
+      urinary tract) and `preterm` (before 37 weeks).
 
-    The natural order in time is `age` and `bmi`, baseline, visit 5, outcome. Cells can be missing:
-    545 rows are complete, 737 in the columns that leave visit 5 out.
+    The natural order in time is `age`, `bmi` and the like, baseline, visit 5, outcome; treatment is
+    by lot. Cells can be missing: 545 rows are complete, 737 in the columns that leave visit 5 out,
+    537 with the discrete columns.
+
+    Args:
+        discrete: whether to have the discrete columns too.
 
     Source: columns chosen and renamed from the table `opt` of the R package medicaldata (MIT
     licence). Study: Michalowicz and others, "Treatment of periodontal disease and the risk of
@@ -32,8 +47,13 @@ def opt() -> pd.DataFrame:
     Examples:
         >>> opt().groupby("clinic").size().to_dict()
         {'KY': 211, 'MN': 247, 'MS': 192, 'NY': 173}
+        >>> opt(discrete=True)["treatment"].value_counts().to_dict()
+        {'treated': 413, 'control': 410}
     """
     import pandas as pd
 
+    check_arguments(discrete=(discrete, FLAG))
+
     with files("poolbn").joinpath("_data/opt.csv").open(encoding="utf-8") as lines:
-        return pd.read_csv(lines)
+        table = pd.read_csv(lines)
+    return table if discrete else table.drop(columns=list(_DISCRETE))

@@ -12,8 +12,10 @@ from poolbn.learning import check_no_group
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats, added, data_sets_of, without_gaps
 from poolbn.moments.reading import of_reading, patterns, stats
+from poolbn.moments.table import Table, gathered
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.tables.paths import check_once, paths
 from poolbn.wording import listed
@@ -41,6 +43,29 @@ def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
     check_once(found)
     saved = [path for path in found if path.endswith(STATS)]
     return saved, [path for path in found if not path.endswith(STATS)]
+
+
+def read_data(
+    entries: Sequence[str],
+    tell: Callable[[str], None],
+    kinds: Mapping[str, ColumnKind] | None,
+    **reading: Unpack[ReadingOptions],
+) -> GroupStats | Table:
+    """What a network is learned from: statistics where all columns are continuous, else rows.
+
+    `tell` is told what a user should know of a sum of statistics.
+    """
+    saved, rows = parted(entries)
+    if not saved:
+        made = gathered(rows, kinds=kinds, **reading)
+        if isinstance(made, GroupStats) and made.patterns and not made.patterns.has_gaps:
+            return stats(made.patterns.known, inputs=reading["inputs"])
+        return made
+    if kinds is not None:
+        raise OptionError(
+            Option("kinds", dict(kinds)), f" is for rows, and '{saved[0]}' has none; leave it out"
+        )
+    return read_stats(entries, tell, **reading)
 
 
 def read_stats(

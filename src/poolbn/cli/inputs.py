@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack, cast
 
 import numpy as np
 import typer
@@ -30,6 +30,7 @@ from poolbn.search.exact import Exact
 from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.writing import open_regular
 
@@ -53,6 +54,15 @@ Rows = Annotated[
         help="CSV or Parquet files, folders of them, patterns, or URLs.",
         metavar="FILE...",
         show_default=False,
+    ),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kinds",
+        metavar="A=KIND,...",
+        help="What columns hold: discrete, count or continuous. By default text, true and false "
+        f"are discrete, numbers continuous. {_NAMES}",
     ),
 ]
 Common = Annotated[bool, typer.Option("--common", help="Use the columns that all files have.")]
@@ -155,7 +165,8 @@ class Searching:
     score: Annotated[
         Kind,
         typer.Option(
-            help="The score to maximise; bge is for complete pooling, gprior for few data sets."
+            help="The score to maximise; bge, and for discrete columns bde and k2, are for "
+            "complete pooling, gprior for few data sets."
         ),
     ] = "bic"
     search: Annotated[
@@ -183,6 +194,13 @@ class Searching:
     max_parents: Annotated[
         int | None, typer.Option(min=0, help="Upper bound of the parents of a node.")
     ] = None
+    discrete_first: Annotated[
+        bool,
+        typer.Option(
+            "--no-continuous-to-discrete",
+            help="No arcs from continuous columns or counts to discrete ones.",
+        ),
+    ] = False
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
 
     def options(self) -> SearchOptions:
@@ -199,6 +217,7 @@ class Searching:
             forbidden=[_arc(text, "--forbid") for text in self.forbid or ()],
             tiers=() if self.tiers is None else read_tiers(self.tiers),
             max_parents=self.max_parents,
+            continuous_to_discrete=not self.discrete_first,
         )
         return {"score": self.score, "search": searches[self.search], "constraints": constraints}
 
@@ -234,6 +253,21 @@ def names(texts: Iterable[str] | None) -> list[str] | None:
         return [cell.strip() for row in csv.reader(texts, skipinitialspace=True) for cell in row]
     except csv.Error as error:  # ends of lines outside of quotes, or very long names
         raise OptionError(f"{list(texts)!r} are no names between commas: {error}") from error
+
+
+def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind] | None:
+    """The kinds of columns, as --kinds has them."""
+    found: dict[str, ColumnKind] = {}
+    for text in names(texts) or ():
+        name, equals, kind = text.rpartition("=")
+        if not equals or not name:
+            raise OptionError(
+                f"--kinds {text!r} is not a column and its kind; write grade=discrete"
+            )
+        if name in found:
+            raise OptionError(f"--kinds names {name!r} twice; give one kind")
+        found[name] = cast("ColumnKind", kind)  # checked where the columns are known
+    return found or None
 
 
 def _arc(text: str, option: str) -> Pair:

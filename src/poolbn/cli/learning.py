@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from poolbn.assess.comparing import compare as compare_poolings
 from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import ReadingOptions, read_stats
+from poolbn.cli.gathering import ReadingOptions, read_data
 from poolbn.cli.terminal import (
     INTERRUPTED,
     Terminal,
@@ -22,13 +22,16 @@ from poolbn.cli.terminal import (
     make_folder,
     write_csv,
 )
+from poolbn.errors import OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.table import Table
 from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.reporting import report
+from poolbn.scoring.local import Data
+from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ def learn(
     files: given.Files,
     *,
     reading: given.Reading,
+    kinds: given.Kinds = None,
     common: given.Common = False,
     model: given.Model,
     searching: given.Searching,
@@ -80,6 +84,7 @@ def learn(
             searching.seed,
             out,
             None if start is None else load(start),
+            given.kinds_of(kinds),
             open=include_rows,
         )
         written = ["network.json", "arcs.csv", "report.html", "strengths.csv"]
@@ -103,23 +108,27 @@ class _Job:
     seed: int
     out: Path | None  # the folder to write to
     start: Network | None = None
+    kinds: Mapping[str, ColumnKind] | None = None
     open: bool = False  # whether the report may contain rows
 
     def run(self, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
-        data = read_stats(self.files, terminal.note, **self.reading)
+        data = read_data(self.files, terminal.note, self.kinds, **self.reading)
+        if compare and isinstance(data, Table):
+            raise OptionError("--compare is for continuous columns; leave it out")
+        patterns = None if isinstance(data, Table) else data.patterns
         left = int(data.dropped.sum())
         said = f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
-        if data.patterns is not None:
-            gappy = data.n_rows - data.patterns.known.n_rows
+        if patterns is not None:
+            gappy = data.n_rows - patterns.known.n_rows
             said += f"; {counted(gappy, 'row')} with missing values count for what is there"
         if left:
-            lack = "without any" if data.patterns is not None else "with missing"
+            lack = "without any" if patterns is not None else "with missing"
             said += f"; {left:,} rows {lack} values are left out"
         terminal.note(said)
-        if data.patterns is not None and data.patterns.has_gaps:
-            showing.show_map(terminal, data.patterns)
+        if patterns is not None and patterns.has_gaps:
+            showing.show_map(terminal, patterns)
         stopped = False
         try:
             net = self._learned(data, self.pooling)
@@ -147,7 +156,7 @@ class _Job:
     def _assess(
         self,
         net: Network,
-        data: GroupStats,
+        data: Data,
         replicates: int | None,
         record: dict[str, Any],
         written: list[Path],
@@ -161,7 +170,7 @@ class _Job:
             terminal.note(f"bootstrap: learning {replicates} networks from resampled rows")
             boot = resample(
                 rows, replicates=replicates, pooling=self.pooling, seed=self.seed,
-                **self.reading, **self.learning,
+                kinds=self.kinds, **self.reading, **self.learning,
             )  # fmt: skip
             record["bootstrap"] = showing.bootstrap_record(boot)
             terminal.text()
@@ -176,12 +185,15 @@ class _Job:
             nets = self._other_poolings(net, data)
             record["scores"] = {name: other.score for name, other in nets.items()}
             terminal.text()
-            showing.show_scores(terminal, nets, hint=given.has_rows(rows))
+            showing.show_scores(terminal, nets, hint=given.has_rows(rows) and net.is_linear)
         if self.out is None:
             return
         if boot is not None:
             write_csv(boot.table(), self.out / "strengths.csv")
             written.append(self.out / "strengths.csv")
+        if isinstance(data, Table):
+            terminal.note("there is no report, which is for continuous columns so far")
+            return
         terminal.note("writing the report")
         page = self.out / "report.html"
         rows_read = self._rows(data)
@@ -191,10 +203,10 @@ class _Job:
         )  # fmt: skip
         written.append(page)
 
-    def _learned(self, data: GroupStats, pooling: str | Choice) -> Network:
+    def _learned(self, data: Data, pooling: str | Choice) -> Network:
         return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
-    def _rows(self, data: GroupStats) -> pd.DataFrame | None:
+    def _rows(self, data: Data) -> pd.DataFrame | None:
         """The rows, for residuals; None where there are none, or too many for memory."""
         if not given.has_rows(self.files) or data.n_rows * len(data.names) > _CELLS:
             return None
@@ -218,10 +230,10 @@ class _Job:
         make_folder(self.out)
         written = [self.out / "network.json", self.out / "arcs.csv"]
         net.save(written[0])
-        write_csv(net.effects(), written[1])
+        write_csv(showing.arcs_table(net), written[1])
         return written
 
-    def _other_poolings(self, net: Network, data: GroupStats) -> dict[str, Network]:
+    def _other_poolings(self, net: Network, data: Data) -> dict[str, Network]:
         """Networks learned with each pooling; the one that is there is not learned again."""
         own = self.pooling if isinstance(self.pooling, str) else repr(self.pooling)
         nets = {name: net if name == own else self._learned(data, name) for name in _POOLINGS}
@@ -236,4 +248,6 @@ def _words(constraints: Constraints) -> str:
         parts.append(f"{what}: {arcs}" if arcs else "")
     if constraints.max_parents is not None:
         parts.append(f"up to {constraints.max_parents} parents")
+    if not constraints.continuous_to_discrete:
+        parts.append("no arcs from continuous to discrete columns")
     return "; ".join(filter(None, parts)) or "none"

@@ -59,6 +59,7 @@ def bootstrap(
     files: given.Files,
     *,
     reading: given.Reading,
+    kinds: given.Kinds = None,
     replicates: Annotated[int, typer.Option(min=1, help="Networks to learn.")] = 200,
     unit: Annotated[
         Literal["row", "data-set"], typer.Option(help="What to resample: rows, or whole data sets.")
@@ -90,7 +91,8 @@ def bootstrap(
         try:
             boot = resample(
                 rows, replicates=replicates, unit="row" if unit == "row" else "data set",
-                seed=searching.seed, pooling=pooling, **options, **search,
+                seed=searching.seed, pooling=pooling, kinds=given.kinds_of(kinds), **options,
+                **search,
             )  # fmt: skip
         except BootstrapInterrupted as interrupted:
             boot, stopped = interrupted.bootstrap, True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import About
+from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.scoring.local import Data
 from poolbn.show.texts import percent
 from poolbn.wording import counted, figure, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ACROSS = 4  # columns of sums beside each other
 _DATA_SETS = 12  # whose rows a map of missing values counts
@@ -28,6 +33,28 @@ _WEAKER = 5  # arcs that are shown below those that count
 def show_network(terminal: Terminal, net: Network) -> None:
     """Print the arcs with their effects, in the population and at the extremes."""
     terminal.text("\n".join(net.title()))
+    if net.is_linear:
+        _show_effects(terminal, net)
+    else:
+        rows = [[*map(str, row)] for row in net.models().drop(columns="status").to_numpy().tolist()]
+        terminal.table(["column", "given", "model", "pooling"], rows, needless=2)
+    for line in net.endings():
+        terminal.text(line)
+    for node, fit in net.fits.items():
+        if not fit.status.ok:
+            terminal.text(f"{node}: {fit.status}: {fit.detail}")
+
+
+def arcs_table(net: Network) -> pd.DataFrame:
+    """The arcs, with their effects where all columns are continuous."""
+    import pandas as pd
+
+    if net.is_linear:
+        return net.effects()
+    return pd.DataFrame(net.dag.arcs, columns=["parent", "child"])
+
+
+def _show_effects(terminal: Terminal, net: Network) -> None:
     effects = net.effects()
     levels = list(effects.columns)[-len(net.levels) :]
     rows = []
@@ -54,17 +81,13 @@ def show_network(terminal: Terminal, net: Network) -> None:
         )
     else:
         terminal.text("No column depends on another.")
-    for line in net.endings():
-        terminal.text(line)
-    for node, fit in net.fits.items():
-        if not fit.status.ok:
-            terminal.text(f"{node}: {fit.status}: {fit.detail}")
 
 
-def network_record(net: Network, data: GroupStats) -> dict[str, Any]:
+def network_record(net: Network, data: Data) -> dict[str, Any]:
     """The same for programs, and how many rows were left out."""
     sets = zip(net.levels, net.n.tolist(), data.dropped.tolist(), strict=True)
-    counts = {} if data.patterns is None else data.patterns.counts().T.to_dict("list")
+    patterns = None if isinstance(data, Table) else data.patterns
+    counts = {} if patterns is None else patterns.counts().T.to_dict("list")
     return {
         "nodes": net.dag.nodes,
         "group": net.group,
@@ -77,7 +100,8 @@ def network_record(net: Network, data: GroupStats) -> dict[str, Any]:
             {"kind": found.kind.value, "columns": found.columns, "text": found.for_shell()}
             for found in check(data)
         ],
-        "arcs": net.effects(),
+        "models": {node: fit.model for node, fit in net.fits.items()},
+        "arcs": arcs_table(net),
     }
 
 

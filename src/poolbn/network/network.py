@@ -557,11 +557,12 @@ class Network(Questions):
         return pd.DataFrame(rows)
 
     @property
-    def _is_linear(self) -> bool:
+    def is_linear(self) -> bool:
+        """Whether all columns are continuous."""
         return all(isinstance(fit, GaussianFit) for fit in self.fits.values())
 
     def __repr__(self) -> str:
-        lines = [*self.title(), *(self._effect_lines() if self._is_linear else self._node_lines())]
+        lines = [*self.title(), *(self._effect_lines() if self.is_linear else self._node_lines())]
         return "\n".join([*lines, *(f"  {visible(line)}" for line in self.endings())])
 
     def _effect_lines(self) -> list[str]:
@@ -588,7 +589,7 @@ class Network(Questions):
 
     def _repr_html_(self) -> str:
         title, used = map(html.escape, self.title())
-        shown = self.effects() if self._is_linear else self.models()
+        shown = self.effects() if self.is_linear else self.models()
         table = shown.to_html(index=False, float_format=figure)
         ends = "".join(f"<br>{html.escape(line)}" for line in self.endings())
         return f"<p><b>{title}</b><br>{used}{ends}</p>{table}"
