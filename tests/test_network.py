@@ -16,6 +16,7 @@ from helpers import simulate
 
 import poolbn as pb
 from poolbn.network.format1 import written
+from poolbn.network.kindsfile import encode_other
 from poolbn.nodes.given import Given
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.predictive import uncertainty
@@ -209,7 +210,11 @@ def documented() -> dict[str, set[str]]:
     text = (Path(__file__).parents[1] / "docs" / "file_format.md").read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
     return {
-        title: set(re.findall(r"^\| `(\w+)` \|", body, flags=re.MULTILINE))
+        title: {
+            name
+            for cell in re.findall(r"^\| (`[^|]+`) \|", body, flags=re.MULTILINE)
+            for name in re.findall(r"`(\w+)`", cell)
+        }
         for title, body in zip(parts[::2], parts[1::2], strict=True)
     }
 
@@ -221,10 +226,17 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
     network().save(tmp_path / "net.json")
     content = json.loads((tmp_path / "net.json").read_text(encoding="utf-8"))
     fits = list(content["fits"].values())
+    frame = simulate(3, data_sets=4, rows=15, parents=3)
+    table = pb.table(frame.assign(up=frame["y"] > 0, down=frame["y"] < 1), group="F")
+    nodes = [
+        pb.fit_node(table, "up", ["down"], pooling=pb.Partial(discrete=how))
+        for how in ("table", "logit")
+    ]
     assert documented() == {
         "The network": set(content),
         "A node": {name for fit in fits for name in fit},
-        "A pooling": {name for kind in POOLING_KINDS for name in written(kind)},
+        "A node that is not continuous": {name for fit in nodes for name in encode_other(fit)},
+        "A pooling": {"discrete", *(name for kind in POOLING_KINDS for name in written(kind))},
         "A move": {name for move in content["trace"] for name in move},
         "Versions": set(),
     }
