@@ -250,6 +250,7 @@ def test_the_bootstrap_counts_arcs_of_all_kinds() -> None:
     assert sets.counts.shape == (4, 4)
 
 
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_levels_that_a_sample_lacks_do_no_harm() -> None:
     """Also where one level is left, which says nothing of others."""
     rare = rows(7, 20, 3)[["site", "age", "sex", "dose"]].assign(mark="no", odd="a")
@@ -317,3 +318,43 @@ def test_damaged_files_of_all_kinds_are_refused(made: pb.Table, tmp_path: Path) 
                     wrong in (-1, "x", "gone") and key in {"loglik", "detail"}
                 )
                 assert harmless, (node, key, wrong)
+
+
+# What tables can be like
+
+
+def test_a_level_of_one_row_is_told(made: pb.Table) -> None:
+    assert pb.check(made) == []
+    rare = rows()
+    rare.loc[3, "arm"] = "d"
+    rare.loc[5, "sex"] = "unknown"
+    (found,) = pb.check(pb.table(rare, group="site", kinds=COUNT))
+    assert found.kind is pb.FindingKind.RARE_LEVEL
+    assert found.columns == ("sex", "arm")
+    assert "one row alone has the levels 'unknown' of 'sex' and 'd' of 'arm'" in str(found)
+    with pytest.warns(pb.DataWarning, match="one row alone"):
+        pb.learn(rare, group="site", kinds=COUNT)
+
+
+def test_many_levels_are_no_memory_error() -> None:
+    rng = np.random.default_rng(1)
+    made = pd.DataFrame({"site": rng.integers(3, size=600), "x": rng.normal(size=600)})
+    names = [f"c{k}" for k in range(6)]
+    for name in names:
+        made[name] = np.array([f"l{k:02}" for k in range(40)])[rng.integers(40, size=600)]
+    table = pb.table(made, group="site")
+    with pytest.raises(pb.DataError, match="5 parents and 40 levels of 'c0' make 102,400,000"):
+        pb.fit_node(table, "c0", names[1:])
+    with pytest.raises(pb.DataError, match="'c0' make 1,599 coefficients, too many"):
+        pb.fit_node(table, "c0", ["c1", "x"])
+    assert pb.score(table, [("c1", "c0"), ("x", "c0")]) == -np.inf
+    assert pb.learn(table, pooling="complete").dag.arcs == ()
+
+
+def test_separation_in_all_data_sets_is_no_trouble_for_a_search() -> None:
+    table = rows(4, 40, 3)
+    table["old"] = np.where(table["age"] > 40, "old", "young")
+    net = pb.learn(table[["site", "age", "old", "dose"]], group="site")
+    assert np.isfinite(net.score)
+    near = {frozenset(arc) for arc in net.dag.arcs}
+    assert frozenset(("age", "old")) in near

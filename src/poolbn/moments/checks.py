@@ -17,8 +17,8 @@ from poolbn.moments.facts import MOST_ROWS, Distinct
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.inspected import IDS, ROWS, Inspected
 from poolbn.moments.standardised import standardise
-from poolbn.moments.table import Table
-from poolbn.wording import counted, listed
+from poolbn.moments.table import Table, codes
+from poolbn.wording import counted, listed, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,26 @@ def check(stats: GroupStats | Table) -> list[Finding]:
         check_kind(stats, GroupStats, "sufficient statistics", "pb.stats")
         return _found(stats, stats)
     numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
-    return _found(stats, stats.stats(numbers)) if numbers else []
+    found = _found(stats, stats.stats(numbers)) if numbers else []
+    return found if (rare := _rare(stats)) is None else [*found, rare]
+
+
+def _rare(table: Table) -> Finding | None:
+    """Levels that one row has, of which nothing can be learned."""
+    found = {
+        name: [level for level, rows in zip(own, np.bincount(codes(table, name)), strict=True)
+               if rows == 1]
+        for name, own in zip(table.names, table.categories, strict=True)
+        if own
+    }  # fmt: skip
+    told = [f"{shortened([repr(v) for v in rare], 4)} of {name!r}" for name, rare in found.items()
+            if rare]  # fmt: skip
+    names = [name for name, rare in found.items() if rare]
+    what = f"one row alone has the level{'s' * (sum(map(len, found.values())) > 1)} {listed(told)}"
+    remedy = ("merge such levels with others, or make these cells missing and use ", DROP)
+    return _finding(
+        FindingKind.RARE_LEVEL, names, what, remedy, count=sum(map(len, found.values()))
+    )
 
 
 def _found(every: GroupStats | Table, numbers: GroupStats) -> list[Finding]:

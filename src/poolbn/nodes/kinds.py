@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.errors import Option, OptionError
-from poolbn.moments.table import Table
+from poolbn.errors import DataError, Option, OptionError
+from poolbn.moments.table import Table, indicators
 from poolbn.nodes.auto import Candidate, candidates
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
@@ -28,12 +28,21 @@ from poolbn.nodes.regression import (
     regression_score,
     responses,
 )
-from poolbn.nodes.tabular import counts_of, fit_tabular, tabular_scores
+from poolbn.nodes.tabular import (
+    counts_of,
+    fit_tabular,
+    is_small,
+    sizes_of,
+    tabular_scores,
+)
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+_MOST = 150  # coefficients of a regression; their number cubed is what a step costs
 
 Names = tuple[str, Sequence[str]]  # a node and its parents
 
@@ -107,7 +116,8 @@ def bounds(
         return values
     for m, (child, parents) in enumerate(families):
         levels = len(table.categories[table.names.index(child)])
-        if levels > 1 and not _tabular(table, (child, parents)):
+        small = _coefficients(table, (child, parents)) <= _MOST
+        if levels > 1 and small and not _tabular(table, (child, parents)):
             design, (response,) = design_of(table, child, parents), responses(table, child)
             values[m] = regression_bound(design, response, hows, each)
     return values
@@ -124,7 +134,23 @@ def fit(
         if _has_regression(table, family, how):
             kinds = responses(table, child)
             fits += [fit_regression(table, child, parents, kind, how) for kind in kinds]
+    if not fits:
+        raise _too_large(table, family)
     return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+
+
+def _too_large(table: Table, family: Names) -> DataError:
+    child, parents = family
+    levels = len(table.categories[table.names.index(child)])
+    of = f"{levels} levels of {child!r}" if levels else repr(child)
+    size = f"{_coefficients(table, family):,} coefficients"
+    if _tabular(table, family):
+        cells = float(np.prod(sizes_of(table, child, parents), dtype=float))
+        size = f"{cells / levels:,.0f} configurations in each of {len(table.levels)} data sets"
+    return DataError(
+        f"{counted(len(parents), 'parent')} and {of} make {size}, too many for a model; use fewer "
+        "parents, or coarser levels"
+    )
 
 
 def input_of(table: Table, name: str) -> LocalFit:
@@ -153,10 +179,20 @@ def _tabular(table: Table, family: Names) -> bool:
 
 
 def _has_table(table: Table, family: Names, how: Candidate) -> bool:
-    return _tabular(table, family) and how.discrete != "logit"
+    return _tabular(table, family) and how.discrete != "logit" and is_small(table, *family)
+
+
+def _coefficients(table: Table, family: Names) -> int:
+    """Of a regression: as many as columns, for each level but one."""
+    child, parents = family
+    levels = len(table.categories[table.names.index(child)])
+    columns = sum(indicators(table, table.names.index(name)) for name in parents)
+    return max(levels - 1, 1) * (columns + 1)
 
 
 def _has_regression(table: Table, family: Names, how: Candidate) -> bool:
+    if _coefficients(table, family) > _MOST:
+        return False
     if not _tabular(table, family) or how.discrete == "logit":
         return True
     # With one parent, and without random effects, it is the table.

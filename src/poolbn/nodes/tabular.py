@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.errors import DataError
 from poolbn.moments.discrete import tabulate
 from poolbn.moments.table import Table, codes
 from poolbn.nodes import polya
@@ -100,24 +99,22 @@ class TabularFit(LocalFit):
         return f"concentration {figure(self.concentration)}; " if inside else ""
 
 
-def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
-    """Rows by data set, configuration of the parents and level of the child, (F, C, K).
+def sizes_of(table: Table, child: str, parents: Sequence[str]) -> tuple[int, ...]:
+    """Levels of the parents and then of the child."""
+    return tuple(len(table.categories[table.names.index(name)]) for name in (*parents, child))
 
-    Raises:
-        DataError: there are too many configurations.
-    """
-    names = [*parents, child]
-    sizes = [len(table.categories[table.names.index(name)]) for name in names]
-    cells = len(table.levels) * float(np.prod(sizes, dtype=float))
-    if cells > _LARGEST:
-        raise DataError(
-            f"the {len(parents)} parents of {child!r} have {cells / sizes[-1]:,.0f} configurations "
-            f"in {len(table.levels)} data sets, with {sizes[-1]} levels of {child!r} each, too "
-            "many for a table; use fewer parents, or coarser levels"
-        )
+
+def is_small(table: Table, child: str, parents: Sequence[str]) -> bool:
+    """Whether a table of probabilities can be held in memory."""
+    sizes = sizes_of(table, child, parents)
+    return bool(len(table.levels) * np.prod(sizes, dtype=float) <= _LARGEST)
+
+
+def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
+    """Rows by data set, configuration of the parents and level of the child, (F, C, K)."""
     data_set = np.repeat(np.arange(len(table.levels)), table.n)
-    own = [codes(table, name) for name in names]
-    return tabulate(own, sizes, data_set, len(table.levels))
+    own = [codes(table, name) for name in (*parents, child)]
+    return tabulate(own, sizes_of(table, child, parents), data_set, len(table.levels))
 
 
 def tabular_scores(counts: Sequence[NDArray[np.int64]], how: Candidate, each: Floats) -> Floats:
