@@ -720,7 +720,7 @@ def test_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         raise MemoryError
 
     (tmp_path / "t.csv").write_text("g,x\na,1\nb,2\n")
-    monkeypatch.setattr("poolbn.cli.learning.read_stats", none)
+    monkeypatch.setattr("poolbn.cli.learning.read_data", none)
     done = CliRunner().invoke(app, ["learn", str(tmp_path / "t.csv"), "-g", "g"])
     assert done.exit_code == 2
     assert "not enough memory" in done.stderr
