@@ -71,6 +71,11 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     gaps = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
     pb.stats(gaps, group="clinic", missing="em").patterns.save(folder / "gaps.stats")
     net.save(folder / "whole.json")
+    levels = pb.datasets.opt(discrete=True).dropna().groupby("clinic").head(12)
+    levels = levels[["clinic", "age", "tobacco", "education", "preterm"]]
+    levels.to_csv(folder / "levels.csv", index=False)
+    kinds = {"age": "count"}
+    pb.learn(levels, group="clinic", kinds=kinds, pooling="none").save(folder / "kinds.json")
     file = folder / "case"
     (folder / "t.csv").write_text(trial.to_csv(index=False))
 
@@ -93,6 +98,10 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     def read_network(data: bytes) -> object:
         file.write_bytes(data)
         return repr(pb.load(file))
+
+    def read_levels(data: bytes) -> object:
+        (folder / "case.csv").write_bytes(data)
+        return pb.table(folder / "case.csv", group="clinic", missing="drop", kinds=kinds)
 
     def ask(data: bytes) -> object:
         return net.query(data.decode("utf-8", "replace"))
@@ -118,13 +127,16 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
         "predict whole.json t.csv --target bmi -o out.csv",
         "classify whole.json t.csv",
         "stats show whole.stats",
+        "learn levels.csv -g clinic --kinds age=count,preterm=discrete --quiet --pooling complete",
     ]
     return {
         "CSV": ((folder / "t.csv").read_bytes(), read_csv),
         "statistics": ((folder / "whole.stats").read_bytes(), read_stats),
         "patterns": ((folder / "gaps.stats").read_bytes(), read_gaps),
         "gaps": (gaps.groupby("clinic").head(12).to_csv(index=False).encode(), fill_csv),
+        "levels": (levels.to_csv(index=False).encode(), read_levels),
         "network": ((folder / "whole.json").read_bytes(), read_network),
+        "network of all kinds": ((folder / "kinds.json").read_bytes(), read_network),
         "event": (b"age > 25 and (bmi < 30 or not `age` + 2 * bmi >= 70) and clinic == 'KY'", ask),
         **{f"command {k}": (line.encode(), command) for k, line in enumerate(lines)},
     }
