@@ -358,3 +358,20 @@ def test_separation_in_all_data_sets_is_no_trouble_for_a_search() -> None:
     assert np.isfinite(net.score)
     near = {frozenset(arc) for arc in net.dag.arcs}
     assert frozenset(("age", "old")) in near
+
+
+def test_random_intercepts_of_continuous_columns_in_a_table() -> None:
+    numbers = rows(1, 30)[["site", "age", "dose"]]
+    how = pb.Partial(random="intercept")
+    one, two = (
+        pb.learn(of(numbers, group="site"), pooling=how).score for of in (pb.table, pb.stats)
+    )
+    assert one == two
+
+
+def test_rows_of_dask_are_learned_from_as_others_are() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    for columns in (["site", "age", "dose"], ["site", "age", "sex"]):
+        table = rows(1, 30)[columns]
+        one = pb.learn(dask.from_pandas(table, npartitions=3), group="site")
+        assert one.score == pytest.approx(pb.learn(table, group="site").score, rel=1e-12)

@@ -319,17 +319,19 @@ def gathered(
     made: GroupStats | Table
     if isinstance(source, Table):
         made = source
-    elif isinstance(source, GroupStats | PatternStats) or is_dask(source):
+    elif isinstance(source, GroupStats | PatternStats):
         made = stats(source, group=group, columns=columns, missing=missing)
     else:
         reading, found = prepare_kinds(
             source, group=group, columns=columns, missing=missing, kinds=kinds
         )
-        if all(kind == "continuous" for kind in found):
-            made = of_reading(reading)
-        else:
+        if any(kind != "continuous" for kind in found):
             _check_missing(missing)
             made = _of_reading(reading, found, kinds or {})
+        elif is_dask(source):  # rows stay where they are
+            made = stats(source, group=group, columns=reading.names, missing=missing)
+        else:
+            made = of_reading(reading)
     return made.with_inputs(chosen) if chosen else made
 
 

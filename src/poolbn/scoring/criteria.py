@@ -62,7 +62,9 @@ class InformationCriterion:
         """
         if self.name == "bic-h":
             raise not_for_tables(self.name)
-        data, hows = standardise(table.stats()), ways(pooling, table.levels)
+        numbers = all(kind == "continuous" for kind in table.kinds)
+        hows = () if numbers else ways(pooling, table.levels)
+        data = standardise(table.stats())
         return TableScores(table, self.on(data, pooling.first(table.levels)), hows)
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
