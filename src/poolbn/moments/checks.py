@@ -256,7 +256,8 @@ def _few(table: Inspected) -> Finding | None:
 
     names = table.learned(name for k, name in enumerate(table.names) if has(k))
     what = f"{_columns(names)} {'has' if len(names) == 1 else 'have'} few different whole numbers"
-    return _finding(FindingKind.CODES, names, what, _as_discrete(names))
+    remedy = (*_as_discrete(names), "; if they count something, 'count' in its place")
+    return _finding(FindingKind.CODES, names, what, remedy)
 
 
 def _copies(table: Inspected) -> Finding | None:

@@ -315,7 +315,7 @@ class Problem:
         return Regression(
             loglik=plain.loglik + constants,
             coef=plain.T.reshape(J, self.C, self.q) @ T.T,
-            cov=self.back(np.linalg.inv(plain.W)),
+            cov=self.back(np.linalg.pinv(plain.W, hermitian=True)),  # of what there is to know
             separated=plain.separated,
             converged=plain.converged,
             theta=theta,

@@ -22,6 +22,7 @@ ColumnKind = Literal["continuous", "discrete", "count"]
 
 _MOST = 50  # levels of a column
 _FEW = 5  # levels, most of which may occur once
+_MANY, _RARE = 10, 0.05  # levels, or a share of texts among numbers, that numbers with texts have
 _TEXTS = ("text", "category", "mixed", "mixed-integer")
 
 
@@ -137,7 +138,8 @@ def check_levels(
     counts = np.bincount(codes, minlength=K)
     odd = [k for k, level in enumerate(levels) if not looks_numeric(level)]
     cells = int(counts[odd].sum())
-    if guessed and 0 < 2 * cells < n:
+    # A few numbers and a text such as "3+" that many rows have are levels.
+    if guessed and 0 < 2 * cells < n and (K > _MANY or cells < _RARE * n):
         texts = shortened([repr(levels[k]) for k in odd], 4)
         raise DataError(
             f"column {name!r} is mostly numbers, but {counted(cells, 'cell')} "
