@@ -7,6 +7,8 @@ DIST ?= loadscope
 SHUFFLE := $(if $(SEED),-p randomly --randomly-seed=$(SEED) --no-loadscope-reorder)
 BASE ?= HEAD
 SECONDS ?= 60
+# Without bytecode each worker and each process that a test starts compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test kernels lint study bench bench-compare docs fuzz clean clean-kernels
 
