@@ -1,4 +1,7 @@
-"""Searches against brute force: all networks over four and five nodes, on 200 small problems."""
+"""Searches against brute force: all networks over four and five nodes, on 200 small problems.
+
+`make test` takes the first eight for each pooling and number of nodes, the gate all.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,15 @@ from poolbn.search.state import TIE, SearchState
 NAMES = "dbeac"  # neither the order of the arcs nor that of the alphabet
 POOLED = pb.Partial(residuals="pooled")
 POOLINGS = ["complete", "none", "partial", POOLED]
-EACH = 25  # problems for each pooling and number of nodes
+FIRST, REST = range(8), range(8, 25)  # problems for each pooling and number of nodes
 
 REML = pb.Partial(method="reml")
 SEPARATE = pb.Partial(residuals="separate")
 each_pooling = pytest.mark.parametrize("pooling", POOLINGS, ids=str)
 each_size = pytest.mark.parametrize("nodes", [4, 5])
+each_part = pytest.mark.parametrize(
+    "part", [FIRST, pytest.param(REST, marks=pytest.mark.slow)], ids=["first", "rest"]
+)
 
 
 def simulate_network(
@@ -80,9 +86,9 @@ def problem(seed: int, nodes: int, pooling: str) -> Problem:
     return Problem(stats, pooling, table, (seed, nodes, 1))
 
 
-def problems(nodes: int, pooling: str, count: int = EACH) -> Iterator[Problem]:
+def problems(nodes: int, pooling: str, part: range) -> Iterator[Problem]:
     first = 1000 * [*POOLINGS, REML, SEPARATE].index(pooling)
-    return (problem(seed, nodes, pooling) for seed in range(first, first + count))
+    return (problem(first + k, nodes, pooling) for k in part)
 
 
 @cache
@@ -205,8 +211,9 @@ def test_all_networks_are_enumerated() -> None:
 
 @each_pooling
 @each_size
-def test_hill_climbing_ends_in_a_local_optimum(nodes: int, pooling: str) -> None:
-    for task in problems(nodes, pooling):
+@each_part
+def test_hill_climbing_ends_in_a_local_optimum(part: range, nodes: int, pooling: str) -> None:
+    for task in problems(nodes, pooling, part):
         for start in (None, random_graph(task)):
             found = search(task, pb.HillClimb(), start=start)
             graph = masks(found.arcs)
@@ -218,8 +225,9 @@ def test_hill_climbing_ends_in_a_local_optimum(nodes: int, pooling: str) -> None
 
 @each_pooling
 @each_size
-def test_exact_search_finds_the_best_of_all(nodes: int, pooling: str) -> None:
-    for task in problems(nodes, pooling):
+@each_part
+def test_exact_search_finds_the_best_of_all(part: range, nodes: int, pooling: str) -> None:
+    for task in problems(nodes, pooling, part):
         best = totals(task.table, all_dags(nodes)).max()
         found = search(task, pb.Exact())
         assert found.score == pytest.approx(best, abs=1e-7)
@@ -232,9 +240,10 @@ def test_exact_search_finds_the_best_of_all(nodes: int, pooling: str) -> None:
 
 @each_pooling
 @each_size
-def test_better_searches_are_not_worse(nodes: int, pooling: str) -> None:
+@each_part
+def test_better_searches_are_not_worse(part: range, nodes: int, pooling: str) -> None:
     """Tabu search makes hill climbing's moves first; restarts begin at its optimum."""
-    for task in problems(nodes, pooling):
+    for task in problems(nodes, pooling, part):
         start = random_graph(task)
         climb = search(task, pb.HillClimb(), start=start)
         tabu = search(task, pb.Tabu(), start=start)
@@ -248,8 +257,9 @@ def test_better_searches_are_not_worse(nodes: int, pooling: str) -> None:
 
 
 @pytest.mark.parametrize("pooling", [*POOLINGS, REML, SEPARATE], ids=str)
-def test_bounds_change_no_move(pooling: str | pb.Partial) -> None:
-    for task in problems(5, pooling):
+@each_part
+def test_bounds_change_no_move(part: range, pooling: str | pb.Partial) -> None:
+    for task in problems(5, pooling, part):
         for strategy in (pb.HillClimb(restarts=1), pb.Tabu(patience=5)):
             lazy, eager = (search(task, strategy, lazy=lazy) for lazy in (True, False))
             assert [move[:3] for move in lazy.trace] == [move[:3] for move in eager.trace]
@@ -259,7 +269,7 @@ def test_bounds_change_no_move(pooling: str | pb.Partial) -> None:
 
 @each_pooling
 def test_threads_change_no_bit(pooling: str) -> None:
-    for task in problems(5, pooling, 5):
+    for task in problems(5, pooling, range(5)):
         families = [(c, tuple(p for p in range(5) if p != c and m >> p & 1)) for c in range(5)
                     for m in range(32)]  # fmt: skip
         one, two = (
@@ -273,7 +283,7 @@ def test_threads_change_no_bit(pooling: str) -> None:
 
 @each_pooling
 def test_order_of_columns_does_not_matter(pooling: str) -> None:
-    for task in problems(4, pooling, 5):
+    for task in problems(4, pooling, range(5)):
         names = task.rng.permutation(task.stats.names).tolist()
         there = pb.learn(task.stats, pooling=pooling, search=pb.Exact())
         here = pb.learn(task.stats.select(names), pooling=pooling, search=pb.Exact())
@@ -283,8 +293,9 @@ def test_order_of_columns_does_not_matter(pooling: str) -> None:
 
 @each_pooling
 @each_size
-def test_constraints_are_kept(nodes: int, pooling: str) -> None:
-    for task in problems(nodes, pooling):
+@each_part
+def test_constraints_are_kept(part: range, nodes: int, pooling: str) -> None:
+    for task in problems(nodes, pooling, part):
         constraints = random_constraints(task)
         graphs = permitted(constraints, task.stats.names)
         assert 0 < len(graphs) < len(all_dags(nodes))
@@ -331,7 +342,7 @@ def test_constraints_by_name() -> None:
 
 def test_nothing_beats_the_marginal_likelihood_either() -> None:
     """BGe, a score without bounds."""
-    for task in problems(4, "complete", 5):
+    for task in problems(4, "complete", range(5)):
         scores = LocalScores(task.stats, pooling="complete", score="bge")
         values = [
             scores([(c, tuple(p for p in range(4) if m >> p & 1)) for c, m in enumerate(graph)])
@@ -381,7 +392,7 @@ def test_the_trace_adds_up(pooling: str, monkeypatch: pytest.MonkeyPatch) -> Non
         return states[-1]
 
     monkeypatch.setattr(climbing, "SearchState", seen)
-    for task in problems(5, pooling, 10):
+    for task in problems(5, pooling, range(4)):
         for strategy in (pb.HillClimb(), pb.HillClimb(restarts=2, perturb=4), pb.Tabu()):
             start = random_graph(task)
             first = start_climb(task, start=start).score
@@ -401,7 +412,7 @@ def test_partial_pooling_spares_fits() -> None:
     """Closed forms have nothing to spare."""
     count = {}
     for pooling in POOLINGS:
-        tasks = list(problems(5, pooling, 10))
+        tasks = list(problems(5, pooling, range(4)))
         traces = [search(task, pb.HillClimb()).trace for task in tasks]
         count[pooling] = sum(move.spared for trace in traces for move in trace)
     assert count["complete"] == count["none"] == 0
@@ -409,7 +420,7 @@ def test_partial_pooling_spares_fits() -> None:
 
 
 def test_final_fits_are_at_least_as_good_as_the_search() -> None:
-    for task in problems(5, "partial", 10):
+    for task in problems(5, "partial", range(10)):
         found = search(task, pb.HillClimb())
         net = pb.learn(task.stats)
         np.testing.assert_array_equal(net.dag.to_adjacency(), found.arcs)
@@ -456,7 +467,7 @@ def same_without_bounds(stats: pb.GroupStats, pooling: str) -> bool:
 @pytest.mark.parametrize("pooling", ["partial", POOLED], ids=str)
 def test_bounds_that_are_infinite_do_not_stop_a_search(pooling: str) -> None:
     """With as few rows as coefficients a regression in each data set leaves no residuals."""
-    for seed in range(20):
+    for seed in range(8):
         for rows in (2, 3, 4, 5):
             frame = simulate_network(seed, 4, data_sets=6, rows=rows)
             assert same_without_bounds(pb.stats(frame, group="F"), pooling)
