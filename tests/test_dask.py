@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import simulate
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -124,6 +124,7 @@ def _or_error(source: object, **options: str) -> pb.GroupStats | str:
         return str(error)
 
 
+@settings(max_examples=20)
 @given(
     cuts=st.lists(st.integers(0, 40), max_size=20).map(sorted),
     gaps=st.sets(st.integers(0, 39), max_size=10),

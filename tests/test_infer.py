@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from helpers import given, simulate
 from hypothesis import given as cases
+from hypothesis import settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import logsumexp
@@ -97,6 +98,7 @@ class Brute:
         return list(zip(values, labels, strict=True))
 
 
+@settings(max_examples=15)
 @cases(SEEDS)
 def test_predictions_are_those_of_dense_normal_distributions(seed: int) -> None:
     net = random_net(seed)
@@ -125,6 +127,7 @@ def test_predictions_are_those_of_dense_normal_distributions(seed: int) -> None:
                 np.testing.assert_allclose(found[bound], x, rtol=1e-10, atol=1e-10)
 
 
+@settings(max_examples=15)
 @cases(SEEDS)
 def test_densities_and_data_sets_are_those_of_mixtures_by_hand(seed: int) -> None:
     net = random_net(seed)
@@ -243,6 +246,7 @@ def learned() -> pb.Network:
     return pb.learn(FRAME, group="F", start=[("x1", "y"), ("x2", "y")])
 
 
+@settings(max_examples=15)
 @cases(SEEDS)
 def test_shift_and_scale_of_columns(seed: int) -> None:
     """Answers move with the data, even where raw numbers have lost their digits."""
