@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 
 import pytest
 from hypothesis import settings
 
 import poolbn as pb
-from poolbn import kernels
 
 settings.register_profile("poolbn", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("poolbn")
@@ -22,13 +20,11 @@ def opt_stats() -> pb.GroupStats:
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source of those kernels runs that only other kernels can call."""
-    # All are imported before one is patched: on import numba compiles them, with what it finds.
-    modules = {
-        name: importlib.import_module(f"poolbn.kernels.{name}")
-        for _, name, _ in pkgutil.iter_modules(kernels.__path__)
-    }
-    for name in ("deviance", "shared", "pooled", "separate"):
-        for attribute, value in list(vars(modules[name]).items()):
+    # All that call them are imported before one is patched: on import numba compiles, with what
+    # it finds.
+    names = ("deviance", "shared", "pooled", "separate")
+    for module in [importlib.import_module(f"poolbn.kernels.{name}") for name in names]:
+        for attribute, value in list(vars(module).items()):
             options = getattr(value, "targetoptions", {})
             if options.get("no_cpython_wrapper") or options.get("inline") == "always":
-                monkeypatch.setattr(modules[name], attribute, value.py_func)
+                monkeypatch.setattr(module, attribute, value.py_func)
