@@ -106,12 +106,12 @@ def test_rows_in_batches_files_and_partitions(batch: int, tmp_path: Path) -> Non
 
     rng = np.random.default_rng(1)
     table = pd.DataFrame(
-        {"id": np.arange(200), "money": rng.normal(size=200).round(2), "x": rng.normal(size=200)}
-    ).assign(arm=np.arange(200) % 2, lab=np.where(np.arange(200) == 7, -999, rng.integers(5, 9)))
-    table["site"] = rng.integers(0, 4, 200)
+        {"id": np.arange(60), "money": rng.normal(size=60).round(2), "x": rng.normal(size=60)}
+    ).assign(arm=np.arange(60) % 2, lab=np.where(np.arange(60) == 7, -999, rng.integers(5, 9)))
+    table["site"] = rng.integers(0, 4, 60)
     whole = pb.stats(table, group="site").facts
     assert [each.resolution for each in whole] == [1, 0.01, 0, 1, 1]
-    parts = [table[at : at + batch] for at in range(0, 200, batch)]
+    parts = [table[at : at + batch] for at in range(0, 60, batch)]
     added = sum(pb.stats(part, group="site") for part in parts)
     assert isinstance(added, pb.GroupStats)
     assert added.facts == whole

@@ -131,7 +131,13 @@ def sums(seed: int, slope_sd: float = 0.0, spread: float = 0.0, rows: int = 20) 
 
 
 @pytest.mark.parametrize(
-    ("one", "spread", "rows"), [(True, 0.0, 20), (True, 0.0, 5), (False, 0.5, 20), (False, 0.5, 8)]
+    ("one", "spread", "rows"),
+    [
+        (True, 0.0, 5),
+        (False, 0.5, 20),
+        pytest.param(True, 0.0, 20, marks=pytest.mark.slow),
+        pytest.param(False, 0.5, 8, marks=pytest.mark.slow),
+    ],
 )
 def test_equal_effects_are_rejected_as_often_as_they_should_be(
     one: bool, spread: float, rows: int

@@ -186,10 +186,10 @@ def test_effects_by_data_set() -> None:
     ("F", "rows", "slope_sd", "spread", "parents", "pooling"),
     [
         (3, 20, 0.0, 0.0, 1, pb.Partial()),
-        (4, 50, 0.5, 0.0, 1, pb.Partial()),
-        (6, 20, 0.15, 0.0, 3, pb.Partial()),
+        pytest.param(4, 50, 0.5, 0.0, 1, pb.Partial(), marks=pytest.mark.slow),
+        pytest.param(6, 20, 0.15, 0.0, 3, pb.Partial(), marks=pytest.mark.slow),
         (10, 20, 0.5, 0.4, 1, pb.Partial(residuals="pooled")),
-        (6, 20, 0.0, 0.0, 1, pb.Partial("intercept")),
+        pytest.param(6, 20, 0.0, 0.0, 1, pb.Partial("intercept"), marks=pytest.mark.slow),
         (4, 20, 0.5, 0.0, 1, pb.NoPooling()),
     ],
 )

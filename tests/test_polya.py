@@ -131,7 +131,9 @@ def maximum(counts: np.ndarray) -> float:
     return max(-min(tries), polya.complete(counts).loglik)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize(
+    "seed", [*range(20), *(pytest.param(k, marks=pytest.mark.slow) for k in range(20, 50))]
+)
 def test_no_generic_optimiser_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
     F, C, K = rng.integers(2, 6), rng.integers(1, 4), rng.integers(2, 4)

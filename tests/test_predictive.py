@@ -364,7 +364,9 @@ def coverage(
     return float(np.mean(known)), float(np.mean(other)) if other else math.nan
 
 
-@pytest.mark.parametrize(("data_sets", "slope_sd"), [(3, 0.15), (4, 0.5)])
+@pytest.mark.parametrize(
+    ("data_sets", "slope_sd"), [pytest.param(3, 0.15, marks=pytest.mark.slow), (4, 0.5)]
+)
 def test_intervals_cover_new_rows(data_sets: int, slope_sd: float) -> None:
     known, new = coverage(data_sets, 20, slope_sd, pb.Partial(), 500, 1)
     assert 0.93 < known < 0.97

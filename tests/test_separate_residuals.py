@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import REFERENCE, reference, simulate, work_space
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
@@ -117,6 +117,7 @@ def fit_of(frame: pd.DataFrame, pooling: pb.Partial = SEPARATE) -> pb.LocalFit:
     return fit
 
 
+@settings(max_examples=20)
 @given(tables, st.sampled_from(["full", "intercept"]))
 def test_likelihood_is_the_dense_one_and_no_neighbour_is_better(
     frame: pd.DataFrame, random: str

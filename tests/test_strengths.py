@@ -73,8 +73,11 @@ def test_bnlearn_loses_the_strongest_arc_of_a_cycle_and_we_the_weakest() -> None
     assert arcs[False] - arcs[True] == {("ALG", "VECT")}
 
 
+SMALL, *MORE = (case for case in CASES if case["R"] == 200 and case["rows"] < 100)
+
+
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case["R"] == 200 and case["rows"] < 100]
+    "case", [SMALL, *(pytest.param(case, marks=pytest.mark.slow) for case in MORE)]
 )
 def test_strengths_of_a_bootstrap_are_those_of_bnlearn_but_for_chance(case: dict) -> None:
     table = pd.read_csv(REFERENCE / "scores" / f"{case['data']}.csv.gz").iloc[: case["rows"]]
