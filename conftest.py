@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 
-import duckdb
 import pytest
 from printed import Checker
 
@@ -20,11 +19,3 @@ def _no_figure_stays_open() -> Iterator[None]:
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_database() -> Iterator[None]:
-    """Each reading of a CSV file opens a database: 25 ms, where a cursor on one takes none."""
-    with duckdb.connect() as database, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb, "connect", database.cursor)
-        yield

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from io import StringIO
 from itertools import islice
 from typing import IO, Any
@@ -196,9 +198,21 @@ def _duckdb() -> Iterator[Any]:
     """A connection that keeps standard output free, which may be JSON for a program."""
     import duckdb
 
-    with duckdb.connect() as connection:
-        connection.execute("set enable_progress_bar = false")
-        yield connection
+    try:
+        with _database(os.getpid()).cursor() as connection:
+            connection.execute("set enable_progress_bar = false")
+            yield connection
+    except duckdb.FatalException:
+        _database.cache_clear()
+        raise
+
+
+@cache
+def _database(process: int) -> Any:
+    """The one of this process: opening it takes longer than reading a small file."""
+    import duckdb
+
+    return duckdb.connect()
 
 
 def _literal(text: str) -> str:
