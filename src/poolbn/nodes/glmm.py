@@ -30,6 +30,7 @@ _LARGE = 50.0  # an SD of random effects that stands for infinity
 _SUSPECT = 10.0  # coefficients or SDs that are looked at twice
 _TOLERANCE = {False: 1e-6, True: 1e-10}
 _STEPS = 300
+_MANY_ROWS = 20_000  # above which a start costs a second
 _START_SDS = (0.3, 2.0)  # of random effects, where final fits start too
 # Weights of penalties on fixed and on random effects: none, and those of separation.
 _FREE, _HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
@@ -289,7 +290,7 @@ class Problem:
         Where there is no maximum, it is what can be reached, but for what is added here; where the
         search for it did not end, certainty.
         """
-        plain = self.regress(self.design.offsets, self.pooled.T[0], held=False)
+        plain = self.regress(self.design.offsets, self.centre, held=False)
         most = np.where(plain.separated, np.minimum(plain.loglik + _REACHED, 0.0), plain.loglik)
         return float(np.where(plain.converged, most, 0.0).sum())
 
@@ -407,12 +408,15 @@ class Problem:
         """The one start of a search, one EM step from D = I; for a final fit others too.
 
         These are no random effects, from which columns come one by one; little and much variation;
-        and the moments of the data sets' own coefficients. Genuine second maxima exist.
+        and the moments of the data sets' own coefficients. Genuine second maxima exist. Of many
+        rows only starts that are near the end soon.
         """
         q, eye = self.q, np.eye(self.q)
         first = Start(eye, q, 1)
         if not final:
             return [first]
+        if self.design.weight.sum() > _MANY_ROWS:
+            return [first, Start(eye * _START_SDS[0], q), Start(self.moments(), q)]
         others = [Start(eye * sd, q) for sd in _START_SDS]
         return [first, Start(0.0 * eye, 0), *others, Start(self.moments(), q)]
 
