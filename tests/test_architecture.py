@@ -49,7 +49,7 @@ ORDER = {
     ],
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
-        "assembled", "divergence", "conditioning", "mixtures", "uncertain", "infer",
+        "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "infer",
         "weighting", "conditions", "events", "heterogeneity", "withinbetween",
     ],
     "network": [

@@ -560,6 +560,8 @@ TABLE = [
     Bad("no data sets", lambda f: pb.random_network(XY, 0), OptionError, ("data_sets=0",)),
     Bad("unknown wording", lambda f: pb.random_network(XY, 2, wording="papers"), OptionError,
         ("did you mean 'paper'",)),
+    Bad("discrete as a count", lambda f: pb.random_network(XY, 2, discrete=2), OptionError,
+        ("discrete=2", "from 0 to 1")),
     Bad("rows of other data sets", lambda f: pb.random_table(TRUTH, [3, 4, 5]), DataError,
         ("3 counts", "2 data sets", "one for each")),
     Bad("no rows to draw", lambda f: pb.random_table(TRUTH, [3, 0]), OptionError,

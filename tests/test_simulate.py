@@ -9,13 +9,16 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
-from helpers import simulate
+from helpers import REFERENCE, simulate
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 from scipy.stats import binom, chi2, chisquare, kstest, norm
 
 import poolbn as pb
+from poolbn.nodes.regression import RegressionFit
 
 WORDINGS = ["code", "paper"]
 each_wording = pytest.mark.parametrize("wording", WORDINGS)
@@ -239,3 +242,198 @@ def test_unbalanced_rows(data_sets: int, each: int) -> None:
     assert counts[0] == counts[1]
     assert abs(counts[0] - 0.3 * total) <= 0.5
     assert max(counts[2:]) - min(counts[2:]) <= 1
+
+
+# Discrete nodes
+
+
+@cache
+def mixed(seed: int = 4, heterogeneous: bool = True) -> pb.Network:
+    """X4 and X6 are continuous with discrete parents among others, X5 is discrete with both."""
+    dag = pb.random_dag(6, 2.5, seed=6)
+    return pb.random_network(dag, 4, seed=seed, discrete=0.5, heterogeneous=heterogeneous)
+
+
+def discrete_nodes(net: pb.Network) -> list[str]:
+    return [node for node, fit in net.fits.items() if isinstance(fit, RegressionFit)]
+
+
+def numbers(net: pb.Network, rows: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:
+    """The intercept and columns of numbers, (n, q), without poolbn."""
+    made = pd.get_dummies(rows[list(net.dag.nodes)], prefix_sep="=", dtype=float)
+    return np.column_stack([np.ones(len(rows)), *(made[name] for name in names)])
+
+
+def test_without_discrete_nodes_all_is_as_in_version_0_1() -> None:
+    old = pb.load(REFERENCE / "version01" / "simulated.json")
+    for discrete in (0, 0.1):  # a tenth of four nodes is none
+        net = pb.random_network(pb.random_dag(4, 1.5, seed=1), 3, seed=1, discrete=discrete)
+        for node, fit in old.fits.items():
+            assert np.array_equal(fit.coef, net.fits[node].coef)
+            assert np.array_equal(fit.sigma2, net.fits[node].sigma2)
+
+
+@given(st.integers(1, 12), st.floats(0, 1), st.integers(0, 10**6))
+def test_share_of_discrete_nodes(N: int, share: float, seed: int) -> None:
+    net = pb.random_network(pb.Dag([f"v{i}" for i in range(N)]), 1, seed=seed, discrete=share)
+    found = [net.fits[node] for node in discrete_nodes(net)]
+    assert len(found) == round(share * N)
+    assert {fit.categories for fit in found} <= {("a", "b"), ("a", "b", "c")}
+    assert all(np.isfinite(fit.coef).all() and fit.status.ok for fit in net.fits.values())
+
+
+def test_every_node_may_be_discrete_with_two_levels_or_three() -> None:
+    nets = [pb.random_network(pb.Dag(["x", "y"]), 1, seed=k, discrete=0.5) for k in range(400)]
+    seen = Counter((node, len(net.fits[node].categories)) for net in nets
+                   for node in discrete_nodes(net))  # fmt: skip
+    assert len(seen) == 4
+    assert chisquare(list(seen.values())).pvalue > 0.001
+
+
+def test_effects_on_discrete_nodes() -> None:
+    """Log odds differ between data sets with variances ~ chi^2_1, around means of either sign."""
+    dag = pb.Dag([f"v{i}" for i in range(150)])
+    roots = pb.random_network(dag, 8, seed=1, discrete=1).fits.values()
+    mean = np.concatenate([fit.fixed[:, 0] for fit in roots])
+    variance = np.array([fit.random_cov[0, 0] for fit in roots])
+    assert kstest(mean, norm(0, 0.5).cdf).pvalue > 0.001
+    assert kstest(variance, chi2(1).cdf).pvalue > 0.001
+    z = [(fit.coef[:, :, 0] - fit.fixed[:, 0]) / math.sqrt(fit.random_cov[0, 0]) for fit in roots]
+    assert kstest(np.concatenate([one[:, 0] for one in z]), "norm").pvalue > 0.001
+    three = np.concatenate([one for one in z if one.shape[1] == 2])
+    assert abs(np.corrcoef(three.T)[0, 1] - 0.5) < 4 / math.sqrt(len(three))
+    star = pb.random_network(STAR, 3, seed=1, discrete=1)
+    slopes = np.concatenate([star.fits[node].fixed[:, 1:].ravel() for node in STAR.nodes[1:]])
+    assert 0.001 < binom.cdf((slopes > 0).sum(), len(slopes), 0.5) < 0.999
+    assert kstest(_folded(slopes), "uniform").pvalue > 0.001
+
+
+STAR = pb.Dag(["x", *(f"y{i}" for i in range(150))], [("x", f"y{i}") for i in range(150)])
+
+
+def _folded(slopes: np.ndarray) -> np.ndarray:
+    """Uniform for N(2, 1) of either sign."""
+    return norm.cdf(np.abs(slopes), 2, 1) - norm.cdf(-np.abs(slopes), 2, 1)
+
+
+def test_continuous_parents_of_discrete_nodes_are_centred_and_scaled() -> None:
+    net = pb.random_network(STAR, 5, seed=20, discrete=0.8)
+    x = net.fits["x"]
+    assert "x" not in discrete_nodes(net)
+    total = math.sqrt(x.sigma2[0] + x.coef[:, 0].var())
+    fixed = np.concatenate([net.fits[node].fixed for node in discrete_nodes(net)])
+    assert kstest(_folded(fixed[:, 1] * total), "uniform").pvalue > 0.001
+    assert kstest(fixed @ [1, x.coef[:, 0].mean()], norm(0, 0.5).cdf).pvalue > 0.001
+
+
+def test_no_level_is_rare() -> None:
+    for seed in range(5):
+        net = pb.random_network(pb.random_dag(8, 1.5, seed=seed), 10, seed=seed, discrete=0.5)
+        table = pb.random_table(net, 200, seed=seed)
+        for node in discrete_nodes(net):
+            shares = table[node].value_counts(normalize=True)
+            assert len(shares) == len(net.fits[node].categories)
+            assert shares.min() > 0.05
+
+
+@pytest.mark.parametrize("heterogeneous", [True, False])
+def test_tables_give_the_parameters_back(heterogeneous: bool) -> None:
+    """Maximum likelihood in each data set: within 4.5 standard errors, by scipy."""
+    net = mixed(heterogeneous=heterogeneous)
+    table = pb.random_table(net, 20_000, seed=1)
+    kinds = [{name.split("=")[0] in discrete_nodes(net) for name in _terms(fit)}
+             for fit in net.fits.values()]  # fmt: skip
+    assert {True, False} in kinds  # parents of both kinds
+    for j, level in enumerate(net.levels):
+        rows = table[table["F"] == level]
+        for node, fit in net.fits.items():
+            X = numbers(net, rows, _terms(fit))
+            if isinstance(fit, RegressionFit):
+                codes = pd.Categorical(rows[node], fit.categories).codes
+                score, information = _logistic(X, codes, fit.coef[j])
+                z2 = score @ np.linalg.pinv(information) @ score
+                assert z2 < chi2.ppf(1 - 1e-5, len(score))
+            else:
+                residuals = rows[node] - X @ fit.coef[j]
+                z = X.T @ residuals / np.sqrt(fit.sigma2[j] * (X**2).sum(axis=0))
+                assert np.abs(z).max() < 4.5
+                assert residuals.var() == pytest.approx(fit.sigma2[j], rel=0.05)
+                if fit.parents:
+                    assert fit.sigma2[j] / rows[node].var() == pytest.approx(0.15, rel=0.1)
+
+
+def _terms(fit: pb.LocalFit) -> tuple[str, ...]:
+    return fit.columns if isinstance(fit, RegressionFit) else fit.parents
+
+
+def _logistic(X: np.ndarray, codes: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of the log-likelihood at coef (K - 1, q), and their covariance."""
+    p = softmax(np.column_stack([np.zeros(len(X)), X @ coef.T]), axis=1)[:, 1:]
+    y = codes[:, None] == np.arange(1, len(coef) + 1)
+    W = np.einsum("nk,kl->nkl", p, np.eye(len(coef))) - p[:, :, None] * p[:, None, :]
+    information = np.einsum("nkl,na,nb->kalb", W, X, X).reshape(2 * (coef.size,))
+    return ((y - p).T @ X).ravel(), information
+
+
+def test_homogeneous_mixed_networks() -> None:
+    one, many = mixed(heterogeneous=False), mixed()
+    for fit in one.fits.values():
+        assert all(np.array_equal(fit.coef[0], coef) for coef in fit.coef)
+        assert fit.random_cov is None
+        assert np.array_equal(fit.fixed, fit.coef[0])
+    root = one.dag.topological_order()[0]
+    assert np.array_equal(one.fits[root].coef[0], many.fits[root].coef[0])
+
+
+def test_seeds_of_mixed_networks() -> None:
+    def all_of(seed: int) -> tuple[list[bytes], pd.DataFrame]:
+        dag = pb.random_dag(6, 2, seed=1)
+        net = pb.random_network(dag, 3, seed=seed, discrete=0.5)
+        return [fit.coef.tobytes() for fit in net.fits.values()], pb.random_table(net, 9, seed=seed)
+
+    one, again, other = all_of(1), all_of(1), all_of(2)
+    assert one[0] == again[0] != other[0]
+    assert one[1].equals(again[1])
+    assert not one[1].equals(other[1])
+
+
+def test_mixed_tables_are_read_as_they_were_drawn() -> None:
+    net = mixed()
+    table = pb.table(pb.random_table(net, 500, seed=3), group="F")
+    assert table.levels == net.levels
+    for name, kind, categories in zip(table.names, table.kinds, table.categories, strict=True):
+        fit = net.fits[name]
+        assert (kind == "discrete") == isinstance(fit, RegressionFit)
+        assert categories == (fit.categories if kind == "discrete" else ())
+        again = pb.fit_node(table, name, net.dag.parents(name))
+        if kind == "continuous":
+            assert again.parents == fit.parents
+    assert "given" in str(net.fits[discrete_nodes(net)[0]])
+
+
+def test_learned_nodes_of_all_kinds_are_drawn() -> None:
+    """Shares of a table, means and variances of counts, given what they are drawn from."""
+    rng = np.random.default_rng(1)
+    n = 600
+    x = rng.normal(size=n)
+    sex = np.where(rng.random(n) < 0.4, "m", "f")
+    ill = np.where(rng.random(n) < np.where(sex == "m", 0.7, 0.2), "yes", "no")
+    visits = rng.poisson(np.exp(0.5 * x) * rng.gamma(2.0, 0.5, n))
+    frame = pd.DataFrame({"F": np.repeat(["u", "v", "w"], 200), "x": x, "sex": sex, "ill": ill,
+                          "visits": visits})  # fmt: skip
+    table = pb.table(frame, group="F", kinds={"visits": "count"})
+    dag = pb.Dag(["x", "sex", "ill", "visits"], [("sex", "ill"), ("x", "visits")])
+    fits = {node: pb.fit_node(table, node, dag.parents(node), pooling="complete")
+            for node in dag.nodes}  # fmt: skip
+    net = pb.Network(dag, fits, score=math.nan, group="F", n=table.n)
+    drawn = pb.random_table(net, 30_000, seed=1)
+    assert list(drawn) == ["F", *dag.nodes]
+    shares = drawn.groupby("sex")["ill"].value_counts(normalize=True).unstack()
+    theirs = frame.groupby("sex")["ill"].value_counts(normalize=True).unstack()
+    assert shares.to_numpy() == pytest.approx(theirs.to_numpy(), abs=0.01)
+    count = fits["visits"]
+    assert count.dispersion < math.inf
+    mean = np.exp(count.fixed[0] @ [np.ones(len(drawn)), drawn["x"]])
+    z = (drawn["visits"] - mean) / np.sqrt(mean + mean**2 / count.dispersion)
+    assert abs(z.mean()) < 4.5 / math.sqrt(len(z))
+    assert z.var() == pytest.approx(1.0, abs=0.05)

@@ -1,9 +1,14 @@
-"""The paper's generator: random graphs, networks with known parameters, and tables from them."""
+"""The paper's generator: random graphs, networks with known parameters, and tables from them.
+
+Networks with discrete nodes are not in the paper: `_mixed_fits` goes on from it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -22,24 +27,31 @@ from poolbn.errors import (
 )
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import grouped, reached
+from poolbn.inference.drawing import categories_of, draw_columns, draw_node, with_indicators
 from poolbn.inference.weighting import draw
 from poolbn.network.network import Network
 from poolbn.nodes.given import Given, given_fit
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status
+from poolbn.nodes.regression import RegressionFit
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Wording = Literal["code", "paper"]
+Floats = NDArray[np.float64]
 
 EXPLAINED = 0.85  # share of a node's variance that its parents explain, in each data set
 GROUP = "F"
+LEVELS = "abc"
 
 _ALONE = 12.0  # expected nodes without an arc above which a connected graph is not waited for
 _DRAWS = 100_000
+_SAMPLE = 5_000  # rows of each data set that tell how much the parents of a mixed network vary
+_SIMULATED = Given("simulated")
+_DETAIL = "the parameters are those of a simulation, not estimates"
 # Streams of random numbers, so that one seed for the graph, the network and the table does not
 # give the three the same draws.
-_DAG, _NETWORK, _TABLE = range(3)
+_DAG, _NETWORK, _TABLE, _KINDS, _ROWS = range(5)
 
 
 def random_dag(N: int, mean_parents: float, *, seed: int = 0) -> Dag:
@@ -97,6 +109,7 @@ def random_network(
     dag: Dag,
     data_sets: int,
     *,
+    discrete: float = 0.0,
     seed: int = 0,
     heterogeneous: bool = True,
     equal_residuals: bool = False,
@@ -113,9 +126,17 @@ def random_network(
     Roots have a residual variance ~ chi^2_1, the same in every data set. The other residual
     variances are such that the parents explain 85% of the variance in each data set.
 
+    Discrete nodes have two or three levels, a, b and c, and a logistic regression on their parents,
+    which are centred, and if they are continuous divided by their SD, over all data sets. In the
+    log odds of a level against the first, each effect has a mean ~ N(2, 1), of either sign, the
+    intercept one ~ N(0, 0.5^2), and all have a variance ~ chi^2_1 between data sets. What is said
+    of variances above is then so in a sample of 5,000 rows of each data set. A discrete parent of
+    a continuous node has a coefficient for each level but the first.
+
     Args:
         dag: the graph, such as `pb.random_dag` gives.
         data_sets: how many.
+        discrete: the share of nodes that are discrete, from 0 to 1; which is random.
         seed: the same seed gives the same network.
         heterogeneous: False gives all data sets the parameters of the first.
         equal_residuals: True gives a node the same residual variance in all data sets: the parents
@@ -133,6 +154,10 @@ def random_network(
         ('set1', 'set2', 'set3', 'set4', 'set5')
         >>> net.joint.cov.shape
         (5, 10, 10)
+        >>> dag = pb.Dag(["x", "y"], [("x", "y")])
+        >>> mixed = pb.random_network(dag, data_sets=2, discrete=0.5, seed=1)
+        >>> type(mixed.fits["x"]).__name__, mixed.fits["x"].categories, mixed.fits["y"].parents
+        ('RegressionFit', ('a', 'b'), ('x=b',))
     """
     if not isinstance(dag, Dag):
         raise GraphError(
@@ -146,29 +171,15 @@ def random_network(
     _check_count("data_sets", data_sets)
     check_arguments(heterogeneous=(heterogeneous, FLAG), equal_residuals=(equal_residuals, FLAG))
     check_option("wording", wording, get_args(Wording))
-    rng = _generator(seed, _NETWORK)
-    position = {node: i for i, node in enumerate(dag.nodes)}
-    # A node is its mean plus `loading` times independent standard normal residuals, (F, N, N).
-    loading = np.zeros((data_sets, len(position), len(position)))
-    fits = {}
-    for node in dag.topological_order():
-        parents, i = dag.parents(node), position[node]
-        mean, variance, coef = _coefficients(rng, data_sets, len(parents) + 1, wording)
-        if not heterogeneous:
-            coef[:] = coef[0]
-        inherited = np.zeros((data_sets, len(position)))
-        for k, parent in enumerate(parents):
-            inherited += coef[:, 1 + k, None] * loading[:, position[parent]]
-        if parents:
-            sigma2 = (1 - EXPLAINED) / EXPLAINED * (inherited**2).sum(axis=1)
-            if equal_residuals:
-                sigma2[:] = sigma2.mean()
-        else:
-            sigma2 = np.full(data_sets, rng.chisquare(1))
-        loading[:, i] = inherited
-        loading[:, i, i] = np.sqrt(sigma2)
-        population = (mean, np.diag(variance)) if heterogeneous else (coef[0].copy(), None)
-        fits[node] = _given(node, parents, coef, sigma2, population)
+    if not isinstance(discrete, Real) or not 0 <= discrete <= 1:
+        raise OptionError(Option("discrete", discrete), " is not a share of nodes, from 0 to 1")
+    drawing = _Drawing(
+        data_sets, heterogeneous, equal_residuals, wording, _generator(seed, _NETWORK)
+    )
+    if categories := _categories(dag, float(discrete), _generator(seed, _KINDS)):
+        fits = _mixed_fits(dag, categories, drawing, _generator(seed, _ROWS))
+    else:
+        fits = _linear_fits(dag, drawing)
     return Network(
         dag,
         {node: fits[node] for node in dag.nodes},
@@ -178,10 +189,164 @@ def random_network(
     )
 
 
+@dataclass(frozen=True)
+class _Drawing:
+    """How parameters are drawn; see `random_network`."""
+
+    data_sets: int
+    heterogeneous: bool
+    equal_residuals: bool
+    wording: Wording
+    rng: np.random.Generator
+
+    def gaussian(
+        self, node: str, columns: tuple[str, ...], explained: Callable[[Floats], Floats]
+    ) -> GaussianFit:
+        """A continuous node.
+
+        Args:
+            node: which.
+            columns: what its coefficients after the intercept are of.
+            explained: the variance in each data set that coefficients (F, q) give it, (F,).
+        """
+        F, rng = self.data_sets, self.rng
+        mean, variance, coef = _coefficients(rng, F, len(columns) + 1, self.wording)
+        if not self.heterogeneous:
+            coef[:] = coef[0]
+        if columns:
+            sigma2 = (1 - EXPLAINED) / EXPLAINED * explained(coef)
+            if self.equal_residuals:
+                sigma2[:] = sigma2.mean()
+        else:
+            sigma2 = np.full(F, rng.chisquare(1))
+        population = (mean, np.diag(variance)) if self.heterogeneous else (coef[0].copy(), None)
+        return _given(node, columns, coef, sigma2, population)
+
+    def discrete(
+        self,
+        node: str,
+        categories: tuple[str, ...],
+        parents: tuple[str, ...],
+        columns: tuple[str, ...],
+        T: Floats,
+    ) -> RegressionFit:
+        """A discrete node.
+
+        Args:
+            node: which.
+            categories: its K levels.
+            parents: its parents.
+            columns: the numbers that these are.
+            T: coefficients of centred and scaled columns times T are those of columns, (q, q).
+        """
+        F, K, q, rng = self.data_sets, len(categories), len(columns) + 1, self.rng
+        mean = rng.choice([-1.0, 1.0], (K - 1, q)) * rng.normal(2, 1, (K - 1, q))
+        mean[:, 0] = rng.normal(0, 0.5, K - 1)
+        variance = rng.chisquare(1, q)
+        # A coefficient is a difference of utilities, so that no level is special.
+        utility = rng.normal(0, np.sqrt(variance / 2), (F, K, q))
+        coef = (mean + utility[:, 1:] - utility[:, :1]) @ T
+        if not self.heterogeneous:
+            coef[:] = coef[0]
+        return RegressionFit(
+            child=node,
+            parents=parents,
+            levels=_set_names(F),
+            pooling=_SIMULATED,
+            loglik=math.nan,
+            counts=Counts(0, 0, coef.size),
+            n_rows=F,
+            status=Status.GIVEN,
+            detail=_DETAIL,
+            categories=categories,
+            columns=columns,
+            coef=coef,
+            fixed=mean @ T if self.heterogeneous else coef[0].copy(),
+            fixed_se=np.zeros((K - 1, q)),
+            random_cov=T.T * variance @ T if self.heterogeneous else None,
+            dispersion=math.inf,
+        )
+
+
+def _linear_fits(dag: Dag, drawing: _Drawing) -> dict[str, LocalFit]:
+    """All nodes are continuous, and variances have a closed form."""
+    position = {node: i for i, node in enumerate(dag.nodes)}
+    F, N = drawing.data_sets, len(position)
+    # A node is its mean plus `loading` times independent standard normal residuals, (F, N, N).
+    loading = np.zeros((F, N, N))
+    fits: dict[str, LocalFit] = {}
+    for node in dag.topological_order():
+        parents, i = dag.parents(node), position[node]
+
+        def inherited(coef: Floats, parents: tuple[str, ...] = parents) -> Floats:
+            total = np.zeros((F, N))
+            for k, parent in enumerate(parents):
+                total += coef[:, 1 + k, None] * loading[:, position[parent]]
+            return total
+
+        fit = drawing.gaussian(node, parents, lambda coef: (inherited(coef) ** 2).sum(axis=1))
+        loading[:, i] = inherited(fit.coef)
+        loading[:, i, i] = np.sqrt(fit.sigma2)
+        fits[node] = fit
+    return fits
+
+
+def _mixed_fits(
+    dag: Dag, categories: Mapping[str, tuple[str, ...]], drawing: _Drawing, rng: np.random.Generator
+) -> dict[str, LocalFit]:
+    """Some nodes are discrete; what varies how much is seen in rows, which `rng` draws."""
+    F = drawing.data_sets
+    sets = np.repeat(np.arange(F), _SAMPLE)
+    rows: dict[str, Floats] = {}
+    columns: dict[str, tuple[str, ...]] = {}  # of numbers, that a node is as a parent
+    fits: dict[str, LocalFit] = {}
+    for node in dag.topological_order():
+        parents = dag.parents(node)
+        names = tuple(name for parent in parents for name in columns[parent])
+        X = np.array([rows[name] for name in names]).reshape(len(names), F, _SAMPLE)
+        if node in categories:
+            continuous = np.array([name in columns for name in names], dtype=bool)
+            T = _centred(X.reshape(len(names), len(sets)), continuous)
+            fits[node] = drawing.discrete(node, categories[node], parents, names, T)
+        else:
+            fits[node] = drawing.gaussian(node, names, partial(_explained, X))
+        drawn = with_indicators(fits[node], draw_node(fits[node], rows, sets, rng))
+        columns[node] = tuple(drawn)[1:] if node in categories else (node,)
+        rows |= drawn
+    return fits
+
+
+def _categories(dag: Dag, share: float, rng: np.random.Generator) -> dict[str, tuple[str, ...]]:
+    """The levels of each discrete node."""
+    chosen = rng.permutation(len(dag.nodes))[: round(share * len(dag.nodes))]
+    return {dag.nodes[i]: tuple(LEVELS[: rng.integers(2, 4)]) for i in sorted(chosen)}
+
+
+def _centred(X: Floats, scaled: NDArray[np.bool_]) -> Floats:
+    """Coefficients of centred columns, some divided by their SD, times this are those of X (M, n).
+
+    The intercept comes first, (M + 1, M + 1).
+    """
+    scale = np.ones(len(X))
+    scale[scaled] = X[scaled].std(axis=1)
+    T = np.diag([1.0, *(1 / scale)])
+    T[1:, 0] = -X.mean(axis=1) / scale
+    return T
+
+
+def _explained(X: Floats, coef: Floats) -> Floats:
+    """The variance of columns (M, F, n) times coefficients (F, 1 + M), (F,).
+
+    Where a discrete parent hardly varies it is not quite 0.
+    """
+    variance: Floats = np.einsum("fm,mfn->fn", coef[:, 1:], X).var(axis=1)
+    return np.asarray(np.maximum(variance, variance.mean() / 100))
+
+
 def random_table(network: Network, rows: int | Iterable[int], *, seed: int = 0) -> pd.DataFrame:
     """Draw rows from each data set of a network, the group column first.
 
-    `Network.sample` draws the data set of each row too.
+    `Network.sample` draws the data set of each row too. Discrete columns are text.
 
     Args:
         network: from `pb.random_network`, or a learned one.
@@ -193,15 +358,25 @@ def random_table(network: Network, rows: int | Iterable[int], *, seed: int = 0) 
         >>> net = pb.random_network(pb.random_dag(3, 1, seed=1), data_sets=2, seed=1)
         >>> pb.random_table(net, [20, 10])["F"].value_counts().to_dict()
         {'set1': 20, 'set2': 10}
+        >>> mixed = pb.random_network(pb.Dag(["x"]), data_sets=2, discrete=1, seed=1)
+        >>> sorted(pb.random_table(mixed, 20)["x"].unique())
+        ['a', 'b']
     """
     import pandas as pd
 
     check_kind(network, Network, "a network", "pb.random_network")
     counts = _counts(network, rows)
     codes = np.repeat(np.arange(len(counts)), counts)
-    nothing = np.full((len(codes), len(network.dag.nodes)), np.nan)
-    drawn = draw(network._model(plugin=True), nothing, codes, 1, _generator(seed, _TABLE))
-    table = pd.DataFrame(drawn.values[:, :, 0].T, columns=list(network.dag.nodes))
+    rng = _generator(seed, _TABLE)
+    if all(isinstance(fit, GaussianFit) for fit in network.fits.values()):
+        nothing = np.full((len(codes), len(network.dag.nodes)), np.nan)
+        drawn = draw(network._model(plugin=True), nothing, codes, 1, rng)
+        table = pd.DataFrame(drawn.values[:, :, 0].T, columns=list(network.dag.nodes))
+    else:
+        columns = draw_columns(network.fits, network.dag.topological_order(), codes, rng)
+        table = pd.DataFrame(
+            {node: _shown(network.fits[node], columns[node]) for node in network.dag.nodes}
+        )
     table.insert(0, network.group, pd.Series(network.levels).to_numpy()[codes])
     return table
 
@@ -244,7 +419,7 @@ def _generator(seed: int, stream: int) -> np.random.Generator:
 
 def _coefficients(
     rng: np.random.Generator, F: int, q: int, wording: Wording
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     """Mean (q,) and variance (q,) of the population, and coefficients (F, q) drawn from it."""
     if wording == "code":
         mean, variance = rng.normal(2, 1, q), rng.chisquare(1, q)
@@ -258,18 +433,18 @@ def _coefficients(
 def _given(
     node: str,
     parents: tuple[str, ...],
-    coef: NDArray[np.float64],
-    sigma2: NDArray[np.float64],
-    population: tuple[NDArray[np.float64], NDArray[np.float64] | None],
+    coef: Floats,
+    sigma2: Floats,
+    population: tuple[Floats, Floats | None],
 ) -> GaussianFit:
     """A node whose parameters are known."""
     F, q = coef.shape
     return given_fit(
         node,
         parents,
-        tuple(f"set{j + 1}" for j in range(F)),
-        Given("simulated"),
-        "the parameters are those of a simulation, not estimates",
+        _set_names(F),
+        _SIMULATED,
+        _DETAIL,
         coef=coef,
         sigma2=sigma2,
         fixed=population[0],
@@ -278,6 +453,16 @@ def _given(
         own_params=F * (q + 1),
         n_rows=F,
     )
+
+
+def _set_names(F: int) -> tuple[str, ...]:
+    return tuple(f"set{j + 1}" for j in range(F))
+
+
+def _shown(fit: LocalFit, values: Floats) -> Floats | NDArray[np.object_]:
+    """A column of a table: levels for their codes."""
+    categories = categories_of(fit)
+    return np.array(categories, dtype=object)[values.astype(np.int64)] if categories else values
 
 
 def _counts(network: Network, rows: int | Iterable[int]) -> list[int]:

@@ -1,0 +1,111 @@
+"""Rows of a network with columns of all kinds, drawn node by node, parents first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from math import isinf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# What is drawn so far, (n,) each: numbers, codes of levels, and indicators of levels ("sex=male").
+Columns = Mapping[str, Floats]
+
+
+def draw_columns(
+    fits: Mapping[str, LocalFit], order: Iterable[str], sets: Integers, rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Draw rows; discrete nodes have codes of levels, and indicators beside them.
+
+    Args:
+        fits: the distribution of each node given its parents.
+        order: the nodes, parents first.
+        sets: the data set of each row, (n,).
+        rng: where chance comes from.
+    """
+    columns: dict[str, Floats] = {}
+    for node in order:
+        columns |= with_indicators(fits[node], draw_node(fits[node], columns, sets, rng))
+    return columns
+
+
+def with_indicators(fit: LocalFit, values: Floats) -> dict[str, Floats]:
+    """The column of a node, and an indicator for each level of a discrete one but the first."""
+    levels = enumerate(categories_of(fit)[1:], start=1)
+    made = {f"{fit.child}={level}": (values == code).astype(float) for code, level in levels}
+    return {fit.child: values} | made
+
+
+def categories_of(fit: LocalFit) -> tuple[str, ...]:
+    """The levels of a node; none where it is not discrete."""
+    return fit.categories if isinstance(fit, TabularFit | RegressionFit) else ()
+
+
+def draw_node(fit: LocalFit, columns: Columns, sets: Integers, rng: np.random.Generator) -> Floats:
+    """Draw a node of any kind: numbers, counts or codes of levels, (n,).
+
+    Args:
+        fit: its distribution given its parents.
+        columns: its parents, among others.
+        sets: the data set of each row, (n,).
+        rng: where chance comes from.
+    """
+    return _DRAW[type(fit)](fit, columns, sets, rng)
+
+
+def _gaussian(
+    fit: GaussianFit, columns: Columns, sets: Integers, rng: np.random.Generator
+) -> Floats:
+    mean = _predictor(fit.coef, fit.parents, columns, sets)
+    drawn: Floats = mean + np.sqrt(fit.sigma2)[sets] * rng.standard_normal(len(sets))
+    return drawn
+
+
+def _tabular(fit: TabularFit, columns: Columns, sets: Integers, rng: np.random.Generator) -> Floats:
+    configuration = np.zeros(len(sets), dtype=np.int64)
+    for parent, levels in zip(fit.parents, fit.given, strict=True):
+        configuration = configuration * len(levels) + columns[parent].astype(np.int64)
+    return _levels(fit.probabilities[sets, configuration], rng)
+
+
+def _regression(
+    fit: RegressionFit, columns: Columns, sets: Integers, rng: np.random.Generator
+) -> Floats:
+    each = range(fit.coef.shape[1])
+    predictors = [_predictor(fit.coef[:, k], fit.columns, columns, sets) for k in each]
+    if fit.categories:
+        utility = np.column_stack([np.zeros(len(sets)), *predictors])
+        p = np.exp(utility - utility.max(axis=1, keepdims=True))
+        return _levels(p / p.sum(axis=1, keepdims=True), rng)
+    mean = np.exp(predictors[0])
+    if not isinf(fit.dispersion):
+        mean = mean * rng.gamma(fit.dispersion, 1 / fit.dispersion, len(sets))
+    return rng.poisson(mean).astype(float)
+
+
+_DRAW: dict[type[LocalFit], Callable[..., Floats]] = {
+    GaussianFit: _gaussian,
+    TabularFit: _tabular,
+    RegressionFit: _regression,
+}
+
+
+def _predictor(coef: Floats, names: Iterable[str], columns: Columns, sets: Integers) -> Floats:
+    """The intercept and the parents, with the coefficients (F, q) of each row's data set."""
+    total: Floats = coef[sets, 0]
+    for k, name in enumerate(names, start=1):
+        total = total + coef[sets, k] * columns[name]
+    return total
+
+
+def _levels(probabilities: Floats, rng: np.random.Generator) -> Floats:
+    """A code for each row, by its probabilities, (n, K)."""
+    below = np.cumsum(probabilities, axis=1)[:, :-1]
+    drawn: Floats = (rng.random((len(below), 1)) > below).sum(axis=1).astype(float)
+    return drawn
