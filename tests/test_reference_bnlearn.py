@@ -99,7 +99,7 @@ def same_model(case: dict, node: str) -> bool:
 @pytest.mark.parametrize("kind", ["loglik", "aic", "bic"])
 def test_nodes_of_mixed_networks(case: dict, kind: str) -> None:
     """In one data set, and where a discrete node's first parent says which data set a row is of."""
-    pooling = pb.NoPooling("unbiased")
+    pooling = pb.NoPooling("unbiased", discrete="table")
     roots = CONDITIONAL[0]["scores"][f"{kind}-cg"]
     for node in (node for node in case["scores"]["bic-cg"] if same_model(case, node)):
         pa = parents(case, node)
