@@ -133,7 +133,7 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
         exec(re.findall(r"frame = .*\)", remedy)[0], scope)
         assert pb.check(read(scope["frame"], missing="drop")) == []
     elif "kinds=" in remedy:
-        said = re.findall("kinds=.*", remedy)[0]
+        said = re.findall(r"kinds=\{.*?\}", remedy)[0]
         assert eval(f"pb.check(pb.table(table, group='site', {said}))") == []
     else:
         said = re.findall("(?:columns|inputs)=.*", remedy)[0]
