@@ -375,3 +375,24 @@ def test_rows_of_dask_are_learned_from_as_others_are() -> None:
         table = rows(1, 30)[columns]
         one = pb.learn(dask.from_pandas(table, npartitions=3), group="site")
         assert one.score == pytest.approx(pb.learn(table, group="site").score, rel=1e-12)
+
+
+def test_answers_that_are_for_continuous_columns_say_so(made: pb.Table) -> None:
+    net, frame = pb.learn(made), rows()
+    for ask in (
+        lambda: net.predict(frame, "age"),
+        lambda: net.loglik(frame),
+        lambda: net.classify(frame),
+        lambda: net.sample(3),
+        lambda: net.adapt(frame[frame["site"] == "s0"], "new"),
+        lambda: net.do(age=3),
+        lambda: net.heterogeneity(),
+        lambda: net.within_between(),
+        lambda: net.total_effects(),
+        lambda: net.to_dot(),
+        lambda: net.to_bnlearn(),
+        lambda: pb.plots.network(net),
+        lambda: pb.report(net, "never.html"),
+    ):
+        with pytest.raises(pb.DataError, match="columns are all continuous, and sex, arm"):
+            ask()

@@ -211,7 +211,8 @@ class Network(Questions):
             1  (residual variance)  gestation_days      18.68     0.00
             2  (residual variance)   birthweight_g       9.54     0.02
         """
-        return heterogeneity_table(self._known("heterogeneity", stats), self.dag, self.linear_fits)
+        fits = self.linear_fits
+        return heterogeneity_table(self._known("heterogeneity", stats), self.dag, fits)
 
     def within_between(
         self, stats: GroupStats | None = None, *, interval: float = 0.95
@@ -244,8 +245,9 @@ class Network(Questions):
             0   0.024    0.045       0.021    0.011
         """
         check_interval(interval)
+        fits = self.linear_fits
         known = self._known("within_between", stats)
-        return within_between_table(known, self.dag, self.linear_fits, interval)
+        return within_between_table(known, self.dag, fits, interval)
 
     def _known(self, method: str, stats: GroupStats | None) -> GroupStats:
         """The statistics of the nodes, for a method that needs them."""
@@ -296,8 +298,9 @@ class Network(Questions):
             >>> dict(zip(net.levels, net.n.tolist()))
             {'NY': 116, 'MN': 237, 'KY': 205, 'Mississippi': 50, 'anywhere': 0}
         """
+        own = self.linear_fits
         new = new_data_set(source, name, levels=self.levels, nodes=self.dag.nodes, missing=missing)
-        fits = {node: with_data_set(fit, self.n, new) for node, fit in self.linear_fits.items()}
+        fits = {node: with_data_set(fit, self.n, new) for node, fit in own.items()}
         return replace(self, fits=fits, n=np.append(self.n, new.n), adapted=(*self.adapted, name))
 
     def do(self, values: Mapping[str, float] | None = None, /, **named: float) -> Network:
