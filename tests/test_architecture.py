@@ -33,10 +33,10 @@ ORDER = {
         "data", "cells",
     ],
     "moments": [
-        "discrete", "facts", "sums", "patterns", "em", "draws", "completing", "missingness",
-        "coarsening", "plausible", "gapsfile", "statsfile", "checkpoint", "summaries", "daskstats",
-        "groupstats", "patternstats", "reading", "table", "imputing", "standardised",
-        "inspected", "checks",
+        "discrete", "facts", "indicators", "sums", "patterns", "em", "draws", "completing",
+        "missingness", "coarsening", "plausible", "gapsfile", "statsfile", "checkpoint",
+        "summaries", "daskstats", "groupstats", "patternstats", "kinds", "reading", "table",
+        "imputing", "standardised", "inspected", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

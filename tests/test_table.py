@@ -14,7 +14,6 @@ from helpers import REFERENCE, reference
 from scipy.stats import binom
 
 import poolbn as pb
-from poolbn.moments.table import codes
 
 
 def rows(seed: int = 0, n: int = 60) -> pd.DataFrame:
@@ -60,7 +59,7 @@ def test_all_sources_give_the_same(how: str, tmp_path: Path) -> None:
     assert found.categories[:3] == (("female", "male"), ("x", "y", "z"), ("False", "True"))
     order = np.concatenate([np.flatnonzero(table["site"] == level) for level in found.levels])
     for name, labels in zip(found.names[:3], found.categories, strict=False):
-        own = [labels[k] for k in codes(found, name)]
+        own = [labels[k] for k in found.cases([name]).columns[0].astype(int)]
         assert own == table[name].astype(str).to_numpy()[order].tolist()
     np.testing.assert_array_equal(found.values[3:], table[["visits", "age"]].to_numpy()[order].T)
     assert found.n.tolist() == [(table["site"] == level).sum() for level in found.levels]

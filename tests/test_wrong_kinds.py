@@ -117,6 +117,7 @@ def calls(folder: Path) -> list[Call]:
                        "kinds": {"x": "continuous"}, "inputs": []}),
         Call("Table.stats", {"columns": ["x"]}, pb.table(rows(), group="site")),
         Call("Table.kind", {"name": "x"}, pb.table(rows(), group="site")),
+        Call("Table.cases", {"columns": ["x"]}, pb.table(rows(), group="site")),
         Call("Table.select", {"columns": ["x"]}, pb.table(rows(), group="site")),
         Call("Table.with_inputs", {"inputs": ["x"]}, pb.table(rows(), group="site")),
         Call("check", {"stats": stats()}),

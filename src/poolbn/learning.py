@@ -68,7 +68,7 @@ class Plan:
 
     def allowed(self, data: Data) -> Allowed:
         """The constraints, and no arcs into inputs."""
-        kinds = data.kinds if isinstance(data, Table) else ()
+        kinds = () if isinstance(data, GroupStats) else data.kinds
         allowed = self.constraints.on(data.names, kinds)
         inputs = [data.names.index(name) for name in data.inputs]
         if allowed.required[:, inputs].any():
@@ -130,7 +130,7 @@ class Plan:
             score_kind=self.score.name,
             search=repr(self.search),
             trace=found.trace,
-            stats=None if isinstance(data, Table) else data,
+            stats=data if isinstance(data, GroupStats) else None,
         )
 
     def learned(self, data: Data) -> Network:
@@ -243,7 +243,7 @@ def learn(
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning
-    check_digits(standardise(data.stats() if isinstance(data, Table) else data))
+    check_digits(standardise(data if isinstance(data, GroupStats) else data.stats()))
     warn(data)
     with Progress() as progress:
         try:

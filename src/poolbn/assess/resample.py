@@ -321,7 +321,7 @@ def bootstrap(
 
 
 def _replicates(
-    known: Data, read: Callable[[], data.Rows], unit: Unit, replicates: int, seed: int
+    known: GroupStats | Table, read: Callable[[], data.Rows], unit: Unit, replicates: int, seed: int
 ) -> Iterator[Sequence[Data]]:
     """Replicates of all rows, some at a time; `read` opens these where they are not in memory."""
     if isinstance(known, Table):

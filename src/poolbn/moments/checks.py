@@ -17,7 +17,7 @@ from poolbn.moments.facts import MOST_ROWS, Distinct
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.inspected import IDS, ROWS, Inspected
 from poolbn.moments.standardised import standardise
-from poolbn.moments.table import Table, codes
+from poolbn.moments.table import Table
 from poolbn.wording import counted, listed, shortened
 
 if TYPE_CHECKING:
@@ -69,12 +69,11 @@ def check(stats: GroupStats | Table) -> list[Finding]:
 
 def _rare(table: Table) -> Finding | None:
     """Levels that one row has, of which nothing can be learned."""
-    found = {
-        name: [level for level, rows in zip(own, np.bincount(codes(table, name)), strict=True)
-               if rows == 1]
-        for name, own in zip(table.names, table.categories, strict=True)
-        if own
-    }  # fmt: skip
+    found: dict[str, list[str]] = {}
+    for name, own, codes in zip(table.names, table.categories, table.values, strict=True):
+        if own:
+            rows = np.bincount(codes.astype(np.int64), minlength=len(own)).tolist()
+            found[name] = [level for level, n in zip(own, rows, strict=True) if n == 1]
     told = [f"{shortened([repr(v) for v in rare], 4)} of {name!r}" for name, rare in found.items()
             if rare]  # fmt: skip
     names = [name for name, rare in found.items() if rare]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from poolbn.moments.groupstats import (
     of_sums,
     positions,
 )
+from poolbn.moments.kinds import Cases, in_words, numbers
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.reading import check_reading, in_memory, of_reading, stats
 from poolbn.moments.sums import Sums
@@ -29,7 +30,6 @@ from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.kinds import ColumnKind, check_counts, check_levels
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
-from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,6 +79,11 @@ class Table:
     def n_rows(self) -> int:
         """Rows in all data sets together."""
         return int(self.offsets[-1])
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a discrete node or a count may have a continuous parent."""
+        return True
 
     def kind(self, name: str) -> ColumnKind:
         """What a column holds.
@@ -177,14 +182,23 @@ class Table:
             if kind != "discrete" and len(np.unique(column)) > few
         )
 
+    def cases(self, columns: Iterable[str]) -> Cases:
+        """The rows of some columns.
+
+        Raises:
+            DataError: there is no such column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> pb.table(trial, group="clinic").cases(["age"]).offsets
+            array([  0, 173, 420, 631, 823])
+        """
+        at = positions(self.names, list_of_names("columns", columns))
+        return Cases([self.values[k] for k in at], self.offsets, None)
+
     def __repr__(self) -> str:
-        sets, columns = counted(len(self.levels), "data set"), counted(len(self.names), "column")
-        lines = [f"Table: {counted(self.n_rows, 'row')}, {sets}, {columns}"]
-        for kind in get_args(ColumnKind):
-            some = [k for k, own in enumerate(self.kinds) if own == kind]
-            told = [self.names[k] + _listed(self.categories[k]) for k in some]
-            lines += [f"{kind}: {shortened(told)}"] * bool(told)
-        return "\n".join(lines)
+        return "\n".join(in_words("Table", self))
 
 
 def some_rows(
@@ -212,47 +226,12 @@ def some_rows(
     )
 
 
-def codes(table: Table, name: str) -> NDArray[np.int64]:
-    """The levels of a discrete column, or a count, in each row, (n,)."""
-    return np.asarray(table.values[table.names.index(name)].astype(np.int64))
-
-
-def indicators(table: Table, k: int) -> int:
-    """Columns of numbers that a column is."""
-    return len(table.categories[k]) - 1 if table.kinds[k] == "discrete" else 1
-
-
-def numbers(table: Table, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Columns of numbers, (M, n), and what they are called.
-
-    A discrete column has an indicator for each level but the first, such as "sex=male".
-
-    Raises:
-        DataError: there is no such column.
-    """
-    labels, found = [], []
-    for k in positions(table.names, tuple(names)):
-        name = table.names[k]
-        if table.kinds[k] != "discrete":
-            labels.append(name)
-            found.append(table.values[k])
-            continue
-        for code, level in enumerate(table.categories[k][1:], start=1):
-            labels.append(f"{name}={level}")
-            found.append((table.values[k] == code).astype(np.float64))
-    return tuple(labels), np.array(found).reshape(len(found), table.n_rows)
-
-
 def _seen(
     categories: Sequence[str], codes: NDArray[np.int64]
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The levels that some rows have, and the codes of all rows in these, (n,)."""
     there = np.flatnonzero(np.bincount(codes, minlength=len(categories)))
     return tuple(categories[k] for k in there.tolist()), np.searchsorted(there, codes)
-
-
-def _listed(categories: Sequence[str]) -> str:
-    return f" ({shortened(categories, 4)})" if categories else ""
 
 
 def table(

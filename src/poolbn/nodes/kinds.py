@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.errors import DataError, Option, OptionError
-from poolbn.moments.table import Table, indicators
+from poolbn.moments.kinds import MixedData
 from poolbn.nodes.auto import Candidate, candidates
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
@@ -66,7 +66,7 @@ def ways(pooling: Choice, levels: Sequence[Hashable]) -> tuple[Candidate, ...]:
 
 
 def scores(
-    table: Table,
+    table: MixedData,
     families: Sequence[Names],
     hows: Sequence[Candidate],
     each: Floats,
@@ -108,7 +108,7 @@ def scores(
 
 
 def bounds(
-    table: Table, families: Sequence[Names], hows: Sequence[Candidate], each: Floats
+    table: MixedData, families: Sequence[Names], hows: Sequence[Candidate], each: Floats
 ) -> Floats:
     """Upper bounds of scores that cost less; NaN where there are none."""
     values = np.full(len(families), np.nan)
@@ -124,7 +124,7 @@ def bounds(
 
 
 def fit(
-    table: Table, child: str, parents: Sequence[str], hows: Sequence[Candidate], each: Floats
+    table: MixedData, child: str, parents: Sequence[str], hows: Sequence[Candidate], each: Floats
 ) -> LocalFit:
     """The final fit of a node that is not continuous, by its best model; see `scores`."""
     family, fits = (child, parents), list[LocalFit]()
@@ -139,7 +139,7 @@ def fit(
     return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
 
 
-def _too_large(table: Table, family: Names) -> DataError:
+def _too_large(table: MixedData, family: Names) -> DataError:
     child, parents = family
     levels = len(table.categories[table.names.index(child)])
     of = f"{levels} levels of {child!r}" if levels else repr(child)
@@ -153,7 +153,7 @@ def _too_large(table: Table, family: Names) -> DataError:
     )
 
 
-def input_of(table: Table, name: str) -> LocalFit:
+def input_of(table: MixedData, name: str) -> LocalFit:
     """An input: what each data set has of it; no likelihood, no parameters."""
     if table.kind(name) == "continuous":
         return input_fit(table.stats([name]), name)
@@ -172,25 +172,26 @@ def input_of(table: Table, name: str) -> LocalFit:
     )
 
 
-def _tabular(table: Table, family: Names) -> bool:
+def _tabular(table: MixedData, family: Names) -> bool:
     """Whether all columns are discrete."""
     child, parents = family
     return all(table.kind(name) == "discrete" for name in (child, *parents))
 
 
-def _has_table(table: Table, family: Names, how: Candidate) -> bool:
+def _has_table(table: MixedData, family: Names, how: Candidate) -> bool:
     return _tabular(table, family) and how.discrete != "logit" and is_small(table, *family)
 
 
-def _coefficients(table: Table, family: Names) -> int:
+def _coefficients(table: MixedData, family: Names) -> int:
     """Of a regression: as many as columns, for each level but one."""
     child, parents = family
     levels = len(table.categories[table.names.index(child)])
-    columns = sum(indicators(table, table.names.index(name)) for name in parents)
+    own = (len(table.categories[table.names.index(name)]) for name in parents)
+    columns = sum(size - 1 if size else 1 for size in own)
     return max(levels - 1, 1) * (columns + 1)
 
 
-def _has_regression(table: Table, family: Names, how: Candidate) -> bool:
+def _has_regression(table: MixedData, family: Names, how: Candidate) -> bool:
     if _coefficients(table, family) > _MOST:
         return False
     if not _tabular(table, family) or how.discrete == "logit":

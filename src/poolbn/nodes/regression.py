@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.moments.table import Table, codes, numbers
+from poolbn.moments.indicators import labels_of
+from poolbn.moments.kinds import MixedData, numbers
 from poolbn.nodes import glmm
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import Design, Family, Response, collapse
@@ -104,15 +105,17 @@ class RegressionFit(LocalFit):
         return f"dispersion {figure(self.dispersion)}; " if inside else ""
 
 
-def design_of(table: Table, child: str, parents: Sequence[str]) -> Design:
+def design_of(table: MixedData, child: str, parents: Sequence[str]) -> Design:
     """The rows of a family, equal ones counted where that makes them fewer."""
     _, X = numbers(table, parents)
-    ones = np.ones(table.n_rows)
-    design = Design(np.column_stack([ones, *X]), codes(table, child), ones, table.offsets)
+    (y,), offsets, n = table.cases([child])
+    ones = np.ones(len(y))
+    weight = ones if n is None else n.astype(np.float64)
+    design = Design(np.column_stack([ones, *X]), y.astype(np.int64), weight, offsets)
     return design if table.scattered.intersection(parents) else collapse(design)
 
 
-def responses(table: Table, child: str) -> Sequence[Response]:
+def responses(table: MixedData, child: str) -> Sequence[Response]:
     """What kind of child it may be: counts may have more variance than a Poisson distribution."""
     K = len(table.categories[table.names.index(child)])
     if K:
@@ -166,11 +169,12 @@ def regression_bound(
 
 
 def fit_regression(
-    table: Table, child: str, parents: Sequence[str], response: Response, how: Candidate
+    table: MixedData, child: str, parents: Sequence[str], response: Response, how: Candidate
 ) -> RegressionFit:
     """The final fit of a discrete node or a count, with parents of all kinds."""
     problem = glmm.Problem(design_of(table, child, parents), response)
-    columns, _ = numbers(table, parents)
+    at = [table.names.index(name) for name in parents]
+    columns = labels_of(parents, [table.categories[k] for k in at])
     F, (C, q) = len(table.levels), (response.predictors, len(columns) + 1)
     fixed = fixed_se = random_cov = None
     if isinstance(how, Complete | NoPooling):

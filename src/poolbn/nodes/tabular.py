@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.moments.discrete import tabulate
-from poolbn.moments.table import Table, codes
+from poolbn.moments.kinds import MixedData
 from poolbn.nodes import polya
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
@@ -99,22 +99,23 @@ class TabularFit(LocalFit):
         return f"concentration {figure(self.concentration)}; " if inside else ""
 
 
-def sizes_of(table: Table, child: str, parents: Sequence[str]) -> tuple[int, ...]:
+def sizes_of(table: MixedData, child: str, parents: Sequence[str]) -> tuple[int, ...]:
     """Levels of the parents and then of the child."""
     return tuple(len(table.categories[table.names.index(name)]) for name in (*parents, child))
 
 
-def is_small(table: Table, child: str, parents: Sequence[str]) -> bool:
+def is_small(table: MixedData, child: str, parents: Sequence[str]) -> bool:
     """Whether a table of probabilities can be held in memory."""
     sizes = sizes_of(table, child, parents)
     return bool(len(table.levels) * np.prod(sizes, dtype=float) <= _LARGEST)
 
 
-def counts_of(table: Table, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
+def counts_of(table: MixedData, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
     """Rows by data set, configuration of the parents and level of the child, (F, C, K)."""
-    data_set = np.repeat(np.arange(len(table.levels)), table.n)
-    own = [codes(table, name) for name in (*parents, child)]
-    return tabulate(own, sizes_of(table, child, parents), data_set, len(table.levels))
+    rows = table.cases((*parents, child))
+    own = [column.astype(np.int64) for column in rows.columns]
+    sizes = sizes_of(table, child, parents)
+    return tabulate(own, sizes, rows.data_set, len(table.levels), rows.n)
 
 
 def tabular_scores(counts: Sequence[NDArray[np.int64]], how: Candidate, each: Floats) -> Floats:
@@ -149,7 +150,7 @@ def _params(counts: NDArray[np.int64], how: Candidate) -> Counts:
     return Counts(table, int(isinstance(how, Partial)), 0)
 
 
-def fit_tabular(table: Table, child: str, parents: Sequence[str], how: Candidate) -> TabularFit:
+def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candidate) -> TabularFit:
     """The final fit of a discrete node whose parents are discrete."""
     counts = counts_of(table, child, parents)
     found = _FITS[type(how)](counts)

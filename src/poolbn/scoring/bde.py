@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import NUMBER, check_arguments
 from poolbn.errors import DataError, Option, OptionError
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.moments.table import Table
 from poolbn.nodes import polya
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice, NodeModel
@@ -44,7 +44,7 @@ class _Dirichlet:
             Option("score", self.name), " is for discrete columns; use ", Option("score", "bic")
         )
 
-    def on_table(self, table: Table, pooling: Choice) -> DirichletScores:
+    def on_table(self, table: MixedData, pooling: Choice) -> DirichletScores:
         """The scores of one table.
 
         Raises:
@@ -115,7 +115,7 @@ class K2(_Dirichlet):
 class DirichletScores:
     """Log marginal likelihoods of discrete children given discrete parents."""
 
-    table: Table
+    table: MixedData
     marginal: Marginal
 
     def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from poolbn.errors import check_option
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import StandardisedStats, standardise
-from poolbn.moments.table import Table
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.kinds import ways
 from poolbn.nodes.model import Choice, NodeModel, Penalty, same_for_all
@@ -53,7 +53,7 @@ class InformationCriterion:
         sparse = self.name == "bic-h"
         return PenalisedLikelihood(data, model, self.penalty_per_parameter(data), sparse)
 
-    def on_table(self, table: Table, pooling: Choice) -> TableScores:
+    def on_table(self, table: MixedData, pooling: Choice) -> TableScores:
         """The scores of columns of all kinds.
 
         Raises:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.moments.table import Table
 from poolbn.nodes import grouplevel, linear
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit, LocalFit
@@ -53,7 +53,7 @@ class GPrior:
         check_admits(model, data)
         return GPriorScores(data, model)
 
-    def on_table(self, table: Table, pooling: Choice) -> GPriorScores:
+    def on_table(self, table: MixedData, pooling: Choice) -> GPriorScores:
         """Raises: it is for continuous columns."""
         raise not_for_tables(self.name)
 

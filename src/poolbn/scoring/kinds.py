@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import Option, OptionError
+from poolbn.moments.indicators import spans
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family
-from poolbn.moments.table import Table, indicators
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.kinds import Names
@@ -26,10 +26,9 @@ def not_for_tables(score: str) -> OptionError:
     )
 
 
-def expanded(table: Table, families: Iterable[Family]) -> list[Family]:
+def expanded(table: MixedData, families: Iterable[Family]) -> list[Family]:
     """Families of continuous nodes in the columns of numbers that a table is made of."""
-    ends = np.cumsum([0, *(indicators(table, k) for k in range(len(table.names)))]).tolist()
-    columns = [range(first, end) for first, end in pairwise(ends)]
+    columns = spans(table.categories)
     return [
         (columns[child][0], tuple(k for p in parents for k in columns[p]))
         for child, parents in families
@@ -48,7 +47,7 @@ class TableScores:
         hows: the poolings that nodes which are not continuous may have.
     """
 
-    table: Table
+    table: MixedData
     gaussian: PenalisedLikelihood
     hows: tuple[Candidate, ...]
 

@@ -15,8 +15,8 @@ from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
-from poolbn.moments.table import Table
 from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.given import input_fit
 from poolbn.nodes.imputed import honest
@@ -33,7 +33,7 @@ from poolbn.scoring.kinds import TableScores, expanded
 _FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
 
-Data = GroupStats | Table
+Data = GroupStats | MixedData
 Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "bde", "k2", "gprior"]
 
 
@@ -69,7 +69,7 @@ class Score(Protocol):
     def on(self, data: StandardisedStats, model: NodeModel) -> Scores:
         """The scores of one table under one model; raises where they do not go together."""
 
-    def on_table(self, table: Table, pooling: Choice) -> Scores:
+    def on_table(self, table: MixedData, pooling: Choice) -> Scores:
         """The same, with columns of all kinds."""
 
 
@@ -120,9 +120,9 @@ class _WithInputs:
         if child not in self.inputs:
             return self.others.fit(family)
         name = self.data.names[child]
-        if isinstance(self.data, Table):
-            return input_of(self.data, name)
-        return input_fit(self.data, name)
+        if isinstance(self.data, GroupStats):
+            return input_fit(self.data, name)
+        return input_of(self.data, name)
 
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
@@ -131,10 +131,10 @@ class _WithInputs:
 
 
 def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
-    if isinstance(data, Table):
-        scores = score.on_table(data, model)
-    else:
+    if isinstance(data, GroupStats):
         scores = score.on(standardise(data), model)
+    else:
+        scores = score.on_table(data, model)
     if not data.inputs:
         return scores
     return _WithInputs(scores, data, frozenset(map(data.names.index, data.inputs)))
@@ -241,7 +241,7 @@ class LocalScores:
 
 
 def score(
-    stats: GroupStats | Table,
+    stats: Data,
     dag: Dag | str | Iterable[Pair],
     *,
     pooling: str | Choice = "partial",
@@ -253,7 +253,7 @@ def score(
 
     Args:
         stats: the sufficient statistics, from `pb.stats`, or rows with columns of all kinds, from
-            `pb.table`.
+            `pb.table`. From statistics, discrete nodes may have discrete parents only.
         dag: a `pb.Dag`, arcs as pairs (parent, child), or a bnlearn model string.
         pooling: "complete", "none", "partial", or an object.
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
@@ -276,7 +276,7 @@ def score(
 
 def chosen(data: Data, pooling: Choice, arcs: NDArray[np.bool_]) -> NodeModel:
     """The model that the data ask for with this graph, (N, N) with parents first."""
-    if not isinstance(data, Table):
+    if isinstance(data, GroupStats):
         return pooling.chosen(standardise(data), families(data, arcs))
     own = [family for family in families(data, arcs) if data.kinds[family[0]] == "continuous"]
     numbers = standardise(data.stats())
@@ -291,7 +291,7 @@ def final_fits(
     threads = parallel.available_cores() if _worth_threads(scores, families) else 1
     fits = parallel.map_fits(scores.fit, families, threads)
     total = scores.total(fits)
-    if not isinstance(stats, Table) and stats.filled is not None:
+    if isinstance(stats, GroupStats) and stats.filled is not None:
         penalty = same_for_all(math.log(stats.n_rows) / 2)
         made = zip(fits, families, strict=True)
         fits = [honest(fit, stats, of, penalty) for fit, of in made if isinstance(fit, GaussianFit)]

@@ -1,0 +1,132 @@
+"""Columns of all kinds, whoever holds them: rows (`Table`), or counts of rows (`CellStats`)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, get_args
+
+import numpy as np
+
+from poolbn.moments.groupstats import GroupStats, positions
+from poolbn.moments.indicators import indicators, labels_of
+from poolbn.tables.kinds import ColumnKind
+from poolbn.wording import counted, shortened
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Cases(NamedTuple):
+    """Rows of some columns, sorted by data set.
+
+    Attributes:
+        columns: M columns of R values each, codes of levels for discrete ones.
+        offsets: rows of data set j are offsets[j] to offsets[j + 1], (F + 1,).
+        n: how often each row occurs, (R,); None for once.
+    """
+
+    columns: Sequence[NDArray[np.float64]]
+    offsets: NDArray[np.int64]
+    n: NDArray[np.int64] | None
+
+    @property
+    def data_set(self) -> NDArray[np.int64]:
+        """Of each row, (R,)."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+
+class MixedData(Protocol):
+    """What nodes and scores ask of columns of all kinds."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The N columns."""
+
+    @property
+    def kinds(self) -> tuple[ColumnKind, ...]:
+        """What each holds."""
+
+    @property
+    def categories(self) -> tuple[tuple[str, ...], ...]:
+        """The levels of each discrete column; none for others."""
+
+    @property
+    def levels(self) -> tuple[Hashable, ...]:
+        """The F data sets."""
+
+    @property
+    def group(self) -> str:
+        """The column that says which data set a row came from."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Columns that may be parents but never children."""
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """Rows of each data set, (F,)."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all data sets together."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a discrete node or a count may have a continuous parent."""
+
+    @property
+    def scattered(self) -> frozenset[str]:
+        """Columns in which more than half of the rows have a value of their own."""
+
+    def kind(self, name: str) -> ColumnKind:
+        """What a column holds."""
+
+    def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
+        """Sufficient statistics, with indicators for discrete columns."""
+
+    def cases(self, columns: Iterable[str]) -> Cases:
+        """The rows of some columns; raises where there are none."""
+
+    def select(self, columns: Iterable[str]) -> Self:
+        """The same of some columns."""
+
+    def with_inputs(self, inputs: Iterable[str]) -> Self:
+        """The same with other inputs."""
+
+
+def numbers(data: MixedData, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Columns of numbers, (M, R), and what they are called.
+
+    A discrete column has an indicator for each level but the first, such as "sex=male".
+
+    Raises:
+        DataError: there is no such column, or no rows of it.
+    """
+    chosen = tuple(names)
+    at = positions(data.names, chosen).tolist()
+    rows = data.cases(chosen)
+    found: list[NDArray[np.float64]] = []
+    for k, column in zip(at, rows.columns, strict=True):
+        if data.kinds[k] == "discrete":
+            found += [
+                (column == code).astype(np.float64) for code in indicators(data.categories[k])
+            ]
+        else:
+            found.append(column)
+    labels = labels_of(chosen, [data.categories[k] for k in at])
+    return labels, np.array(found).reshape(len(found), int(rows.offsets[-1]))
+
+
+def in_words(what: str, data: MixedData) -> list[str]:
+    """Rows, data sets and columns, and the columns of each kind, on lines."""
+    sets, columns = counted(len(data.levels), "data set"), counted(len(data.names), "column")
+    lines = [f"{what}: {counted(data.n_rows, 'row')}, {sets}, {columns}"]
+    for kind in get_args(ColumnKind):
+        some = [k for k, own in enumerate(data.kinds) if own == kind]
+        told = [data.names[k] + _listed(data.categories[k]) for k in some]
+        lines += [f"{kind}: {shortened(told)}"] * bool(told)
+    return lines
+
+
+def _listed(categories: Sequence[str]) -> str:
+    return f" ({shortened(categories, 4)})" if categories else ""
