@@ -70,6 +70,8 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     pb.stats(trial, group="clinic").save(folder / "whole.stats")
     gaps = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
     pb.stats(gaps, group="clinic", missing="em").patterns.save(folder / "gaps.stats")
+    levels = trial.assign(old=trial["age"] > 25, heavy=trial["bmi"] > 30)
+    pb.stats(levels, group="clinic").save(folder / "cells.stats", allow_small=True)
     net.save(folder / "whole.json")
     levels = pb.datasets.opt(discrete=True).dropna().groupby("clinic").head(12)
     levels = levels[["clinic", "age", "tobacco", "education", "preterm"]]
@@ -90,6 +92,11 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     def read_gaps(data: bytes) -> object:
         file.write_bytes(data)
         return pb.PatternStats.load(file).completed()
+
+    def read_cells(data: bytes) -> object:
+        file.write_bytes(data)
+        found = pb.CellStats.load(file)
+        return found.coarsened(2) + found
 
     def fill_csv(data: bytes) -> object:
         (folder / "case.csv").write_bytes(data)
@@ -132,6 +139,7 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     return {
         "CSV": ((folder / "t.csv").read_bytes(), read_csv),
         "statistics": ((folder / "whole.stats").read_bytes(), read_stats),
+        "cells": ((folder / "cells.stats").read_bytes(), read_cells),
         "patterns": ((folder / "gaps.stats").read_bytes(), read_gaps),
         "gaps": (gaps.groupby("clinic").head(12).to_csv(index=False).encode(), fill_csv),
         "levels": (levels.to_csv(index=False).encode(), read_levels),

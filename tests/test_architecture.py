@@ -34,9 +34,10 @@ ORDER = {
     ],
     "moments": [
         "discrete", "facts", "indicators", "sums", "patterns", "em", "draws", "completing",
-        "missingness", "coarsening", "plausible", "gapsfile", "statsfile", "checkpoint",
-        "summaries", "daskstats", "groupstats", "patternstats", "kinds", "reading", "table",
-        "imputing", "standardised", "inspected", "checks",
+        "missingness", "coarsening", "plausible", "gapsfile", "cellsfile", "statsfile",
+        "checkpoint", "summaries", "daskstats", "groupstats", "patternstats", "kinds", "recoding",
+        "fewerlevels", "cellstats", "tallying", "reading", "table", "imputing", "standardised",
+        "inspected", "checks",
     ],
     "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
     "nodes": [

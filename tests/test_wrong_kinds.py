@@ -74,6 +74,11 @@ def levels() -> pb.Table:
 
 
 @cache
+def cells() -> pb.CellStats:
+    return pb.stats(rows().assign(x=rows()["x"] > 0), group="site")
+
+
+@cache
 def gappy() -> pb.PatternStats:
     return pb.stats(rows(), group="site", missing="em").patterns
 
@@ -112,7 +117,15 @@ POSTERIOR = net().posterior({"x": 1.0}, "y")
 def calls(folder: Path) -> list[Call]:
     one = net()
     return [
-        Call("stats", READING | {"checkpoint": None}),
+        Call("stats", READING | {"checkpoint": None, "kinds": {"x": "continuous"}}),
+        Call("CellStats.stats", {"columns": ["x"]}, cells()),
+        Call("CellStats.kind", {"name": "x"}, cells()),
+        Call("CellStats.cases", {"columns": ["x"]}, cells()),
+        Call("CellStats.select", {"columns": ["x"]}, cells()),
+        Call("CellStats.with_inputs", {"inputs": ["x"]}, cells()),
+        Call("CellStats.coarsened", {"rows": 2}, cells()),
+        Call("CellStats.save", {"path": folder / "c.stats", "allow_small": True}, cells()),
+        Call("CellStats.load", {"path": "s.stats"}),
         Call("table", {"source": rows(), "group": "site", "columns": ["x", "y"], "missing": "error",
                        "kinds": {"x": "continuous"}, "inputs": []}),
         Call("Table.stats", {"columns": ["x"]}, pb.table(rows(), group="site")),
@@ -220,7 +233,7 @@ WITHOUT = {
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison", "Comparison.behind",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
-    "PatternStats", "Table",
+    "CellStats", "PatternStats", "Table",
     "Network", "Posterior", "Probability", "Status",
 }  # fmt: skip
 

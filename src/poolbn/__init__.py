@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from poolbn.inference.events import Probability
     from poolbn.inference.mixtures import Posterior
     from poolbn.learning import SearchInterrupted, learn
+    from poolbn.moments.cellstats import CellStats
     from poolbn.moments.checks import check
     from poolbn.moments.groupstats import GroupStats
     from poolbn.moments.imputing import impute
@@ -57,6 +58,7 @@ _LATER = {
     "BGe": "scoring.bge",
     "Bootstrap": "assess.resample",
     "BootstrapInterrupted": "assess.resample",
+    "CellStats": "moments.cellstats",
     "ClusterError": "errors",
     "Comparison": "assess.comparison",
     "Complete": "nodes.poolings",
@@ -116,6 +118,7 @@ __all__ = [
     "BGe",
     "Bootstrap",
     "BootstrapInterrupted",
+    "CellStats",
     "ClusterError",
     "Comparison",
     "Complete",

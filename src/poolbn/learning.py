@@ -9,12 +9,15 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, GraphError, Option, OptionError, PoolbnError, nearest
+from poolbn.errors import DataError, GraphError, InPython, Option, OptionError, PoolbnError, nearest
+from poolbn.findings import FindingKind
 from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import check_digits, standardise
 from poolbn.moments.table import Table, gathered
 from poolbn.network.network import Network
@@ -66,10 +69,17 @@ class Plan:
     search: Learner
     constraints: Constraints
 
+    @property
+    def known(self) -> tuple[FindingKind, ...]:
+        """What its user need not be told."""
+        return () if self.constraints.continuous_to_discrete else (FindingKind.NEEDS_ROWS,)
+
     def allowed(self, data: Data) -> Allowed:
-        """The constraints, and no arcs into inputs."""
+        """The constraints, no arcs into inputs, and none that need rows where there are none."""
         kinds = () if isinstance(data, GroupStats) else data.kinds
         allowed = self.constraints.on(data.names, kinds)
+        if not isinstance(data, GroupStats) and not data.has_rows:
+            _forbid_what_needs_rows(allowed, data)
         inputs = [data.names.index(name) for name in data.inputs]
         if allowed.required[:, inputs].any():
             p, i = np.argwhere(allowed.required[:, inputs])[0]
@@ -131,6 +141,7 @@ class Plan:
             search=repr(self.search),
             trace=found.trace,
             stats=data if isinstance(data, GroupStats) else None,
+            without_rows=not isinstance(data, GroupStats) and not data.has_rows,
         )
 
     def learned(self, data: Data) -> Network:
@@ -208,7 +219,8 @@ def learn(
 
     Args:
         source: anything that `pb.stats` takes, statistics from it, or rows from `pb.table`. Columns
-            may be of all kinds: text, categories, true and false are discrete.
+            may be of all kinds: text, categories, true and false are discrete. From statistics,
+            discrete nodes have no continuous parents, since such arcs need rows.
         group: the column that says which data set a row came from.
         pooling: "complete", "none", "partial", "auto", or an object.
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
@@ -234,7 +246,7 @@ def learn(
         >>> net.dag.arcs
         (('gestation_days', 'birthweight_g'),)
     """
-    if isinstance(source, GroupStats | Table):
+    if isinstance(source, GroupStats | CellStats | Table):
         check_no_group(group)
     data = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
@@ -244,7 +256,7 @@ def learn(
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning
     check_digits(standardise(data if isinstance(data, GroupStats) else data.stats()))
-    warn(data)
+    warn(data, plan.known)
     with Progress() as progress:
         try:
             learned = plan.found(data, dag, lambda moves, now: progress(lambda: _words(moves, now)))
@@ -252,6 +264,20 @@ def learn(
             model = plan.pooling.first(data.levels)
             raise SearchInterrupted(plan.network(data, stopped.found, model)) from None
     return plan.network(data, *learned)
+
+
+def _forbid_what_needs_rows(allowed: Allowed, data: MixedData) -> None:
+    """Arcs from continuous columns to discrete ones."""
+    discrete = np.array([kind == "discrete" for kind in data.kinds])
+    need = ~discrete[:, None] & discrete[None, :]
+    if (allowed.required & need).any():
+        p, c = np.argwhere(allowed.required & need)[0]
+        raise GraphError(
+            f"the arc {data.names[p]} -> {data.names[c]} is required, and needs rows, which "
+            "sufficient statistics do not hold; leave it out, or learn from rows",
+            InPython(", pb.table(data, ...)"),
+        )
+    allowed.arcs[need] = False
 
 
 def _words(moves: int, now: Found) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
+from poolbn.moments.cellstats import CellStats, data_sets_among
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import data_sets_of
 from poolbn.moments.reading import in_memory, patterns_of
@@ -124,17 +125,20 @@ def data_sets_at(
 
 
 def data_set_replicates(
-    known: GroupStats, replicates: int, seed: int
-) -> Iterator[list[GroupStats]]:
+    known: GroupStats | CellStats, replicates: int, seed: int
+) -> Iterator[list[GroupStats | CellStats]]:
     """Statistics of as many data sets as there are, drawn from them with replacement.
 
     Copies of a data set are data sets of their own, so all of them are simply numbered.
     """
     F = len(known.levels)
-    made = []
+    made: list[GroupStats | CellStats] = []
     for r in range(replicates):
         at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
-        made.append(data_sets_at(known, at, range(F)))
+        if isinstance(known, CellStats):
+            made.append(data_sets_among(known, at, range(F)))
+        else:
+            made.append(data_sets_at(known, at, range(F)))
     yield made
 
 

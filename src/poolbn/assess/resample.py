@@ -29,6 +29,7 @@ from poolbn.assess.strengths import (
 from poolbn.errors import DataError, Option, OptionError, PoolbnError, check_count, check_option
 from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table, gathered
@@ -281,7 +282,7 @@ def bootstrap(
     check_option("unit", unit, get_args(Unit))
     check_keywords(learning, LearnOptions.__annotations__, "pb.bootstrap")
     plan = as_plan(**learning)
-    if isinstance(source, GroupStats | Table):
+    if isinstance(source, GroupStats | CellStats | Table):
         check_no_group(group)
     known = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
@@ -292,14 +293,15 @@ def bootstrap(
             f"there is one data set, {known.levels[0]!r}, so they cannot be resampled; use ",
             Option("unit", "row"),
         )
-    if isinstance(source, GroupStats) and unit == "row":
+    statistics = isinstance(source, GroupStats) or isinstance(known, CellStats)
+    if statistics and unit == "row":
         raise DataError(
             "sufficient statistics hold no rows to resample; give the rows, or use ",
             Option("unit", "data set", "data-set"),
         )
     read = partial(data.read, source, group=group, columns=columns, missing=missing)
     parts = _replicates(known, read, unit, replicates, seed)
-    warn(known)
+    warn(known, plan.known)
     fixed = allowed.required | ~allowed.arcs.T
     counts, done = np.zeros(fixed.shape), 0
     work = partial(_directions, plan, known.names, fixed)
@@ -321,12 +323,16 @@ def bootstrap(
 
 
 def _replicates(
-    known: GroupStats | Table, read: Callable[[], data.Rows], unit: Unit, replicates: int, seed: int
+    known: GroupStats | CellStats | Table,
+    read: Callable[[], data.Rows],
+    unit: Unit,
+    replicates: int,
+    seed: int,
 ) -> Iterator[Sequence[Data]]:
     """Replicates of all rows, some at a time; `read` opens these where they are not in memory."""
     if isinstance(known, Table):
         yield from table_replicates(known, replicates, seed, data_sets=unit == "data set")
-    elif unit == "data set":
+    elif unit == "data set" or isinstance(known, CellStats):
         yield from data_set_replicates(known, replicates, seed)
     elif known.filled is None:
         yield from row_replicates(read, known, replicates, seed)

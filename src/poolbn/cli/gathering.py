@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.learning import check_no_group
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats, added, data_sets_of, without_gaps
 from poolbn.moments.reading import of_reading, patterns, stats
@@ -50,7 +51,7 @@ def read_data(
     tell: Callable[[str], None],
     kinds: Mapping[str, ColumnKind] | None,
     **reading: Unpack[ReadingOptions],
-) -> GroupStats | Table:
+) -> GroupStats | CellStats | Table:
     """What a network is learned from: statistics where all columns are continuous, else rows.
 
     `tell` is told what a user should know of a sum of statistics.
@@ -59,7 +60,7 @@ def read_data(
     if not saved:
         made = gathered(rows, kinds=kinds, **reading)
         if isinstance(made, GroupStats) and made.patterns and not made.patterns.has_gaps:
-            return stats(made.patterns.known, inputs=reading["inputs"])
+            return made.patterns.known.with_inputs(reading["inputs"])
         return made
     if kinds is not None:
         raise OptionError(

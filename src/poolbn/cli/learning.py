@@ -26,17 +26,19 @@ from poolbn.errors import OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
+from poolbn.moments.cellstats import CellStats
+from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table
 from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.reporting import report
-from poolbn.scoring.local import Data
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Data = GroupStats | CellStats | Table
 _POOLINGS = ("complete", "none", "partial")
 _COMPARABLE = ("bic", "aic")  # scores on one scale under all poolings
 _CELLS = 10**8  # of rows that are kept in memory for the report
@@ -115,9 +117,9 @@ class _Job:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
         data = read_data(self.files, terminal.note, self.kinds, **self.reading)
-        if compare and isinstance(data, Table):
+        if compare and not isinstance(data, GroupStats):
             raise OptionError("--compare is for continuous columns; leave it out")
-        patterns = None if isinstance(data, Table) else data.patterns
+        patterns = data.patterns if isinstance(data, GroupStats) else None
         left = int(data.dropped.sum())
         said = f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
         if patterns is not None:
@@ -191,7 +193,7 @@ class _Job:
         if boot is not None:
             write_csv(boot.table(), self.out / "strengths.csv")
             written.append(self.out / "strengths.csv")
-        if isinstance(data, Table):
+        if not isinstance(data, GroupStats):
             terminal.note("there is no report, which is for continuous columns so far")
             return
         terminal.note("writing the report")

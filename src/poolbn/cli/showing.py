@@ -11,6 +11,7 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats
@@ -18,7 +19,6 @@ from poolbn.moments.statsfile import About
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
-from poolbn.scoring.local import Data
 from poolbn.show.texts import percent
 from poolbn.wording import counted, figure, listed
 
@@ -83,10 +83,10 @@ def _show_effects(terminal: Terminal, net: Network) -> None:
         terminal.text("No column depends on another.")
 
 
-def network_record(net: Network, data: Data) -> dict[str, Any]:
+def network_record(net: Network, data: GroupStats | CellStats | Table) -> dict[str, Any]:
     """The same for programs, and how many rows were left out."""
     sets = zip(net.levels, net.n.tolist(), data.dropped.tolist(), strict=True)
-    patterns = None if isinstance(data, Table) else data.patterns
+    patterns = data.patterns if isinstance(data, GroupStats) else None
     counts = {} if patterns is None else patterns.counts().T.to_dict("list")
     return {
         "nodes": net.dag.nodes,

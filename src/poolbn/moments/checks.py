@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -13,9 +13,11 @@ import numpy as np
 
 from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
 from poolbn.findings import DataWarning, Finding, FindingKind, as_inputs, without
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import MOST_ROWS, Distinct
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.inspected import IDS, ROWS, Inspected
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import Table
 from poolbn.wording import counted, listed, shortened
@@ -37,7 +39,7 @@ _TOLD = 4  # of these in a message
 _ROW_NAMES = re.compile(r"|unnamed: ?\d+|row\.?_?names?|index|x|v1|\.\.\.1|column0*", re.IGNORECASE)
 
 
-def check(stats: GroupStats | Table) -> list[Finding]:
+def check(stats: GroupStats | MixedData) -> list[Finding]:
     """What is odd about a table: ids, codes, constant columns, copies, lost rows, and the like.
 
     `pb.learn`, `pb.compare` and `pb.bootstrap` warn of the same. Statistics that were made by hand
@@ -59,12 +61,14 @@ def check(stats: GroupStats | Table) -> list[Finding]:
         column 'id' is another whole number in every row, as ids are; leave it out with
         columns=['age', 'bmi']
     """
-    if not isinstance(stats, Table):
+    if not isinstance(stats, CellStats | Table):
         check_kind(stats, GroupStats, "sufficient statistics", "pb.stats")
+    if isinstance(stats, GroupStats):
         return _found(stats, stats)
     numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
     found = _found(stats, stats.stats(numbers)) if numbers else []
-    return found if (rare := _rare(stats)) is None else [*found, rare]
+    rare = _rare(stats) if isinstance(stats, Table) else None
+    return [*found, *([] if rare is None else [rare]), *_needs_rows(stats, numbers)]
 
 
 def _rare(table: Table) -> Finding | None:
@@ -84,7 +88,27 @@ def _rare(table: Table) -> Finding | None:
     )
 
 
-def _found(every: GroupStats | Table, numbers: GroupStats) -> list[Finding]:
+def _needs_rows(stats: MixedData, numbers: Sequence[str]) -> list[Finding]:
+    """Arcs that cannot be found without rows."""
+    children = [n for n in stats.names if n not in numbers and n not in stats.inputs]
+    if stats.has_rows or not numbers or not children:
+        return []
+    one = len(children) == 1
+    what = (
+        f"discrete {_columns(children)} {'has' if one else 'have'} no continuous parents, since "
+        "such arcs need rows, which sufficient statistics do not hold"
+    )
+    remedy: tuple[MessagePart, ...] = (
+        "learn from rows",
+        InPython(
+            ", pb.table(data, ...), or say that no such arc is meant, "
+            "pb.Constraints(continuous_to_discrete=False)"
+        ),
+    )
+    return [Finding(FindingKind.NEEDS_ROWS, tuple(children), (), 0, what, remedy)]
+
+
+def _found(every: GroupStats | MixedData, numbers: GroupStats) -> list[Finding]:
     """What is odd about continuous columns; `every` has the others too."""
     data = standardise(numbers)
     table = Inspected(numbers, data, every.names, every.inputs)
@@ -106,16 +130,20 @@ def alike(stats: GroupStats) -> list[Finding]:
     return [found for look in (_copies, _collinear) if (found := look(table)) is not None]
 
 
-_told: WeakSet[GroupStats | Table] = WeakSet()
+_told: WeakSet[GroupStats | MixedData] = WeakSet()
 
 
-def warn(stats: GroupStats | Table) -> None:
-    """Warn the caller's caller of what is odd about a table, once for the same statistics."""
+def warn(stats: GroupStats | MixedData, known: Collection[FindingKind] = ()) -> None:
+    """Warn the caller's caller of what is odd about a table, once for the same statistics.
+
+    `known` is what the user knows already.
+    """
     if stats in _told:
         return
     _told.add(stats)
     for finding in check(stats):
-        warnings.warn(DataWarning(finding), stacklevel=3)
+        if finding.kind not in known:
+            warnings.warn(DataWarning(finding), stacklevel=3)
 
 
 def _columns(names: Sequence[str]) -> str:

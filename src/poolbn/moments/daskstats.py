@@ -7,13 +7,13 @@ number of partitions alone, so the result has the same bits whatever scheduler r
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from poolbn.errors import DataError
-from poolbn.tables.data import Rows, prepare
+from poolbn.tables.data import Reading, Rows, prepare
 from poolbn.tables.missing import Missing, Tally, check_left, check_missing
-from poolbn.tables.sources import computed, pandas_part, partition_origin
+from poolbn.tables.sources import Part, computed, pandas_part, partition_origin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,7 @@ def of_partitions(
     group: str | None,
     columns: Iterable[str] | None,
     missing: Missing,
+    discrete: frozenset[str] = frozenset(),
 ) -> S:
     """The statistics of all rows of a Dask frame.
 
@@ -56,6 +57,7 @@ def of_partitions(
         group: as for `pb.stats`.
         columns: as for `pb.stats`.
         missing: as for `pb.stats`.
+        discrete: columns that hold levels.
 
     Raises:
         ClusterError: the cluster that had the work is gone.
@@ -65,11 +67,12 @@ def of_partitions(
 
     if columns is not None and not isinstance(columns, str):
         columns = tuple(columns)
-    reading = prepare(frame, group=group, columns=columns, missing=missing)
+    reading = prepare(frame, group=group, columns=columns, missing=missing, discrete=discrete)
     tables = frame[[reading.group, *reading.names]].to_delayed()
     make, add = delayed(_share, pure=False), delayed(_together, pure=False)
     kept: Missing = "em" if missing == "em" else "drop"  # errors are seen when all are together
-    tree = [make(table, k, accumulate, group, columns, kept) for k, table in enumerate(tables)]
+    how = partial(prepare, group=group, columns=columns, missing=kept, discrete=discrete)
+    tree = [make(table, k, accumulate, how) for k, table in enumerate(tables)]
     while len(tree) > 1:
         tree = [add(tree[i : i + _FAN_IN]) for i in range(0, len(tree), _FAN_IN)]
     share: _Share[S] = computed(tree[0])
@@ -92,14 +95,12 @@ def _share(
     table: pd.DataFrame,
     k: int,
     accumulate: Callable[[Rows], S],
-    group: str | None,
-    columns: tuple[str, ...] | None,
-    missing: Missing,
+    how: Callable[[Part], Reading],
 ) -> _Share[S]:
     """One partition; whether too much is missing is seen when all are together."""
     try:
         part = pandas_part(table, None, partition_origin(k))
-        rows = prepare(part, group=group, columns=columns, missing=missing).rows(lenient=True)
+        rows = how(part).rows(lenient=True)
         return accumulate(rows), rows.tally
     except DataError as error:
         return error

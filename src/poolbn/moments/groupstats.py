@@ -144,20 +144,7 @@ class GroupStats:
                 "statistics with missing cells filled in do not add up; add their patterns, "
                 "(a.patterns + b.patterns).completed()"
             )
-        lacking = [c for c in other.names if c not in self.names]
-        extra = [c for c in self.names if c not in other.names]
-        if lacking or extra:
-            sides = (("the left lacks", lacking), ("the right lacks", extra))
-            told = "; ".join(f"{side} {', '.join(map(repr, cs))}" for side, cs in sides if cs)
-            raise DataError(
-                f"cannot add statistics of different columns: {told}; select() common columns first"
-            )
-        if set(self.inputs) != set(other.inputs):
-            both = " and ".join(listed(s.inputs) or "none" for s in (self, other))
-            raise DataError(
-                f"cannot add statistics of different inputs, {both}; give both the same "
-                "with_inputs() first"
-            )
+        check_same(self, other)
         return total((self, other))
 
     def __radd__(self, other: object) -> GroupStats:
@@ -268,6 +255,36 @@ class GroupStats:
 
     def _repr_html_(self) -> str:
         return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
+
+
+class Named(Protocol):
+    """What has columns, of which some are inputs."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Those that are parents only."""
+
+
+def check_same(left: Named, right: Named) -> None:
+    """Raise for statistics that cannot be added since their columns or inputs differ."""
+    lacking = [c for c in right.names if c not in left.names]
+    extra = [c for c in left.names if c not in right.names]
+    if lacking or extra:
+        sides = (("the left lacks", lacking), ("the right lacks", extra))
+        told = "; ".join(f"{side} {', '.join(map(repr, cs))}" for side, cs in sides if cs)
+        raise DataError(
+            f"cannot add statistics of different columns: {told}; select() common columns first"
+        )
+    if set(left.inputs) != set(right.inputs):
+        both = " and ".join(listed(s.inputs) or "none" for s in (left, right))
+        raise DataError(
+            f"cannot add statistics of different inputs, {both}; give both the same "
+            "with_inputs() first"
+        )
 
 
 def list_of_names(option: str, names: Iterable[str]) -> tuple[str, ...]:

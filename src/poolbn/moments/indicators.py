@@ -52,6 +52,17 @@ def spans(categories: Sequence[Sequence[str]]) -> list[range]:
     return [range(first, end) for first, end in pairwise(ends)]
 
 
+def indicator_columns(categories: Sequence[Sequence[str]]) -> NDArray[np.intp]:
+    """Which columns of numbers are indicators.
+
+    Examples:
+        >>> indicator_columns([(), ("a", "b", "c"), ()])
+        array([1, 2])
+    """
+    own = zip(spans(categories), categories, strict=True)
+    return np.array([k for span, levels in own if levels for k in span], dtype=np.intp)
+
+
 class IndicatorMoments(NamedTuple):
     """Means, centred sums of products and of cubes of W indicators, (F, W), (F, W, W), (F, W)."""
 
@@ -87,7 +98,8 @@ def _both(cells: Cells, categories: Sequence[Sequence[str]], F: int) -> Floats:
     for j, (start, end) in enumerate(pairwise(ends.tolist())):
         for first in range(start, end, _CHUNK):
             part = slice(first, min(first + _CHUNK, end))
+            n = cells.n[part]
             own = [cells.codes[part, m] == k for m, k in codes]
-            has = np.array(own, dtype=np.float64).reshape(len(codes), -1)
-            both[j] += (has * cells.n[part]) @ has.T
+            has = np.array(own, dtype=np.float64).reshape(len(codes), len(n))
+            both[j] += (has * n) @ has.T
     return both

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from poolbn.arguments import NAMES, PATH, TEXT, check_arguments, names_of
-from poolbn.errors import Option, OptionError
+from poolbn.errors import DataError, InPython, Option, OptionError
+from poolbn.moments.cellstats import CellStats, simplest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
 from poolbn.moments.facts import NOTHING
@@ -20,9 +21,12 @@ from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import Fields
 from poolbn.moments.sums import Sums
+from poolbn.moments.tallying import check_tallied, tally
 from poolbn.tables import data
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing, Scan, Tally, check_left
 from poolbn.tables.sources import is_dask
+from poolbn.wording import shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,15 +46,42 @@ def check_reading(
         names_of("columns", columns)
 
 
+@overload
+def stats(
+    source: GroupStats | PatternStats,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    missing: Missing = "error",
+    inputs: Iterable[str] = (),
+    checkpoint: str | PathLike[str] | None = None,
+) -> GroupStats: ...
+
+
+@overload
 def stats(
     source: object,
     *,
     group: str | None = None,
     columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     checkpoint: str | PathLike[str] | None = None,
-) -> GroupStats:
+) -> GroupStats | CellStats: ...
+
+
+def stats(
+    source: object,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    missing: Missing = "error",
+    inputs: Iterable[str] = (),
+    checkpoint: str | PathLike[str] | None = None,
+) -> GroupStats | CellStats:
     """Read rows once and keep the statistics of each data set.
 
     Args:
@@ -63,15 +94,20 @@ def stats(
             folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
             file, is a data set; a file is named by its name without the ending. In CSV files names
             are texts, as they are written.
-        columns: the columns to keep; None for all but `group`, which then must be numeric.
+        columns: the columns to keep; None for all but `group`.
+        kinds: of some columns, such as {"grade": "discrete"}. Else text, categories, true and false
+            are discrete, numbers continuous. Counts need rows, `pb.table`.
         missing: "error" refuses missing cells; "drop" leaves out the rows that have one in the
             chosen columns or in `group`, and `dropped` counts them for each data set. "em" keeps
             them: missing cells are taken to be missing at random, given the others of the row, and
-            statistics are the expected ones.
+            statistics are the expected ones. It is for continuous columns.
         inputs: columns that may be parents but never children, and have no distribution of their
             own: an arm, a design variable, what describes a data set. Scores leave them out.
         checkpoint: a folder that keeps the statistics of each file, so that reading many files can
-            be stopped and started again.
+            be stopped and started again; for continuous columns.
+
+    Returns:
+        A `GroupStats` where all columns are continuous, else a `CellStats`.
 
     Raises:
         DataError: the source, a column or a cell cannot be used; the message says which.
@@ -89,19 +125,89 @@ def stats(
     """
     check_reading(group, columns, inputs, checkpoint)
     inputs = list_of_names("inputs", inputs)
+    found: GroupStats | CellStats
     if isinstance(source, GroupStats):
         found = source if columns is None else source.select(columns)
+    elif isinstance(source, CellStats):
+        found = simplest(source if columns is None else source.select(columns))
     elif isinstance(source, PatternStats):
         found = (source if columns is None else source.select(columns)).completed()
-    elif missing == "em" and checkpoint is not None:
-        raise OptionError(Option("checkpoint"), " does not go with ", Option("missing", "em"))
-    elif is_dask(source) and checkpoint is None:
-        read = partial(of_partitions, source, group=group, columns=columns, missing=missing)
-        found = read(patterns).completed() if missing == "em" else read(accumulate)
     else:
-        reading = data.prepare(source, group=group, columns=columns, missing=missing)
-        found = of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+        found = _of_rows(source, group, columns, kinds, missing, checkpoint)
     return found.with_inputs(inputs) if inputs else found
+
+
+def _of_rows(
+    source: object,
+    group: str | None,
+    columns: Iterable[str] | None,
+    kinds: Mapping[str, ColumnKind] | None,
+    missing: Missing,
+    checkpoint: str | PathLike[str] | None,
+) -> GroupStats | CellStats:
+    if missing == "em" and checkpoint is not None:
+        raise OptionError(Option("checkpoint"), " does not go with ", Option("missing", "em"))
+    if columns is not None and not isinstance(columns, str):
+        columns = tuple(columns)
+    reading, held = data.prepare_kinds(
+        source, group=group, columns=columns, missing=missing, kinds=kinds
+    )
+    spread = is_dask(source) and checkpoint is None
+    read = partial(of_partitions, source, group=group, columns=columns, missing=missing)
+    if all(kind == "continuous" for kind in held):
+        if spread:
+            return read(patterns).completed() if missing == "em" else read(accumulate)
+        return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+    _check_discrete(reading, held, checkpoint)
+    made = read(tally, discrete=reading.discrete) if spread else tally(reading.rows())
+    check_tallied(made, kinds or {}, reading.origin)
+    return made
+
+
+def _check_discrete(reading: data.Reading, held: Sequence[ColumnKind], checkpoint: object) -> None:
+    """Raise for what statistics of discrete columns do not have."""
+    check_no_em(reading.missing)
+    for name, kind in zip(reading.names, held, strict=True):
+        if kind == "count":
+            raise DataError(
+                f"column {name!r} is a count, and counts need rows, which sufficient statistics do "
+                "not hold; use ",
+                InPython("pb.table(data, ...)", "the files of rows"),
+                " or ",
+                Option("kinds", {name: "continuous"}),
+            )
+    if checkpoint is not None:
+        some = shortened(sorted(reading.discrete), 4)
+        raise OptionError(
+            Option("checkpoint"), f" is for continuous columns, and {some} ",
+            "is discrete" if len(reading.discrete) == 1 else "are discrete", "; leave it out",
+        )  # fmt: skip
+
+
+def check_no_em(missing: Missing) -> None:
+    """Raise for columns that EM is not for."""
+    if missing == "em":
+        raise OptionError(
+            Option("missing", "em"), " is for continuous columns; use ",
+            Option("missing", "drop"), ", or leave discrete columns and counts out",
+        )  # fmt: skip
+
+
+def stats_of_numbers(
+    source: object,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    missing: Missing = "error",
+) -> GroupStats:
+    """The same where all columns must be continuous.
+
+    Raises:
+        DataError: the source, a column or a cell cannot be used; the message says which.
+    """
+    if isinstance(source, GroupStats | PatternStats):
+        return stats(source, columns=columns)
+    return of_reading(data.prepare(source, group=group, columns=columns, missing=missing))
 
 
 def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:

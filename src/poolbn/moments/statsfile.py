@@ -22,8 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import FileError
+from poolbn.moments import cellsfile
+from poolbn.moments.cellsfile import Discrete
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
 from poolbn.moments.gapsfile import from_bytes, to_bytes
+from poolbn.moments.indicators import indicator_columns
 from poolbn.moments.patterns import Gaps
 from poolbn.moments.plausible import wrong
 from poolbn.writing import check_levels, open_regular, write_whole
@@ -32,8 +35,7 @@ _FORMAT = "poolbn-statistics"
 _VERSION = 3
 _BASE = ("poolbn", "group", "names", "levels")
 _HEADER: dict[int, tuple[str, ...]] = {2: _BASE, 3: (*_BASE, "sections")}
-_SECTIONS = ("moments", "columns", "inputs", "gaps")
-_KIND = "continuous"  # of all columns, so far
+_SECTIONS = ("moments", "columns", "inputs", "gaps", "levels", "cells")
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _MOST = 2**53  # rows: counts stay exact as floats
@@ -76,17 +78,23 @@ def own_version() -> str:
     return metadata.version("poolbn")
 
 
-def write_file(path: str | os.PathLike[str], fields: Fields, gaps: Gaps | None = None) -> None:
-    """Write the fields of a `GroupStats`, and what has gaps, whole or not at all.
+def write_file(
+    path: str | os.PathLike[str],
+    fields: Fields,
+    gaps: Gaps | None = None,
+    discrete: Discrete | None = None,
+) -> None:
+    """Write the fields of a `GroupStats`, and what has gaps or levels, whole or not at all.
+
+    With discrete columns, inputs are some of these and the others.
 
     Raises:
         FileError: `read_file` would refuse it: a data set's name is not a text, a number or a bool,
             the group is a column, or no rows have such statistics.
     """
-    body = _body(fields, own_version(), _VERSION, gaps)
+    body = _body(fields, own_version(), _VERSION, gaps, discrete)
     with _refusing(f"cannot write {os.fspath(path)!r}"):
-        parsed = _parsed(_VERSION, body)
-        _gaps(parsed, _fields(parsed, least=0))
+        _content(_parsed(_VERSION, body), least=0)
     write_whole(path, _identity(_VERSION, body) + body)
 
 
@@ -112,17 +120,41 @@ def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
 
 def read_patterns(path: str | os.PathLike[str], *, least: int = 1) -> tuple[Fields, Gaps | None]:
     """The same with what has gaps, if there is any; see `read_file`."""
+    fields, gaps, discrete = _read(path, least)
+    if discrete is not None:
+        raise FileError(
+            f"{os.fspath(path)!r} has statistics of discrete columns; read it with "
+            "pb.CellStats.load"
+        )
+    return fields, gaps
+
+
+def read_cells(path: str | os.PathLike[str]) -> tuple[Fields, Discrete | None]:
+    """The same with what has levels, if there is any; see `read_file`."""
+    fields, gaps, discrete = _read(path, 1)
+    if gaps is not None:
+        raise FileError(
+            f"{os.fspath(path)!r} has statistics of rows with missing cells, and no discrete "
+            "columns; read it with pb.PatternStats.load"
+        )
+    return fields, discrete
+
+
+_Content = tuple[Fields, Gaps | None, Discrete | None]
+
+
+def _read(path: str | os.PathLike[str], least: int) -> _Content:
     shown = repr(os.fspath(path))
     about, parsed, body = _opened(path)
     newer = [name for name in parsed.sections if name not in _SECTIONS]
     if newer:
         raise FileError(f"{shown} has {newer[0]!r}, which a newer poolbn wrote; update poolbn")
     with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
-        fields = _fields(parsed, 0 if "gaps" in parsed.sections else least)
-        gaps = _gaps(parsed, fields)
-        if _body(fields, about.poolbn, about.version, gaps) != body:
+        found = _content(parsed, 0 if "gaps" in parsed.sections else least)
+        fields, gaps, discrete = found
+        if _body(fields, about.poolbn, about.version, gaps, discrete) != body:
             raise ValueError("something is in it that poolbn does not write")
-    return fields, gaps
+    return found
 
 
 def read_about(path: str | os.PathLike[str]) -> About:
@@ -153,12 +185,32 @@ def _refusing(what: str, remedy: str = "") -> Iterator[None]:
         raise FileError(f"{what}: {error}{remedy}") from error
 
 
-def _gaps(parsed: _Parsed, fields: Fields) -> Gaps | None:
-    section = parsed.sections.get("gaps")
-    return None if section is None else from_bytes(section, len(fields[1]), len(fields[0]))
+def _content(parsed: _Parsed, least: int) -> _Content:
+    """All that a file holds, checked."""
+    sections, levels = parsed.sections, parsed.header["levels"]
+    discrete = gaps = None
+    if "levels" in sections:
+        discrete = cellsfile.from_bytes(sections["levels"], sections["cells"], len(levels))
+    fields = _fields(parsed, least, discrete)
+    names, _, n, mean, scatter, *_ = fields
+    if discrete is not None:
+        cellsfile.check_moments(discrete, names, n, mean, scatter)
+    if "gaps" in sections:
+        gaps = from_bytes(sections["gaps"], len(n), len(names))
+        if discrete is not None:
+            raise ValueError("it has gaps and levels")
+    return fields, gaps, discrete
 
 
-def _body(fields: Fields, release: str, version: int, gaps: Gaps | None) -> bytes:
+def _kinds(names: tuple[str, ...], discrete: Discrete | None) -> list[str]:
+    """What the columns of moments are of."""
+    of_levels = set() if discrete is None else set(indicator_columns(discrete.categories).tolist())
+    return ["discrete" if k in of_levels else "continuous" for k in range(len(names))]
+
+
+def _body(
+    fields: Fields, release: str, version: int, gaps: Gaps | None, discrete: Discrete | None
+) -> bytes:
     """All after the first line."""
     names, levels, *arrays, group, facts, inputs = fields
     check_levels(levels)
@@ -166,11 +218,14 @@ def _body(fields: Fields, release: str, version: int, gaps: Gaps | None) -> byte
         "moments": b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
     }
     if any(each.public() != UNKNOWN for each in facts):
-        sections["columns"] = _told(facts)
+        sections["columns"] = _told(facts, _kinds(names, discrete))
     if inputs:
         sections["inputs"] = json.dumps(inputs).encode()
     if gaps is not None:
         sections["gaps"] = to_bytes(gaps)
+    if discrete is not None:
+        sections["levels"] = cellsfile.levels_to_bytes(discrete)
+        sections["cells"] = cellsfile.cells_to_bytes(discrete.cells)
     sizes = {name: len(section) for name, section in sections.items()}
     values = (release, group, names, levels, sizes)
     header = json.dumps(dict(zip(_HEADER[version], values, strict=False))).encode()
@@ -258,18 +313,18 @@ def _cut(header: dict[str, Any], payload: bytes) -> dict[str, bytes]:
     return sections
 
 
-def _told(facts: tuple[ColumnFacts, ...]) -> bytes:
+def _told(facts: tuple[ColumnFacts, ...], kinds: list[str]) -> bytes:
     """The section `columns`: nothing in it is a value of a row."""
     known = [each.public() for each in facts]
     columns = {
-        "kind": [_KIND] * len(known),
+        "kind": kinds,
         "resolution": [each.resolution for each in known],
         "distinct": [each.told.name.lower() for each in known],
     }
     return json.dumps(columns).encode()
 
 
-def _facts(section: bytes, width: int) -> tuple[ColumnFacts, ...]:
+def _facts(section: bytes, kinds: list[str]) -> tuple[ColumnFacts, ...]:
     """The facts that `_told` wrote."""
     columns = json.loads(section, parse_constant=_refused)
     resolutions = {each.resolution: each.digits for each in _BY_DIGITS}
@@ -278,17 +333,18 @@ def _facts(section: bytes, width: int) -> tuple[ColumnFacts, ...]:
         ColumnFacts(resolutions[resolution], frozenset(), told[distinct], None)
         for resolution, distinct in zip(columns["resolution"], columns["distinct"], strict=True)
     )
-    if len(facts) != width or _told(facts) != section:
-        raise ValueError(f"what it says of its {width} columns is not as poolbn writes it")
+    if len(facts) != len(kinds) or _told(facts, kinds) != section:
+        raise ValueError(f"what it says of its {len(kinds)} columns is not as poolbn writes it")
     return facts
 
 
-def _fields(parsed: _Parsed, least: int) -> Fields:
+def _fields(parsed: _Parsed, least: int, discrete: Discrete | None) -> Fields:
     header, payload = parsed.header, parsed.sections["moments"]
     names, levels, group = tuple(header["names"]), tuple(header["levels"]), header["group"]
-    if not names or not all(isinstance(name, str) for name in (*names, group)):
+    columns = names if discrete is None else discrete.names
+    if not columns or not all(isinstance(name, str) for name in (*names, group)):
         raise ValueError("names of columns are not texts")
-    if group in names:
+    if group in (*names, *columns):
         raise ValueError(f"column {group!r} has the name of the group; rename one of them")
     check_levels(levels)
     for what, each in (("column", names), ("data set", levels)):
@@ -317,8 +373,8 @@ def _fields(parsed: _Parsed, least: int) -> Fields:
         if why:
             raise ValueError(f"data set {level!r} {why}")
     told = parsed.sections.get("columns")
-    facts = _facts(told, width) if told is not None else (UNKNOWN,) * width
+    facts = (UNKNOWN,) * width if told is None else _facts(told, _kinds(names, discrete))
     inputs = tuple(json.loads(parsed.sections.get("inputs", b"[]")))
-    if [name for name in names if name in inputs] != list(inputs):
+    if [name for name in columns if name in inputs] != list(inputs):
         raise ValueError("its inputs are not some of its columns")
     return names, levels, n, mean, scatter, dropped, group, facts, inputs

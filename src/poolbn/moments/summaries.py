@@ -27,6 +27,14 @@ def in_text(
         f"GroupStats: {_counts(names, levels, n)}",
         f"columns: {visible(shortened(names, SHOWN))}",
     ]
+    return "\n".join([*lines, *data_set_lines(levels, n, dropped)])
+
+
+def data_set_lines(
+    levels: Sequence[Hashable], n: Sequence[int], dropped: Sequence[int]
+) -> list[str]:
+    """Data sets with their rows."""
+    lines = []
     shown = zip(levels[:SHOWN], n, dropped, strict=False)
     cells = [(visible(str(level)), f"{rows:,}", left) for level, rows, left in shown]
     wide = max(len(level) for level, _, _ in cells)
@@ -36,7 +44,7 @@ def in_text(
         lines.append(f"  {level:<{wide}}  {rows:>{long}} rows{gone}")
     if len(levels) > SHOWN:
         lines.append(f"  ... and {len(levels) - SHOWN:,} more")
-    return "\n".join(lines)
+    return lines
 
 
 def in_html(

@@ -27,7 +27,7 @@ class Sums:
         scatter: centred sums of squares and products, (F, N, N).
         dropped: rows left out, (F,).
         cubes: sums of cubes of differences from the mean, (F, N).
-        facts: of the N columns; empty where nobody asks for them.
+        facts: of the first columns, as many as somebody asks for.
         room: work space of `add_rows`.
     """
 
@@ -76,6 +76,19 @@ class Sums:
         larger.room = self.room
         return larger
 
+    def widened(self, width: int) -> Sums:
+        """With more columns, in which all rows have zero."""
+        have = self.mean.shape[1]
+        if width == have:
+            return self
+        wider = Sums.zeros(len(self.n), width)
+        wider.n[:], wider.dropped[:] = self.n, self.dropped
+        wider.mean[:, :have] = self.mean
+        wider.scatter[:, :have, :have] = self.scatter
+        wider.cubes[:, :have] = self.cubes
+        wider.facts = self.facts
+        return wider
+
     def add_rows(
         self, codes: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]
     ) -> NDArray[np.float64]:
@@ -94,7 +107,7 @@ class Sums:
         added = int(ends[-2])
         for k, (column, line) in enumerate(zip(columns, self.room, strict=False)):
             kernel.put(column, places, line)
-            if self.facts:
+            if k < len(self.facts):
                 self.facts[k] = self.facts[k].after(line[:added])
         work = np.empty((2, width))
         kernel.add(self.room, ends[1:-1], self.n, self.mean, self.scatter, self.cubes, work)

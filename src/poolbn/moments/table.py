@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.errors import Option, OptionError
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import (
     GroupStats,
@@ -24,10 +24,10 @@ from poolbn.moments.groupstats import (
 )
 from poolbn.moments.kinds import Cases, in_words, numbers
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.reading import check_reading, in_memory, of_reading, stats
+from poolbn.moments.reading import check_no_em, check_reading, in_memory, of_reading, stats
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Reading, prepare_kinds
-from poolbn.tables.kinds import ColumnKind, check_counts, check_levels
+from poolbn.tables.kinds import ColumnKind, check_counts, check_levels, check_varied
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
 
@@ -266,7 +266,7 @@ def table(
         ('count', 'continuous')
     """
     check_reading(group, columns, inputs, None)
-    _check_missing(missing)
+    check_no_em(missing)
     reading, found = prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
@@ -282,7 +282,7 @@ def gathered(
     kinds: Mapping[str, ColumnKind] | None,
     missing: Missing,
     inputs: Iterable[str],
-) -> GroupStats | Table:
+) -> GroupStats | CellStats | Table:
     """What networks are learned from: statistics where all columns are continuous, else rows.
 
     Args:
@@ -295,31 +295,26 @@ def gathered(
     """
     check_reading(group, columns, inputs, None)
     chosen = list_of_names("inputs", inputs)
-    made: GroupStats | Table
+    made: GroupStats | CellStats | Table
     if isinstance(source, Table):
         made = source
-    elif isinstance(source, GroupStats | PatternStats):
-        made = stats(source, group=group, columns=columns, missing=missing)
+    elif isinstance(source, GroupStats | PatternStats | CellStats):
+        made = stats(source, group=group, columns=columns, kinds=kinds, missing=missing)
+        if isinstance(made, CellStats):
+            for name, levels in zip(made.names, made.categories, strict=True):
+                check_varied(name, levels or ("", ""))
     else:
         reading, found = prepare_kinds(
             source, group=group, columns=columns, missing=missing, kinds=kinds
         )
         if any(kind != "continuous" for kind in found):
-            _check_missing(missing)
+            check_no_em(missing)
             made = _of_reading(reading, found, kinds or {})
         elif is_dask(source):  # rows stay where they are
             made = stats(source, group=group, columns=reading.names, missing=missing)
         else:
             made = of_reading(reading)
     return made.with_inputs(chosen) if chosen else made
-
-
-def _check_missing(missing: Missing) -> None:
-    if missing == "em":
-        raise OptionError(
-            Option("missing", "em"), " is for continuous columns; use ",
-            Option("missing", "drop"), ", or leave discrete columns and counts out",
-        )  # fmt: skip
 
 
 def _of_reading(
@@ -340,7 +335,10 @@ def _of_reading(
         if kind == "discrete":
             own = rows.categories[name]
             categories[k], coded = _seen(own.names, own.in_order(made[k]))
-            check_levels(name, categories[k], coded, guessed=name not in given)
+            check_varied(name, categories[k])
+            guessed, origin = name not in given, reading.origin
+            counts = np.bincount(coded)
+            check_levels(name, categories[k], counts, guessed=guessed, origin=origin)
             made[k] = coded
         elif kind == "count":
             check_counts(name, made[k], codes[order], levels)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError, Option
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import stats
+from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.adapting import Own, adapted, appended
 from poolbn.nodes.localfit import GaussianFit
@@ -55,7 +55,7 @@ def new_data_set(
         return GroupStats(tuple(nodes), (name,), none, np.zeros((1, N)), np.zeros((1, N, N)), none)
     if not isinstance(source, GroupStats | Mapping | str | PathLike | list | tuple):
         source = {name: source}
-    found = stats(source, columns=nodes, missing=missing)
+    found = stats_of_numbers(source, columns=nodes, missing=missing)
     if len(found.levels) > 1:
         more = ", ..." if len(found.levels) > 3 else ""
         raise DataError(

@@ -58,6 +58,8 @@ class Network(Questions):
         search: the learner that found the graph, as Python writes it; "" where there was none.
         trace: the moves that led to it, in order.
         stats: the statistics it was learned from; not saved.
+        without_rows: whether it was learned from sufficient statistics with discrete columns, so
+            that no discrete node could have a continuous parent.
 
     Examples:
         >>> import poolbn as pb
@@ -77,6 +79,7 @@ class Network(Questions):
     search: str = ""
     trace: tuple[Move, ...] = ()
     stats: GroupStats | None = None
+    without_rows: bool = False
 
     @property
     def levels(self) -> tuple[Hashable, ...]:
@@ -521,6 +524,8 @@ class Network(Questions):
             for node, fit in self.fits.items()
             if fit.left_out
         ]
+        if self.without_rows:
+            out.append("learned without rows: no discrete node could have a continuous parent")
         if self.stats is not None:
             out += [f"{found.what}; arcs there say nothing" for found in alike(self.stats)]
         return [

@@ -8,7 +8,9 @@ from typing import overload
 
 from poolbn.arguments import names_of
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats, check_family
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.table import Table
 from poolbn.nodes import kinds
@@ -48,12 +50,12 @@ def fit_node(
 
 @overload
 def fit_node(
-    stats: Table, child: str, parents: Sequence[str] = (), *, pooling: str | Choice = "partial"
+    stats: MixedData, child: str, parents: Sequence[str] = (), *, pooling: str | Choice = "partial"
 ) -> LocalFit: ...
 
 
 def fit_node(
-    stats: GroupStats | Table,
+    stats: GroupStats | MixedData,
     child: str,
     parents: Sequence[str] = (),
     *,
@@ -62,10 +64,10 @@ def fit_node(
     """Fit one node given its parents.
 
     Args:
-        stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, with columns of
-            all kinds. A discrete parent has a coefficient for each level but the first. A discrete
-            node with discrete parents has a table of probabilities, with others a logistic
-            regression, and a count a log-linear one.
+        stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, which counts,
+            and discrete nodes with a continuous parent, need. A discrete parent has a coefficient
+            for each level but the first. A discrete node with discrete parents has a table of
+            probabilities, with others a logistic regression, and a count a log-linear one.
         child: the node.
         parents: its parents; none by default.
         pooling: "complete", "none", "partial", "auto" (the best of several by BIC), or an object
@@ -81,8 +83,8 @@ def fit_node(
     """
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
     model = as_pooling(pooling)
-    if not isinstance(stats, Table):
-        check_data(stats)
+    check_data(stats)
+    if isinstance(stats, GroupStats):
         return _fit_gaussian(stats, child, parents, model)
     check_family(stats.names, child, parents)
     if stats.kind(child) == "continuous":
@@ -115,6 +117,6 @@ def check_stats(stats: object) -> None:
 
 
 def check_data(data: object) -> None:
-    """Raise for anything that is neither `GroupStats` nor `Table`."""
-    if not isinstance(data, Table):
+    """Raise for anything that is neither statistics nor `Table`."""
+    if not isinstance(data, CellStats | Table):
         check_stats(data)

@@ -17,7 +17,7 @@ from poolbn.assess.residuals import FEWEST, Residuals, cell_residuals
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import stats
+from poolbn.moments.reading import stats_of_numbers
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import Status
@@ -139,7 +139,7 @@ def _complete(net: Network, cells: Cells) -> tuple[GroupStats | None, dict[Hasha
     table = pd.DataFrame(cells.values[whole], columns=list(net.dag.nodes))
     group = pd.Series(labels[cells.codes[whole]], dtype=object)
     table.insert(0, net.group, group.astype("category"))
-    found = stats(table, group=net.group)
+    found = stats_of_numbers(table, group=net.group)
     return replace(found, dropped=np.array([dropped[level] for level in found.levels])), dropped
 
 

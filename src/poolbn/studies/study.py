@@ -18,7 +18,7 @@ from poolbn.errors import OptionError, nearest
 from poolbn.graph.constraints import Constraints
 from poolbn.learning import learn
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import stats
+from poolbn.moments.reading import stats_of_numbers
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.choosing import fit_node
@@ -267,7 +267,7 @@ def table_of(chunk: Chunk, true: Network, rows: int, replicate: int) -> GroupSta
     if chunk.scenario.startswith("unbalanced"):
         counts = unbalanced_rows(rows * chunk.F, chunk.F)
     seed = seed_of("table", *chunk, rows, replicate)
-    return stats(random_table(true, counts, seed=seed), group=true.group)
+    return stats_of_numbers(random_table(true, counts, seed=seed), group=true.group)
 
 
 def run_chunk(chunk: Chunk, preset: Preset, models: tuple[str, ...]) -> list[Measures]:

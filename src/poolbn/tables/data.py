@@ -109,6 +109,11 @@ class Reading:
     missing: Missing
     discrete: frozenset[str] = frozenset()
 
+    @property
+    def origin(self) -> str:
+        """How a message says "in this source", where there is one."""
+        return self.parts[0].origin if len(self.parts) == 1 else ""
+
     def each(self) -> list[Reading]:
         """One reading for each part."""
         return [replace(self, parts=(part,)) for part in self.parts]
@@ -149,6 +154,7 @@ def prepare(
     columns: Iterable[str] | None,
     missing: Missing,
     name: str | None = None,
+    discrete: frozenset[str] = frozenset(),
 ) -> Reading:
     """Open a table or files, and check the columns.
 
@@ -160,6 +166,7 @@ def prepare(
         missing: "error" refuses missing cells; "drop" leaves out the rows that have one, "em" only
             those that have nothing else.
         name: all rows are of one data set that is called so.
+        discrete: columns that hold levels; all others must be numeric.
 
     Raises:
         DataError: the source or a column cannot be used.
@@ -167,9 +174,10 @@ def prepare(
     """
     reading = _opened(source, group, columns, missing, name)
     remedy = None if columns is None else "leave it out of columns"
+    numbers = [column for column in reading.names if column not in discrete]
     for part in reading.parts:
-        check_types(part, reading.names, reading.group, remedy=remedy)
-    return reading
+        check_types(part, numbers, reading.group, remedy=remedy)
+    return replace(reading, discrete=discrete)
 
 
 def prepare_kinds(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ColumnKind = Literal["continuous", "discrete", "count"]
 
-_MOST = 50  # levels of a column
+MOST_LEVELS = 50  # of a column
 _FEW = 5  # levels, most of which may occur once
 _MANY, _RARE = 10, 0.05  # levels, or a share of texts among numbers, that numbers with texts have
 _TEXTS = ("text", "category", "mixed", "mixed-integer")
@@ -119,39 +119,73 @@ class Levels:
         return np.asarray(order[codes.astype(np.intp)])
 
 
+def joined_levels(left: Sequence[str], right: Sequence[str]) -> tuple[str, ...]:
+    """The levels of both: sorted if each are, else as they follow each other in both.
+
+    Examples:
+        >>> joined_levels(["9", "30"], ["10"]), joined_levels(["low", "high"], ["low", "mid"])
+        (('9', '10', '30'), ('low', 'mid', 'high'))
+    """
+    every = Levels({text: k for k, text in enumerate(dict.fromkeys([*left, *right]))})
+    if all(Levels(dict.fromkeys(own, 0)).names == tuple(own) for own in (left, right)):
+        return every.names
+    found = list(left)
+    for k, text in enumerate(right):
+        if text not in found:
+            following = (found.index(later) for later in right if later in found)
+            at = found.index(right[k - 1]) + 1 if k else next(following, len(found))
+            found.insert(at, text)
+    return tuple(found)
+
+
+def check_varied(name: str, levels: Sequence[str]) -> None:
+    """Raise for a column with one level."""
+    if len(levels) < 2:
+        raise DataError(
+            f"column {name!r} has one level, {levels[0]!r}, in all rows; leave it out of columns"
+        )
+
+
 def check_levels(
-    name: str, levels: Sequence[str], codes: NDArray[np.int64], *, guessed: bool
+    name: str,
+    levels: Sequence[str],
+    counts: NDArray[np.int64],
+    *,
+    guessed: bool,
+    origin: str = "",
 ) -> None:
-    """Raise for a column with one level, or with what are no levels.
+    """Raise for a column with what are no levels.
 
     Args:
         name: the column.
         levels: its levels.
-        codes: of its cells, (n,).
+        counts: how many cells have each, (K,).
         guessed: whether nobody said that it is discrete.
+        origin: how a message says "in this source".
     """
-    K, n = len(levels), len(codes)
-    if K < 2:
-        raise DataError(
-            f"column {name!r} has one level, {levels[0]!r}, in all rows; leave it out of columns"
-        )
-    counts = np.bincount(codes, minlength=K)
+    K, n = len(levels), int(counts.sum())
     odd = [k for k, level in enumerate(levels) if not looks_numeric(level)]
     cells = int(counts[odd].sum())
     # A few numbers and a text such as "3+" that many rows have are levels.
     if guessed and 0 < 2 * cells < n and (K > _MANY or cells < _RARE * n):
         texts = shortened([repr(levels[k]) for k in odd], 4)
         raise DataError(
-            f"column {name!r} is mostly numbers, but {counted(cells, 'cell')} "
+            f"column {name!r}{origin} is mostly numbers, but {counted(cells, 'cell')} "
             f"{'holds' if cells == 1 else 'hold'} {texts}; make such cells missing, or the limit "
             "that they stand for, and the column numeric; if they are levels, use ",
             Option("kinds", {name: "discrete"}),
         )
+    if guessed and odd and all(looks_numeric(level.replace(",", ".")) for level in levels):
+        raise DataError(
+            f"column {name!r}{origin} holds numbers with a decimal comma, such as "
+            f"{levels[odd[0]]!r}; write them with a point; if they are levels, use ",
+            Option("kinds", {name: "discrete"}),
+        )
     once = int((counts == 1).sum())
-    if K > _MOST or (K > _FEW and 2 * once > K):
+    if K > MOST_LEVELS or (K > _FEW and 2 * once > K):
         few = f", {once} of them in one row" if once else ""
         raise DataError(
-            f"column {name!r} has {K} levels in {n} rows{few}: "
+            f"column {name!r}{origin} has {K} levels in {n} rows{few}: "
             f"{shortened([repr(level) for level in levels], 4)}; if they are data sets, name it "
             "with ",
             Option("group", name),
