@@ -60,7 +60,8 @@ def read_data(
     if not saved:
         made = gathered(rows, kinds=kinds, **reading)
         if isinstance(made, GroupStats) and made.patterns and not made.patterns.has_gaps:
-            return made.patterns.known.with_inputs(reading["inputs"])
+            known: GroupStats = made.patterns.known
+            return known.with_inputs(reading["inputs"])
         return made
     if kinds is not None:
         raise OptionError(
