@@ -37,6 +37,7 @@ from poolbn.kernels.work import DF, Result, Space, Work, arguments, carve, once
 
 _MAX_STEPS = 200
 _FAR = 100.0  # times the start: a D that the first EM step only roughly knows
+_OTHERS = 1e-3  # of the start, for coefficients beside one that differs more
 _SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
 _HOPELESS = 1e12  # a damping that leaves no step
 _LEAST_PART = 1e-8  # of a step, likewise
@@ -49,7 +50,7 @@ NO_STEP, ONE_STEP, TWO_STEPS, THREE_STEPS = _steps
 # The residual model: a module whose functions the templates below call. `minimiser` fills it in.
 #   prepare(s, scatter, child)   once for each family, after `compress`: a lower bound of f (-inf:
 #       none), what f leaves out of the deviance, and whether there is a maximum
-#   guess(s)                     the first w.y, the parameters beside L
+#   guess(s, own)                the first w.y, the parameters beside L; another one where `own`
 #   evaluate(s, L, k, steps)     f at the k columns of L. What of w.y can be improved cheaply makes
 #       so many steps. Fills w.P and w.e
 #   gradient(s)                  fills w.G = df/dD at what was evaluated last
@@ -216,8 +217,11 @@ def _rescale(s: Space, w: Work, k: int) -> bool:
     return True
 
 
-def _start(s: Space, w: Work, scale: float) -> int:
-    """w.L becomes a factor of one or two EM steps from D = scale I; returns its columns.
+def _start(s: Space, w: Work, start: Floats) -> int:
+    """w.L becomes a factor of one or two EM steps from a start; returns its columns.
+
+    A start is three numbers: D = scale I; the coefficient that differs more than the others do, or
+    less than 0 for none; and whether the residual model makes its other guess of w.y.
 
     Where the first finds D far larger than that, it saw random effects that were shrunk by data
     sets of unequal shape, and a second one sets their direction right, which Newton steps would
@@ -225,10 +229,11 @@ def _start(s: Space, w: Work, scale: float) -> int:
     """
     L = w.L
     copy_columns(L, L, 0)
-    model.guess(s)
+    scale, one = start[0], start[1]
+    model.guess(s, start[2] > 0.0)
     k = s.r if scale > 0.0 else 0
     for a in range(k):
-        L[a, a] = math.sqrt(scale)
+        L[a, a] = math.sqrt(scale if one < 0.0 or a == one else _OTHERS * scale)
     for _ in range(2):
         model.evaluate(s, L, k, THREE_STEPS)
         if k == 0:
@@ -385,7 +390,7 @@ def _fit(
     squares: Floats,
     uneven: Floats,
 ) -> None:
-    """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]], from its starts.
+    """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]], from starts (S, 3).
 
     Without starts the deviance is its lower bound. The last without[m] parents have no random
     effects; the intercept always has. `least` are the least residual variances of children (N,),

@@ -327,7 +327,7 @@ def step(s: Space, size: int, part: float) -> None:
 
 
 @once
-def guess(s: Space) -> None:
+def guess(s: Space, own: bool) -> None:
     """Take log s and tau from the spread of the data sets' own residual variances; beta is 0."""
     w, q = carve(s), s.q
     count, mean, square, noise = 0.0, 0.0, 0.0, 0.0

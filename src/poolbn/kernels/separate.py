@@ -255,12 +255,13 @@ def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
 
 
 @once
-def guess(s: Space) -> None:
-    """Start l at the data set's own variance, shrunk towards s."""
+def guess(s: Space, own: bool) -> None:
+    """Start l at the data set's own variance, shrunk towards s or not."""
     w = carve(s)
+    more = 0.0 if own else _ROWS_MORE
     for j in range(s.F):
-        rows = max(s.n[j] - s.q, 1.0) + _ROWS_MORE
-        w.y[j] = math.log((w.rho[0, 0, j] + _ROWS_MORE) / rows)
+        rows = max(s.n[j] - s.q, 1.0) + more
+        w.y[j] = math.log((w.rho[0, 0, j] + more) / rows)
 
 
 @once

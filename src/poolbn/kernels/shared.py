@@ -79,7 +79,7 @@ def prepare(s: Space, scatter: Floats, child: int, _: float) -> tuple[float, flo
 
 
 @once
-def guess(s: Space) -> None:
+def guess(s: Space, own: bool) -> None:
     """No parameters beside L."""
 
 

@@ -164,7 +164,7 @@ class Result(NamedTuple):
 # What the entry point of a residual model is called with, see `optimise`. The fields of a result
 # come one by one: numba takes ten microseconds to look at a tuple.
 arguments: Any = (
-    vector, matrix, cube, integers, integers, integers, integers, vector, numba.boolean, vector,
+    vector, matrix, cube, integers, integers, integers, integers, vector, numba.boolean, matrix,
     numba.float64, numba.float64, numba.boolean, vector, vector, integers, vector,
     vector, integers, integers, vector, vector, vector,
 )  # fmt: skip
