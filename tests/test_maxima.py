@@ -67,3 +67,22 @@ def test_special_cases_are_never_better() -> None:
             empty = pb.score(stats, [], pooling=fit.pooling, score="loglik")
             own = pb.fit_node(stats, "y", pooling=fit.pooling).loglik
             assert alone - empty == pytest.approx(fit.loglik - own, abs=1e-8)
+
+
+# Seeds that were missed, and what scipy's L-BFGS-B found from random starts: benchmarks/maxima.py.
+SCIPY = [
+    ("pooled", 1357, -88.4307),
+    ("separate", 1217, -104.8035),
+    ("separate", 1274, -55.3944),
+    ("separate", 1278, -96.3894),
+]
+
+
+@pytest.mark.parametrize(("residuals", "seed", "loglik"), SCIPY)
+def test_final_fits_are_as_good_as_scipy_from_many_starts(
+    residuals: str, seed: int, loglik: float
+) -> None:
+    frame, names = nasty(seed)
+    pooling = pb.Partial(residuals=residuals)
+    stats = pb.stats(frame, group="F")
+    assert pb.fit_node(stats, "y", names, pooling=pooling).loglik > loglik - 1e-4
