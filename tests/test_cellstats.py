@@ -4,6 +4,7 @@ learned from them as from rows."""
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_mixed_search import rows as mixed_rows
 from test_statsfile import HIDDEN, header, signed, text
+from typer.testing import CliRunner
 
 import poolbn as pb
+from poolbn.cli.app import app
 from poolbn.moments.cellsfile import OTHER
 from poolbn.moments.discrete import Cells
 from poolbn.moments.fewerlevels import fewer_levels
@@ -499,3 +502,40 @@ def test_the_bootstrap_of_data_sets_is_that_of_rows() -> None:
     )
     with pytest.raises(pb.DataError, match="sufficient statistics hold no rows to resample"):
         pb.bootstrap(found, constraints=NO)
+
+
+# The command line
+
+
+def test_sites_share_discrete_columns_by_commands(tmp_path: Path) -> None:
+    """Files of sites, one of which must leave a column out, learned from together."""
+    rng = np.random.default_rng(1)
+    whole = []
+    for site, n in (("a", 200), ("b", 150), ("c", 180)):
+        sex = rng.choice(["f", "m"], n)
+        rare = rng.random(n) < (0.02 if site == "c" else 0.4)
+        dose = rng.normal(size=n) + (sex == "m")
+        rows = pd.DataFrame({"site": site, "sex": sex, "rare": rare, "dose": dose})
+        rows.to_csv(tmp_path / f"{site}.csv", index=False)
+        whole.append(rows)
+
+    def run(*arguments: object) -> str:
+        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    for site in "abc":
+        said = run("stats", "make", tmp_path / f"{site}.csv", "-g", "site", "-o",
+                   tmp_path / f"{site}.stats")  # fmt: skip
+        assert ("left out: rare" in said) == (site == "c")
+    shown = run("stats", "show", tmp_path / "a.stats")
+    assert "Rows of each configuration of the discrete columns" in shown
+    files = [tmp_path / f"{site}.stats" for site in "abc"]
+    failed = CliRunner().invoke(app, ["stats", "add", *map(str, files), "-o", "x.stats"])
+    assert "c.stats lacks 'rare'; take those that all have with --common" in failed.output
+    run("stats", "add", *files, "--common", "-o", tmp_path / "all.stats")
+    said = json.loads(run("learn", tmp_path / "all.stats", "--json"))
+    net = pb.learn(pd.concat(whole)[["site", "sex", "dose"]], group="site",
+                   constraints=pb.Constraints(continuous_to_discrete=False))  # fmt: skip
+    assert said["score"] == pytest.approx(net.score, rel=1e-9)
+    assert said["models"] == {"sex": net.fits["sex"].model, "dose": "linear regression"}

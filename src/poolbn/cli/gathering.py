@@ -12,7 +12,8 @@ from poolbn.learning import check_no_group
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats, added, data_sets_of, without_gaps
-from poolbn.moments.reading import of_reading, patterns, stats
+from poolbn.moments.reading import of_levels, of_reading, patterns, stats
+from poolbn.moments.statsfile import has_levels
 from poolbn.moments.table import Table, gathered
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns
@@ -57,6 +58,8 @@ def read_data(
     `tell` is told what a user should know of a sum of statistics.
     """
     saved, rows = parted(entries)
+    if any(map(has_levels, saved)):
+        return read_levels(entries, tell, kinds, **reading)
     if not saved:
         made = gathered(rows, kinds=kinds, **reading)
         if isinstance(made, GroupStats) and made.patterns and not made.patterns.has_gaps:
@@ -68,6 +71,59 @@ def read_data(
             Option("kinds", dict(kinds)), f" is for rows, and '{saved[0]}' has none; leave it out"
         )
     return read_stats(entries, tell, **reading)
+
+
+def read_levels(
+    entries: Sequence[str],
+    tell: Callable[[str], None],
+    kinds: Mapping[str, ColumnKind] | None,
+    *,
+    name: str | None = None,
+    **reading: Unpack[ReadingOptions],
+) -> CellStats:
+    """The statistics of rows and of .stats files that have discrete columns, added up.
+
+    `tell` and `name` are as for `read_patterns`.
+    """
+    saved, rows = parted(entries)
+    if not rows:
+        check_no_group(reading["group"])
+    parts = {path: CellStats.load(path) for path in saved}
+    columns = reading["columns"]
+    if columns is not None:
+        parts = {path: part.select(columns) for path, part in parts.items()}
+    if rows:
+        prepared, held = data.prepare_kinds(
+            rows, name=name, kinds=kinds, group=reading["group"], columns=columns,
+            missing=reading["missing"],
+        )  # fmt: skip
+        parts[_ROWS] = of_levels(prepared, held, kinds or {})
+    check_columns({path: part.names for path, part in parts.items()}, columns)
+    if name is None:
+        _tell_shared({path: part.levels for path, part in parts.items()}, tell)
+    first, *rest = parts.values()
+    whole = sum(rest, first)
+    return whole.with_inputs(reading["inputs"]) if reading["inputs"] else whole
+
+
+def holds_levels(
+    entries: Sequence[str],
+    kinds: Mapping[str, ColumnKind] | None,
+    *,
+    name: str | None = None,
+    **reading: Unpack[ReadingOptions],
+) -> bool:
+    """Whether files of rows or .stats files have discrete columns."""
+    saved, rows = parted(entries)
+    if any(map(has_levels, saved)):
+        return True
+    if not rows:
+        return False
+    _, held = data.prepare_kinds(
+        rows, name=name, kinds=kinds, group=reading["group"], columns=reading["columns"],
+        missing=reading["missing"],
+    )  # fmt: skip
+    return any(kind != "continuous" for kind in held)
 
 
 def read_stats(
@@ -149,7 +205,9 @@ def common_columns(
 ) -> list[str]:
     """The columns that all files have, in the order of the first; tells which are left out."""
     saved, rows = parted(entries)
-    each = [list(PatternStats.load(path).names) for path in saved]
+    each = [
+        list((CellStats if has_levels(path) else PatternStats).load(path).names) for path in saved
+    ]
     each += [own_columns(part, group) for part in data.as_parts(rows)] if rows else []
     counts = Counter(name for own in each for name in own)
     common = [name for name, count in counts.items() if count == len(each)]

@@ -14,7 +14,7 @@ from poolbn.cli.terminal import Terminal, number
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.patternstats import PatternStats
+from poolbn.moments.patternstats import PatternStats, without_gaps
 from poolbn.moments.statsfile import About
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
@@ -215,6 +215,23 @@ def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -
         _show_sums(terminal, stats.names, stats.mean[j].tolist(), stats.scatter[j].tolist())
 
 
+def show_cells(terminal: Terminal, stats: CellStats) -> None:
+    """Print how often configurations of discrete columns occur in each data set."""
+    names = [name for name, levels in zip(stats.names, stats.categories, strict=True) if levels]
+    categories = [levels for levels in stats.categories if levels]
+    rows = [
+        [str(stats.levels[j]), *(of[code] for of, code in zip(categories, codes, strict=True)), n]
+        for j, codes, n in zip(
+            stats.cells.data_set.tolist(), stats.cells.codes.tolist(), stats.cells.n.tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    terminal.text(
+        "\nRows of each configuration of the discrete columns; those that are not listed have none:"
+    )
+    terminal.table([stats.group, *names, "rows"], [[*map(str, row)] for row in rows])
+
+
 def show_gaps(terminal: Terminal, stats: PatternStats) -> None:
     """Print the same of rows with missing cells."""
     gaps = stats.gaps
@@ -267,6 +284,26 @@ def _show_sums(
                 for i in range(start, len(names))
             ],
         )
+
+
+def cells_record(stats: CellStats) -> dict[str, Any]:
+    """Statistics of discrete columns for programs, with all digits."""
+    discrete = {n: of for n, of in zip(stats.names, stats.categories, strict=True) if of}
+    data_sets = stats.cells.data_set.tolist()
+    codes = zip(data_sets, stats.cells.codes.tolist(), stats.cells.n.tolist(), strict=True)
+    return stats_record(without_gaps(stats.numbers)) | {
+        "levels": discrete,
+        "merged": stats.merged,
+        "left_out": stats.left_out,
+        "cells": [
+            {
+                "data_set": stats.levels[j],
+                **{n: of[c] for (n, of), c in zip(discrete.items(), own, strict=True)},
+                "rows": n_rows,
+            }
+            for j, own, n_rows in codes
+        ],
+    }
 
 
 def stats_record(stats: PatternStats) -> dict[str, Any]:

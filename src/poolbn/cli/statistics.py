@@ -10,13 +10,14 @@ from typer.core import TyperGroup
 
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import STATS, parted, read_patterns
+from poolbn.cli.gathering import STATS, holds_levels, parted, read_levels, read_patterns
 from poolbn.cli.terminal import Json, Terminal, check_free, command, make_folder
 from poolbn.errors import OptionError
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.groupstats import SMALLEST
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.statsfile import read_about
+from poolbn.moments.statsfile import has_levels, read_about
 from poolbn.tables.paths import paths
 from poolbn.wording import counted, listed
 
@@ -51,6 +52,7 @@ def make(
     *,
     out: Out,
     reading: given.Reading,
+    kinds: given.Kinds = None,
     group_name: Annotated[
         str | None, typer.Option(metavar="NAME", help="All rows are one data set of this name.")
     ] = None,
@@ -71,6 +73,13 @@ def make(
         raise OptionError("--group and --group-name exclude each other; give one of them")
     check_free([_checked(out)], force=force)
     options = reading.common(files, terminal.note) if common else reading.options()
+    chosen = given.kinds_of(kinds)
+    if holds_levels(files, chosen, name=group_name, **options):
+        if checkpoint is not None:
+            raise OptionError("--checkpoint is for continuous columns; leave it out")
+        levels = read_levels(files, terminal.note, chosen, name=group_name, **options)
+        _keep_levels(terminal, levels, out, allow_small=allow_small)
+        return
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     made = read_patterns(files, terminal.note, name=group_name, checkpoint=kept, **options)
     if kept is not None:
@@ -102,6 +111,10 @@ def add(
             f"'{rows[0]}' is no {STATS} file; poolbn stats make makes one of rows, and adds "
             "others that it is given"
         )
+    if holds_levels(files, None, **options):
+        levels = read_levels(files, terminal.note, None, **options)
+        _keep_levels(terminal, levels, out, allow_small=allow_small)
+        return
     _keep(terminal, read_patterns(files, terminal.note, **options), out, allow_small=allow_small)
 
 
@@ -112,11 +125,18 @@ def show(files: StatsFiles, json: Json = False) -> None:
     terminal = Terminal(json)
     records = []
     for path in (path for entry in files for path in paths(entry)):
-        stats, about = PatternStats.load(path), read_about(path)
-        showing.show_stats(terminal, stats.known, about, path)
-        showing.show_gaps(terminal, stats)
+        about = read_about(path)
         own = {"file": path, "format": about.version, "poolbn": about.poolbn}
         own |= {"bytes": about.size, "sha256": about.sha256}
+        if has_levels(path):
+            levels = CellStats.load(path)
+            showing.show_stats(terminal, levels.numbers, about, path)
+            showing.show_cells(terminal, levels)
+            records.append(own | showing.cells_record(levels))
+            continue
+        stats = PatternStats.load(path)
+        showing.show_stats(terminal, stats.known, about, path)
+        showing.show_gaps(terminal, stats)
         records.append(own | showing.stats_record(stats))
     terminal.result(records[0] if len(records) == 1 else records)
 
@@ -126,6 +146,22 @@ def _checked(out: Path) -> Path:
     if out.suffix != STATS:
         raise OptionError(f"-o '{out}' should end in {STATS}, as in -o {out.stem}.stats")
     return out
+
+
+def _keep_levels(terminal: Terminal, stats: CellStats, out: Path, *, allow_small: bool) -> None:
+    """The same with discrete columns; rare configurations are put together."""
+    make_folder(out.parent)
+    made = stats if allow_small else stats.coarsened()
+    made.save(out, allow_small=allow_small)
+    terminal.text(str(made))
+    if made.merged or made.left_out:
+        terminal.note(
+            f"note: configurations of discrete columns that fewer than {SMALLEST} rows of a data "
+            "set have are not in the file; levels are put together, or columns left out, as said "
+            "above"
+        )
+    terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
+    terminal.result(showing.cells_record(made))
 
 
 def _keep(terminal: Terminal, stats: PatternStats, out: Path, *, allow_small: bool) -> None:

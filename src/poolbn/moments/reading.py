@@ -158,9 +158,35 @@ def _of_rows(
         if spread:
             return read(patterns).completed() if missing == "em" else read(accumulate)
         return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
+    if not spread:
+        return of_levels(reading, held, kinds or {}, checkpoint)
     _check_discrete(reading, held, checkpoint)
-    made = read(tally, discrete=reading.discrete) if spread else tally(reading.rows())
+    made = read(tally, discrete=reading.discrete)
     check_tallied(made, kinds or {}, reading.origin)
+    return made
+
+
+def of_levels(
+    reading: data.Reading,
+    held: Sequence[ColumnKind],
+    given: Mapping[str, ColumnKind],
+    checkpoint: object = None,
+) -> CellStats:
+    """The statistics of what is to be read, where some columns are discrete.
+
+    Args:
+        reading: from `data.prepare_kinds`.
+        held: the kinds of its columns.
+        given: those that somebody said.
+        checkpoint: there must be none.
+
+    Raises:
+        DataError: rows cannot be used.
+        OptionError: an option is for continuous columns.
+    """
+    _check_discrete(reading, held, checkpoint)
+    made = tally(reading.rows())
+    check_tallied(made, given, reading.origin)
     return made
 
 

@@ -129,6 +129,11 @@ def read_patterns(path: str | os.PathLike[str], *, least: int = 1) -> tuple[Fiel
     return fields, gaps
 
 
+def has_levels(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has statistics of discrete columns; see `read_file`."""
+    return _read(path, 1)[2] is not None
+
+
 def read_cells(path: str | os.PathLike[str]) -> tuple[Fields, Discrete | None]:
     """The same with what has levels, if there is any; see `read_file`."""
     fields, gaps, discrete = _read(path, 1)

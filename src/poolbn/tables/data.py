@@ -187,9 +187,10 @@ def prepare_kinds(
     columns: Iterable[str] | None,
     missing: Missing,
     kinds: Mapping[str, str] | None,
+    name: str | None = None,
 ) -> tuple[Reading, tuple[ColumnKind, ...]]:
     """The same for columns of all kinds, and what these are; `kinds` are those that are given."""
-    reading = _opened(source, group, columns, missing)
+    reading = _opened(source, group, columns, missing, name)
     found = column_kinds(reading.parts, reading.names, kinds)
     held = zip(reading.names, found, strict=True)
     discrete = frozenset(name for name, kind in held if kind == "discrete")
