@@ -15,6 +15,7 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
+from poolbn.moments.statsfile import SECTIONS
 from poolbn.network.format1 import written
 from poolbn.network.kindsfile import encode_other
 from poolbn.nodes.given import Given
@@ -233,6 +234,7 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
         for how in ("table", "logit")
     ]
     assert documented() == {
+        "The file of statistics": set(SECTIONS),
         "The network": set(content),
         "A node": {name for fit in fits for name in fit},
         "A node that is not continuous": {name for fit in nodes for name in encode_other(fit)},

@@ -1,6 +1,6 @@
 """The file of a `GroupStats`: a line of identity, a line of JSON, and sections.
 
-The section `moments` has the arrays as they are; others may follow, in the order of `_SECTIONS`.
+The section `moments` has the arrays as they are; others may follow, in the order of `SECTIONS`.
 The file holds nothing else. What is read is checked to be statistics, written again, and compared
 byte by byte with what was there: rows cannot hide in it.
 """
@@ -35,7 +35,7 @@ _FORMAT = "poolbn-statistics"
 _VERSION = 3
 _BASE = ("poolbn", "group", "names", "levels")
 _HEADER: dict[int, tuple[str, ...]] = {2: _BASE, 3: (*_BASE, "sections")}
-_SECTIONS = ("moments", "columns", "inputs", "gaps", "levels", "cells")
+SECTIONS = ("moments", "columns", "inputs", "gaps", "levels", "cells")
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _MOST = 2**53  # rows: counts stay exact as floats
@@ -151,7 +151,7 @@ _Content = tuple[Fields, Gaps | None, Discrete | None]
 def _read(path: str | os.PathLike[str], least: int) -> _Content:
     shown = repr(os.fspath(path))
     about, parsed, body = _opened(path)
-    newer = [name for name in parsed.sections if name not in _SECTIONS]
+    newer = [name for name in parsed.sections if name not in SECTIONS]
     if newer:
         raise FileError(f"{shown} has {newer[0]!r}, which a newer poolbn wrote; update poolbn")
     with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
@@ -313,7 +313,7 @@ def _cut(header: dict[str, Any], payload: bytes) -> dict[str, bytes]:
         start += size
     if start != len(payload):
         raise ValueError(f"its sections need {start} bytes, not {len(payload)}")
-    if list(sections) != sorted(sections, key=[*_SECTIONS, *sections].index):
+    if list(sections) != sorted(sections, key=[*SECTIONS, *sections].index):
         raise ValueError(f"its sections are in the order {', '.join(sections)}")
     return sections
 
