@@ -488,6 +488,8 @@ def test_arcs_that_need_rows_are_errors(both: tuple[pb.Table, pb.CellStats]) -> 
             call()
     with pytest.raises(pb.GraphError, match="age -> sex, which is forbidden"):
         pb.learn(found, start=[("age", "sex")], constraints=NO)
+    with pytest.raises(pb.DataError, match="no rows to hold out"):
+        pb.compare(found)
     with pytest.raises(pb.DataError, match="leave group='site' out"):
         pb.learn(found, group="site")
 

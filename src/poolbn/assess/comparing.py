@@ -17,6 +17,7 @@ from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import check_reading
@@ -94,7 +95,7 @@ def compare(
     check_reading(group, columns, inputs)
     check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
     plans = _plans(poolings, learning)
-    if isinstance(source, GroupStats):
+    if isinstance(source, GroupStats | CellStats):
         raise DataError("sufficient statistics hold no rows to hold out; give the rows themselves")
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans.values():
