@@ -272,3 +272,12 @@ def test_scores_of_all_kinds_add_up() -> None:
     dag = pb.Dag(table.names, arcs)
     fits = [pb.fit_node(table, node, dag.parents(node)) for node in dag.nodes]
     assert pb.score(table, dag) == pytest.approx(sum(fit.bic for fit in fits), rel=1e-10)
+
+
+def test_a_few_numbers_and_a_text_are_levels() -> None:
+    """As in the number of children: 0, 1, 2, 3+; but not where a text stands for no number."""
+    made = rows(1, 200)[["site"]].assign(children=["0", "1", "2", "3+"] * 50)
+    assert pb.table(made, group="site").categories == (("0", "1", "2", "3+"),)
+    for text in ("<0.5", "n/a", "NA", "?", "missing"):
+        with pytest.raises(pb.DataError, match="mostly numbers, but 50 cells hold"):
+            pb.table(made.replace("3+", f" {text}".strip()), group="site", missing="drop")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,6 +24,8 @@ ColumnKind = Literal["continuous", "discrete", "count"]
 MOST_LEVELS = 50  # of a column
 _FEW = 5  # levels, most of which may occur once
 _MANY, _RARE = 10, 0.05  # levels, or a share of texts among numbers, that numbers with texts have
+# What stands for a missing number, or for one beyond a limit.
+_NO_LEVEL = re.compile(r"n\.?/?a\.?n?|null|none|missing|unknown|[-.?]+|[<>≤≥].*", re.IGNORECASE)
 _TEXTS = ("text", "category", "mixed", "mixed-integer")
 
 
@@ -167,7 +170,9 @@ def check_levels(
     odd = [k for k, level in enumerate(levels) if not looks_numeric(level)]
     cells = int(counts[odd].sum())
     # A few numbers and a text such as "3+" that many rows have are levels.
-    if guessed and 0 < 2 * cells < n and (K > _MANY or cells < _RARE * n):
+    strange = K > _MANY or cells <= max(_RARE * n, 1)
+    strange |= any(_NO_LEVEL.fullmatch(levels[k]) for k in odd)
+    if guessed and strange and 0 < 2 * cells < n:
         texts = shortened([repr(levels[k]) for k in odd], 4)
         raise DataError(
             f"column {name!r}{origin} is mostly numbers, but {counted(cells, 'cell')} "
