@@ -194,13 +194,13 @@ def test_a_score_is_the_sum_of_the_fits(pooling: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parents", [1, 2, 3, 4])
+@pytest.mark.parametrize("parents", [1, 4])
 def test_a_continuous_parent_that_says_nothing_is_not_added(parents: int) -> None:
     """In under 5% of tables; benchmarks/noise_parent.py has more of them."""
     names = [f"p{k}" for k in range(parents)]
     arcs = [(name, "y") for name in names]
     added = []
-    for seed in range(40):
+    for seed in range(25):
         true = pb.random_network(pb.Dag([*names, "y"], arcs), 10, discrete=1, seed=seed)
         noise = np.random.default_rng([seed, parents]).normal(size=500)
         table = pb.table(pb.random_table(true, 50, seed=seed).assign(x=noise), group="F")
