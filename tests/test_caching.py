@@ -163,6 +163,7 @@ compiling._load("tiny")
 def test_a_user_without_a_home_or_a_name(folder: Path) -> None:
     environment = dict(os.environ) | {"TMPDIR": str(folder / "temporary")}
     del environment["HOME"]
+    environment.pop("NUMBA_CACHE_DIR", None)
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, str(folder / "source")],
         env=environment, capture_output=True, text=True, check=False,
