@@ -29,6 +29,12 @@ def double(x):
 """
 
 
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes here keep kernels where poolbn puts them."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+
+
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Source, a folder for temporary files and one to work in; other users can enter."""
@@ -163,7 +169,6 @@ compiling._load("tiny")
 def test_a_user_without_a_home_or_a_name(folder: Path) -> None:
     environment = dict(os.environ) | {"TMPDIR": str(folder / "temporary")}
     del environment["HOME"]
-    environment.pop("NUMBA_CACHE_DIR", None)
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, str(folder / "source")],
         env=environment, capture_output=True, text=True, check=False,
