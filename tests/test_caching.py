@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import config
 
 from poolbn.run import caching
 
@@ -33,6 +34,7 @@ def double(x):
 def _own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes here keep kernels where poolbn puts them."""
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(config, "CACHE_DIR", "")  # what numba read of it when it was imported
 
 
 @pytest.fixture
