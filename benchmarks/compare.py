@@ -2,8 +2,8 @@
 
 Both run the same cases, which use the public interface alone, in processes of their own that take
 turns on one core. The processor's time counts, which a busy machine changes less, the best of all
-turns. Files of the other commit and the compiled kernels of both stay in build/compare, so that a
-second run starts at once.
+turns. Files of the other commit, the compiled kernels and the bytecode of both stay in build/compare,
+so that a second run starts at once.
 
     python benchmarks/compare.py COMMIT [--turns N] [--only WORD] [--compile]
 """
@@ -170,7 +170,8 @@ def run(tree: Path, kernels: Path, *arguments: str) -> tuple[dict[str, float], f
         "PYTHONPATH": str(tree / "src"),
         "NUMBA_CACHE_DIR": str(kernels),
         "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPYCACHEPREFIX": str(BUILD / "bytecode"),
+        "PYTHONDONTWRITEBYTECODE": "",
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(

@@ -15,7 +15,6 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -75,7 +74,9 @@ class About:
 @lru_cache(maxsize=1)
 def own_version() -> str:
     """The version of this software."""
-    return metadata.version("poolbn")
+    from importlib.metadata import version as installed  # 20 ms that few need
+
+    return installed("poolbn")
 
 
 def write_file(

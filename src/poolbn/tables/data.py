@@ -305,9 +305,9 @@ def encode(
     try:
         new = [k for k in present if piece.labels[k] not in index]
         if len(new) > 1:
-            found, first = np.unique(keys, return_index=True)
-            appearance = dict(zip(found.tolist(), first.tolist(), strict=True))
-            new.sort(key=appearance.__getitem__)
+            first = np.zeros(len(code), dtype=np.int64)
+            first[keys[::-1]] = np.arange(len(keys))[::-1]  # the last one written stays
+            new.sort(key=first.__getitem__)
         for k in new:
             if piece.labels[k] is not None and piece.labels[k] == piece.labels[k]:
                 index[piece.labels[k]] = len(index)
