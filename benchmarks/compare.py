@@ -2,8 +2,8 @@
 
 Both run the same cases, which use the public interface alone, in processes of their own that take
 turns on one core. The processor's time counts, which a busy machine changes less, the best of all
-turns. Files of the other commit, the compiled kernels and the bytecode of both stay in build/compare,
-so that a second run starts at once.
+turns. Files of the other commit, and compiled kernels and bytecode of both, stay in build/compare:
+a second run starts at once.
 
     python benchmarks/compare.py COMMIT [--turns N] [--only WORD] [--compile]
 """

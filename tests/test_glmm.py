@@ -407,7 +407,7 @@ def test_separation_has_a_status_and_sensible_coefficients(name: str) -> None:
         assert (fit.loglik < 0).all()  # all that a likelihood of separated rows can reach
     assert np.abs(mixed.coef).max() < 15
     assert np.isfinite(mixed.fixed_cov).all()
-    assert np.isfinite(mixed.conditional_cov).all()
+    assert np.isfinite(mixed.coef_cov).all()
     assert max(mixed.loglik, quick.loglik) < own.loglik.sum() + 20
     # The log-likelihood is the plain one, at these coefficients.
     factor = np.linalg.cholesky(mixed.D + 1e-14 * np.eye(2))
@@ -460,3 +460,18 @@ def test_covariances_are_those_of_repeated_samples() -> None:
         errors.append(np.diagonal(fit.fixed_cov))
     ratio = np.sqrt(np.mean(errors, axis=0)) / np.std(estimates, axis=0)
     np.testing.assert_allclose(ratio, 1.0, atol=0.17)
+
+
+@pytest.mark.parametrize("response", KINDS[:4])
+def test_what_is_uncertain_of_coefficients_is_between_two_limits(response: Response) -> None:
+    """That of the population where data sets are alike, that of theirs alone where they are not."""
+    alike = partial(simulated(3, response, between=0.0, rows=400, F=6), response)
+    if alike.rank == 0:
+        for cov in alike.coef_cov:
+            np.testing.assert_allclose(cov, alike.fixed_cov, rtol=1e-6)
+    apart = simulated(3, response, between=1.5, rows=400, F=6)
+    fit, own = partial(apart, response), none(apart, response)
+    sd, alone = (np.sqrt(np.diagonal(of, axis1=1, axis2=2)) for of in (fit.coef_cov, own.cov))
+    fixed = np.sqrt(np.diagonal(fit.fixed_cov))
+    np.testing.assert_allclose(sd, alone, rtol=0.35)
+    assert (sd < fixed).all()

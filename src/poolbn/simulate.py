@@ -261,8 +261,9 @@ class _Drawing:
             categories=categories,
             columns=columns,
             coef=coef,
+            coef_cov=np.zeros((F, (K - 1) * q, (K - 1) * q)),
             fixed=mean @ T if self.heterogeneous else coef[0].copy(),
-            fixed_se=np.zeros((K - 1, q)),
+            fixed_cov=np.zeros(((K - 1) * q, (K - 1) * q)),
             random_cov=T.T * variance @ T if self.heterogeneous else None,
             dispersion=math.inf,
         )

@@ -34,7 +34,8 @@ from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
 
 _FORMAT = "poolbn-network"
-_VERSION = 3  # of networks with nodes that are not linear regressions; all others have 2
+_VERSION = 4  # of networks with nodes that are not linear regressions; all others have 2
+_OTHERS = 3  # the first version that could have such nodes
 _FIELDS = {
     "format", "version", "nodes", "arcs", "group", "levels", "rows", "adapted", "score",
     "score_kind", "search", "fits", "trace",
@@ -210,7 +211,7 @@ def _decoded(
     fits: dict[str, LocalFit] = {}
     for node in dag.nodes:
         fit = encoded["fits"][node]
-        if encoded["version"] == _VERSION and isinstance(fit, dict) and "model" in fit:
+        if encoded["version"] >= _OTHERS and isinstance(fit, dict) and "model" in fit:
             fits[node] = decode_other(node, fit, levels, dag.parents(node))
         else:
             fits[node] = decode_linear(node, fit, levels, rows)

@@ -62,6 +62,8 @@ def decode_other(
     if encoded["model"] not in list(_MODELS):
         raise ValueError(f"the model of {node!r} is of no kind that poolbn has")
     kind = _MODELS[encoded["model"]]
+    if kind is RegressionFit and "fixed_se" in encoded:
+        encoded = _upgraded(node, encoded)
     own = {field.name for field in fields(kind)} - {"levels"}
     check_keys(f"node {node!r}", encoded, own | {"model"})
     values: dict[str, Any] = {name: encoded[name] for name in own} | {"levels": levels}
@@ -132,16 +134,33 @@ def _table(of: Any, values: dict[str, Any]) -> TabularFit:
 
 
 def _regression(of: Any, values: dict[str, Any]) -> RegressionFit:
-    C, q = max(len(values["categories"]) - 1, 1), len(values["columns"]) + 1
-    shapes = {"coef": (len(values["levels"]), C, q), "fixed": (C, q), "fixed_se": (C, q)}
-    shapes["random_cov"] = (q, q)
-    for name, shape in shapes.items():
-        if values[name] is not None or name == "coef":
+    F, C, q = (
+        len(values["levels"]),
+        max(len(values["categories"]) - 1, 1),
+        len(values["columns"]) + 1,
+    )
+    shapes = {"coef": (F, C, q), "coef_cov": (F, C * q, C * q)}
+    optional = {"fixed": (C, q), "fixed_cov": (C * q, C * q), "random_cov": (q, q)}
+    for name, shape in (shapes | optional).items():
+        if values[name] is not None or name in shapes:
             values[name] = _shaped(of(name), values[name], shape)
     values["dispersion"] = as_float(of("dispersion"), values["dispersion"])
     if not values["dispersion"] > 0:
         raise ValueError(f"{of('dispersion')} is not positive")
     return RegressionFit(**values)
+
+
+def _upgraded(node: str, encoded: dict[str, Any]) -> dict[str, Any]:
+    """A regression of version 3, which took coefficients in data sets for certain."""
+    values = dict(encoded)
+    se = values.pop("fixed_se")
+    values["fixed_cov"] = None
+    if se is not None:
+        values["fixed_cov"] = np.diag(as_array(f"fixed_se of {node!r}", se).ravel() ** 2).tolist()
+    coef = as_array(f"coef of {node!r}", values["coef"])
+    size = coef[0].size if len(coef) else 0
+    values["coef_cov"] = np.zeros((len(coef), size, size)).tolist()
+    return values
 
 
 def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -78,7 +78,7 @@ class MixedRegression:
         fixed_cov: their covariance, (C q, C q).
         D: covariance of the random effects: of utilities, or for counts of coefficients, (q, q).
         coef: coefficients of the data sets, at the modes, (F, C, q).
-        conditional_cov: their covariance, given the population's, (F, C q, C q).
+        coef_cov: their covariance, with what is uncertain of the population's, (F, C q, C q).
         rank: of D.
         separated: whether the likelihood has no maximum, and a weak prior took its place.
         converged: whether the search ended.
@@ -94,7 +94,7 @@ class MixedRegression:
     fixed_cov: Floats
     D: Floats
     coef: Floats
-    conditional_cov: Floats
+    coef_cov: Floats
     rank: int
     separated: bool
     converged: bool
@@ -485,13 +485,16 @@ class Problem:
         Z = np.kron(self.A, found.L)
         M = np.eye(Z.shape[1]) + Z.T @ found.W @ Z
         conditional = Z @ np.linalg.solve(M, np.broadcast_to(Z.T, (F, *Z.T.shape)))
+        fixed_cov = np.linalg.inv(self.finish(found).information)
+        follows = np.eye(self.d) - conditional @ found.W  # what an error of the population does
+        total = conditional + follows @ fixed_cov @ np.swapaxes(follows, 1, 2)
         return MixedRegression(
             loglik=found.loglik + float(self.constants.sum()),
             fixed=found.B.reshape(C, q) @ T.T,
-            fixed_cov=self.back(np.linalg.inv(self.finish(found).information)),
+            fixed_cov=self.back(fixed_cov),
             D=D,
             coef=found.T.reshape(F, C, q) @ T.T,
-            conditional_cov=self.back(conditional),
+            coef_cov=self.back(total),
             rank=found.rank,
             separated=found.ridge != _FREE,
             converged=found.converged,

@@ -38,7 +38,9 @@ class RegressionFit(LocalFit):
         coef: coefficients in each data set, for each level but the first or for the count,
             (F, K - 1, q).
         fixed: those of the population, (K - 1, q); None without pooling.
-        fixed_se: their standard errors, likewise.
+        coef_cov: covariance of the coefficients in each data set with all that is uncertain, those
+            of one level after those of another, (F, (K - 1) q, (K - 1) q).
+        fixed_cov: of those of the population, ((K - 1) q, (K - 1) q); None without pooling.
         random_cov: covariance of the random effects of one level, (q, q); for partial pooling.
         dispersion: of counts with more variance than a Poisson distribution has, mean + mean^2 /
             dispersion; inf for all others.
@@ -60,8 +62,9 @@ class RegressionFit(LocalFit):
     categories: tuple[str, ...]
     columns: tuple[str, ...]
     coef: Floats
+    coef_cov: Floats
     fixed: Floats | None
-    fixed_se: Floats | None
+    fixed_cov: Floats | None
     random_cov: Floats | None
     dispersion: float
 
@@ -72,6 +75,13 @@ class RegressionFit(LocalFit):
             return "logistic regression"
         of = "Poisson" if self.dispersion == inf else "negative binomial"
         return f"{of} regression"
+
+    @property
+    def fixed_se(self) -> Floats | None:
+        """Standard errors of the coefficients of the population, (K - 1, q)."""
+        if self.fixed_cov is None:
+            return None
+        return np.sqrt(np.diagonal(self.fixed_cov)).reshape(self.coef.shape[1:])
 
     def table(self) -> pd.DataFrame:
         """A row for each coefficient: of the population, its error, and in each data set.
@@ -175,21 +185,21 @@ def fit_regression(
     problem = glmm.Problem(design_of(table, child, parents), response)
     at = [table.names.index(name) for name in parents]
     columns = labels_of(parents, [table.categories[k] for k in at])
-    F, (C, q) = len(table.levels), (response.predictors, len(columns) + 1)
-    fixed = fixed_se = random_cov = None
+    F, q = len(table.levels), len(columns) + 1
+    fixed = fixed_cov = random_cov = None
     if isinstance(how, Complete | NoPooling):
         one = problem.complete() if isinstance(how, Complete) else problem.none()
-        loglik, coef, theta = float(one.loglik.sum()), one.coef, float(one.theta.mean())
+        loglik, theta = float(one.loglik.sum()), float(one.theta.mean())
+        coef, coef_cov = one.coef, one.cov
         ended = _status(one.dependent, bool(one.separated.any()), bool(one.converged.all()))
         if isinstance(how, Complete):
-            fixed = coef[0]
-            fixed_se = np.sqrt(np.diagonal(one.cov[0])).reshape(C, q)
-            coef = np.tile(coef, (F, 1, 1))
+            fixed, fixed_cov = coef[0], coef_cov[0]
+            coef, coef_cov = np.tile(coef, (F, 1, 1)), np.tile(coef_cov, (F, 1, 1))
     else:
         mixed = problem.partial()
-        loglik, coef, theta = mixed.loglik, mixed.coef, mixed.theta
-        fixed, random_cov = mixed.fixed, mixed.random_cov
-        fixed_se = np.sqrt(np.diagonal(mixed.fixed_cov)).reshape(C, q)
+        loglik, theta = mixed.loglik, mixed.theta
+        coef, coef_cov = mixed.coef, mixed.coef_cov
+        fixed, fixed_cov, random_cov = mixed.fixed, mixed.fixed_cov, mixed.random_cov
         ended = _status(mixed.dependent, mixed.separated, mixed.converged, mixed.rank < q)
     status, detail = ended
     return RegressionFit(
@@ -205,8 +215,9 @@ def fit_regression(
         categories=table.categories[table.names.index(child)],
         columns=columns,
         coef=coef,
+        coef_cov=coef_cov,
         fixed=fixed,
-        fixed_se=fixed_se,
+        fixed_cov=fixed_cov,
         random_cov=random_cov,
         dispersion=theta if response.family is Family.NEGATIVE_BINOMIAL else inf,
     )
