@@ -66,3 +66,26 @@ keep("airquality", from("airquality", "datasets"), "Month", c("Ozone", "Solar.R"
 keep("quakes", transform(from("quakes", "datasets"), zone = cut(long, 6, labels = 1:6)), "zone",
      c("lat", "depth", "mag", "stations"))
 keep("esoph", from("esoph", "datasets"), "agegp", c("ncases", "ncontrols"))
+# Tables with columns of all kinds, whose factors stay as they are; counted cells become rows.
+mixed <- function(name, data, group, columns) {
+  data <- as.data.frame(data)
+  table <- data.frame(group = as.character(data[[group]]))
+  for (column in columns) {
+    x <- data[[column]]
+    table[[column]] <- if (is.factor(x)) as.character(x) else as.vector(unclass(x))
+  }
+  file <- gzfile(file.path(out, "mixed", paste0(name, ".csv.gz")), "w")
+  write.csv(table[complete.cases(table), ], file, row.names = FALSE)
+  close(file)
+}
+counted <- function(table) {
+  cells <- as.data.frame(table)
+  cells[rep(seq_len(nrow(cells)), cells$Freq), ]
+}
+dir.create(file.path(out, "mixed"), showWarnings = FALSE)
+mixed("Contraception", m("Contraception"), "district", c("use", "livch", "age", "urban"))
+mixed("VerbAgg", l("VerbAgg"), "id", c("r2", "btype", "situ", "mode", "Anger", "Gender"))
+mixed("bdf", n("bdf"), "schoolNR", c("repeatgr", "sex", "Minority", "IQ.verb", "IQ.perf", "ses",
+      "langPRET", "langPOST", "aritPRET", "aritPOST"))
+mixed("Titanic", counted(Titanic), "Class", c("Survived", "Sex", "Age"))
+mixed("UCBAdmissions", counted(UCBAdmissions), "Dept", c("Admit", "Gender"))
