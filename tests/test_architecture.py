@@ -39,7 +39,7 @@ ORDER = {
         "fewerlevels", "cellstats", "tallying", "reading", "table", "imputing", "standardised",
         "inspected", "checks",
     ],
-    "graph": ["pairs", "equivalence", "formats", "dag", "constraints"],
+    "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
         "reference", "linear", "mixed", "polya", "design", "glmm", "intervals", "localfit", "model",
         "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "gaussian", "poolings",

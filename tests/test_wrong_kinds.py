@@ -179,8 +179,14 @@ def calls(folder: Path) -> list[Call]:
         Call("Dag.from_networkx", {"graph": networkx.DiGraph()}),
         Call("Dag.from_igraph", {"graph": DAG.to_igraph()}),
         *(Call(f"Dag.{name}", {"node": "x"}, DAG)
-          for name in ("parents", "children", "ancestors", "descendants")),
-        Call("Dag.d_separated", {"x": "x", "y": "y", "given": ()}, DAG),
+          for name in ("parents", "children", "ancestors", "descendants", "markov_blanket")),
+        Call("Network.markov_blanket", {"node": "x"}, one),
+        *(call for of, owner in (("Dag", DAG), ("Network", one)) for call in (
+            Call(f"{of}.d_separated", {"x": "x", "y": "y", "given": ()}, owner),
+            Call(f"{of}.is_adjustment_set", {"cause": "x", "effect": "y", "given": ()}, owner),
+            Call(f"{of}.adjustment_set", {"cause": "x", "effect": "y", "among": None}, owner),
+            Call(f"{of}.adjustment_sets", {"cause": "x", "effect": "y", "among": None}, owner),
+        )),
         Call("GroupStats.load", {"path": folder / "s.stats"}),
         Call("GroupStats.save", {"path": folder / "t.stats", "allow_small": True}, stats()),
         Call("GroupStats.select", {"columns": ["x"]}, stats()),

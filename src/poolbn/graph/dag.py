@@ -14,7 +14,7 @@ import numpy as np
 
 from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments
 from poolbn.errors import GraphError, MissingPackageError, nearest
-from poolbn.graph import equivalence
+from poolbn.graph import equivalence, separation
 from poolbn.graph.formats import dot_arc, dot_name, read_modelstring, write_dot, write_modelstring
 from poolbn.graph.pairs import (
     Pair,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _REPR_LENGTH = 88
+_MOST_SETS = 10_000  # that cause and effect can be adjusted for
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -176,24 +177,105 @@ class Dag:
             raise GraphError(
                 f"{self._sorted(both)[0]!r} is in two of x, y and given, which must not overlap"
             )
-        # Bayes ball (Shachter 1998): a state is a node and whether the ball came up to it from a
-        # child. Coming up, it goes on everywhere unless the node is given. Coming down, it goes on
-        # down, or, where the node is given, bounces back up; so colliders above that open.
-        seen: set[tuple[str, bool]] = set()
-        todo = [(node, True) for node in xs]
-        while todo:
-            state = todo.pop()
-            if state in seen:
-                continue
-            seen.add(state)
-            node, upward = state
-            if node in ys:
-                return False
-            if node not in zs:
-                todo += [(child, False) for child in self._children[node]]
-            if (node in zs) != upward:
-                todo += [(parent, True) for parent in self._parents[node]]
-        return True
+        return separation.separated(xs, ys, zs, self._parents, self._children)
+
+    def markov_blanket(self, node: str) -> tuple[str, ...]:
+        """Parents, children and their other parents: given these, no other node matters to `node`.
+
+        Examples:
+            >>> Dag(["A", "B", "C", "D"], [("A", "C"), ("B", "C"), ("C", "D")]).markov_blanket("A")
+            ('B', 'C')
+        """
+        children = self._children[self._known(node)]
+        blanket = {*self._parents[node], *children}
+        blanket.update(parent for child in children for parent in self._parents[child])
+        return self._sorted(blanket - {node})
+
+    def is_adjustment_set(self, cause: str, effect: str, given: str | Iterable[str] = ()) -> bool:
+        """Whether adjusting for `given` leaves the effect of `cause` on `effect`, and only that.
+
+        It blocks all back-door paths, and has no node on a directed path from the cause to the
+        effect or below one. That is complete: other sets give wrong answers in some networks with
+        this graph. Pearl's back-door criterion also rules out all other descendants of the cause.
+
+        Args:
+            cause: a name.
+            effect: another one.
+            given: a name or several, none of them the cause or the effect.
+
+        Examples:
+            >>> dag = Dag(["A", "B", "C"], [("A", "B"), ("A", "C"), ("B", "C")])
+            >>> dag.is_adjustment_set("B", "C"), dag.is_adjustment_set("B", "C", given="A")
+            (False, True)
+        """
+        check_arguments(given=(given, NAMES))
+        ends, zs = self._two(cause, effect), self._known_set(given)
+        if both := zs.intersection(ends):
+            raise GraphError(f"{self._sorted(both)[0]!r} is in given, and is the cause or effect")
+        arcs = self._parents, self._children
+        if not zs <= separation.may_adjust(*ends, *arcs):
+            return False
+        left = separation.without_causal_arcs(*ends, *arcs)
+        return separation.separated({cause}, {effect}, zs, *left)
+
+    def adjustment_set(
+        self, cause: str, effect: str, among: Iterable[str] | None = None
+    ) -> tuple[str, ...] | None:
+        """A set of nodes to adjust for, the nearest to the cause: those of its parents that matter.
+
+        None of them can be left out. The set is empty where cause and effect have no back-door
+        path that is open.
+
+        Args:
+            cause: a name.
+            effect: another one.
+            among: the nodes that may be used, such as those that were measured; all by default.
+
+        Returns:
+            The names, or None where no set will do: the effect is a parent of the cause (then the
+            cause has no effect on it), or `among` lacks the nodes that it takes.
+
+        Examples:
+            >>> dag = Dag(["A", "B", "C", "D"], [("A", "B"), ("A", "C"), ("B", "C"), ("D", "B")])
+            >>> dag.adjustment_set("B", "C")
+            ('A',)
+            >>> print(dag.adjustment_set("B", "A"), dag.adjustment_set("B", "C", among=["D"]))
+            None None
+        """
+        found = self._separators(cause, effect, among, 0)
+        return self._sorted(found[0]) if found else None
+
+    def adjustment_sets(
+        self, cause: str, effect: str, among: Iterable[str] | None = None
+    ) -> tuple[tuple[str, ...], ...]:
+        """All sets of nodes to adjust for that cannot be smaller, those with the fewest first.
+
+        Args:
+            cause: a name.
+            effect: another one.
+            among: the nodes that may be used, such as those that were measured; all by default.
+
+        Returns:
+            No sets where none will do, see `adjustment_set`; one without nodes where there is
+            nothing to adjust for.
+
+        Raises:
+            GraphError: a name is no node, or there are more than 10000 sets.
+
+        Examples:
+            >>> dag = Dag.from_modelstring("[A][B|A][C|A][D|C:B]")
+            >>> dag.adjustment_sets("B", "D")
+            (('A',), ('C',))
+        """
+        found = self._separators(cause, effect, among, _MOST_SETS)
+        if len(found) > _MOST_SETS:
+            raise GraphError(
+                f"there are more than {_MOST_SETS} sets to adjust for; name the nodes that you "
+                "would use in among, or take the one of adjustment_set"
+            )
+        index = self._index
+        sets = [self._sorted(one) for one in found]
+        return tuple(sorted(sets, key=lambda one: (len(one), [index[name] for name in one])))
 
     def cpdag(self) -> Cpdag:
         """The equivalence class: arcs that all equivalent graphs share, and the edges that vary.
@@ -414,6 +496,22 @@ class Dag:
 
     def _known_set(self, names: str | Iterable[str]) -> set[str]:
         return {self._known(name) for name in ([names] if isinstance(names, str) else names)}
+
+    def _two(self, cause: str, effect: str) -> tuple[str, str]:
+        if self._known(cause) == self._known(effect):
+            raise GraphError(f"cause and effect are both {cause!r}; name two nodes")
+        return cause, effect
+
+    def _separators(
+        self, cause: str, effect: str, among: Iterable[str] | None, most: int
+    ) -> list[frozenset[str]]:
+        check_arguments(among=(among, NAMES.or_none()))
+        ends, arcs = self._two(cause, effect), (self._parents, self._children)
+        able = separation.may_adjust(*ends, *arcs)
+        if among is not None:
+            able &= self._known_set(among)
+        parents, _ = separation.without_causal_arcs(*ends, *arcs)
+        return separation.separators(*ends, able, parents, most)
 
     def _sorted(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=self._index.__getitem__))

@@ -6,7 +6,7 @@ import html
 import math
 import os
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -359,6 +359,103 @@ class Network(Questions):
         """
         check_arguments(cause=(cause, TEXT.or_none()), effect=(effect, TEXT.or_none()))
         return total_effects_table(self.dag, self.linear_fits, cause, effect)
+
+    # What the graph says, in every data set
+
+    def markov_blanket(self, node: str) -> tuple[str, ...]:
+        """Parents, children and their other parents: given these, no other node matters to `node`.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B][C|A:B][D|C]"), data_sets=2)
+            >>> net.markov_blanket("A")
+            ('B', 'C')
+        """
+        return self.dag.markov_blanket(node)
+
+    def d_separated(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Whether the graph makes `x` and `y` independent given `given`, in each data set.
+
+        Args:
+            x: a name or several.
+            y: a name or several, none of them in `x`.
+            given: a name or several, none of them in `x` or `y`.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B][C|A:B][D|C]"), data_sets=2)
+            >>> net.d_separated("A", "D", given="C"), net.d_separated("A", "B", given="D")
+            (True, False)
+        """
+        return self.dag.d_separated(x, y, given)
+
+    def is_adjustment_set(self, cause: str, effect: str, given: str | Iterable[str] = ()) -> bool:
+        """Whether adjusting for `given` leaves the effect of `cause` on `effect`, and only that.
+
+        The data set is adjusted for anyway. `Dag.is_adjustment_set` has the rule.
+
+        Args:
+            cause: a name.
+            effect: another one.
+            given: a name or several, none of them the cause or the effect.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B|A][C|A:B]"), data_sets=2)
+            >>> net.is_adjustment_set("B", "C"), net.is_adjustment_set("B", "C", given="A")
+            (False, True)
+        """
+        return self.dag.is_adjustment_set(cause, effect, given)
+
+    def adjustment_set(
+        self, cause: str, effect: str, among: Iterable[str] | None = None
+    ) -> tuple[str, ...] | None:
+        """The nodes to adjust for, besides the data set: those parents of the cause that matter.
+
+        Args:
+            cause: a name.
+            effect: another one.
+            among: the nodes that may be used; all by default.
+
+        Returns:
+            The names, or None where no set will do: the effect is a parent of the cause (then the
+            cause has no effect on it), or `among` lacks the nodes that it takes.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B|A][C|A:B]"), data_sets=2)
+            >>> net.adjustment_set("B", "C"), net.adjustment_set("A", "C")
+            (('A',), ())
+        """
+        return self.dag.adjustment_set(cause, effect, among)
+
+    def adjustment_sets(
+        self, cause: str, effect: str, among: Iterable[str] | None = None
+    ) -> tuple[tuple[str, ...], ...]:
+        """All sets of nodes to adjust for that cannot be smaller, those with the fewest first.
+
+        Args:
+            cause: a name.
+            effect: another one.
+            among: the nodes that may be used; all by default.
+
+        Returns:
+            No sets where none will do, see `adjustment_set`; one without nodes where there is
+            nothing to adjust for.
+
+        Raises:
+            GraphError: a name is no node, or there are more than 10000 sets.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> net = pb.random_network(
+            ...     pb.Dag.from_modelstring("[A][B|A][C|A][D|B:C]"), data_sets=2)
+            >>> net.adjustment_sets("B", "D")
+            (('A',), ('C',))
+        """
+        return self.dag.adjustment_sets(cause, effect, among)
 
     # Other formats
 
