@@ -54,8 +54,8 @@ ORDER = {
         "weighting", "conditions", "events", "heterogeneity", "withinbetween",
     ],
     "network": [
-        "questions", "adapting", "interventions", "effects", "exporting", "fields", "format1",
-        "linearfile", "kindsfile", "file", "network",
+        "questions", "adapting", "interventions", "effects", "tabulating", "exporting", "bif",
+        "fields", "format1", "linearfile", "kindsfile", "file", "network",
     ],
     "learning": [],
     "simulate": [],

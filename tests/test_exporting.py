@@ -58,7 +58,10 @@ def test_networkx(pooling: str) -> None:
     assert pb.Dag.from_networkx(graph) == net.dag
     for node, attributes in graph.nodes.items():
         fit = net.fits[node]
-        assert attributes == {"pooling": str(fit.pooling), "status": str(fit.status)}
+        assert attributes == {
+            "kind": "continuous", "model": "linear regression", "pooling": str(fit.pooling),
+            "status": str(fit.status),
+        }  # fmt: skip
     assert {arc: dict(own) for arc, own in graph.edges.items()} == expected(
         net, {"<effect>": "effect (data set)"}
     )

@@ -408,8 +408,6 @@ def test_answers_that_are_for_continuous_columns_say_so(made: pb.Table) -> None:
         net.heterogeneity,
         net.within_between,
         net.total_effects,
-        net.to_dot,
-        net.to_bnlearn,
         lambda: pb.plots.network(net),
         lambda: pb.report(net, "never.html"),
     ):

@@ -62,31 +62,46 @@ def draw_node(fit: LocalFit, columns: Columns, sets: Integers, rng: np.random.Ge
 def _gaussian(
     fit: GaussianFit, columns: Columns, sets: Integers, rng: np.random.Generator
 ) -> Floats:
-    mean = _predictor(fit.coef, fit.parents, columns, sets)
+    mean = linear_predictor(fit.coef, fit.parents, columns, sets)
     drawn: Floats = mean + np.sqrt(fit.sigma2)[sets] * rng.standard_normal(len(sets))
     return drawn
 
 
 def _tabular(fit: TabularFit, columns: Columns, sets: Integers, rng: np.random.Generator) -> Floats:
-    configuration = np.zeros(len(sets), dtype=np.int64)
-    for parent, levels in zip(fit.parents, fit.given, strict=True):
-        configuration = configuration * len(levels) + columns[parent].astype(np.int64)
-    return _levels(fit.probabilities[sets, configuration], rng)
+    return _levels(level_probabilities(fit, columns, sets), rng)
 
 
 def _regression(
     fit: RegressionFit, columns: Columns, sets: Integers, rng: np.random.Generator
 ) -> Floats:
-    each = range(fit.coef.shape[1])
-    predictors = [_predictor(fit.coef[:, k], fit.columns, columns, sets) for k in each]
     if fit.categories:
-        utility = np.column_stack([np.zeros(len(sets)), *predictors])
-        p = np.exp(utility - utility.max(axis=1, keepdims=True))
-        return _levels(p / p.sum(axis=1, keepdims=True), rng)
-    mean = np.exp(predictors[0])
+        return _levels(level_probabilities(fit, columns, sets), rng)
+    mean = np.exp(linear_predictor(fit.coef[:, 0], fit.columns, columns, sets))
     if not isinf(fit.dispersion):
         mean = mean * rng.gamma(fit.dispersion, 1 / fit.dispersion, len(sets))
     return rng.poisson(mean).astype(float)
+
+
+def level_probabilities(
+    fit: TabularFit | RegressionFit, columns: Columns, sets: Integers
+) -> Floats:
+    """The probability of each level of a discrete node in each row, (n, K).
+
+    Args:
+        fit: its distribution given its parents.
+        columns: its parents, among others.
+        sets: the data set of each row, (n,).
+    """
+    if isinstance(fit, TabularFit):
+        configuration = np.zeros(len(sets), dtype=np.int64)
+        for parent, levels in zip(fit.parents, fit.given, strict=True):
+            configuration = configuration * len(levels) + columns[parent].astype(np.int64)
+        return np.asarray(fit.probabilities[sets, configuration])
+    each = range(fit.coef.shape[1])
+    predictors = [linear_predictor(fit.coef[:, k], fit.columns, columns, sets) for k in each]
+    utility = np.column_stack([np.zeros(len(sets)), *predictors])
+    p = np.exp(utility - utility.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 _DRAW: dict[type[LocalFit], Callable[..., Floats]] = {
@@ -96,7 +111,9 @@ _DRAW: dict[type[LocalFit], Callable[..., Floats]] = {
 }
 
 
-def _predictor(coef: Floats, names: Iterable[str], columns: Columns, sets: Integers) -> Floats:
+def linear_predictor(
+    coef: Floats, names: Iterable[str], columns: Columns, sets: Integers
+) -> Floats:
     """The intercept and the parents, with the coefficients (F, q) of each row's data set."""
     total: Floats = coef[sets, 0]
     for k, name in enumerate(names, start=1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,49 +14,72 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.graph.formats import dot_arc, dot_name, write_dot
-from poolbn.network.effects import COLUMNS, effects_table
-from poolbn.nodes.localfit import INTERCEPT, GaussianFit, level_columns
+from poolbn.inference.drawing import categories_of
+from poolbn.network.tabulating import is_discrete, kind_of, probability_table, regression_table
+from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit, level_columns
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+from poolbn.wording import listed
+
+Attributes = dict[str, str | float]
 
 _SHARED = ("effect", "se", "between_sd", "opposite")
+_SHAPES: dict[str, Attributes] = {
+    "continuous": {},
+    "discrete": {"shape": "box"},
+    "count": {"peripheries": 2},
+}
+_NAMED = 5  # nodes in an error
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _NOT_R = re.compile("[\0\ud800-\udfff]")
 _R_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
-Attributes = dict[str, str | float]
 
-
-def node_attributes(dag: Dag, fits: Mapping[str, GaussianFit]) -> list[Attributes]:
-    """What is known of each node, in the order of the nodes."""
-    return [
-        {"pooling": str(fits[node].pooling), "status": str(fits[node].status)} for node in dag.nodes
-    ]
+def node_attributes(dag: Dag, fits: Mapping[str, LocalFit]) -> list[Attributes]:
+    """What is known of each node, in the order of the nodes; levels as a list of JSON."""
+    found = []
+    for node in dag.nodes:
+        fit = fits[node]
+        own: Attributes = {"kind": kind_of(fit)}
+        if is_discrete(fit):
+            own["levels"] = json.dumps(categories_of(fit), ensure_ascii=False)
+        own |= {"model": fit.model, "pooling": str(fit.pooling), "status": str(fit.status)}
+        found.append(own)
+    return found
 
 
 def arc_attributes(
-    dag: Dag, fits: Mapping[str, GaussianFit], names: Sequence[str]
+    dag: Dag, fits: Mapping[str, LocalFit], names: Sequence[str]
 ) -> list[Attributes]:
     """The effect of each arc, in the order of the arcs; numbers that do not exist are left out.
+
+    Only arcs that are one coefficient of a continuous node have an effect: those from continuous
+    nodes and counts, and from discrete ones with two levels, of the second against the first.
 
     Args:
         dag: the graph.
         fits: its nodes.
         names: what to call the coefficients in the F data sets.
     """
-    table = effects_table(dag, fits)
-    columns = [*(COLUMNS.index(name) for name in _SHARED), *range(len(COLUMNS), table.shape[1])]
-    return [
-        {
-            name: float(value)
-            for name, value in zip([*_SHARED, *names], row, strict=True)
-            if not math.isnan(value)
-        }
-        for row in table.iloc[:, columns].itertuples(index=False, name=None)
-    ]
+    return [_effect(fits[parent], fits[child], names) for parent, child in dag.arcs]
+
+
+def _effect(parent: LocalFit, child: LocalFit, names: Sequence[str]) -> Attributes:
+    levels = categories_of(parent)
+    if not isinstance(child, GaussianFit) or len(levels) > 2:
+        return {}
+    k = child.position(f"{parent.child}={levels[1]}" if levels else parent.child)
+    effect, se, _ = child.population(k)
+    between = math.nan if child.random_sd is None else float(child.random_sd[k])
+    opposite = float(np.mean(np.sign(child.coef[:, k]) * np.sign(effect) < 0))
+    values = (effect, se, between, opposite, *child.coef[:, k].tolist())
+    pairs = zip([*_SHARED, *names], values, strict=True)
+    return {name: float(value) for name, value in pairs if not math.isnan(value)}
 
 
 def names_of_data_sets(
-    dag: Dag, fits: Mapping[str, GaussianFit], used: Iterable[str] = _SHARED
+    dag: Dag, fits: Mapping[str, LocalFit], used: Iterable[str] = _SHARED
 ) -> list[str]:
     """Texts for the data sets, different from each other and from the names in use."""
     levels = fits[dag.nodes[0]].levels
@@ -70,7 +94,7 @@ def names_of_data_sets(
 # Graphs
 
 
-def to_networkx(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
+def to_networkx(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
     """A networkx.DiGraph."""
     graph = dag.to_networkx()
     for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True):
@@ -81,7 +105,7 @@ def to_networkx(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
     return graph
 
 
-def to_igraph(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
+def to_igraph(dag: Dag, fits: Mapping[str, LocalFit]) -> Any:
     """An igraph.Graph; an attribute that an arc does not have is None."""
     graph = dag.to_igraph()
     arcs = arc_attributes(dag, fits, names_of_data_sets(dag, fits))
@@ -91,28 +115,31 @@ def to_igraph(dag: Dag, fits: Mapping[str, GaussianFit]) -> Any:
     return graph
 
 
-def to_dot(dag: Dag, fits: Mapping[str, GaussianFit]) -> str:
+def to_dot(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
     """A Graphviz digraph; the effect is also the label of an arc.
 
-    Data sets are marked as such, because Graphviz would take a name such as "color" for a command.
+    Discrete nodes are boxes, and counts have two lines around them. Data sets are marked as such,
+    because Graphviz would take a name such as "color" for a command.
     """
     lines = [
-        dot_name(node) + _dot_attributes(attributes)
+        dot_name(node) + _dot_attributes(attributes | _SHAPES[str(attributes["kind"])])
         for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True)
     ]
     names = [f"{name} (data set)" for name in names_of_data_sets(dag, fits, ())]
     for arc, attributes in zip(dag.arcs, arc_attributes(dag, fits, names), strict=True):
-        label: Attributes = {"label": f"{attributes['effect']:.4g}"}
+        label: Attributes = {}
+        if attributes:
+            label = {"label": f"{attributes['effect']:.4g}"}
         lines.append(dot_arc(arc) + _dot_attributes(label | attributes))
     return write_dot(lines)
 
 
 def _dot_attributes(attributes: Attributes) -> str:
-    pairs = (f"{dot_name(name)}={dot_name(str(value))}" for name, value in attributes.items())
-    return f" [{', '.join(pairs)}]"
+    pairs = [f"{dot_name(name)}={dot_name(str(value))}" for name, value in attributes.items()]
+    return f" [{', '.join(pairs)}]" if pairs else ""
 
 
-def to_graphml(dag: Dag, fits: Mapping[str, GaussianFit]) -> str:
+def to_graphml(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
     """GraphML, as networkx writes it; the identifier of a node is its name.
 
     Raises:
@@ -120,7 +147,8 @@ def to_graphml(dag: Dag, fits: Mapping[str, GaussianFit]) -> str:
         MissingPackageError: networkx is not installed.
     """
     graph = to_networkx(dag, fits)
-    for name in [*dag.nodes, *_keys(graph.edges.values())]:
+    levels = [level for fit in fits.values() for level in categories_of(fit)]
+    for name in [*dag.nodes, *levels, *_keys(graph.edges.values())]:
         if strange := _NOT_XML.search(name):
             raise GraphError(
                 f"{name!r} contains {strange[0]!r}, which XML cannot hold; rename it, or use "
@@ -140,17 +168,22 @@ def _keys(attributes: Iterable[Attributes]) -> list[str]:
 
 
 def to_bnlearn(
-    dag: Dag, fits: Mapping[str, GaussianFit], group: str, prior: NDArray[np.float64]
+    dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np.float64]
 ) -> str:
-    """An R script that makes `fitted`, a conditional Gaussian network of bnlearn.
+    """An R script that makes `fitted`, a discrete or conditional Gaussian network of bnlearn.
 
-    The data sets are a discrete parent of every node. bnlearn knows coefficients by their position:
-    those of parents in the order in which its graph has them, which the script looks up, and one
-    column for each level of the discrete parent.
+    The data sets are a discrete parent of every node. bnlearn knows numbers by their position: the
+    parents' in the order in which its graph has them, which the script looks up, and one regression
+    for each configuration of the discrete parents.
+
+    Raises:
+        GraphError: bnlearn cannot hold a node, or R a name.
     """
+    _check_bnlearn(dag, fits)
     data_set = str(level_columns([group], dag.nodes)[0])
     arcs = [(data_set, node) for node in dag.nodes] + list(dag.arcs)
-    names = names_of_data_sets(dag, fits, ())
+    states = {data_set: names_of_data_sets(dag, fits, ())}
+    states |= {node: list(categories_of(fits[node])) for node in dag.nodes}
     lines = [
         "library(bnlearn)",
         "",
@@ -158,26 +191,74 @@ def to_bnlearn(
         f"arcs(net) <- matrix({_texts([name for arc in arcs for name in arc], width=2)},",
         '  ncol = 2, byrow = TRUE, dimnames = list(NULL, c("from", "to")))',
         "",
+        "states <- list()",
+        *(f"states[[{_text(name)}]] <- {_texts(own)}" for name, own in states.items() if own),
+        "",
         "dist <- list()",
         f"dist[[{_text(data_set)}]] <- matrix({_numbers(prior)},",
-        f"  nrow = 1, dimnames = list(NULL, {_texts(names)}))",
-        "# Coefficients of one data set after the other, and residual standard deviations.",
-        "node <- function(name, terms, coef, sd) {",
-        "  coef <- matrix(coef, nrow = length(terms), dimnames = list(terms, NULL))",
-        f"  order <- c({_text(INTERCEPT)}, setdiff(parents(net, name), {_text(data_set)}))",
-        "  list(coef = coef[order, , drop = FALSE], sd = sd)",
-        "}",
+        f"  nrow = 1, dimnames = list(NULL, states[[{_text(data_set)}]]))",
+        *_R_FUNCTIONS,
     ]
     for name in dag.nodes:
-        fit = fits[name]
-        terms = [INTERCEPT, *fit.parents]
-        lines += [
-            f"dist[[{_text(name)}]] <- node({_text(name)}, {_texts(terms)},",
-            f"  {_numbers(fit.coef, width=len(terms))},",
-            f"  sd = {_numbers(np.sqrt(fit.sigma2))})",
-        ]
+        fit, parents = fits[name], dag.parents(name)
+        own = [parent for parent in parents if is_discrete(fits[parent])]
+        others = [parent for parent in parents if parent not in own]
+        slowest_last = _texts([*reversed(own), data_set])
+        lines.append(f"dist[[{_text(name)}]] <- {kind_of(fit)}({_text(name)}, {slowest_last},")
+        if isinstance(fit, GaussianFit):
+            terms = [INTERCEPT, *others]
+            coef = regression_table(fit, own, others, fits)
+            lines += [
+                f"  terms = {_texts(terms)},",
+                f"  coef = {_numbers(coef, width=len(terms))},",
+                f"  sd = {_numbers(np.sqrt(fit.sigma2))})",
+            ]
+        elif isinstance(fit, TabularFit | RegressionFit):
+            table = probability_table(fit, own, fits)
+            lines.append(f"  {_numbers(table, width=table.shape[-1])})")
     lines.append("fitted <- custom.fit(net, dist)")
     return "\n".join(lines) + "\n"
+
+
+_R_FUNCTIONS = (
+    "# Probabilities of states in each configuration of `of`, whose first changes fastest.",
+    "discrete <- function(name, of, p) {",
+    "  own <- states[c(name, of)]",
+    "  aperm(array(p, lengths(own), own), match(c(name, parents(net, name)), names(own)))",
+    "}",
+    "# Regressions in each configuration of `of`; standard deviations in each data set.",
+    "continuous <- function(name, of, terms, coef, sd) {",
+    "  order <- match(intersect(parents(net, name), of), of)",
+    f"  rows <- c({json.dumps(INTERCEPT)}, setdiff(parents(net, name), of))",
+    "  n <- lengths(states[of])",
+    "  coef <- aperm(array(coef, c(length(terms), n)), c(1, 1 + order))",
+    "  coef <- matrix(coef, nrow = length(terms), dimnames = list(terms, NULL))",
+    "  sd <- aperm(array(rep(sd, each = prod(n) / length(sd)), n), order)",
+    "  list(coef = coef[rows, , drop = FALSE], sd = as.vector(sd))",
+    "}",
+)
+
+
+def _check_bnlearn(dag: Dag, fits: Mapping[str, LocalFit]) -> None:
+    """Raise for the nodes that bnlearn cannot hold."""
+    reasons = []
+    mixed = [
+        f"{node} given {listed(others, _NAMED)}"
+        for node in dag.nodes
+        if is_discrete(fits[node])
+        and (others := [p for p in dag.parents(node) if not is_discrete(fits[p])])
+    ]
+    if mixed:
+        reasons.append(
+            f"discrete nodes with parents that are not ({listed(mixed, _NAMED)}): learn with "
+            "constraints=pb.Constraints(continuous_to_discrete=False)"
+        )
+    if counts := [node for node in dag.nodes if kind_of(fits[node]) == "count"]:
+        reasons.append(
+            f"counts ({listed(counts, _NAMED)}): learn with kinds={{{counts[0]!r}: 'continuous'}}"
+        )
+    if reasons:
+        raise GraphError(f"bnlearn has no {'; nor '.join(reasons)}; or use to_json()")
 
 
 def _text(name: str) -> str:

@@ -24,7 +24,7 @@ from poolbn.inference.uncertain import Uncertain, plugged_in, with_uncertainty
 from poolbn.inference.withinbetween import within_between_table
 from poolbn.moments.checks import alike
 from poolbn.moments.groupstats import GroupStats
-from poolbn.network import exporting
+from poolbn.network import bif, exporting
 from poolbn.network.adapting import new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
 from poolbn.network.file import Content, network_text, read_network
@@ -462,9 +462,10 @@ class Network(Questions):
     def to_networkx(self) -> Any:
         """A networkx.DiGraph with the effects.
 
-        Arcs have `effect`, `se`, `between_sd` and `opposite` of `effects`, where they exist, and
-        the coefficient in each data set under its name as a text. Nodes have `pooling` and
-        `status`.
+        Arcs into continuous nodes have `effect`, `se`, `between_sd` and `opposite` of `effects`,
+        where they exist, and the coefficient in each data set under its name as a text; from a
+        discrete node only if it has two levels, for the second against the first. Nodes have
+        `kind`, `model`, `pooling` and `status`, discrete ones also `levels`, as a list of JSON.
 
         Examples:
             >>> import poolbn as pb
@@ -474,7 +475,7 @@ class Network(Questions):
             >>> list(net.to_networkx().edges["age", "bmi"])
             ['effect', 'se', 'between_sd', 'opposite', 'NY', 'MN', 'KY', 'MS']
         """
-        return exporting.to_networkx(self.dag, self.linear_fits)
+        return exporting.to_networkx(self.dag, self.fits)
 
     def to_igraph(self) -> Any:
         """A directed igraph.Graph with the attributes of `to_networkx`; None where there is none.
@@ -488,12 +489,13 @@ class Network(Questions):
             >>> round(float(net.to_igraph().es[0]["effect"]), 2)
             0.2
         """
-        return exporting.to_igraph(self.dag, self.linear_fits)
+        return exporting.to_igraph(self.dag, self.fits)
 
     def to_dot(self) -> str:
         """A Graphviz digraph with the attributes of `to_networkx`.
 
-        The effect is also the label of an arc. Data sets are called "NY (data set)", because
+        The effect is also the label of an arc. Discrete nodes are boxes, and counts have two lines
+        around them. Data sets are called "NY (data set)", because
         Graphviz would take a name such as "color" for a command.
 
         Examples:
@@ -503,7 +505,7 @@ class Network(Questions):
             >>> net.to_dot().splitlines()[0]
             'digraph {'
         """
-        return exporting.to_dot(self.dag, self.linear_fits)
+        return exporting.to_dot(self.dag, self.fits)
 
     def to_graphml(self) -> str:
         """GraphML with the attributes of `to_networkx`; to be written as UTF-8.
@@ -519,13 +521,18 @@ class Network(Questions):
             >>> net.to_graphml().count("<edge ")
             1
         """
-        return exporting.to_graphml(self.dag, self.linear_fits)
+        return exporting.to_graphml(self.dag, self.fits)
 
     def to_bnlearn(self) -> str:
         """An R script that rebuilds the network in bnlearn, as `fitted`; to be written as UTF-8.
 
-        It is a conditional Gaussian network, with the group column as a discrete parent of all
-        nodes. Random effects stay behind: each data set has the coefficients that it has here.
+        It is a discrete or conditional Gaussian network, with the group column as a discrete
+        parent of all nodes, and a regression for each configuration of discrete parents. Random
+        effects stay behind: each data set has the coefficients that it has here.
+
+        Raises:
+            GraphError: there are counts, or discrete nodes with parents that are not discrete,
+                which bnlearn does not have.
 
         Examples:
             >>> import poolbn as pb
@@ -534,7 +541,28 @@ class Network(Questions):
             >>> "library(bnlearn)" in net.to_bnlearn()
             True
         """
-        return exporting.to_bnlearn(self.dag, self.linear_fits, self.group, self.joint.prior)
+        return exporting.to_bnlearn(self.dag, self.fits, self.group, self.n / self.n_rows)
+
+    def to_bif(self) -> str:
+        """A network of discrete nodes in BIF, which bnlearn, pgmpy and others read.
+
+        The group column is a node, and a parent of all nodes whose probabilities differ between
+        data sets. In names and levels, BIF has letters, digits and "_"; all else becomes "_", and
+        comments at the top say which these are.
+
+        Raises:
+            GraphError: a node is not discrete, or two names would become the same.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt(discrete=True)[["clinic", "tobacco"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> print("".join(net.to_bif().partition("probability ( tobacco")[1:]), end="")
+            probability ( tobacco ) {
+              table 0.8833124215809285, 0.11668757841907151;
+            }
+        """
+        return bif.to_bif(self.dag, self.fits, self.group, self.n / self.n_rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network as JSON, whole or not at all; `pb.load` reads it.

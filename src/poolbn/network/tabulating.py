@@ -1,0 +1,93 @@
+"""Nodes at every configuration of their discrete parents: what other programs keep of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.inference.drawing import (
+    categories_of,
+    level_probabilities,
+    linear_predictor,
+    with_indicators,
+)
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+
+Floats = NDArray[np.float64]
+
+
+def is_discrete(fit: LocalFit) -> bool:
+    """Whether a node has levels."""
+    return bool(categories_of(fit))
+
+
+def kind_of(fit: LocalFit) -> str:
+    """What a node holds: "continuous", "discrete" or "count"."""
+    if isinstance(fit, GaussianFit):
+        return "continuous"
+    return "discrete" if is_discrete(fit) else "count"
+
+
+def probability_table(
+    fit: TabularFit | RegressionFit, parents: Sequence[str], fits: Mapping[str, LocalFit]
+) -> Floats:
+    """Probabilities of the levels of a discrete node whose parents are discrete.
+
+    Args:
+        fit: the node.
+        parents: its parents, in the order that is wanted.
+        fits: all nodes.
+
+    Returns:
+        The data set first, then a dimension for each parent, and the node's own levels last.
+    """
+    columns, sizes = _grid(parents, fits)
+    each = [level_probabilities(fit, columns, _all(j, sizes)) for j in range(len(fit.levels))]
+    return np.reshape(each, (len(each), *sizes, len(fit.categories)))
+
+
+def regression_table(
+    fit: GaussianFit, parents: Sequence[str], others: Sequence[str], fits: Mapping[str, LocalFit]
+) -> Floats:
+    """The regressions of a continuous node, one for each configuration of its discrete parents.
+
+    Args:
+        fit: the node.
+        parents: its discrete parents, in the order that is wanted.
+        others: its other parents.
+        fits: all nodes.
+
+    Returns:
+        The data set first, then a dimension for each discrete parent, and last the intercept and
+        the coefficients of the others.
+    """
+    columns, sizes = _grid(parents, fits)
+    fixed = [name for name in fit.parents if name in columns]
+    coef = fit.coef[:, [0, *map(fit.position, fixed)]]
+    slopes = fit.coef[:, [fit.position(name) for name in others]]  # (F, p)
+    each = []
+    for j, own in enumerate(slopes):
+        intercept = linear_predictor(coef, fixed, columns, _all(j, sizes))
+        each.append(np.column_stack([intercept, np.tile(own, (len(intercept), 1))]))
+    return np.reshape(each, (len(each), *sizes, 1 + len(others)))
+
+
+def _grid(
+    parents: Sequence[str], fits: Mapping[str, LocalFit]
+) -> tuple[dict[str, Floats], tuple[int, ...]]:
+    """Codes and indicators of all configurations, the last parent's changes fastest; and sizes."""
+    sizes = tuple(len(categories_of(fits[name])) for name in parents)
+    codes = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes))).astype(float)
+    columns: dict[str, Floats] = {}
+    for name, own in zip(parents, codes, strict=True):
+        columns |= with_indicators(fits[name], own)
+    return columns, sizes
+
+
+def _all(j: int, sizes: tuple[int, ...]) -> NDArray[np.int64]:
+    """One data set for all configurations."""
+    return np.full(int(np.prod(sizes)), j, dtype=np.int64)
