@@ -41,7 +41,8 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "mixed", "polya", "design", "glmm", "intervals", "localfit", "model",
+        "reference", "linear", "mixed", "polya", "design", "glmm", "rowscores", "intervals",
+        "logeffects", "localfit", "model",
         "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "gaussian", "poolings",
         "auto", "imputed", "given", "tabular", "regression", "kinds", "choosing",
     ],
@@ -51,7 +52,8 @@ ORDER = {
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "infer",
-        "weighting", "conditions", "events", "heterogeneity", "withinbetween",
+        "weighting", "conditions", "events", "heterogeneity", "mixedheterogeneity",
+        "withinbetween",
     ],
     "network": [
         "questions", "adapting", "interventions", "effects", "tabulating", "exporting", "bif",

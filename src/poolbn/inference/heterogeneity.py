@@ -35,8 +35,8 @@ class Equality(NamedTuple):
     """A test for equality in all data sets.
 
     Attributes:
-        test: "F", "Welch", "simulated" or "Bartlett"; "none" where the rows give no test.
-        statistic: F, or Bartlett's chi-square.
+        test: "F", "Welch", "simulated", "Bartlett" or "score"; "none" where the rows give none.
+        statistic: F, or the chi-square of Bartlett's test or a score test.
         df1: its degrees of freedom.
         df2: of the denominator; NaN where it has none.
         p_value: NaN without a test.
@@ -53,8 +53,6 @@ def heterogeneity_table(
     stats: GroupStats, dag: Dag, fits: Mapping[str, GaussianFit]
 ) -> pd.DataFrame:
     """A row for each arc, and one for each node: an `Equality`, and the adjusted p-value."""
-    import pandas as pd
-
     data = standardise(stats)
     check_admits(Partial(), data)
     found: dict[tuple[str, str], Equality] = {}
@@ -64,10 +62,21 @@ def heterogeneity_table(
         x = family_sums(data, data.family(child, parents), np.ones(q, dtype=bool))
         own = own_estimates(x)
         found[RESIDUAL, child] = equal_variances(own.rss, x.n - own.rank)
-        alike = _one_variance(fits[child])
+        alike = one_variance(fits[child])
         for k, parent in enumerate(parents, start=1):
             found[parent, child] = equal_effects(own, x.n, k, alike)
     arcs, nodes = list(dag.arcs), [(RESIDUAL, node) for node in dag.nodes]
+    return tests_table(found, arcs, nodes)
+
+
+def tests_table(
+    found: Mapping[tuple[str, str], Equality],
+    arcs: list[tuple[str, str]],
+    nodes: list[tuple[str, str]],
+) -> pd.DataFrame:
+    """A row for each test, of arcs and of nodes, with p-values adjusted over each of these."""
+    import pandas as pd
+
     adjusted = np.concatenate(
         [adjusted_p([found[name].p_value for name in names]) for names in (arcs, nodes)]
     )
@@ -78,7 +87,7 @@ def heterogeneity_table(
     return table.assign(p_adjusted=adjusted)
 
 
-def _one_variance(fit: GaussianFit) -> bool:
+def one_variance(fit: GaussianFit) -> bool:
     """Whether the model of a node has one residual variance for all data sets."""
     pooling = fit.pooling
     return isinstance(pooling, Complete) or (
@@ -136,11 +145,16 @@ def _simulated(spread: float, variance: Floats, df: Floats) -> float:
     """
     order = np.lexsort((df, variance))
     variance, df = variance[order] / variance.max(), df[order]
-    draws = max(min(_DRAWS, _CELLS // len(df)), 100)
+    draws = draws_of(len(df))
     rng = np.random.default_rng(0)
     b = rng.standard_normal((draws, len(df))) * np.sqrt(variance)
     other = variance * rng.chisquare(df, size=(draws, len(df))) / df
     return float((1 + (_spread(b, other) >= spread).sum()) / (1 + draws))
+
+
+def draws_of(cells: int) -> int:
+    """How many draws of so many numbers are made."""
+    return max(min(_DRAWS, _CELLS // cells), 100)
 
 
 def equal_variances(rss: Floats, df: Floats) -> Equality:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,14 @@ from poolbn.network.fields import (
     as_list,
     as_text,
     check_keys,
+    floats,
     number,
     numbers,
 )
 from poolbn.network.linearfile import decode_pooling
 from poolbn.nodes.given import Given
 from poolbn.nodes.localfit import Counts, LocalFit, Status
+from poolbn.nodes.logeffects import LogEffects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
@@ -46,10 +48,13 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
     encoded: dict[str, Any] = {"model": name}
     for field in fields(fit):
         value = getattr(fit, field.name)
+        if isinstance(value, LogEffects):
+            value = {name: numbers(own) for name, own in value._asdict().items()}
         if isinstance(value, np.ndarray):
             value = numbers(value)
         encoded[field.name] = number(value) if isinstance(value, float) else value
     del encoded["levels"]  # there once for all nodes
+    encoded["effects"] = encoded.pop("saved_effects")
     encoded["pooling"] = {"kind": type(fit.pooling).__name__} | vars(fit.pooling)
     encoded["status"] = fit.status.value
     return encoded
@@ -64,8 +69,9 @@ def decode_other(
     kind = _MODELS[encoded["model"]]
     if kind is RegressionFit and "fixed_se" in encoded:
         encoded = _upgraded(node, encoded)
-    own = {field.name for field in fields(kind)} - {"levels"}
-    check_keys(f"node {node!r}", encoded, own | {"model"})
+    own = {field.name for field in fields(kind)} - {"levels", "saved_effects"}
+    encoded = {"effects": None} | encoded  # version 3 has none
+    check_keys(f"node {node!r}", encoded, own | {"model", "effects"})
     values: dict[str, Any] = {name: encoded[name] for name in own} | {"levels": levels}
 
     def of(name: str) -> str:
@@ -90,7 +96,8 @@ def decode_other(
     for name in ("categories", "columns"):
         for text in values.get(name, ()):
             as_text(of(name), text)
-    return _table(of, values) if kind is TabularFit else _regression(of, values)
+    fit = _table(of, values) if kind is TabularFit else _regression(of, values)
+    return replace(fit, saved_effects=_effects(of("effects"), encoded["effects"], fit))
 
 
 def expanded_parents(fits: Mapping[str, LocalFit], parents: tuple[str, ...]) -> tuple[str, ...]:
@@ -148,6 +155,22 @@ def _regression(of: Any, values: dict[str, Any]) -> RegressionFit:
     if not values["dispersion"] > 0:
         raise ValueError(f"{of('dispersion')} is not positive")
     return RegressionFit(**values)
+
+
+def _effects(name: str, encoded: Any, fit: TabularFit | RegressionFit) -> LogEffects | None:
+    """How sure effects are, as a fit has it."""
+    if encoded is None:
+        return None
+    check_keys(name, encoded, set(LogEffects._fields))
+    shapes = {field: value.shape for field, value in fit.effects._asdict().items()}
+    shapes["equal"] = (len(fit.parents), 2)
+    found = {field: np.array(floats(name, encoded[field])) for field in LogEffects._fields}
+    for field, shape in shapes.items():
+        if found[field].shape != shape:
+            raise ValueError(f"{field} in {name} is not a table of {shape} numbers")
+        if field in {"se", "df", "between_sd", "own_se"} and (found[field] < 0).any():
+            raise ValueError(f"{field} in {name} is negative")
+    return LogEffects(**found)
 
 
 def _upgraded(node: str, encoded: dict[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,14 @@ from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model
+from poolbn.inference.mixedheterogeneity import mixed_heterogeneity_table
 from poolbn.inference.uncertain import Uncertain, plugged_in, with_uncertainty
 from poolbn.inference.withinbetween import within_between_table
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import alike
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.kinds import MixedData
+from poolbn.moments.table import Table
 from poolbn.network import bif, exporting
 from poolbn.network.adapting import new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
@@ -157,6 +161,13 @@ class Network(Questions):
         deviation between data sets as estimated by partial pooling, `opposite` the share of the
         data sets in which the sign is the other one. The coefficients of the data sets follow.
 
+        Where columns are not all continuous, effects on discrete children are odds ratios and those
+        on counts rate ratios, as `scale` says, with the interval on that scale; `se` and
+        `between_sd` are those of their logarithms. There is a row for each level of a discrete
+        parent but the first, with which it is compared, and for each `outcome`, a level of a
+        discrete child but the first. In tables of probabilities other parents are held fixed
+        (Mantel and Haenszel).
+
         By data set, there is a row for each arc and data set. Intervals then allow for what is not
         known of the variance between data sets too, and `effect` need not be in their middle.
 
@@ -183,23 +194,32 @@ class Network(Questions):
             5  birthweight_g       MN  0.0212  0.0189  0.0239
             6  birthweight_g       KY  0.0225  0.0186  0.0247
             7  birthweight_g       MS  0.0304  0.0282  0.0335
+            >>> made = trial.dropna().assign(small=trial["birthweight_g"] < 2500)
+            >>> in_time = pb.Constraints(tiers=[["age", "gestation_days"], ["small"]])
+            >>> net = pb.learn(made.drop(columns="birthweight_g"), group="clinic",
+            ...                constraints=in_time, pooling="complete")
+            >>> net.effects()[["parent", "child", "outcome", "scale", "effect"]].round(2)
+                       parent  child outcome       scale  effect
+            0  gestation_days  small    True  odds ratio    0.83
         """
-        return effects_table(self.dag, self.linear_fits, interval, by)
+        return effects_table(self.dag, self.fits, interval, by)
 
-    def heterogeneity(self, stats: GroupStats | None = None) -> pd.DataFrame:
+    def heterogeneity(self, stats: GroupStats | CellStats | Table | None = None) -> pd.DataFrame:
         """Test for each arc whether its effect is the same in all data sets, and residuals too.
 
         All other coefficients may differ between data sets. Where the node's model has one residual
         variance, the test is the exact F test between the two regressions. Where variances differ
         it is Welch's, or has a simulated null distribution if a data set leaves fewer than 15
         degrees of freedom (`test` says which). The last rows are Bartlett's tests of the residual
-        variance of each node. `p_adjusted` is Benjamini and Hochberg's, over all arcs, and over all
-        nodes. P-values are small for effects that the search chose to look at, as with every test
-        after a search.
+        variance of each node. Effects on discrete columns and counts have score tests, and those of
+        a discrete parent with several levels are tested together. `p_adjusted` is Benjamini and
+        Hochberg's, over all arcs, and over all nodes. P-values are small for effects that the
+        search chose to look at, as with every test after a search.
 
         Args:
             stats: the statistics; by default those that the network was learned from, which a
-                loaded network does not have.
+                loaded network does not have. Where columns are not all continuous, rows of
+                `pb.table` or statistics of them, for the continuous nodes; others hold their tests.
 
         Raises:
             DataError: there are no statistics, or they lack a column.
@@ -214,8 +234,11 @@ class Network(Questions):
             1  (residual variance)  gestation_days      18.68     0.00
             2  (residual variance)   birthweight_g       9.54     0.02
         """
-        fits = self.linear_fits
-        return heterogeneity_table(self._known("heterogeneity", stats), self.dag, fits)
+        if not self.is_linear:
+            rows = None if stats is None else _mixed_data(stats)
+            return mixed_heterogeneity_table(self.dag, self.fits, rows)
+        known = self._known("heterogeneity", stats)
+        return heterogeneity_table(known, self.dag, self.linear_fits)
 
     def within_between(
         self, stats: GroupStats | None = None, *, interval: float = 0.95
@@ -252,7 +275,7 @@ class Network(Questions):
         known = self._known("within_between", stats)
         return within_between_table(known, self.dag, fits, interval)
 
-    def _known(self, method: str, stats: GroupStats | None) -> GroupStats:
+    def _known(self, method: str, stats: GroupStats | CellStats | Table | None) -> GroupStats:
         """The statistics of the nodes, for a method that needs them."""
         stats = self.stats if stats is None else stats
         if stats is None:
@@ -261,6 +284,7 @@ class Network(Questions):
                 f"net.{method}(pb.stats(data, group=...))"
             )
         check_kind(stats, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
+        assert isinstance(stats, GroupStats)
         return stats.select(self.dag.nodes)
 
     def adapt(
@@ -726,6 +750,16 @@ class Network(Questions):
         table = shown.to_html(index=False, float_format=figure)
         ends = "".join(f"<br>{html.escape(line)}" for line in self.endings())
         return f"<p><b>{title}</b><br>{used}{ends}</p>{table}"
+
+
+def _mixed_data(stats: object) -> MixedData:
+    """Columns of all kinds, or an error."""
+    if not isinstance(stats, CellStats | Table):
+        raise DataError(
+            "the network has columns that are not continuous; give their rows, pb.table(data, "
+            "group=...), or statistics of them, pb.stats(data, group=...)"
+        )
+    return stats
 
 
 def load(path: str | os.PathLike[str]) -> Network:

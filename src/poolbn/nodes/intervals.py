@@ -271,13 +271,26 @@ def hartung_knapp(x: Sums, fixed: Floats, weights: Weights) -> tuple[Floats, Flo
     weight = (unit * weights.residual)[:, None, None]
     P, e = M @ A, np.einsum("jab,jb->ja", M, c - A @ beta)
     Q = M @ A @ np.swapaxes(M, 1, 2) / weight + P * _between(x, weights, unit, C) @ P
+    return from_spread(P, Q, e, T)
+
+
+def from_spread(P: Floats, Q: Floats, e: Floats, T: Floats) -> tuple[Floats, Floats, Floats]:
+    """What scores of data sets say of coefficients; see `hartung_knapp`.
+
+    Args:
+        P: how scores change with the coefficients, (F, d, d).
+        Q: covariances of scores, (F, d, d).
+        e: scores at the estimate, (F, d).
+        T: to the coefficients that are asked, (q, d).
+    """
+    d = P.shape[1]
     inverse = np.linalg.inv(P.sum(axis=0))
-    L = inverse @ T.T  # (q, q), a column for each coefficient
+    L = inverse @ T.T  # (d, q), a column for each coefficient
     a, X, Y = e @ L, P @ L, Q @ L
     v = np.maximum((Y * L).sum(axis=1), 0.0)
     # Var(a) = diag(v) - YKX' - XKY' + XKQKX', K = S^-1; over the roots of v, it is I + UWU'.
     middle = inverse @ Q.sum(axis=0) @ inverse
-    W = np.block([[middle, -inverse], [-inverse, np.zeros((q, q))]])
+    W = np.block([[middle, -inverse], [-inverse, np.zeros((d, d))]])
     U = np.concatenate([X, Y], axis=1)
     total = v.sum(axis=0)
     informed = v > RANK_TOLERANCE * total
@@ -321,16 +334,21 @@ def _between(x: Sums, weights: Weights, unit: float, C: Floats) -> Floats:
     return np.where(x.varies, np.where(few, fitted, seen), 0.0)
 
 
-def between_variances(coef: Floats, variance: Floats) -> Floats:
+def between_variances(coef: Floats, variance: Floats, less: int = 3) -> Floats:
     """Variances between data sets beyond those of their own estimates, (q,).
 
     As Paule and Mandel's, where sum w_j (b_j - b)^2 = d with w_j = 1 / (s_j^2 + t^2); 0 where the
     sum is smaller for t = 0 already. d is not the mean of that chi-square, F - 1, but its most
     probable value, F - 3: in simulations intervals cover best so.
+
+    Args:
+        coef: the data sets' own, (F, q).
+        variance: of these, inf where there is none, (F, q).
+        less: by how much d is less than the number of data sets; 1 for Paule and Mandel's own.
     """
     known = np.isfinite(variance)
     count = known.sum(axis=0)
-    df = np.maximum(count - 3, 0.5)
+    df = np.maximum(count - less, 0.5)
     away = np.where(known, coef - coef.mean(axis=0, where=known | (count == 0)), 0.0)
     low, high = np.zeros(len(df)), (away**2).sum(axis=0) / df
     for _ in range(_HALVINGS):

@@ -16,12 +16,14 @@ import numpy as np
 
 from poolbn.errors import DataError, Option, OptionError
 from poolbn.moments.kinds import MixedData
+from poolbn.nodes import regression, tabular
 from poolbn.nodes.auto import Candidate, candidates
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.regression import (
+    RegressionFit,
     design_of,
     fit_regression,
     regression_bound,
@@ -29,6 +31,7 @@ from poolbn.nodes.regression import (
     responses,
 )
 from poolbn.nodes.tabular import (
+    TabularFit,
     counts_of,
     fit_tabular,
     is_small,
@@ -127,7 +130,7 @@ def fit(
     table: MixedData, child: str, parents: Sequence[str], hows: Sequence[Candidate], each: Floats
 ) -> LocalFit:
     """The final fit of a node that is not continuous, by its best model; see `scores`."""
-    family, fits = (child, parents), list[LocalFit]()
+    family, fits = (child, parents), list[TabularFit | RegressionFit]()
     for how in hows:
         if _has_table(table, family, how):
             fits.append(fit_tabular(table, child, parents, how))
@@ -136,7 +139,10 @@ def fit(
             fits += [fit_regression(table, child, parents, kind, how) for kind in kinds]
     if not fits:
         raise _too_large(table, family)
-    return max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    best = max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    if isinstance(best, TabularFit):
+        return tabular.with_effects(best, table)
+    return regression.with_effects(best, table)
 
 
 def _too_large(table: MixedData, family: Names) -> DataError:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.moments.indicators import labels_of
+from poolbn.moments.indicators import labels_of, spans
 from poolbn.moments.kinds import MixedData, numbers
 from poolbn.nodes import glmm
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import Design, Family, Response, collapse
 from poolbn.nodes.localfit import INTERCEPT, Counts, LocalFit, Status, level_columns
+from poolbn.nodes.logeffects import Estimates, LogEffects, known_effects, regression_effects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.rowscores import Rows
 from poolbn.wording import figure
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class RegressionFit(LocalFit):
         random_cov: covariance of the random effects of one level, (q, q); for partial pooling.
         dispersion: of counts with more variance than a Poisson distribution has, mean + mean^2 /
             dispersion; inf for all others.
+        saved_effects: how sure effects are, by the rows; None where that is not known.
 
     Examples:
         >>> import poolbn as pb
@@ -67,6 +70,25 @@ class RegressionFit(LocalFit):
     fixed_cov: Floats | None
     random_cov: Floats | None
     dispersion: float
+    saved_effects: LogEffects | None = None
+
+    @property
+    def effects(self) -> LogEffects:
+        """Effects of parents on log odds or log means, and how sure they are."""
+        return known_effects(self.estimates) if self.saved_effects is None else self.saved_effects
+
+    @property
+    def estimates(self) -> Estimates:
+        """The coefficients and what is uncertain of them."""
+        return Estimates(*(getattr(self, name) for name in Estimates._fields))
+
+    @property
+    def response(self) -> Response:
+        """What kind of child it is."""
+        if self.categories:
+            return Response(levels=len(self.categories))
+        counts = Family.POISSON if self.dispersion == inf else Family.NEGATIVE_BINOMIAL
+        return Response(counts)
 
     @property
     def model(self) -> str:
@@ -221,6 +243,17 @@ def fit_regression(
         random_cov=random_cov,
         dispersion=theta if response.family is Family.NEGATIVE_BINOMIAL else inf,
     )
+
+
+def with_effects(fit: RegressionFit, table: MixedData) -> RegressionFit:
+    """The fit with how sure its effects are, which needs the rows."""
+    if not fit.parents or not fit.status.ok:
+        return fit
+    rows = Rows(design_of(table, fit.child, fit.parents), fit.response, fit.dispersion)
+    own = spans([table.categories[table.names.index(name)] for name in fit.parents])
+    separated = fit.status is Status.SEPARATED
+    found = regression_effects(rows, fit.estimates, own, separated=separated)
+    return replace(fit, saved_effects=found)
 
 
 def _params(problem: glmm.Problem, how: Candidate) -> Counts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from poolbn.moments.kinds import MixedData
 from poolbn.nodes import polya
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
+from poolbn.nodes.logeffects import LogEffects, Sharing, known_table_effects, table_effects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.wording import figure
 
@@ -39,6 +40,8 @@ class TabularFit(LocalFit):
         population: probabilities in the population of data sets, (C, K).
         probabilities: in each data set, (F, C, K). A configuration that a data set has not seen has
             those of the population; one that none has seen those of the node without parents.
+        saved_effects: log odds ratios and how sure they are, by the rows; None where that is not
+            known.
 
     Examples:
         >>> import poolbn as pb
@@ -60,6 +63,15 @@ class TabularFit(LocalFit):
     concentration: float
     population: Floats
     probabilities: Floats
+    saved_effects: LogEffects | None = None
+
+    @property
+    def effects(self) -> LogEffects:
+        """Log odds ratios of the parents' levels, and how sure they are."""
+        if self.saved_effects is not None:
+            return self.saved_effects
+        sizes = [len(levels) for levels in self.given]
+        return known_table_effects(self.population, self.probabilities, sizes)
 
     @property
     def model(self) -> str:
@@ -142,6 +154,12 @@ _DETAILS = {
     Partial: "Dirichlet distributions around the population",
 }
 
+_SHARING: dict[type, Sharing] = {
+    Complete: Sharing.COMPLETE,
+    NoPooling: Sharing.NONE,
+    Partial: Sharing.PARTIAL,
+}
+
 
 def _params(counts: NDArray[np.int64], how: Candidate) -> Counts:
     table = polya.complete_params(counts)
@@ -174,3 +192,12 @@ def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candi
         population=found.base,
         probabilities=found.tables,
     )
+
+
+def with_effects(fit: TabularFit, table: MixedData) -> TabularFit:
+    """The fit with its log odds ratios and how sure they are, which needs counts of rows."""
+    if not fit.parents:
+        return fit
+    counts = counts_of(table, fit.child, fit.parents)
+    sizes = [len(levels) for levels in fit.given]
+    return replace(fit, saved_effects=table_effects(counts, sizes, _SHARING[type(fit.pooling)]))

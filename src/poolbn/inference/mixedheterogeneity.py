@@ -1,0 +1,184 @@
+"""Tests for equal effects in networks with columns of all kinds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError
+from poolbn.graph.dag import Dag
+from poolbn.inference.drawing import categories_of
+from poolbn.inference.heterogeneity import (
+    RESIDUAL,
+    Equality,
+    draws_of,
+    equal_effects,
+    equal_variances,
+    one_variance,
+    tests_table,
+)
+from poolbn.moments.indicators import labels_of
+from poolbn.moments.kinds import MixedData
+from poolbn.moments.standardised import standardise
+from poolbn.nodes.given import Given
+from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.nodes.intervals import Own, Sums, family_sums, own_estimates
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+_RANK = 1e-9  # of the largest, below which a scatter is none
+
+
+def mixed_heterogeneity_table(
+    dag: Dag, fits: Mapping[str, LocalFit], data: MixedData | None
+) -> pd.DataFrame:
+    """As `heterogeneity_table`: a row for each arc, and one for each continuous node.
+
+    Args:
+        dag: the graph.
+        fits: its nodes; those that are not continuous hold their tests.
+        data: the rows, or statistics of them; None for what the fits hold.
+    """
+    found: dict[tuple[str, str], Equality] = {}
+    for child in dag.nodes:
+        fit, parents = fits[child], dag.parents(child)
+        if isinstance(fit, GaussianFit):
+            columns = [labels_of([parent], [categories_of(fits[parent])]) for parent in parents]
+            found |= _linear(fit, parents, columns, data)
+        elif isinstance(fit, RegressionFit | TabularFit):
+            held = dict(zip(parents, fit.effects.equal, strict=False))
+            found |= {(parent, child): _score(held.get(parent)) for parent in parents}
+    nodes = [name for name in found if name[0] == RESIDUAL]
+    return tests_table(found, list(dag.arcs), nodes)
+
+
+def _score(held: Floats | None) -> Equality:
+    """The test of a fit that is not linear, from its statistic and degrees of freedom."""
+    from scipy.special import chdtrc
+
+    if held is None or not np.isfinite(held).all():
+        return Equality()
+    statistic, df = held.tolist()
+    return Equality("score", statistic, df, math.nan, float(chdtrc(df, statistic)))
+
+
+def _linear(
+    fit: GaussianFit,
+    parents: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    data: MixedData | None,
+) -> dict[tuple[str, str], Equality]:
+    """The tests of a continuous node."""
+    arcs = [(parent, fit.child) for parent in parents]
+    if isinstance(fit.pooling, Given):
+        return dict.fromkeys(arcs, Equality())
+    x = fit.sums if data is None else _sums(fit, parents, data)
+    if x is None:
+        if isinstance(fit.pooling, GroupLevel):
+            return dict.fromkeys([*arcs, (RESIDUAL, fit.child)], Equality())
+        raise DataError(
+            "a loaded network has no statistics of the rows; give them, as in "
+            "net.heterogeneity(pb.table(data, group=...))"
+        )
+    own, alike = own_estimates(x), one_variance(fit)
+    found = {(RESIDUAL, fit.child): equal_variances(own.rss, x.n - own.rank)}
+    for arc, names in zip(arcs, columns, strict=True):
+        at = [fit.position(name) for name in names]
+        if len(at) == 1:
+            found[arc] = equal_effects(own, x.n, at[0], alike)
+        else:
+            found[arc] = equal_blocks(x, own, [k - 1 for k in at], alike)
+    return found
+
+
+def _sums(fit: GaussianFit, parents: Sequence[str], data: MixedData) -> Sums:
+    stats = standardise(data.stats([*parents, fit.child]))
+    every = np.ones(len(fit.parents) + 1, dtype=bool)
+    return family_sums(stats, stats.family(fit.child, fit.parents), every)
+
+
+def equal_blocks(x: Sums, own: Own, columns: Sequence[int], alike: bool) -> Equality:
+    """Whether several coefficients are the same in all data sets; all others may differ.
+
+    What the other parents leave of these columns has in each data set the scatter A_j, and c_j with
+    the child. With weights w_j = 1 / sigma_j^2 the sum of squares that different coefficients gain
+    is sum w_j c_j'A_j^-1 c_j - (sum w_j c_j)'(sum w_j A_j)^-1 (sum w_j c_j). With one residual
+    variance that gives the exact F test, else it is compared with draws under the hypothesis.
+
+    Args:
+        x: the sufficient statistics of the family.
+        own: least squares in each data set.
+        columns: which of the parents' columns.
+        alike: whether all data sets have one residual variance.
+    """
+    from scipy.special import fdtrc
+
+    A, c = _left(x, columns)
+    df = x.n - own.rank
+    rss = own.rss / x.scale[-1] ** 2
+    if alike:
+        rest, total = float(df.sum()), float(rss.sum())
+        gained, free = _gain(A, c, np.ones(len(df)))
+        if free < 1 or rest < 1 or total <= 0:
+            return Equality()
+        value = float(gained) / free / (total / rest)
+        return Equality("F", value, free, rest, float(fdtrc(free, rest, value)))
+    there = (df > 0) & (rss > 0)
+    A, c, df, rss = A[there], c[there], df[there], rss[there]
+    gained, free = _gain(A, c, df / rss)
+    if free < 1:
+        return Equality()
+    draws = _null(A, rss / df, df)
+    p = float((1 + (draws >= gained).sum()) / (1 + len(draws)))
+    return Equality("simulated", float(gained) / free, free, math.nan, p)
+
+
+def _left(x: Sums, columns: Sequence[int]) -> tuple[Floats, Floats]:
+    """Scatter of some columns, and with the child, that other parents leave; (F, w, w), (F, w)."""
+    others = [k for k in range(x.mean.shape[1] - 1) if k not in columns]
+    kept = [*columns, -1]
+    S = x.scatter
+    across = S[:, kept][:, :, others]
+    explained = across @ _inverse(S[:, others][:, :, others]) @ np.swapaxes(across, 1, 2)
+    left = S[:, kept][:, :, kept] - explained
+    return left[:, :-1, :-1], left[:, :-1, -1]
+
+
+def _inverse(A: Floats) -> Floats:
+    """Of scatters of columns of variance one, where rows give it."""
+    return np.asarray(np.linalg.pinv(A, rcond=_RANK, hermitian=True))
+
+
+def _gain(A: Floats, c: Floats, weight: Floats) -> tuple[Floats, int]:
+    """The squares that are gained, (...,), and degrees of freedom; weights (..., F)."""
+    each = np.einsum("...ja,jab,...jb->...j", c, _inverse(A), c)
+    together = np.einsum("...j,jab->...ab", weight, A)
+    u = np.einsum("...j,...ja->...a", weight, c)
+    common = np.einsum("...a,...ab,...b->...", u, _inverse(together), u)
+    free = int(_rank(A).sum() - _rank(A.sum(axis=0)))
+    return (weight * each).sum(axis=-1) - common, free
+
+
+def _rank(A: Floats) -> NDArray[np.int64]:
+    value = np.linalg.eigvalsh(A)
+    return np.asarray((value > _RANK * np.maximum(value[..., -1:], _RANK)).sum(axis=-1))
+
+
+def _null(A: Floats, variance: Floats, df: Floats) -> Floats:
+    """Draws of the squares that are gained with equal coefficients."""
+    draws, rng = draws_of(A[..., 0].size), np.random.default_rng(0)
+    value, vector = np.linalg.eigh(A)
+    half = vector * np.sqrt(np.maximum(value, 0.0) * variance[:, None])[:, None, :]
+    c = np.einsum("jab,djb->dja", half, rng.standard_normal((draws, *A.shape[:2])))
+    other = variance * rng.chisquare(df, size=(draws, len(df))) / df
+    return _gain(A, c, 1 / other)[0]

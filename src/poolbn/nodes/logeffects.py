@@ -1,0 +1,282 @@
+"""Effects of parents on log odds and on logarithms of means: how sure they are, with few data sets.
+
+They are found when a node is fitted and are held in the fit, so that a saved network can tell them:
+effects and their errors, never counts of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.nodes.design import Basis, Design, Family, Response
+from poolbn.nodes.intervals import between_variances, from_spread, shrunk
+from poolbn.nodes.rowscores import Equal, Rows, equal_effects, scores
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_MOST = 150  # coefficients of the regression that a test of a table takes
+_LEAST = 1e-9  # information in a direction of variance one, over the most: none
+
+
+class LogEffects(NamedTuple):
+    """Effects of q - 1 columns on C levels or a count: m = C (q - 1), those of one level together.
+
+    Attributes:
+        effect: in the population of data sets, (m,).
+        se: (m,).
+        df: degrees of freedom of Student's t, (m,).
+        between_sd: standard deviation between data sets; NaN unless pooling is partial, (m,).
+        own: effects in the data sets, (F, m).
+        own_se: (F, m).
+        equal: for each parent a test that its effects are the same everywhere: statistic and
+            degrees of freedom of its chi-square, (p, 2).
+    """
+
+    effect: Floats
+    se: Floats
+    df: Floats
+    between_sd: Floats
+    own: Floats
+    own_se: Floats
+    equal: Floats
+
+
+class Estimates(NamedTuple):
+    """Coefficients of a regression, as in `regression.RegressionFit`."""
+
+    coef: Floats
+    coef_cov: Floats
+    fixed: Floats | None
+    fixed_cov: Floats | None
+    random_cov: Floats | None
+
+
+def known_effects(found: Estimates) -> LogEffects:
+    """Where rows are not known: coefficients and their errors as they are."""
+    F, C, q = found.coef.shape
+    own_se = np.sqrt(np.diagonal(found.coef_cov, axis1=1, axis2=2)).reshape(F, C, q)
+    between = np.full((C, q), math.nan)
+    if found.random_cov is not None:
+        between[:] = np.sqrt(np.diagonal(found.random_cov))
+    if found.fixed is None or found.fixed_cov is None:
+        effect, df = found.coef.mean(axis=0), np.full((C, q), F - 1.0 if F > 1 else math.inf)
+        se = found.coef.std(axis=0, ddof=1) / math.sqrt(F) if F > 1 else own_se[0]
+    else:
+        effect, df = found.fixed, np.full((C, q), math.inf)
+        se = np.sqrt(np.diagonal(found.fixed_cov)).reshape(C, q)
+    own, own_se = _slopes(found.coef), _slopes(own_se)
+    of_all = (_slopes(effect), _slopes(se), _slopes(df), _slopes(between))
+    return LogEffects(*of_all, own, own_se, np.empty((0, 2)))
+
+
+def _slopes(values: Floats) -> Floats:
+    """Without intercepts, (..., m)."""
+    return values[..., 1:].reshape(*values.shape[:-2], -1)
+
+
+def regression_effects(
+    rows: Rows, found: Estimates, spans: Sequence[range], *, separated: bool
+) -> LogEffects:
+    """The effects of a regression.
+
+    Args:
+        rows: of the family.
+        found: the coefficients.
+        spans: which columns after the intercept each parent is.
+        separated: whether a weak prior holds the coefficients.
+    """
+    known = known_effects(found)
+    equal = [equal_effects(rows, [k + 1 for k in span]) for span in spans]
+    known = known._replace(equal=_tests(equal))
+    if found.random_cov is None or found.fixed is None:
+        return known
+    if separated:  # there are no estimates whose spread could be looked at
+        return known._replace(df=np.full_like(known.df, max(len(found.coef) - 1.0, 1.0)))
+    se, df = _population(rows, found.fixed, found.coef, found.random_cov)
+    return known._replace(se=_slopes(se), df=_slopes(df))
+
+
+def _tests(equal: Sequence[Equal]) -> Floats:
+    return np.array(equal, dtype=np.float64).reshape(len(equal), 2)
+
+
+def _population(
+    rows: Rows, fixed: Floats, coef: Floats, random_cov: Floats
+) -> tuple[Floats, Floats]:
+    """Standard errors and degrees of freedom of the population's coefficients, (C, q) each.
+
+    The rule of Hartung and Knapp, see `intervals.hartung_knapp`, on the quadratic approximation of
+    each data set's likelihood at its mode t_j: with the gradient g_j and the information W_j there
+    its own estimate is b_j = t_j + W_j^-1 g_j. At a mode g_j = R^-1 (t_j - beta), so that the score
+    P_j (b_j - beta), P_j = (W_j^-1 + R)^-1, is g_j itself: no inverse is needed.
+    """
+    F, C, q = coef.shape
+    T = Basis.of(rows.design.X, rows.design.weight).T
+    back = np.linalg.inv(T)
+    at = coef @ back.T
+    found = scores(rows.turned(rows.design.X @ T), at)
+    W, e = found.information, found.gradient
+    R = random_effects_cov(back @ random_cov @ back.T, C, counts=_is_count(rows.response))
+    M = np.linalg.inv(np.eye(C * q) + W @ R)
+    P = M @ W
+    e = e - P @ np.linalg.solve(P.sum(axis=0), e.sum(axis=0))  # the modes' sum is not quite 0
+    own, variance = _own(at.reshape(F, C * q), found.gradient, W)
+    few = np.isfinite(variance).sum(axis=0) < 3
+    between = np.where(few, np.diagonal(R), between_variances(own, variance))
+    Q = M @ W @ np.swapaxes(M, 1, 2) + P * between @ P
+    se, df, _ = from_spread(P, Q, e, np.asarray(np.kron(np.eye(C), T), dtype=np.float64))
+    return se.reshape(C, q), df.reshape(C, q)
+
+
+def _is_count(response: Response) -> bool:
+    return response.family is not Family.LOGIT
+
+
+def random_effects_cov(random_cov: Floats, C: int, *, counts: bool) -> Floats:
+    """Of all coefficients of a data set around the population's, (C q, C q).
+
+    Levels are symmetric, so effects of two of them share half of their variance, that of the first.
+    """
+    between = np.ones((1, 1)) if counts else (np.eye(C) + 1) / 2
+    return np.asarray(np.kron(between, random_cov), dtype=np.float64)
+
+
+def _own(at: Floats, gradient: Floats, W: Floats) -> tuple[Floats, Floats]:
+    """The data sets' own estimates and variances, inf where rows do not give them, (F, d) each."""
+    value, vector = np.linalg.eigh(W)
+    there = value > _LEAST * value.max(axis=1, keepdims=True)
+    inverse = np.divide(1.0, value, out=np.zeros_like(value), where=there)
+    half = np.einsum("jab,ja->jb", vector, gradient) * inverse
+    own = at + np.einsum("jab,jb->ja", vector, half)
+    variance = np.einsum("jab,jb->ja", vector**2, inverse)
+    lost = np.einsum("jab,jb->ja", vector**2, (~there).astype(float)) > 1e-6
+    return np.where(lost, 0.0, own), np.where(lost, math.inf, variance)
+
+
+class Sharing(Enum):
+    """How data sets share a table."""
+
+    COMPLETE = "complete"
+    NONE = "none"
+    PARTIAL = "partial"
+
+
+def table_effects(counts: Counts, sizes: Sequence[int], sharing: Sharing) -> LogEffects:
+    """The effects of a table of probabilities.
+
+    In each data set the log odds ratio of a level against the first, other parents held fixed, is
+    that of Mantel and Haenszel over their configurations, with the error of Robins, Breslow and
+    Greenland. In one two-by-two table that is Woolf's.
+
+    Args:
+        counts: rows by data set, configuration of the parents and level of the child, (F, C, K).
+        sizes: levels of each parent.
+        sharing: how data sets share the table.
+    """
+    F, _, K = counts.shape
+    equal = _tests([_equal_tables(counts, sizes, i) for i in range(len(sizes))])
+    none = np.full((K - 1) * sum(size - 1 for size in sizes), math.nan)
+    if sharing is Sharing.COMPLETE:
+        (effect,), (variance,) = log_odds_ratios(counts.sum(axis=0, keepdims=True), sizes)
+        se, df = np.sqrt(variance), np.full_like(effect, math.inf)
+        every = np.tile(effect, (F, 1)), np.tile(se, (F, 1))
+        return LogEffects(effect, se, df, none, *every, equal)
+    own, variance = log_odds_ratios(counts, sizes)
+    seen = np.isfinite(variance)
+    m = seen.sum(axis=0)
+    enough = m > 1
+    t2 = between_variances(own, variance, less=1) if sharing is Sharing.PARTIAL else 0.0
+    w = np.where(seen, 1 / (variance + t2), 0.0) if sharing is Sharing.PARTIAL else seen * 1.0
+    total = np.where(m > 0, w.sum(axis=0), math.nan)
+    effect = (w * own).sum(axis=0) / total
+    squares = (w * (own - effect) ** 2).sum(axis=0) / total / np.maximum(m - 1, 1)
+    se, df = np.where(enough, np.sqrt(squares), math.nan), np.where(enough, m - 1.0, math.nan)
+    if sharing is Sharing.NONE:
+        return LogEffects(effect, se, df, none, own, np.sqrt(variance), equal)
+    center, sd = shrunk(own, variance)
+    known = np.isfinite(sd)
+    own, sd = np.where(known, center, own), np.where(known, sd, np.sqrt(variance))
+    return LogEffects(effect, se, df, np.where(enough, np.sqrt(t2), math.nan), own, sd, equal)
+
+
+def known_table_effects(
+    population: Floats, probabilities: Floats, sizes: Sequence[int]
+) -> LogEffects:
+    """Where counts are not known: what probabilities say, all configurations weighing the same."""
+    (effect,), _ = log_odds_ratios(population[None], sizes)
+    own, _ = log_odds_ratios(probabilities, sizes)
+    unknown = np.full_like(effect, math.nan)
+    every = np.full_like(own, math.nan)
+    return LogEffects(effect, unknown, unknown, unknown, own, every, np.empty((0, 2)))
+
+
+def log_odds_ratios(counts: Counts | Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """The log odds ratios of each data set, and their variances; inf where rows give none.
+
+    Returns:
+        (F, m) each; levels of the child change slowest, then parents.
+
+    Examples:
+        >>> value, variance = log_odds_ratios(np.array([[[10, 20], [5, 40]]]), [2])
+        >>> value.round(4).tolist(), variance.round(4).tolist()
+        ([[1.3863]], [[0.375]])
+    """
+    F, _, K = counts.shape
+    cells = counts.reshape(F, *sizes, K).astype(np.float64)
+    found = []
+    for k in range(1, K):
+        for i, size in enumerate(sizes):
+            of = np.moveaxis(cells, 1 + i, 1).reshape(F, size, -1, K)
+            found += [
+                _mantel_haenszel(of[:, level][..., [k, 0]], of[:, 0][..., [k, 0]])
+                for level in range(1, size)
+            ]
+    values = np.array(found, dtype=np.float64).reshape(len(found), 2, F)
+    return values[:, 0].T, values[:, 1].T
+
+
+def _mantel_haenszel(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Over strata: a, b of one level and c, d of another, (F, O, 2) each; (F,) each."""
+    cells = np.concatenate([one, other], axis=2)
+    margins = cells @ np.array([[1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1]])
+    told = (margins > 0).all(axis=2)
+    products = (cells[:, :, 0] * cells[:, :, 3], cells[:, :, 1] * cells[:, :, 2])
+    zero = ~np.logical_and(*((each * told).any(axis=1) for each in products))
+    a, b, c, d = np.moveaxis(cells + 0.5 * zero[:, None, None], 2, 0)
+    n = np.where(told, a + b + c + d, math.inf)
+    R, S, P, Q = a * d / n, b * c / n, (a + d) / n, (b + c) / n
+    r, s = R.sum(axis=1), S.sum(axis=1)
+    some = told.any(axis=1)
+    r, s = np.where(some, r, 1.0), np.where(some, s, 1.0)
+    parts = (P * R / r[:, None] ** 2, (P * S + Q * R) / (r * s)[:, None], Q * S / s[:, None] ** 2)
+    variance = sum(parts).sum(axis=1) / 2
+    return np.where(some, np.log(r / s), 0.0), np.where(some, variance, math.inf)
+
+
+def _equal_tables(counts: Counts, sizes: Sequence[int], i: int) -> Equal:
+    """Whether the effects of parent i are the same in all data sets, whatever other parents are.
+
+    Its log odds ratios may differ between configurations of the others, which have probabilities of
+    their own in each data set.
+    """
+    F, cells, K = counts.shape
+    if cells * (K - 1) > _MOST:
+        return Equal()
+    of = np.moveaxis(counts.reshape(F, *sizes, K), 1 + i, 1).reshape(F, sizes[i], -1, K)
+    levels, others = of.shape[1:3]
+    free = np.kron(np.ones((levels, 1)), np.eye(others))
+    free[:, 0] = 1.0  # the intercept
+    own = np.concatenate([np.zeros((1, levels - 1)), np.eye(levels - 1)])
+    X = np.hstack([free, np.kron(own, np.eye(others))])
+    j, configuration, y = np.nonzero(of.reshape(F, cells, K))
+    weight = of.reshape(F, cells, K)[j, configuration, y].astype(np.float64)
+    offsets = np.searchsorted(j, np.arange(F + 1))
+    design = Design(X[configuration], y, weight, offsets)
+    return equal_effects(Rows(design, Response(levels=K)), range(others, X.shape[1]))
