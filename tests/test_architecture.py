@@ -51,8 +51,8 @@ ORDER = {
     ],
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
-        "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "infer",
-        "weighting", "conditions", "events", "heterogeneity", "mixedheterogeneity",
+        "assembled", "divergence", "drawing", "simulated", "conditioning", "mixtures", "uncertain",
+        "infer", "weighting", "conditions", "events", "heterogeneity", "mixedheterogeneity",
         "withinbetween",
     ],
     "network": [

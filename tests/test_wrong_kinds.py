@@ -217,6 +217,10 @@ def calls(folder: Path) -> list[Call]:
         Call("metrics.coverage", {"actual": [1.0], "lower": [0.0], "upper": [2.0]}),
         Call("metrics.f1", {"actual": ["a"], "predicted": ["a"], "levels": ["a", "b"]}),
         Call("metrics.kl", {"true": one, "other": net(), "weights": "prior"}),
+        Call("metrics.kl_estimate", {"true": one, "other": net(), "weights": "prior", "rows": 5,
+                                     "seed": 0}),
+        *(Call(f"metrics.{name}", {"actual": ["a", "b"], "probabilities": pd.DataFrame(
+            {"a": [0.5, 0.4], "b": [0.5, 0.6]})}) for name in ("log_loss", "brier", "auc")),
         Call("metrics.rmad", {"actual": [1.0], "predicted": [1.0]}),
         Call("metrics.median_rmad", {"actual": [[1.0]], "predicted": [[1.0]]}),
         Call("metrics.shd", {"a": DAG, "b": DAG}),

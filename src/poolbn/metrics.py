@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poolbn.arguments import DICT, LABEL, LIST, NUMBER, Kind, check_arguments
-from poolbn.errors import DataError, GraphError, OptionError, check_kind, check_option, nearest
+from poolbn.errors import (
+    DataError,
+    GraphError,
+    OptionError,
+    check_count,
+    check_kind,
+    check_option,
+    nearest,
+)
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
+from poolbn.inference.drawing import categories_of
+from poolbn.inference.simulated import log_ratios
 from poolbn.network.network import Network
+from poolbn.network.questions import MOST_PROBABLE
+from poolbn.network.tabulating import kind_of
+from poolbn.nodes.localfit import GaussianFit, LocalFit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +37,11 @@ _ENDS = Kind(
     "a pair of lower and upper ends",
     lambda value: isinstance(value, tuple | list) and len(value) == 2,
 )
+_FRAME = Kind(
+    "a pandas DataFrame with a column for each level",
+    lambda value: hasattr(value, "columns") and hasattr(value, "drop"),
+)
+_ROUNDING = 1e-6  # of a sum of probabilities
 
 
 # Graphs
@@ -144,6 +163,91 @@ def kl(true: Network, other: Network, *, weights: Weights = "prior") -> float:
         >>> 0 < pb.metrics.kl(true, net) < 0.1
         True
     """
+    _check_networks(true, other, weights)
+    for network in (true, other):
+        for node, fit in network.fits.items():
+            if not isinstance(fit, GaussianFit):
+                raise DataError(
+                    f"kl is for networks whose columns are all continuous, and {node!r} is not; "
+                    "use metrics.kl_estimate"
+                )
+    each = divergences(true.linear, other.linear)
+    weight = _weights(true, weights)
+    return float(weight[weight > 0] @ each[weight > 0])
+
+
+@dataclass(frozen=True)
+class KlEstimate:
+    """A Kullback-Leibler divergence that was estimated by simulation.
+
+    Attributes:
+        value: the estimate; it can be below 0 by chance.
+        se: its standard error.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> true = pb.random_network(pb.Dag(["x", "y"]), 2, discrete=0.5, seed=1)
+        >>> net = pb.learn(pb.random_table(true, 100), group="F", pooling="complete")
+        >>> found = pb.metrics.kl_estimate(true, net)
+        >>> found.value > 4 * found.se > 0
+        True
+    """
+
+    value: float
+    se: float
+
+
+def kl_estimate(
+    true: Network,
+    other: Network,
+    *,
+    weights: Weights = "prior",
+    rows: int = 10_000,
+    seed: int = 0,
+) -> KlEstimate:
+    """Kullback-Leibler divergence of a network from the true one, with columns of all kinds.
+
+    The mean log ratio of the densities of rows that are drawn from `true`. It is inf where `other`
+    rules out one of them. For continuous columns alone, `kl` is exact.
+
+    Args:
+        true: the network that rows are drawn from.
+        other: a network with the same nodes, levels and data sets, in any order.
+        weights: "prior" weighs the data sets by P(F) of `true`; "sum" adds them up, as in the
+            paper.
+        rows: rows that are drawn in each data set, 2 or more.
+        seed: random seed.
+
+    Raises:
+        GraphError: the networks have different nodes.
+        DataError: the networks have different data sets, kinds of columns or levels, or a column
+            has a residual variance of 0, and so no density.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> true = pb.random_network(pb.random_dag(4, 1, seed=1), 2, discrete=0.5, seed=1)
+        >>> net = pb.learn(pb.random_table(true, 500), group="F", start=true.dag.arcs)
+        >>> found = pb.metrics.kl_estimate(true, net)
+        >>> 0 < found.value < 0.1
+        True
+    """
+    _check_networks(true, other, weights)
+    check_count(2, rows=rows)
+    check_count(seed=seed)
+    for node in true.dag.nodes:
+        _check_alike(node, true.fits[node], other.fits[node])
+    order, rng = true.dag.topological_order(), np.random.default_rng(seed)
+    ratios = log_ratios(true.fits, other.fits, order, rows, rng)
+    weight = _weights(true, weights)
+    ratios, weight = ratios[weight > 0], weight[weight > 0]
+    if np.isinf(ratios).any():
+        return KlEstimate(np.inf, np.nan)
+    se = np.sqrt(weight**2 @ ratios.var(axis=1, ddof=1) / rows)
+    return KlEstimate(float(weight @ ratios.mean(axis=1)), float(se))
+
+
+def _check_networks(true: Network, other: Network, weights: Weights) -> None:
+    """Raise for networks that cannot be compared."""
     check_option("weights", weights, get_args(Weights))
     for network in (true, other):
         check_kind(network, Network, "a network", "pb.learn")
@@ -152,11 +256,29 @@ def kl(true: Network, other: Network, *, weights: Weights = "prior") -> float:
         for level in one.levels:
             if level not in two.levels:
                 raise DataError(f"only one of the networks has the data set {level!r}")
-    each = divergences(true.linear, other.linear)
-    if weights == "sum":
-        return float(each.sum())
-    prior = true.joint.prior
-    return float(prior[prior > 0] @ each[prior > 0])
+
+
+def _check_alike(node: str, one: LocalFit, two: LocalFit) -> None:
+    """Raise for a node that does not hold the same in two networks, or has no density."""
+    if kind_of(one) != kind_of(two):
+        raise DataError(
+            f"{node!r} is {kind_of(one)} in one network and {kind_of(two)} in the other; learn "
+            "both with the same kinds="
+        )
+    if differing := set(categories_of(one)) ^ set(categories_of(two)):
+        raise DataError(f"only one of the networks has the level {min(differing)!r} of {node!r}")
+    for fit in (one, two):
+        if isinstance(fit, GaussianFit) and not fit.sigma2.all():
+            level = fit.levels[int(np.argmin(fit.sigma2))]
+            raise DataError(
+                f"{node!r} has a residual variance of 0 in the data set {level!r}, and so no "
+                "density; metrics.kl can do that where all columns are continuous"
+            )
+
+
+def _weights(true: Network, weights: Weights) -> NDArray[np.float64]:
+    """Of the data sets, (F,)."""
+    return np.ones(len(true.n)) if weights == "sum" else true.n / true.n_rows
 
 
 # Predictions
@@ -201,7 +323,7 @@ def _relative(actual: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class F1:
-    """How well rows were assigned to their data sets.
+    """How well rows were assigned to their data sets, or to the levels of a discrete column.
 
     Attributes:
         by_data_set: the harmonic mean of precision and recall of each data set against the rest,
@@ -233,12 +355,12 @@ class F1:
 
 
 def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterable[Hashable]) -> F1:
-    """F1 scores of predicted data sets, each data set against the rest.
+    """F1 scores of predicted data sets, or levels of a column, each of them against the rest.
 
     Args:
-        actual: the data set of each row, (n,).
+        actual: the data set, or level, of each row, (n,).
         predicted: the predicted one, (n,).
-        levels: the data sets there are.
+        levels: the data sets, or levels, there are.
 
     Raises:
         DataError: the lengths differ, there are no rows, or a name is not among `levels`.
@@ -277,6 +399,122 @@ def _labels(name: str, values: Iterable[Hashable]) -> list[Hashable]:
     for each in found:
         check_arguments(**{f"each of {name}": (each, LABEL)})
     return found
+
+
+def log_loss(actual: Iterable[Hashable], probabilities: pd.DataFrame) -> float:
+    """The mean of -log P(what came), in nats; inf where something came that had no probability.
+
+    Args:
+        actual: the level, or data set, of each row, (n,).
+        probabilities: a column for each level, as `net.predict` and `net.classify` give them; a
+            column most_probable is not looked at.
+
+    Raises:
+        DataError: the lengths differ, a value has no column, or a row has no probabilities.
+
+    Examples:
+        >>> import pandas as pd
+        >>> found = pd.DataFrame({"no": [0.75, 0.5], "yes": [0.25, 0.5]})
+        >>> round(log_loss(["no", "yes"], found), 4)
+        0.4904
+    """
+    codes, p = _probabilities(actual, probabilities)
+    with np.errstate(divide="ignore"):
+        return float(-np.log(p[np.arange(len(p)), codes]).mean())
+
+
+def brier(actual: Iterable[Hashable], probabilities: pd.DataFrame) -> float:
+    """The Brier score: half the squared differences of probabilities from 0 and 1, from 0 to 1.
+
+    For two levels it is the mean of (P(yes) - [yes])^2. For more, some do not halve it.
+
+    Args:
+        actual: the level, or data set, of each row, (n,).
+        probabilities: a column for each level, see `log_loss`.
+
+    Raises:
+        DataError: the lengths differ, a value has no column, or a row has no probabilities.
+
+    Examples:
+        >>> import pandas as pd
+        >>> found = pd.DataFrame({"no": [0.75, 0.5], "yes": [0.25, 0.5]})
+        >>> brier(["no", "yes"], found)
+        0.15625
+    """
+    codes, p = _probabilities(actual, probabilities)
+    came = np.eye(p.shape[1])[codes]
+    return float(((p - came) ** 2).sum(axis=1).mean() / 2)
+
+
+def auc(actual: Iterable[Hashable], probabilities: pd.DataFrame) -> float:
+    """The area under the ROC curve: how often the row of a level has more probability of it.
+
+    Of two rows with different levels, the probability that the right one of them has the higher
+    probability of a level; equal ones count half. With more than two levels it is the mean over all
+    pairs of levels (Hand and Till 2001), of those that rows have.
+
+    Args:
+        actual: the level, or data set, of each row, (n,).
+        probabilities: a column for each level, see `log_loss`.
+
+    Raises:
+        DataError: the lengths differ, a value has no column, a row has no probabilities, or all
+            rows have one level.
+
+    Examples:
+        >>> import pandas as pd
+        >>> found = pd.DataFrame({"no": [0.9, 0.6, 0.7, 0.2], "yes": [0.1, 0.4, 0.3, 0.8]})
+        >>> auc(["no", "no", "yes", "yes"], found)
+        0.75
+    """
+    codes, p = _probabilities(actual, probabilities)
+    there = np.unique(codes)
+    if len(there) < 2:
+        raise DataError(
+            "all rows of actual have the same level, so no two rows can be compared; give rows "
+            "with others"
+        )
+    pairs = permutations(there, 2)
+    return float(np.mean([_area(p[codes == k, k], p[codes == other, k]) for k, other in pairs]))
+
+
+def _area(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
+    """The share of pairs in which the first is higher, half of those that are equal."""
+    ordered = np.sort(lower)
+    ends = [np.searchsorted(ordered, higher, side) for side in ("left", "right")]
+    return float(np.mean(ends) / len(lower))
+
+
+def _probabilities(
+    actual: Iterable[Hashable], probabilities: pd.DataFrame
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The column of what came in each row, (n,), and probabilities, (n, K)."""
+    check_arguments(actual=(actual, LIST), probabilities=(probabilities, _FRAME))
+    table = probabilities.drop(columns=MOST_PROBABLE, errors="ignore")
+    (p,) = _numbers(probabilities=table)
+    values = _labels("actual", actual)
+    index: dict[Hashable, int] = {name: k for k, name in enumerate(table.columns)}
+    if len(values) != len(p):
+        raise DataError(
+            f"actual has {len(values)} rows and probabilities {len(p)}; give the same rows to both"
+        )
+    strange = np.flatnonzero((p < 0).any(axis=1) | (np.abs(p.sum(axis=1) - 1) > _ROUNDING))
+    if len(strange):
+        raise DataError(
+            f"row {strange[0] + 1} of probabilities does not add up to 1; select the columns of "
+            "the levels, all of them"
+        )
+    codes = []
+    for row, value in enumerate(values):
+        # Levels are texts, and a column of true and false or whole numbers is not.
+        code = index.get(value, index.get(str(value)))
+        if code is None:
+            raise DataError(
+                f"row {row + 1} of actual has {value!r}, which probabilities has no column for"
+                f"{nearest(value, index)}"
+            )
+        codes.append(code)
+    return np.array(codes, dtype=np.intp), p
 
 
 def coverage(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
