@@ -200,6 +200,17 @@ def test_r_scripts_have_no_hidden_characters() -> None:
     assert r"a\u{202e}b\u{1b}[31m\u{200b}\U{e0001}" in script
 
 
+def test_bif_has_words_only() -> None:
+    name = "a\u202eb\x1b[31m\n// }{ (é)"
+    frame = pd.DataFrame({name: ["x\n};", "y"] * 10, "F": ["k", "m\u200b"] * 10})
+    lines = pb.learn(frame, group="F", pooling="complete").to_bif().split("\n")
+    assert raw("\n".join(lines)) == []
+    comments = [line for line in lines if line.startswith("//")]
+    assert len(comments) == 3
+    assert "variable a_b__31m__________ {" in lines
+    assert "  type discrete [ 2 ] { x___, y };" in lines
+
+
 def test_r_has_no_nul() -> None:
     net = pb.learn(table("a").rename(columns={"a": "a\0b"}), group="F")
     with pytest.raises(pb.GraphError, match=r"contains '\\x00', which R cannot hold; rename it"):

@@ -15,7 +15,7 @@ from poolbn.network.tabulating import kind_of, probability_table
 from poolbn.nodes.localfit import LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
-from poolbn.wording import listed, visible
+from poolbn.wording import listed
 
 _NAMED = 5  # nodes in an error
 # Readers split at spaces and punctuation, and know no quotes.
@@ -51,7 +51,7 @@ def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np
     words = {name: _words(f"the levels of {name}", own) for name, own in levels.items()}
     renamed = {**names, **{level: w for own in words.values() for level, w in own.items()}}
     lines = [
-        *(f"// {visible(str(old))!r} is {new}" for old, new in renamed.items() if str(old) != new),
+        *(f"// {str(old)!r} is {new}" for old, new in renamed.items() if str(old) != new),
         "network unknown {",
         "}",
     ]

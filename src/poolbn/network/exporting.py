@@ -147,7 +147,7 @@ def to_graphml(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
         MissingPackageError: networkx is not installed.
     """
     graph = to_networkx(dag, fits)
-    levels = [level for fit in fits.values() for level in categories_of(fit)]
+    levels = [own["levels"] for own in graph.nodes.values() if "levels" in own]
     for name in [*dag.nodes, *levels, *_keys(graph.edges.values())]:
         if strange := _NOT_XML.search(name):
             raise GraphError(
