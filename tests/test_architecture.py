@@ -24,9 +24,9 @@ ORDER = {
     "run": ["caching", "compiling", "cluster", "parallel", "progress"],
     "datasets": [],
     "kernels": [
-        "lanes", "linalg", "moments", "regress", "work", "deviance", "bounds", "optimise", "shared",
-        "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns", "polya", "glm",
-        "laplace", "quasinewton",
+        "lanes", "linalg", "elementary", "moments", "regress", "work", "deviance", "bounds",
+        "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves", "expect",
+        "patterns", "polya", "rows", "glm", "laplace", "quasinewton",
     ],
     "tables": [
         "sources", "labels", "paths", "files", "partitions", "columns", "kinds", "missing",

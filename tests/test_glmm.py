@@ -178,7 +178,7 @@ def at_parameters(
     problem = Problem(design, response)
     back = np.linalg.inv(problem.basis.T)
     found = problem.search(
-        design.offsets,
+        problem.offsets,
         (fixed.reshape(problem.C, -1) @ back.T).ravel(),
         Start(back @ L, len(L)),
         most=len(L),

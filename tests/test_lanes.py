@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from poolbn.kernels import linalg, pooled, separate, work
-from poolbn.kernels.lanes import LANES, padded, take
+from poolbn.kernels.elementary import exponential, logarithm, logarithm_above_one
+from poolbn.kernels.lanes import LANES, load, padded, store, take
 from poolbn.kernels.work import aligned
 
 
@@ -32,6 +33,34 @@ def test_compiled_and_interpreted_vectors_agree(F: int) -> None:
     other[:] = one
     assert numba.njit(_run)(one, F, q) == pytest.approx(_run(other, F, q), rel=1e-13)
     np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
+def _elementary(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(0, x.shape[0], LANES):
+        store(out[0], i, exponential(load(x, i)))
+        positive = exponential(load(x, i))
+        store(out[1], i, logarithm(positive))
+        store(out[2], i, logarithm_above_one(positive))
+
+
+def test_exponentials_and_logarithms() -> None:
+    """Against the C library's, to two units in the last place, and the same bits without numba."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=800) * 10.0**k for k in range(-6, 3)])
+    x = x[: len(x) // LANES * LANES].clip(-700.0, 700.0)
+    one, other = np.empty((3, len(x))), np.empty((3, len(x)))
+    compiled = numba.njit(_elementary)
+    compiled(x, one)
+    _elementary(x, other)
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(one[0], np.exp(x), rtol=4.5e-16)
+    np.testing.assert_allclose(one[1], np.log(one[0]), rtol=4.5e-16)
+    np.testing.assert_allclose(one[2], np.log1p(one[0]), rtol=6e-16)
+    ends = np.array([-np.inf, -800.0, 0.0, 709.0, 710.0, np.inf, np.nan, 1.0])
+    least = np.exp(-708.0)
+    expected = [least, least, 1.0, np.exp(709.0), np.inf, np.inf, np.nan, np.e]
+    compiled(ends, found := np.empty((3, LANES)))
+    np.testing.assert_allclose(found[0], expected, rtol=4.5e-16)
 
 
 def test_arrays_start_where_vectors_do() -> None:

@@ -27,6 +27,8 @@ from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 LANES = 8
+# Of a number's bits: how many its fraction has, the fraction, 2^52 and 1.
+_MANTISSA, _FRACTION, _WHOLE, _ONE = 52, 2**52 - 1, 1075 << 52, 1023 << 52
 
 Floats = NDArray[np.float64]
 
@@ -187,6 +189,77 @@ def _lower_plus(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     return builder.fadd(*arguments)
 
 
+def minus(x: Floats, y: Floats) -> Floats:
+    """Each x - y."""
+    return x - y
+
+
+@_compiles(minus, _same, _Vector, _Vector)
+def _lower_minus(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fsub(*arguments)
+
+
+def quotient(x: Floats, y: Floats) -> Floats:
+    """Each x / y."""
+    return x / y
+
+
+@_compiles(quotient, _same, _Vector, _Vector)
+def _lower_quotient(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fdiv(*arguments)
+
+
+def choose(x: Floats, y: Floats, z: Floats) -> Floats:
+    """Each y where x > 0, else z."""
+    return np.where(x > 0.0, y, z)
+
+
+@_compiles(choose, _same, _Vector, _Vector, _Vector)
+def _lower_choose(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    x, y, z = arguments
+    nothing = ir.Constant(x.type, [0.0] * signature.return_type.size)
+    return builder.select(builder.fcmp_ordered(">", x, nothing), y, z)
+
+
+def raise_by(x: Floats, n: Floats) -> Floats:
+    """Each x 2^k, with k in the last bits of n."""
+    return (x.view(np.int64) + (n.view(np.int64) << _MANTISSA)).view(np.float64)
+
+
+@_compiles(raise_by, _same, _Vector, _Vector)
+def _lower_raise_by(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    size = signature.return_type.size
+    x, n = (builder.bitcast(v, ir.VectorType(ir.IntType(64), size)) for v in arguments)
+    bits = builder.add(x, builder.shl(n, _words(_MANTISSA, size)))
+    return builder.bitcast(bits, signature.return_type.llvm)
+
+
+def exponent(x: Floats) -> Floats:
+    """Each 2^52 + 1023 + k, where 2^k <= x < 2^(k + 1); positive numbers that are not tiny."""
+    return ((x.view(np.int64) >> _MANTISSA) | _WHOLE).view(np.float64)
+
+
+def fraction(x: Floats) -> Floats:
+    """Each x / 2^k, likewise."""
+    return ((x.view(np.int64) & _FRACTION) | _ONE).view(np.float64)
+
+
+@_compiles(exponent, _same, _Vector)
+def _lower_exponent(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind = signature.return_type
+    bits = builder.bitcast(arguments[0], ir.VectorType(ir.IntType(64), kind.size))
+    bits = builder.lshr(bits, _words(_MANTISSA, kind.size))
+    return builder.bitcast(builder.or_(bits, _words(_WHOLE, kind.size)), kind.llvm)
+
+
+@_compiles(fraction, _same, _Vector)
+def _lower_fraction(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind = signature.return_type
+    bits = builder.bitcast(arguments[0], ir.VectorType(ir.IntType(64), kind.size))
+    bits = builder.and_(bits, _words(_FRACTION, kind.size))
+    return builder.bitcast(builder.or_(bits, _words(_ONE, kind.size)), kind.llvm)
+
+
 def more(x: Floats, y: Floats, z: Floats) -> Floats:
     """Each x y + z, in one instruction where the machine has it."""
     return x * y + z
@@ -225,3 +298,7 @@ def _number(value: int) -> Any:
 def _numbers(values: Any) -> Any:
     values = list(values)
     return ir.Constant(ir.VectorType(ir.IntType(32), len(values)), values)
+
+
+def _words(value: int, size: int) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(64), size), [value] * size)

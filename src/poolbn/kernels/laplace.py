@@ -5,7 +5,7 @@ AA' = S (I + 11' for levels, 1 for counts) and LL' = D, so a singular D is no sp
 g the score and W the information of its rows at t_j, u_j the inner maximum (u = Z'g), and
 M = I + Z'WZ:
   log L = sum_j [ l_j(t_j) - u_j'u_j / 2 - log|M_j| / 2 ].
-Let V = Z M^-1 Z', P = W - WVW, s = d tr(VW) / dt at fixed V (`glm.third`), and r = s - WVs. By the
+Let V = Z M^-1 Z', P = W - WVW, s = d tr(VW) / dt at fixed V (`rows.third`), and r = s - WVs. By the
 implicit function theorem the exact derivatives are
   in B: sum_j [ g - r / 2 ];
   in D: G = sum_j sum_kl S_kl [ g_k g_l' - P_kl - (r_k g_l' + g_k r_l') / 2 ] / 2, and 2GL in L.
@@ -25,9 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolbn.kernels.glm import NEGATIVE_BINOMIAL, dispersion, penalty, rows, third
+from poolbn.kernels.glm import penalty
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, cholesky, solve
+from poolbn.kernels.rows import NEGATIVE_BINOMIAL, dispersion, rows, third
 from poolbn.kernels.work import internal
 
 _INNER = 100  # Newton steps to a mode
@@ -36,13 +37,13 @@ _DECREMENT = 1e-18  # of the last one, in units of the log-likelihood
 
 
 class Model(NamedTuple):
-    """Rows, and the work space of one fit. See `glm` for the table and for states."""
+    """Rows, and the work space of one fit. See `rows` for the table and for states."""
 
     family: int
     q: int
     C: int  # linear predictors, d = C q
-    table: Floats  # (m, q + 2 + C)
-    offsets: Integers  # where the rows of data sets begin, (F + 1,)
+    table: Floats  # (q + 2 + 3 C, m)
+    offsets: Integers  # where the rows of data sets begin in it, (F + 1,)
     states: Floats  # of data sets as they are, and as they are tried, (2 F, d + 2, d)
     work: Floats  # matrices named below, the last of lines, (WORK, N, N)
 
@@ -340,7 +341,7 @@ def derivatives(
         project(work, state, d, C * k)
         direct = third(
             m.family, m.table, q, C, m.offsets[j], m.offsets[j + 1], theta, work[V_],
-            work[SPARE_], lines[THIRD_], lines[SCORE_],
+            lines[THIRD_], lines[SCORE_],
         )  # fmt: skip
         _add_gradient(m, state, G)
         if metric > 0:

@@ -8,7 +8,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from poolbn.kernels.glm import NEGATIVE_BINOMIAL, rows
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.laplace import (
     B_,
@@ -34,6 +33,7 @@ from poolbn.kernels.laplace import (
 )
 from poolbn.kernels.linalg import Integers, cholesky, cube, eigen, entry, integers, matrix, solve
 from poolbn.kernels.optimise import copy_columns, regauge
+from poolbn.kernels.rows import NEGATIVE_BINOMIAL, rows
 from poolbn.kernels.work import internal, once
 
 _SMALL = 1.0  # a column this small is tried without
@@ -334,10 +334,10 @@ def fit(
     """Maximise the Laplace approximation from B, L and log theta.
 
     Args:
-        family: see `glm`.
+        family: see `rows`.
         q: columns of x.
         C: linear predictors.
-        table: see `glm`.
+        table: see `rows`.
         offsets: where the rows of data sets begin, (F + 1,).
         states: see `laplace.Model`; its first F have coefficients of data sets to start from.
         work: likewise, with A, S, and the lines B, centre, ridge (on B, on L) and log theta.

@@ -90,12 +90,14 @@ class Basis:
     dependent: int  # a column that is a combination of those before it, or -1
 
     @staticmethod
-    def of(X: Floats, weight: Floats) -> Basis:
-        """Columns that are combinations of earlier ones are left out."""
-        q = X.shape[1]
-        mean = weight @ X[:, 1:] / weight.sum()
-        centred = X[:, 1:] - mean
-        S = (centred * weight[:, None]).T @ centred / weight.sum()
+    def of(mean: Floats, S: Floats) -> Basis:
+        """Columns that are combinations of earlier ones are left out.
+
+        Args:
+            mean: of the columns after the intercept, (q - 1,).
+            S: their covariances, (q - 1, q - 1).
+        """
+        q = len(mean) + 1
         scale = np.sqrt(np.diagonal(S))
         T = np.zeros((q, q))
         T[0, 0] = 1.0

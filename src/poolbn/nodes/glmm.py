@@ -210,13 +210,22 @@ class Problem:
 
     def __init__(self, design: Design, response: Response) -> None:
         self.design, self.response = design, response
-        self.basis = Basis.of(design.X, design.weight)
-        self.q, self.C = self.basis.T.shape[1], response.predictors
+        names, p = kernels("glm"), design.X.shape[1]
+        room = kernels("lanes").padded(np.diff(design.offsets))
+        self.offsets = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)  # in the table
+        self.C = response.predictors
+        whole = np.empty((p + 2 + 3 * self.C, self.offsets[-1]))
+        rows = (
+            np.ascontiguousarray(design.X.T), design.y, design.weight, design.offsets, self.offsets,
+        )  # fmt: skip
+        mean, S = np.empty(p), np.empty((p, p))
+        names.lay_out(*rows, np.eye(p), whole)
+        names.describe(whole, mean, S)
+        self.basis = Basis.of(mean[1:], S[1:, 1:])
+        self.q = self.basis.T.shape[1]
         self.d, self.F = self.q * self.C, len(design.offsets) - 1
-        self.table = np.empty((len(design.y), self.q + 2 + self.C))
-        self.table[:, : self.q] = design.X @ self.basis.T
-        self.table[:, self.q] = design.y
-        self.table[:, self.q + 1] = design.weight
+        self.table = whole[: self.q + 2 + 3 * self.C]
+        names.lay_out(*rows, self.basis.T, self.table)
         self.counts = response.family != Family.LOGIT
         self.A, self.inverse = _levels(self.C, self.counts)
         self.dispersed = int(response.family == Family.NEGATIVE_BINOMIAL)
@@ -246,16 +255,15 @@ class Problem:
     @cached_property
     def pooled(self) -> Plain:
         """The regression of all rows; of negative binomial counts that of Poisson ones."""
-        whole = self.design.offsets[[0, -1]]
+        whole = self.offsets[[0, -1]]
         return self.regress(whole, self.centre)
 
     @cached_property
     def dispersion(self) -> float:
         """Log theta by moments, from the Poisson means."""
-        means = self.table[:, self.q + 2]
-        np.exp(self.table[:, : self.q] @ self.pooled.T[0], out=means)
-        weight = self.design.weight
-        extra = weight @ ((self.design.y - means) ** 2 - means)
+        *X, y, weight, means = self.table[: self.q + 3]
+        np.exp(sum(t * x for t, x in zip(self.pooled.T[0].tolist(), X, strict=True)), out=means)
+        extra = weight @ ((y - means) ** 2 - means)
         return float(np.log(np.clip(weight @ means**2 / max(extra, 1e-300), 0.05, 1e3)))
 
     def regress(self, offsets: Integers, centre: Floats, *, held: bool = True) -> Plain:
@@ -290,7 +298,7 @@ class Problem:
         Where there is no maximum, it is what can be reached, but for what is added here; where the
         search for it did not end, certainty.
         """
-        plain = self.regress(self.design.offsets, self.centre, held=False)
+        plain = self.regress(self.offsets, self.centre, held=False)
         most = np.where(plain.separated, np.minimum(plain.loglik + _REACHED, 0.0), plain.loglik)
         return float(np.where(plain.converged, most, 0.0).sum())
 
@@ -299,15 +307,15 @@ class Problem:
         plain = self.pooled
         theta = np.full(1, math.inf)
         if self.dispersed:
-            plain, theta = self.disperse(self.design.offsets[[0, -1]], plain)
+            plain, theta = self.disperse(self.offsets[[0, -1]], plain)
         return self.told(plain, theta, self.constants.sum(keepdims=True))
 
     def none(self) -> Regression:
         """A regression for each data set; where it has no maximum, near that of all rows."""
-        plain = self.regress(self.design.offsets, self.pooled.T[0])
+        plain = self.regress(self.offsets, self.pooled.T[0])
         theta = np.full(self.F, math.inf)
         if self.dispersed:
-            plain, theta = self.disperse(self.design.offsets, plain)
+            plain, theta = self.disperse(self.offsets, plain)
         return self.told(plain, theta, self.constants)
 
     def told(self, plain: Plain, theta: Floats, constants: Floats) -> Regression:
@@ -422,7 +430,7 @@ class Problem:
 
     def moments(self) -> Floats:
         """A factor of the covariance of the data sets' own coefficients, (q, q)."""
-        own = self.regress(self.design.offsets, self.pooled.T[0]).T.reshape(self.F, self.C, self.q)
+        own = self.regress(self.offsets, self.pooled.T[0]).T.reshape(self.F, self.C, self.q)
         away = own - own.mean(axis=0)
         D = np.einsum("jka,kl,jlb->ab", away, self.inverse, away) / (self.F * self.C)
         values, vectors = np.linalg.eigh(D)
@@ -448,7 +456,7 @@ class Problem:
 
     def best(self, final: bool, ridge: tuple[float, float]) -> Found:
         """The best of the searches."""
-        B, offsets = self.pooled.T[0], self.design.offsets
+        B, offsets = self.pooled.T[0], self.offsets
         return min(
             (
                 self.search(offsets, B, start, most=self.q, ridge=ridge, final=final)
@@ -473,7 +481,7 @@ class Problem:
         L = np.zeros((self.q, self.q))
         L[:, : found.rank] = found.L
         return self.search(
-            self.design.offsets, found.B, Start(L, found.rank), most=self.q, ridge=found.ridge,
+            self.offsets, found.B, Start(L, found.rank), most=self.q, ridge=found.ridge,
             steps=0, log_theta=found.log_theta, T=found.T,
         )  # fmt: skip
 

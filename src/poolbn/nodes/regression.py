@@ -143,7 +143,7 @@ def design_of(table: MixedData, child: str, parents: Sequence[str]) -> Design:
     (y,), offsets, n = table.cases([child])
     ones = np.ones(len(y))
     weight = ones if n is None else n.astype(np.float64)
-    design = Design(np.column_stack([ones, *X]), y.astype(np.int64), weight, offsets)
+    design = Design(np.vstack([ones, X]).T, y.astype(np.int64), weight, offsets)
     return design if table.scattered.intersection(parents) else collapse(design)
 
 
