@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
 from poolbn.nodes.design import Design, Family, Response, collapse
-from poolbn.nodes.glmm import Problem, Start, complete, none, partial, partial_likelihood
+from poolbn.nodes.glmm import Problem, Start
 
 LOGITS = reference("logit/cases.json")
 COUNTS = reference("poisson/cases.json")
@@ -195,11 +195,11 @@ def at_parameters(
 def test_a_logit_reaches_the_best_known_maximum(case: dict) -> None:
     design = of_case("logit", case)
     best = max(case["logLik"], case.get("laplace_bfgs", -math.inf))
-    fit, quick = partial(design, BINARY), partial_likelihood(design, BINARY)
+    fit, quick = Problem(design, BINARY).partial(), Problem(design, BINARY)
     assert fit.converged
     assert not fit.separated
     assert fit.n_params == quick.n_params == case["n_params"]
-    assert min(fit.loglik, quick.loglik) >= best - 1e-4
+    assert min(fit.loglik, quick.likelihood()) >= best - 1e-4
 
 
 def has_interior_maximum(case: dict) -> bool:
@@ -212,7 +212,7 @@ def has_interior_maximum(case: dict) -> bool:
 )
 def test_parameters_at_interior_maxima(case: dict) -> None:
     folder, response = ("poisson", count_response(case)) if "family" in case else ("logit", BINARY)
-    fit = partial(of_case(folder, case), response)
+    fit = Problem(of_case(folder, case), response).partial()
     Sigma = np.array(case["Sigma"], dtype=float).reshape(case["q"], case["q"])
     sd = np.sqrt(np.diagonal(Sigma))
     assert fit.rank == case["q"]
@@ -227,10 +227,10 @@ def test_parameters_at_interior_maxima(case: dict) -> None:
 @pytest.mark.parametrize("case", COUNTS, ids=lambda case: case["id"])
 def test_counts_reach_the_best_known_maximum(case: dict) -> None:
     design, response = of_case("poisson", case), count_response(case)
-    fit, quick = partial(design, response), partial_likelihood(design, response)
+    fit, quick = Problem(design, response).partial(), Problem(design, response)
     assert fit.converged
     assert fit.n_params == case["n_params"]
-    assert min(fit.loglik, quick.loglik) >= case["logLik"] - 1e-4
+    assert min(fit.loglik, quick.likelihood()) >= case["logLik"] - 1e-4
 
 
 @pytest.mark.parametrize("response", KINDS, ids=str)
@@ -282,7 +282,7 @@ def test_the_error_of_the_laplace_approximation_falls_with_rows(levels: int) -> 
     response = Response(levels=levels)
     design = collapse(simulated(5, response, q=1, F=3, rows=20))
     assert all(len(set(part(design, j).y)) == levels for j in range(3))
-    fixed, L = partial(design, response).fixed.ravel(), np.array([[0.6]])
+    fixed, L = Problem(design, response).partial().fixed.ravel(), np.array([[0.6]])
     errors = []
     for times in (1.0, 10.0, 100.0):
         more = Design(design.X, design.y, times * design.weight, design.offsets)
@@ -297,15 +297,15 @@ def test_the_error_of_the_laplace_approximation_falls_with_rows(levels: int) -> 
 def test_the_maximum_does_not_depend_on_the_order_of_levels_or_on_units(levels: int) -> None:
     response = Response(levels=levels)
     design = simulated(11, response, q=3, F=6, rows=25)
-    fit = partial(design, response)
+    fit = Problem(design, response).partial()
     order = np.roll(np.arange(levels), 1)
     units = np.array([[1.0, 3e4, -7.0], [0.0, 1e3, 0.0], [0.0, 0.0, 1e-4]])
-    other = partial(
+    other = Problem(
         Design(
             np.ascontiguousarray(design.X @ units), order[design.y], design.weight, design.offsets
         ),
         response,
-    )
+    ).partial()
     assert other.loglik == pytest.approx(fit.loglik, abs=1e-6)
     back = units @ other.D @ units.T
     np.testing.assert_allclose(back, fit.D, atol=2e-4 * np.abs(fit.D).max())
@@ -316,7 +316,7 @@ def test_the_maximum_does_not_depend_on_the_order_of_levels_or_on_units(levels: 
 @pytest.mark.parametrize("response", KINDS, ids=str)
 def test_complete_pooling_is_what_a_general_optimiser_finds(response: Response) -> None:
     design = simulated(13, response, q=3)
-    fit = complete(design, response)
+    fit = Problem(design, response).complete()
     d = response.predictors * 3
 
     def minus(x: np.ndarray) -> float:
@@ -334,9 +334,9 @@ def test_complete_pooling_is_what_a_general_optimiser_finds(response: Response) 
 @pytest.mark.parametrize("response", KINDS, ids=str)
 def test_no_pooling_is_complete_pooling_of_each_data_set(response: Response) -> None:
     design = simulated(17, response, rows=60)
-    fit = none(design, response)
+    fit = Problem(design, response).none()
     for j in range(5):
-        alone = complete(part(design, j), response)
+        alone = Problem(part(design, j), response).complete()
         assert fit.loglik[j] == pytest.approx(alone.loglik[0], abs=1e-6)
         if not fit.separated[j]:
             np.testing.assert_allclose(fit.coef[j], alone.coef[0], atol=1e-3)
@@ -346,16 +346,18 @@ def test_no_pooling_is_complete_pooling_of_each_data_set(response: Response) -> 
 def test_laws_of_partial_pooling(seed: int, kind: Response, q: int) -> None:
     """Between complete and no pooling; the order of data sets and rows does not matter."""
     design = simulated(seed, kind, q=q, rows=12, between=seed % 3 / 2)
-    quick = partial_likelihood(design, kind)
-    assert math.isfinite(quick.loglik)
-    own = none(design, kind)
-    if not quick.separated:
-        assert quick.loglik >= complete(design, kind).loglik[0] - 1e-4
+    quick = Problem(design, kind)
+    assert math.isfinite(quick.likelihood())
+    own = Problem(design, kind).none()
+    if quick.climb(final=False).ridge == (0.0, 0.0):
+        assert quick.likelihood() >= Problem(design, kind).complete().loglik[0] - 1e-4
     if not own.separated.any():
-        assert quick.loglik <= own.loglik.sum() + 1e-6
+        assert quick.likelihood() <= own.loglik.sum() + 1e-6
     rows = np.concatenate([np.arange(j * 12, j * 12 + 12)[::-1] for j in (3, 1, 4, 0, 2)])
     shuffled = Design(design.X[rows], design.y[rows], design.weight, design.offsets)
-    assert partial(shuffled, kind).loglik == pytest.approx(partial(design, kind).loglik, abs=1e-5)
+    assert Problem(shuffled, kind).partial().loglik == pytest.approx(
+        Problem(design, kind).partial().loglik, abs=1e-5
+    )
 
 
 def test_equal_rows_are_counted() -> None:
@@ -369,9 +371,10 @@ def test_equal_rows_are_counted() -> None:
     np.testing.assert_array_equal(np.diff(short.offsets) == 0, [False, True, False])
     sums = [part(short, j).weight.sum() for j in range(3)]
     assert sums == [70, 0, 130]
-    for how in (complete, partial, partial_likelihood):
-        long = how(design, Response(levels=3)).loglik
-        assert how(short, Response(levels=3)).loglik == pytest.approx(long, abs=1e-7)
+    one, other = Problem(design, Response(levels=3)), Problem(short, Response(levels=3))
+    for how in (Problem.complete, Problem.partial):
+        assert how(other).loglik == pytest.approx(how(one).loglik, abs=1e-7)
+    assert other.likelihood() == pytest.approx(one.likelihood(), abs=1e-7)
 
 
 x_ = np.random.default_rng(23).normal(size=100)
@@ -395,11 +398,11 @@ def test_separation_has_a_status_and_sensible_coefficients(name: str) -> None:
     y, response, together = SEPARATED[name]
     X = np.column_stack([np.ones(100), x_])
     design = Design(X, y.astype(np.int64), np.ones(100), np.arange(0, 101, 20))
-    own, mixed = none(design, response), partial(design, response)
-    quick, pooled = partial_likelihood(design, response), complete(design, response)
+    own, mixed = Problem(design, response).none(), Problem(design, response).partial()
+    quick, pooled = Problem(design, response), Problem(design, response).complete()
     assert own.separated.all()
     assert mixed.separated
-    assert quick.separated
+    assert quick.climb(final=False).ridge != (0.0, 0.0)
     assert pooled.separated[0] == together
     for fit in (own, pooled):
         assert np.abs(fit.coef).max() < 15
@@ -408,7 +411,7 @@ def test_separation_has_a_status_and_sensible_coefficients(name: str) -> None:
     assert np.abs(mixed.coef).max() < 15
     assert np.isfinite(mixed.fixed_cov).all()
     assert np.isfinite(mixed.coef_cov).all()
-    assert max(mixed.loglik, quick.loglik) < own.loglik.sum() + 20
+    assert max(mixed.loglik, quick.likelihood()) < own.loglik.sum() + 20
     # The log-likelihood is the plain one, at these coefficients.
     factor = np.linalg.cholesky(mixed.D + 1e-14 * np.eye(2))
     plain = dense_laplace(design, response, mixed.fixed.ravel(), factor, min(mixed.theta, 1e9))
@@ -419,7 +422,7 @@ def test_one_separated_data_set_does_not_change_the_others() -> None:
     design = simulated(29, BINARY, q=1, rows=40)
     y = design.y.copy()
     y[:40] = 1
-    fit = none(Design(design.X, y, design.weight, design.offsets), BINARY)
+    fit = Problem(Design(design.X, y, design.weight, design.offsets), BINARY).none()
     np.testing.assert_array_equal(fit.separated, [True, False, False, False, False])
     for j in range(1, 5):
         share = y[40 * j : 40 * j + 40].mean()
@@ -430,19 +433,26 @@ def test_a_column_that_others_determine_is_left_out_and_named() -> None:
     design = simulated(31, BINARY, q=3)
     X = np.column_stack([design.X, design.X[:, 1] - 2 * design.X[:, 2] + 1])
     more = Design(X, design.y, design.weight, design.offsets)
-    assert partial(more, BINARY).dependent == complete(more, BINARY).dependent == 3
-    assert partial(more, BINARY).loglik == pytest.approx(partial(design, BINARY).loglik, abs=1e-7)
-    assert partial(design, BINARY).dependent == -1
+    assert (
+        Problem(more, BINARY).partial().dependent == Problem(more, BINARY).complete().dependent == 3
+    )
+    assert Problem(more, BINARY).partial().loglik == pytest.approx(
+        Problem(design, BINARY).partial().loglik, abs=1e-7
+    )
+    assert Problem(design, BINARY).partial().dependent == -1
 
 
 def test_negative_binomial_counts_are_at_least_poisson() -> None:
     for seed in range(4):
         design = simulated(seed, POISSON, rows=40)
-        for how in (complete, partial, none):
-            wide, narrow = how(design, NEGATIVE_BINOMIAL), how(design, POISSON)
+        for how in (Problem.complete, Problem.partial, Problem.none):
+            wide, narrow = how(Problem(design, NEGATIVE_BINOMIAL)), how(Problem(design, POISSON))
             assert np.all(wide.loglik >= narrow.loglik - 1e-3)
     design = simulated(5, NEGATIVE_BINOMIAL, rows=200)
-    assert complete(design, NEGATIVE_BINOMIAL).loglik[0] > complete(design, POISSON).loglik[0] + 20
+    assert (
+        Problem(design, NEGATIVE_BINOMIAL).complete().loglik[0]
+        > Problem(design, POISSON).complete().loglik[0] + 20
+    )
 
 
 @pytest.mark.slow
@@ -455,7 +465,9 @@ def test_covariances_are_those_of_repeated_samples() -> None:
         sets = np.repeat(np.arange(30), 30)
         coef = rng.normal(size=(30, 2)) * 0.6 + [0.3, 0.8]
         y = rng.random(900) < 1 / (1 + np.exp(-np.sum(X * coef[sets], axis=1)))
-        fit = partial(Design(X, y.astype(np.int64), np.ones(900), np.arange(0, 901, 30)), BINARY)
+        fit = Problem(
+            Design(X, y.astype(np.int64), np.ones(900), np.arange(0, 901, 30)), BINARY
+        ).partial()
         estimates.append(fit.fixed[0])
         errors.append(np.diagonal(fit.fixed_cov))
     ratio = np.sqrt(np.mean(errors, axis=0)) / np.std(estimates, axis=0)
@@ -465,12 +477,13 @@ def test_covariances_are_those_of_repeated_samples() -> None:
 @pytest.mark.parametrize("response", KINDS[:4])
 def test_what_is_uncertain_of_coefficients_is_between_two_limits(response: Response) -> None:
     """That of the population where data sets are alike, that of theirs alone where they are not."""
-    alike = partial(simulated(3, response, between=0.0, rows=400, F=6), response)
+    alike = Problem(simulated(3, response, between=0.0, rows=400, F=6), response).partial()
     if alike.rank == 0:
         for cov in alike.coef_cov:
             np.testing.assert_allclose(cov, alike.fixed_cov, rtol=1e-6)
     apart = simulated(3, response, between=1.5, rows=400, F=6)
-    fit, own = partial(apart, response), none(apart, response)
+    problem = Problem(apart, response)
+    fit, own = problem.partial(), problem.none()
     sd, alone = (np.sqrt(np.diagonal(of, axis1=1, axis2=2)) for of in (fit.coef_cov, own.cov))
     fixed = np.sqrt(np.diagonal(fit.fixed_cov))
     np.testing.assert_allclose(sd, alone, rtol=0.35)

@@ -1,7 +1,7 @@
 """Exponentials and logarithms of eight numbers at a time. Compiled.
 
-They multiply and add apart, so every CPU gives the same bits; errors are below two units in the
-last place. The C library's take one number at a time, five times as long.
+They multiply and add apart, so every CPU gives the same bits; relative errors are below 7e-16. The
+C library's take one number at a time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ _ROUNDING = 1.5 * 2.0**52  # a number plus this is whole, with its last bits
 _LARGEST, _LEAST = 709.0, -708.0  # where exponentials are neither infinite nor tiny
 # The logarithm of 2: so many bits that a whole number times it is exact, and the rest.
 _LN2, _LN2_REST = 0.693147180369123816490, 1.90821492927058770002e-10
-_SERIES = tuple(1.0 / math.factorial(k) for k in range(13, -1, -1))
-_ODD = tuple(2.0 / (2 * k + 1) for k in range(10, -1, -1))  # of log((1 + s) / (1 - s)) / s in s^2
-_POWERS, _TERMS = len(_SERIES), len(_ODD)
+# Coefficients, those of the highest powers first: of exp(r) in r, of log((1 + s) / (1 - s)) / s in
+# s^2. Even and odd powers are summed apart, as each step waits for the one before it.
+_POWERS, _TERMS = 14, 12
+_EXP = tuple(1.0 / math.factorial(k) for k in range(_POWERS - 1, -1, -1))
+_LOG = tuple(2.0 / (2 * k + 1) for k in range(_TERMS - 1, -1, -1))
 
 
 @both
@@ -38,9 +40,11 @@ def exponential(x: Floats) -> Floats:
     n = plus(product(bounded, spread(1.0 / math.log(2.0))), spread(_ROUNDING))
     k = minus(n, spread(_ROUNDING))
     r = minus(minus(bounded, product(k, spread(_LN2))), product(k, spread(_LN2_REST)))
-    v = spread(_SERIES[0])
-    for a in range(1, _POWERS):
-        v = plus(product(v, r), spread(_SERIES[a]))
+    odd, even, square = spread(_EXP[0]), spread(_EXP[1]), product(r, r)
+    for a in range(2, _POWERS, 2):
+        odd = plus(product(odd, square), spread(_EXP[a]))
+        even = plus(product(even, square), spread(_EXP[a + 1]))
+    v = plus(even, product(odd, r))
     return choose(minus(x, spread(_LARGEST)), spread(math.inf), raise_by(v, n))
 
 
@@ -53,9 +57,11 @@ def logarithm(x: Floats) -> Floats:
     m, k = choose(above, product(m, spread(0.5)), m), choose(above, plus(k, one), k)
     s = quotient(minus(m, one), plus(m, one))
     square = product(s, s)
-    v = spread(_ODD[0])
-    for a in range(1, _TERMS):
-        v = plus(product(v, square), spread(_ODD[a]))
+    odd, even, fourth = spread(_LOG[0]), spread(_LOG[1]), product(square, square)
+    for a in range(2, _TERMS, 2):
+        odd = plus(product(odd, fourth), spread(_LOG[a]))
+        even = plus(product(even, fourth), spread(_LOG[a + 1]))
+    v = plus(even, product(odd, square))
     rest = plus(product(s, v), product(k, spread(_LN2_REST)))
     return plus(product(k, spread(_LN2)), rest)
 

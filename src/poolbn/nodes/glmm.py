@@ -105,67 +105,6 @@ class MixedRegression:
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """What a search asks of a mixed-effects regression; as in `MixedRegression`."""
-
-    loglik: float
-    n_params: int
-    separated: bool
-    converged: bool
-
-
-def complete(design: Design, response: Response) -> Regression:
-    """One regression of all rows.
-
-    Example:
-        >>> rows = Design(np.ones((2, 1)), np.array([0, 1]), np.array([30.0, 10.0]),
-        ...               np.array([0, 2]))
-        >>> fit = complete(rows, Response(levels=2))
-        >>> print(f"{fit.coef[0, 0, 0]:.4f} {fit.loglik[0]:.4f}")
-        -1.0986 -22.4934
-    """
-    return Problem(design, response).complete()
-
-
-def none(design: Design, response: Response) -> Regression:
-    """A regression for each data set.
-
-    Example:
-        >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 1]), np.array([30.0, 10.0, 9.0]),
-        ...               np.array([0, 2, 3]))
-        >>> none(rows, Response(levels=2)).separated
-        array([False,  True])
-    """
-    return Problem(design, response).none()
-
-
-def partial(design: Design, response: Response) -> MixedRegression:
-    """A mixed-effects regression, from several starts.
-
-    Example:
-        >>> rng = np.random.default_rng(1)
-        >>> y = rng.poisson(np.exp(rng.normal(size=(8, 1)) + np.ones((8, 20)))).ravel()
-        >>> rows = Design(np.ones((160, 1)), y, np.ones(160), np.arange(0, 161, 20))
-        >>> fit = partial(rows, Response(Family.POISSON))
-        >>> fit.converged, fit.rank, fit.n_params
-        (True, 1, 2)
-    """
-    return Problem(design, response).partial()
-
-
-def partial_likelihood(design: Design, response: Response) -> Likelihood:
-    """What `partial` finds from one good start: for a search, which compares many.
-
-    Example:
-        >>> rows = Design(np.ones((4, 1)), np.array([0, 1, 0, 1]), np.array([5.0, 5.0, 9.0, 2.0]),
-        ...               np.array([0, 2, 4]))
-        >>> print(f"{partial_likelihood(rows, Response(levels=2)).loglik:.4f}")
-        -13.3498
-    """
-    return Problem(design, response).likelihood()
-
-
-@dataclass(frozen=True)
 class Plain:
     """Regressions, in the columns of the computation; as in `Regression`."""
 
@@ -206,7 +145,17 @@ class Found:
 
 
 class Problem:
-    """One family in the columns of the computation."""
+    """One family in the columns of the computation.
+
+    Example:
+        >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 1]), np.array([30.0, 10.0, 9.0]),
+        ...               np.array([0, 2, 3]))
+        >>> problem = Problem(rows, Response(levels=2))
+        >>> problem.none().separated
+        array([False,  True])
+        >>> problem.partial().n_params
+        2
+    """
 
     def __init__(self, design: Design, response: Response) -> None:
         self.design, self.response = design, response
@@ -448,11 +397,9 @@ class Problem:
             return found
         return replace(self.best(final, _HELD), ridge=_HELD)
 
-    def likelihood(self) -> Likelihood:
-        """From one start."""
-        found = self.climb(final=False)
-        loglik = found.loglik + float(self.constants.sum())
-        return Likelihood(loglik, self.n_params, found.ridge != _FREE, found.converged)
+    def likelihood(self) -> float:
+        """What `partial` finds from one good start: for a search, which compares many."""
+        return self.climb(final=False).loglik + float(self.constants.sum())
 
     def best(self, final: bool, ridge: tuple[float, float]) -> Found:
         """The best of the searches."""

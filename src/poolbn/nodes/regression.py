@@ -173,7 +173,7 @@ def regression_score(
     best = -inf
     for how in hows:
         if isinstance(how, Partial):
-            loglik = problem.partial().loglik if final else problem.likelihood().loglik
+            loglik = problem.partial().loglik if final else problem.likelihood()
         else:
             one = problem.complete() if isinstance(how, Complete) else problem.none()
             loglik = float(one.loglik.sum())
