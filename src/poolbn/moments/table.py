@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.errors import DataError
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import (
@@ -30,6 +31,7 @@ from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.kinds import ColumnKind, check_counts, check_levels, check_varied
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
+from poolbn.wording import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -274,6 +276,30 @@ def table(
     return made.with_inputs(inputs) if (inputs := list_of_names("inputs", inputs)) else made
 
 
+def table_like(
+    source: object,
+    *,
+    columns: Mapping[str, ColumnKind],
+    categories: Mapping[str, Sequence[str]],
+    missing: Missing,
+) -> Table:
+    """Rows of columns whose kinds and levels are known; a level that no row has stays.
+
+    Args:
+        source: what `table` takes.
+        columns: the kind of each.
+        categories: the levels of discrete ones.
+        missing: as for `table`.
+
+    Raises:
+        DataError: a row has a level that is not known, or cannot be used.
+    """
+    reading, kinds = prepare_kinds(
+        source, group=None, columns=list(columns), missing=missing, kinds=columns
+    )
+    return _of_reading(reading, kinds, columns, categories)
+
+
 def gathered(
     source: object,
     *,
@@ -318,9 +344,18 @@ def gathered(
 
 
 def _of_reading(
-    reading: Reading, kinds: tuple[ColumnKind, ...], given: Mapping[str, ColumnKind]
+    reading: Reading,
+    kinds: tuple[ColumnKind, ...],
+    given: Mapping[str, ColumnKind],
+    known: Mapping[str, Sequence[str]] | None = None,
 ) -> Table:
-    """The table of what is to be read; `given` are the kinds that somebody said.
+    """The table of what is to be read.
+
+    Args:
+        reading: what is to be read.
+        kinds: of its columns.
+        given: the kinds that somebody said.
+        known: the levels of discrete columns, where only these can be.
 
     Raises:
         DataError: rows cannot be used.
@@ -334,6 +369,10 @@ def _of_reading(
     for k, (name, kind) in enumerate(zip(reading.names, kinds, strict=True)):
         if kind == "discrete":
             own = rows.categories[name]
+            if known is not None:
+                categories[k] = tuple(known[name])
+                made[k] = _recoded(name, own.names, own.in_order(made[k]), known[name])
+                continue
             categories[k], coded = _seen(own.names, own.in_order(made[k]))
             check_varied(name, categories[k])
             guessed, origin = name not in given, reading.origin
@@ -346,3 +385,19 @@ def _of_reading(
     return Table(
         reading.names, kinds, tuple(categories), levels, offsets, made, dropped, rows.group
     )
+
+
+def _recoded(
+    name: str, own: Sequence[str], codes: NDArray[np.int64], known: Sequence[str]
+) -> NDArray[np.int64]:
+    """Codes of known levels; an error for others."""
+    at = np.array([known.index(level) if level in known else -1 for level in own], dtype=np.int64)
+    coded = at[codes]
+    if (coded < 0).any():
+        other = codes[coded < 0]
+        levels = listed([repr(level) for level in known])
+        raise DataError(
+            f"column {name!r} has the level {own[other[0]]!r} in {int((other == other[0]).sum())} "
+            f"rows, and was learned with {levels}; use these, or learn anew from all rows"
+        )
+    return coded

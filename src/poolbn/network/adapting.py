@@ -11,14 +11,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, Option
+from poolbn.inference.drawing import categories_of
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.standardised import standardise
+from poolbn.moments.table import Table, table_like
 from poolbn.nodes.adapting import Own, adapted, appended
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.adaptingkinds import with_regression, with_table
+from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import same_for_all
 from poolbn.nodes.poolings import NoPooling
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.labels import Spellings
+
+
+def check_name(name: Hashable, levels: Sequence[Hashable]) -> None:
+    """Raise for what cannot name a data set beside these."""
+    if name is None or not isinstance(name, Hashable):
+        raise DataError(
+            Option("name", name),
+            " does not name a data set; use a text or a number, ",
+            Option("name", "new clinic"),
+        )
+    if name in levels:
+        raise DataError(
+            f"data set {name!r} is already in the network; give the new rows another name, or "
+            "learn anew from all rows"
+        )
+    known = Spellings()
+    known.add(levels, " of the network")
+    known.add([name])
 
 
 def new_data_set(
@@ -35,34 +60,87 @@ def new_data_set(
         DataError: the name is no name or one of `levels`, there is more than one data set, or the
             rows cannot be used.
     """
-    if name is None or not isinstance(name, Hashable):
-        raise DataError(
-            Option("name", name),
-            " does not name a data set; use a text or a number, ",
-            Option("name", "new clinic"),
-        )
-    if name in levels:
-        raise DataError(
-            f"data set {name!r} is already in the network; give the new rows another name, or "
-            "learn anew from all rows"
-        )
-    known = Spellings()
-    known.add(levels, " of the network")
-    known.add([name])
-    N = len(nodes)
+    check_name(name, levels)
     if source is None:
-        none = np.zeros(1, dtype=np.int64)
-        return GroupStats(tuple(nodes), (name,), none, np.zeros((1, N)), np.zeros((1, N, N)), none)
+        return _no_rows(name, nodes)
     if not isinstance(source, GroupStats | Mapping | str | PathLike | list | tuple):
         source = {name: source}
     found = stats_of_numbers(source, columns=nodes, missing=missing)
-    if len(found.levels) > 1:
-        more = ", ..." if len(found.levels) > 3 else ""
+    _check_one(found.levels)
+    return replace(found, levels=(name,))
+
+
+def _no_rows(name: Hashable, names: Sequence[str]) -> GroupStats:
+    N, none = len(names), np.zeros(1, dtype=np.int64)
+    return GroupStats(tuple(names), (name,), none, np.zeros((1, N)), np.zeros((1, N, N)), none)
+
+
+def _check_one(levels: Sequence[Hashable]) -> None:
+    if len(levels) > 1:
+        more = ", ..." if len(levels) > 3 else ""
         raise DataError(
-            f"there are {len(found.levels)} data sets, {', '.join(map(repr, found.levels[:3]))}"
+            f"there are {len(levels)} data sets, {', '.join(map(repr, levels[:3]))}"
             f"{more}; adapt to one at a time, or learn anew from all"
         )
+
+
+def adapted_fits(
+    fits: Mapping[str, LocalFit],
+    n: NDArray[np.int64],
+    source: object,
+    name: Hashable,
+    missing: Literal["error", "drop"],
+) -> tuple[dict[str, LocalFit], int]:
+    """The nodes of all kinds with one more data set, and how many rows it has.
+
+    Args:
+        fits: the nodes.
+        n: rows of each data set that they have, (F,).
+        source: the rows, or None.
+        name: what to call the new data set.
+        missing: what to do with missing cells.
+
+    Raises:
+        DataError: as for `new_data_set`; or a row has a level that the network does not know.
+    """
+    check_name(name, next(iter(fits.values())).levels)
+    new = None if source is None else _new_rows(fits, source, name, missing)
+    rows = 0 if new is None else new.n_rows
+    return {node: _with_rows(fit, n, new, name) for node, fit in fits.items()}, rows
+
+
+def _new_rows(
+    fits: Mapping[str, LocalFit], source: object, name: Hashable, missing: Literal["error", "drop"]
+) -> Table:
+    if isinstance(source, GroupStats | CellStats | Table):
+        raise DataError(
+            "a network with columns that are not continuous adapts to rows; give the table or file "
+            "itself, net.adapt(rows, name)"
+        )
+    if not isinstance(source, Mapping | str | PathLike | list | tuple):
+        source = {name: source}
+    kinds = {node: kind_of(fit) for node, fit in fits.items()}
+    levels = {node: categories_of(fit) for node, fit in fits.items()}
+    found = table_like(source, columns=kinds, categories=levels, missing=missing)
+    _check_one(found.levels)
     return replace(found, levels=(name,))
+
+
+def kind_of(fit: LocalFit) -> ColumnKind:
+    """What a node's column holds."""
+    if categories_of(fit):
+        return "discrete"
+    return "count" if isinstance(fit, RegressionFit) else "continuous"
+
+
+def _with_rows(fit: LocalFit, n: NDArray[np.int64], new: Table | None, name: Hashable) -> LocalFit:
+    if isinstance(fit, RegressionFit):
+        return with_regression(fit, name, new)
+    if isinstance(fit, TabularFit):
+        return with_table(fit, name, new)
+    assert isinstance(fit, GaussianFit)
+    names = (*fit.parents, fit.child)
+    return with_data_set(fit, n, _no_rows(name, names) if new is None else new.stats())
 
 
 def with_data_set(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> GaussianFit:

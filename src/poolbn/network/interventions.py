@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, OptionError
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
+from poolbn.inference.drawing import categories_of
 from poolbn.nodes.given import Given, given_fit
-from poolbn.nodes.localfit import GaussianFit, level_columns
+from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status, level_columns
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+from poolbn.tables.labels import plain, written
+from poolbn.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,12 +27,14 @@ if TYPE_CHECKING:
 _COLUMNS = ("cause", "effect", "total", "between_sd")
 
 
-def checked_values(dag: Dag, *given: Mapping[str, float]) -> dict[str, float]:
-    """All the values that nodes are to be set to.
+def checked_values(
+    dag: Dag, fits: Mapping[str, LocalFit], *given: Mapping[str, Any]
+) -> dict[str, float]:
+    """All the values that nodes are to be set to; of discrete ones the codes of their levels.
 
     Raises:
         GraphError: a name is no node.
-        OptionError: there is no value, two for a node, or one that is not a finite number.
+        OptionError: there is no value, two for a node, or one that the node cannot have.
     """
     values: dict[str, float] = {}
     for named in given:
@@ -35,15 +42,30 @@ def checked_values(dag: Dag, *given: Mapping[str, float]) -> dict[str, float]:
             raise OptionError(f"{named!r} are no values of nodes; use do(age=30) or a dict")
         for node, value in named.items():
             dag.parents(node)  # raises for a name that is no node
-            number = _number(value)
-            if not math.isfinite(number):
-                raise OptionError(f"{node!r} cannot be set to {value!r}; give a finite number")
             if node in values:
                 raise OptionError(f"{node!r} is given two values; give one")
-            values[node] = number
+            values[node] = _value(fits[node], value)
     if not values:
         raise OptionError("no node is set to a value; name one, do(age=30)")
     return values
+
+
+def _value(fit: LocalFit, value: object) -> float:
+    """A value that a node can have, or an error."""
+    cannot = f"{fit.child!r} cannot be set to {value!r}"
+    if categories := categories_of(fit):
+        name = plain(value)
+        name = written(name) if isinstance(name, str | int | float) else ""
+        if name not in categories:
+            levels = listed([repr(level) for level in categories])
+            raise OptionError(f"{cannot}; its levels are {levels}")
+        return float(categories.index(name))
+    number = _number(value)
+    if not math.isfinite(number):
+        raise OptionError(f"{cannot}; give a finite number")
+    if isinstance(fit, RegressionFit) and not (number >= 0 and number.is_integer()):
+        raise OptionError(f"{cannot}, it is a count; give a whole number from 0")
+    return number
 
 
 def _number(value: object) -> float:
@@ -54,18 +76,40 @@ def _number(value: object) -> float:
 
 
 def intervene(
-    dag: Dag, fits: Mapping[str, GaussianFit], values: Mapping[str, float]
-) -> tuple[Dag, dict[str, GaussianFit]]:
-    """The graph without the arcs into the nodes that are set, and these nodes set."""
+    dag: Dag, fits: Mapping[str, LocalFit], values: Mapping[str, float]
+) -> tuple[Dag, dict[str, LocalFit]]:
+    """The graph without the arcs into the nodes that are set, and these nodes set.
+
+    A discrete node gets a table that is certain; all others, counts too, are numbers that do not
+    vary.
+    """
     cut = Dag(dag.nodes, [(parent, child) for parent, child in dag.arcs if child not in values])
     return cut, {
         node: _set(fit, values[node]) if node in values else fit for node, fit in fits.items()
     }
 
 
-def _set(fit: GaussianFit, value: float) -> GaussianFit:
+def _set(fit: LocalFit, value: float) -> LocalFit:
     """A node that is `value`, always and in all data sets."""
     F = len(fit.levels)
+    if categories := categories_of(fit):
+        certain = np.eye(len(categories))[[int(value)]]
+        return TabularFit(
+            child=fit.child,
+            parents=(),
+            levels=fit.levels,
+            pooling=Given("intervention"),
+            loglik=0.0,
+            counts=Counts(0, 0, 0),
+            n_rows=fit.n_rows,
+            status=Status.GIVEN,
+            detail=f"set to {categories[int(value)]!r} in all data sets",
+            categories=categories,
+            given=(),
+            concentration=math.inf,
+            population=certain,
+            probabilities=np.tile(certain, (F, 1, 1)),
+        )
     return given_fit(
         fit.child,
         (),
@@ -79,6 +123,27 @@ def _set(fit: GaussianFit, value: float) -> GaussianFit:
     )
 
 
+def causes_and_effects(
+    dag: Dag, cause: str | None, effect: str | None
+) -> list[tuple[str, list[str]]]:
+    """Causes with their effects: nodes that a directed path joins, or those asked.
+
+    Raises:
+        GraphError: a name is no node, or cause and effect are the same.
+    """
+    if cause is not None and cause == effect:
+        raise GraphError(f"{cause!r} is both cause and effect; give two nodes")
+    causes = set(dag.nodes if effect is None else dag.ancestors(effect))
+    if cause is not None:
+        dag.parents(cause)  # raises for a name that is no node
+        causes &= {cause}
+    return [
+        (start, list(dag.descendants(start)) if effect is None else [effect])
+        for start in dag.nodes
+        if start in causes
+    ]
+
+
 def total_effects_table(
     dag: Dag, fits: Mapping[str, GaussianFit], cause: str | None, effect: str | None
 ) -> pd.DataFrame:
@@ -89,17 +154,11 @@ def total_effects_table(
     """
     import pandas as pd
 
-    if cause is not None and cause == effect:
-        raise GraphError(f"{cause!r} is both cause and effect; give two nodes")
-    causes = set(dag.nodes if effect is None else dag.ancestors(effect))
-    if cause is not None:
-        dag.parents(cause)  # raises for a name that is no node
-        causes &= {cause}
     levels = level_columns(fits[dag.nodes[0]].levels, _COLUMNS)
     rows: list[dict[Hashable, Any]] = []
-    for start in filter(causes.__contains__, dag.nodes):
+    for start, ends in causes_and_effects(dag, cause, effect):
         totals = _totals(dag, fits, start)
-        for end in dag.descendants(start) if effect is None else [effect]:
+        for end in ends:
             i = totals.nodes.index(end)
             numbers = (start, end, totals.mean[i], totals.sd[i], *totals.own[i])
             rows.append(dict(zip([*_COLUMNS, *levels], numbers, strict=True)))

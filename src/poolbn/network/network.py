@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, PATH, TEXT, check_arguments
-from poolbn.errors import DataError, check_interval, check_kind
+from poolbn.errors import DataError, check_count, check_interval, check_kind, check_option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
@@ -29,11 +29,17 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.table import Table
 from poolbn.network import bif, exporting
-from poolbn.network.adapting import new_data_set, with_data_set
+from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
 from poolbn.network.file import Content, network_text, read_network
-from poolbn.network.interventions import checked_values, intervene, total_effects_table
+from poolbn.network.interventions import (
+    causes_and_effects,
+    checked_values,
+    intervene,
+    total_effects_table,
+)
 from poolbn.network.questions import Questions
+from poolbn.network.totals import Question, TotalsBy, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.search.problem import Move
@@ -300,7 +306,9 @@ class Network(Questions):
         linear unbiased prediction), without learning anew. With no rows at all they are the
         population's, with the covariance of the random effects as their uncertainty. A node under
         complete pooling has the coefficients that all data sets share. A node without pooling is
-        fitted to the new rows alone. Predictions take the uncertainty of a data set in `adapted`
+        fitted to the new rows alone. Discrete nodes and counts have the coefficients that are most
+        probable given rows and population, or probabilities with those of the population counting
+        for `concentration` rows. Predictions take the uncertainty of a data set in `adapted`
         into account.
 
         Graph, score, trace, and the likelihoods in `fits` stay those of learning.
@@ -325,24 +333,31 @@ class Network(Questions):
             >>> dict(zip(net.levels, net.n.tolist()))
             {'NY': 116, 'MN': 237, 'KY': 205, 'Mississippi': 50, 'anywhere': 0}
         """
+        if not self.is_linear:
+            found, rows = adapted_fits(self.fits, self.n, source, name, missing)
+            n = np.append(self.n, rows)
+            return replace(self, fits=found, n=n, adapted=(*self.adapted, name))
         own = self.linear_fits
         new = new_data_set(source, name, levels=self.levels, nodes=self.dag.nodes, missing=missing)
         fits = {node: with_data_set(fit, self.n, new) for node, fit in own.items()}
         return replace(self, fits=fits, n=np.append(self.n, new.n), adapted=(*self.adapted, name))
 
-    def do(self, values: Mapping[str, float] | None = None, /, **named: float) -> Network:
+    def do(
+        self, values: Mapping[str, float | str] | None = None, /, **named: float | str
+    ) -> Network:
         """The network in which nodes are set to values by an intervention, in all data sets.
 
         The arcs into these nodes are cut, because their parents no longer matter to them; all other
         nodes keep their distributions. Score and trace stay those of learning.
 
         Args:
-            values: the nodes and their values; a dict takes names that Python does not.
+            values: the nodes and their values, of discrete nodes the names of levels; a dict takes
+                names that Python does not.
             named: the same as keywords.
 
         Raises:
             GraphError: a name is no node.
-            OptionError: there is no value, or one that is not a finite number.
+            OptionError: there is no value, or one that the node cannot have.
 
         Examples:
             >>> import poolbn as pb
@@ -353,10 +368,18 @@ class Network(Questions):
             (array([  26.,  280., 3420.]), 'given')
         """
         given = [named] if values is None else [values, named]
-        dag, fits = intervene(self.dag, self.linear_fits, checked_values(self.dag, *given))
+        dag, fits = intervene(self.dag, self.fits, checked_values(self.dag, self.fits, *given))
         return replace(self, dag=dag, fits=fits)
 
-    def total_effects(self, cause: str | None = None, effect: str | None = None) -> pd.DataFrame:
+    def total_effects(
+        self,
+        cause: str | None = None,
+        effect: str | None = None,
+        *,
+        by: TotalsBy = "effect",
+        interval: float = 0.95,
+        seed: int = 0,
+    ) -> pd.DataFrame:
         """A row for each two nodes that a directed path joins: what one does to the other in all.
 
         A unit more of the cause, set by an intervention, changes the mean of the effect by the sum
@@ -364,12 +387,25 @@ class Network(Questions):
         over the population of data sets and `between_sd` its standard deviation there, both NaN
         where a node on the way has no pooling. The total effects in the data sets follow.
 
+        Where columns are not all continuous, means under two interventions are compared (by
+        standardisation): a discrete cause is set to each other level in place of its first, others
+        to one unit more than their mean, a count to a whole number; `from` and `to` say which.
+        `scale` is "mean difference", for a discrete effect "risk difference" and "risk ratio" of
+        the level in `outcome`, for a count "rate difference" and "rate ratio". Intervals contain
+        what is uncertain of coefficients, in tables of probabilities of log odds ratios. All is
+        found by drawing rows, with the error `simulation_se`, which is 0 where all nodes on the way
+        are linear. `between_sd` and `simulation_se` of ratios are those of logarithms.
+
         Args:
             cause: only this cause.
             effect: only this effect.
+            by: "effect"; or "data set" for a row for each data set, with its interval.
+            interval: the probability of intervals.
+            seed: of the draws.
 
         Raises:
             GraphError: a name is no node, or cause and effect are the same.
+            OptionError: an option has a value that it does not take.
 
         Examples:
             >>> import poolbn as pb
@@ -380,9 +416,22 @@ class Network(Questions):
             >>> net.total_effects("age", "birthweight_g").round(2)
               cause         effect  total  between_sd    NY    MN    KY    MS
             0   age  birthweight_g   0.18         0.0  0.18  0.18  0.18  0.18
+            >>> made = trial.assign(small=trial["birthweight_g"] < 2500)
+            >>> net = pb.learn(made.drop(columns="birthweight_g"), group="clinic",
+            ...                start=[("age", "bmi"), ("bmi", "small")], pooling="complete",
+            ...                search=pb.HillClimb(max_iter=0))
+            >>> net.total_effects("age", "small")[["from", "to", "scale", "total"]].round(3)
+                from     to            scale  total
+            0  25.98  26.98  risk difference    0.0
         """
         check_arguments(cause=(cause, TEXT.or_none()), effect=(effect, TEXT.or_none()))
-        return total_effects_table(self.dag, self.linear_fits, cause, effect)
+        check_option("by", by, get_args(TotalsBy))
+        check_interval(interval)
+        check_count(seed=seed)
+        if self.is_linear and by == "effect":
+            return total_effects_table(self.dag, self.linear_fits, cause, effect)
+        asked = Question(self.dag, self.fits, self.n, interval, seed)
+        return totals_table(asked, causes_and_effects(self.dag, cause, effect), by)
 
     # What the graph says, in every data set
 
