@@ -26,7 +26,7 @@ ORDER = {
     "kernels": [
         "lanes", "linalg", "elementary", "moments", "regress", "work", "deviance", "bounds",
         "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves", "expect",
-        "patterns", "polya", "rows", "glm", "laplace", "quasinewton",
+        "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals",
     ],
     "tables": [
         "sources", "labels", "paths", "files", "partitions", "columns", "kinds", "missing",
@@ -52,12 +52,14 @@ ORDER = {
     "search": ["problem", "state", "climbing", "exact"],
     "inference": [
         "assembled", "divergence", "drawing", "plausible", "standardise", "simulated",
-        "conditioning", "mixtures", "uncertain", "infer", "weighting", "conditions", "events",
-        "heterogeneity", "mixedheterogeneity", "withinbetween",
+        "conditioning", "mixtures", "uncertain", "infer", "locals", "weighting", "plans", "parts",
+        "marginals", "mixed", "mixedposterior", "conditions", "events", "heterogeneity",
+        "mixedheterogeneity", "withinbetween",
     ],
     "network": [
-        "questions", "adapting", "interventions", "totals", "effects", "tabulating", "exporting",
-        "bif", "fields", "format1", "linearfile", "kindsfile", "file", "network",
+        "mixedanswers", "questions", "adapting", "interventions", "totals", "effects",
+        "tabulating", "exporting", "bif", "fields", "format1", "linearfile", "kindsfile", "file",
+        "network",
     ],
     "learning": [],
     "simulate": [],

@@ -147,7 +147,7 @@ def chunks(
         >>> [chunk.rows.tolist() for chunk in chunks(observed, np.zeros(3, dtype=int), 2)]
         [[[1]], [[0, 2]]]
     """
-    pattern = _patterns(observed) * (data_sets + 1) + codes + 1
+    pattern = patterns(observed) * (data_sets + 1) + codes + 1
     order = np.argsort(pattern, kind="stable")
     ordered = pattern[order]
     edge = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -173,7 +173,7 @@ def chunks(
                 yield Chunk(rows, observed[lead], codes[lead, None] if is_known else every)
 
 
-def _patterns(observed: NDArray[np.bool_]) -> NDArray[np.int64]:
+def patterns(observed: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Equal numbers for equal rows, (n,); some 30 columns at a time fit into a number."""
     n, N = observed.shape
     pattern = np.zeros(n, dtype=np.int64)

@@ -62,7 +62,7 @@ def log_densities(model: Model, values: Floats, codes: NDArray[np.int64]) -> Flo
     out = np.empty(len(values))
 
     def work(chunk: Chunk) -> None:
-        loglik = _given(model, values, chunk, np.arange(0)).loglik
+        loglik = given_evidence(model, values, chunk, np.arange(0)).loglik
         if chunk.sets.shape[1] > 1:
             loglik = loglik + _log_prior(model)[:, None]
             top = loglik.max(axis=1, keepdims=True)
@@ -88,7 +88,7 @@ def data_set_probabilities(model: Model, values: Floats) -> Floats:
     out = np.ones((len(values), len(model.joint.levels)))
 
     def work(chunk: Chunk) -> None:
-        given = _given(model, values, chunk, np.arange(0))
+        given = given_evidence(model, values, chunk, np.arange(0))
         out[chunk.rows] = np.moveaxis(_weights(model, values, chunk, given), 1, 2)
 
     _for_all(model, values, np.full(len(values), -1), work)
@@ -119,7 +119,7 @@ def predictions(
 
     def work(chunk: Chunk) -> None:
         known = chunk.sets.shape[1] == 1
-        given = _given(model, values, chunk, targets, densities=not known)
+        given = given_evidence(model, values, chunk, targets, densities=not known)
         variance = np.maximum(np.diagonal(given.cov, axis1=-2, axis2=-1), 0.0)
         variance = np.broadcast_to(variance, given.mean.shape)  # (P, C, r, T)
         if known:
@@ -154,7 +154,9 @@ def expectations(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floa
 
     def work(chunk: Chunk) -> None:
         known = chunk.sets.shape[1] == 1
-        given = _given(model, values, chunk, np.arange(values.shape[1]), densities=not known)
+        given = given_evidence(
+            model, values, chunk, np.arange(values.shape[1]), densities=not known
+        )
         if known:
             out[chunk.rows] = given.mean[:, 0]
         else:
@@ -181,7 +183,7 @@ def posterior(model: Model, evidence: Floats, code: int, targets: NDArray[np.int
     every = np.arange(len(joint.levels))
     model.check(np.array([code]))
     chunk = Chunk(np.zeros((1, 1), dtype=np.int64), ~np.isnan(evidence)[None], every[None])
-    given = _given(model, evidence[None], chunk, targets)
+    given = given_evidence(model, evidence[None], chunk, targets)
     weights = (every == code).astype(np.float64)
     if code < 0:
         weights = _weights(model, evidence[None], chunk, given)[0, :, 0]
@@ -202,7 +204,7 @@ def _for_all(
     map_threads(work, pieces, available_cores())
 
 
-def _given(
+def given_evidence(
     model: Model,
     values: Floats,
     chunk: Chunk,

@@ -8,7 +8,7 @@ stands for it (`spread`).
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -338,8 +338,7 @@ class Posterior:
             >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
             array([0.171, 0.686])
         """
-        check_arguments(x=(x, NUMBERS))
-        points = np.asarray(x, dtype=np.float64)
+        points = checked_points(x)
         components = self._components(points.size)
         return distribution(points.ravel(), *components)[0].reshape(points.shape)
 
@@ -353,21 +352,14 @@ class Posterior:
             >>> net.posterior({"age": 20}, "bmi").quantile([0.25, 0.75]).round(1)
             array([21.9, 31.3])
         """
-        check_arguments(p=(p, NUMBERS))
-        wanted = np.asarray(p, dtype=np.float64)
-        if not ((wanted > 0) & (wanted < 1)).all():
-            raise OptionError(Option("p", p), " is not between 0 and 1")
+        wanted = checked_probabilities(p)
         components = self._components(1)
         found = [quantiles(one, *components)[0] for one in wanted.ravel().tolist()]
         return np.array(found).reshape(wanted.shape)
 
     def _components(self, n: int) -> tuple[Floats, Floats, Floats, Floats | None]:
         """Weights, means, standard deviations and df of one target, n times, (n, F) each."""
-        if len(self.targets) > 1:
-            raise OptionError(
-                f"there are {len(self.targets)} targets; a distribution function and quantiles "
-                "need one: ask for the posterior of that one"
-            )
+        check_one(self.targets)
         w, m, s, df = (
             np.tile(of, (n, 1))
             for of in (self.weights, self.means[:, 0], np.sqrt(self.covs[:, 0, 0]), self.df[:, 0])
@@ -381,7 +373,36 @@ class Posterior:
             f"  {name}  mean {mean:.6g}, SD {sd:.4g}"
             for name, mean, sd in zip(targets, self.mean, self.sd, strict=True)
         ]
-        first = np.argsort(-self.weights, kind="stable")[:_SHOWN]
-        shares = [f"{self.levels[j]} {self.weights[j]:.3g}" for j in first if self.weights[j] > 0]
-        more = ", ..." if (self.weights > 0).sum() > _SHOWN else ""
-        return "\n".join([*lines, f"  data set  {visible(', '.join(shares))}{more}"])
+        return "\n".join([*lines, shares_line(self.levels, self.weights)])
+
+
+def shares_line(levels: Sequence[Hashable], weights: Floats) -> str:
+    """A line with the most probable data sets."""
+    first = np.argsort(-weights, kind="stable")[:_SHOWN]
+    shares = [f"{levels[j]} {weights[j]:.3g}" for j in first if weights[j] > 0]
+    more = ", ..." if (weights > 0).sum() > _SHOWN else ""
+    return f"  data set  {visible(', '.join(shares))}{more}"
+
+
+def checked_points(x: ArrayLike) -> Floats:
+    """Points of a distribution function."""
+    check_arguments(x=(x, NUMBERS))
+    return np.asarray(x, dtype=np.float64)
+
+
+def checked_probabilities(p: ArrayLike) -> Floats:
+    """Probabilities of quantiles."""
+    check_arguments(p=(p, NUMBERS))
+    wanted = np.asarray(p, dtype=np.float64)
+    if not ((wanted > 0) & (wanted < 1)).all():
+        raise OptionError(Option("p", p), " is not between 0 and 1")
+    return wanted
+
+
+def check_one(targets: Sequence[str]) -> None:
+    """Raise unless there is one target."""
+    if len(targets) > 1:
+        raise OptionError(
+            f"there are {len(targets)} targets; a distribution function and quantiles need one: "
+            "ask for the posterior of that one"
+        )

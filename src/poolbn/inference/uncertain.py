@@ -82,7 +82,7 @@ def with_uncertainty(network: LinearNetwork, fits: Sequence[GaussianFit]) -> Unc
         for j, level in enumerate(fit.levels)
         if math.isnan(of.scale2[j])
     }
-    return _uncertain(network, nodes, np.any(unsure, axis=0), refused)
+    return uncertain_nodes(network, nodes, np.any(unsure, axis=0), refused)
 
 
 def plugged_in(
@@ -95,12 +95,13 @@ def plugged_in(
         none = np.zeros_like(fit.coef_cov)
         nodes.append(Predictive(fit.coef, fit.coef_cov, none, fit.sigma2, known, known, math.inf))
     sets = np.array([level in adapted for level in network.levels])
-    return _uncertain(network, tuple(nodes), sets, {})
+    return uncertain_nodes(network, tuple(nodes), sets, {})
 
 
-def _uncertain(
+def uncertain_nodes(
     network: LinearNetwork, nodes: tuple[Predictive, ...], sets: Flags, refused: Mapping[int, str]
 ) -> Uncertain:
+    """What nodes are given their parents; `sets` are those in which this is to be used."""
     none = np.array([(of.scale2 == 0) & ~of.cov.any(axis=(1, 2)) for of in nodes]).T  # (F, N)
     certain = np.zeros_like(none)
     for i in network.order:

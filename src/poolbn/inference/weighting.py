@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.conditioning import CERTAIN, Floats
+from poolbn.inference.conditioning import Floats
 from poolbn.inference.infer import Model, impossible, posterior
-from poolbn.inference.mixtures import log_density
+from poolbn.inference.locals import density
 from poolbn.nodes.predictive import degrees
 from poolbn.run.parallel import available_cores, map_threads
 
@@ -77,7 +77,7 @@ def draw(
         if i in model.inputs:  # which say nothing themselves
             continue
         own_df = None if df is None else df[seen]
-        log_weights[seen] += _log_density(x[seen], mean[seen], scale[seen], own_df)
+        log_weights[seen] += density(x[seen], mean[seen], scale[seen], own_df)
     return Particles(sets, drawn, log_weights)
 
 
@@ -108,18 +108,6 @@ def _distribution(
     df = np.full(sets.shape, math.inf)
     df[uncertain] = degrees(scale2, between, of.df[at], of.within_df[at], of.between_df)
     return mean, np.sqrt(variance), None if np.isinf(df).all() else df
-
-
-def _log_density(x: Floats, mean: Floats, sd: Floats, df: Floats | None) -> Floats:
-    """Normal or t; without variance 0 where x agrees and -inf where it does not."""
-    positive = np.where(sd > 0, sd, 1.0)
-    density = -0.5 * ((x - mean) / positive) ** 2 - np.log(positive * math.sqrt(2 * math.pi))
-    if df is not None:
-        density = log_density(x, mean, positive**2, df)
-    if (sd > 0).all():
-        return density
-    agrees = np.abs(x - mean) <= CERTAIN * np.where(mean == 0, 1.0, np.abs(mean))
-    return np.where(sd > 0, density, np.where(agrees, 0.0, -np.inf))
 
 
 def weighted_predictions(

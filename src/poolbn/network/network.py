@@ -20,7 +20,9 @@ from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.infer import Model
+from poolbn.inference.mixed import mixed_network
 from poolbn.inference.mixedheterogeneity import mixed_heterogeneity_table
+from poolbn.inference.parts import Mixed
 from poolbn.inference.uncertain import Uncertain, plugged_in, with_uncertainty
 from poolbn.inference.withinbetween import within_between_table
 from poolbn.moments.cellstats import CellStats
@@ -131,6 +133,19 @@ class Network(Questions):
     def _model(self, plugin: bool) -> Model:
         check_arguments(plugin=(plugin, FLAG))
         return self._plugged_in if plugin else self._predictive
+
+    def _mixed(self, plugin: bool) -> Mixed:
+        check_arguments(plugin=(plugin, FLAG))
+        return self._mixed_plugged_in if plugin else self._mixed_predictive
+
+    @cached_property
+    def _mixed_plugged_in(self) -> Mixed:
+        certain = [level for level in self.levels if level not in self.adapted]
+        return mixed_network(self.dag, self.fits, self.n, self.inputs, certain)
+
+    @cached_property
+    def _mixed_predictive(self) -> Mixed:
+        return mixed_network(self.dag, self.fits, self.n, self.inputs, ())
 
     @cached_property
     def _plugged_in(self) -> Model:

@@ -11,19 +11,32 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments, names_of
 from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
+from poolbn.graph.dag import Dag
 from poolbn.inference import infer, weighting
 from poolbn.inference.assembled import Joint
 from poolbn.inference.events import Event, Probability, happens, probability
 from poolbn.inference.infer import Model
+from poolbn.inference.mixed import Effort, conditional_rows, log_densities, sample
+from poolbn.inference.mixedposterior import MixedPosterior
+from poolbn.inference.mixedposterior import posterior as mixed_posterior
 from poolbn.inference.mixtures import Posterior
-from poolbn.nodes.localfit import level_columns
-from poolbn.tables.cells import Cells, find_level, read_cells, read_evidence
+from poolbn.inference.parts import Mixed
+from poolbn.network.mixedanswers import (
+    MOST_PROBABLE,
+    NUMBERS,
+    classified,
+    frame,
+    imputed,
+    kinds_of,
+    predicted,
+)
+from poolbn.nodes.localfit import LocalFit, level_columns
+from poolbn.tables.cells import Cells, NodeKinds, find_level, read_cells, read_evidence
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Method = Literal["exact", "lw"]
-MOST_PROBABLE = "most_probable"
+Method = Literal["auto", "exact", "lw"]
 
 
 class Questions(ABC):
@@ -34,6 +47,18 @@ class Questions(ABC):
     """
 
     group: str
+    dag: Dag
+    fits: Mapping[str, LocalFit]
+
+    @property
+    @abstractmethod
+    def is_linear(self) -> bool:
+        """Whether all columns are continuous."""
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[Hashable, ...]:
+        """The data sets."""
 
     @property
     @abstractmethod
@@ -44,6 +69,10 @@ class Questions(ABC):
     def _model(self, plugin: bool) -> Model:
         """The network as inference works on it, with estimates plugged in or uncertain."""
 
+    @abstractmethod
+    def _mixed(self, plugin: bool) -> Mixed:
+        """The same where columns are of all kinds."""
+
     def predict(
         self,
         data: object,
@@ -51,7 +80,7 @@ class Questions(ABC):
         *,
         interval: float = 0.95,
         plugin: bool = False,
-        method: Method = "exact",
+        method: Method = "auto",
         particles: int = 500,
         seed: int = 0,
     ) -> pd.DataFrame:
@@ -97,19 +126,21 @@ class Questions(ABC):
 
         check_interval(interval)
         _check_method(method, particles, seed)
-        model, at = self._model(plugin), self._positions(target)
-        cells = self._read(data)
+        at, cells = self._positions(target), self._read(data)
+        if not self.is_linear:
+            effort = Effort(method, particles, seed)
+            return predicted(self._mixed(plugin), self._kinds, cells, target, interval, effort)
+        model = self._model(plugin)
         evidence = cells.values.copy()
         evidence[:, at] = np.nan
         given = (model, evidence, cells.codes, at, interval)
-        if method == "exact":
+        if method != "lw":
             found = infer.predictions(*given)
         else:
             found = weighting.weighted_predictions(*given, particles=particles, seed=seed)
-        numbers = ["mean", "sd", "lower", "upper"]
-        columns: pd.Index = pd.Index(numbers)
+        columns: pd.Index = pd.Index(NUMBERS)
         if not isinstance(target, str):
-            columns = pd.MultiIndex.from_product([list(target), numbers])
+            columns = pd.MultiIndex.from_product([list(target), NUMBERS])
         table = np.moveaxis(found, 0, 2).reshape(len(evidence), len(columns))
         return pd.DataFrame(table, index=cells.index, columns=columns)
 
@@ -118,7 +149,7 @@ class Questions(ABC):
         data: object,
         *,
         plugin: bool = False,
-        method: Method = "exact",
+        method: Method = "auto",
         particles: int = 500,
         seed: int = 0,
     ) -> pd.DataFrame:
@@ -154,8 +185,15 @@ class Questions(ABC):
         import pandas as pd
 
         _check_method(method, particles, seed)
-        model, cells = self._model(plugin), self._read(data, by_group=False)
-        if method == "exact":
+        cells = self._read(data, by_group=False)
+        if not self.is_linear:
+            effort, labels = (
+                Effort(method, particles, seed),
+                self._labels(np.arange(len(self.levels))),
+            )
+            return classified(self._mixed(plugin), cells, labels, effort)
+        model = self._model(plugin)
+        if method != "lw":
             found = infer.data_set_probabilities(model, cells.values)
         else:
             found = weighting.weighted_probabilities(
@@ -208,7 +246,11 @@ class Questions(ABC):
 
         check_arguments(rows=(rows, FLAG))
         cells = self._read(data)
-        density = infer.log_densities(self._model(plugin), cells.values, cells.codes)
+        given = (cells.values, cells.codes)
+        if self.is_linear:
+            density = infer.log_densities(self._model(plugin), *given)
+        else:
+            density = log_densities(self._mixed(plugin), *given, Effort())
         if not rows:
             return float(density.sum())
         return pd.Series(density, index=cells.index, name="loglik")
@@ -235,16 +277,18 @@ class Questions(ABC):
         """
         import pandas as pd
 
-        model, cells = self._model(plugin), self._read(data)
-        names = model.joint.names
+        cells, names = self._read(data), self.dag.nodes
         if isinstance(data, pd.DataFrame):
             table = data.copy()
         else:
-            labels = [None if code < 0 else model.joint.levels[code] for code in cells.codes]
-            nodes = dict(zip(names, cells.values.T, strict=True))
+            labels = [None if code < 0 else self.levels[code] for code in cells.codes]
+            nodes = frame(self.fits, cells.values)
             table = pd.DataFrame(
                 {c: labels if c == self.group else nodes[c] for c in cells.columns}
             )
+        if not self.is_linear:
+            return imputed(self._mixed(plugin), self._kinds, cells, table, Effort())
+        model = self._model(plugin)
         missing = np.isnan(cells.values) & np.isin(names, cells.columns)
         rows = np.flatnonzero(missing.any(axis=1))
         expected = infer.expectations(model, cells.values[rows], cells.codes[rows])
@@ -256,7 +300,7 @@ class Questions(ABC):
 
     def posterior(
         self, evidence: Mapping[str, Any], target: str | Sequence[str], *, plugin: bool = False
-    ) -> Posterior:
+    ) -> Posterior | MixedPosterior:
         """The distribution of some nodes given evidence.
 
         It is exact where that of `predict` is.
@@ -281,9 +325,14 @@ class Questions(ABC):
         """
         at = self._positions(target)
         row, code = self._evidence(evidence)
-        told = [self.joint.names[i] for i in at if not np.isnan(row[i])]
+        told = [self.dag.nodes[i] for i in at if not np.isnan(row[i])]
         if told:
             raise DataError(f"{told[0]!r} is both evidence and target; leave it out of one of them")
+        if not self.is_linear:
+            own = {self.dag.nodes[i]: self._kinds.categories.get(self.dag.nodes[i], ()) for i in at}
+            return mixed_posterior(
+                self._mixed(plugin), row, code, at.tolist(), own, Effort(particles=10_000)
+            )
         return infer.posterior(self._model(plugin), row, code, at)
 
     def query(
@@ -292,7 +341,7 @@ class Questions(ABC):
         evidence: Mapping[str, Any] | None = None,
         *,
         plugin: bool = False,
-        method: Method = "exact",
+        method: Method = "auto",
         particles: int = 10_000,
         seed: int = 0,
     ) -> Probability:
@@ -325,7 +374,12 @@ class Questions(ABC):
         """
         _check_method(method, particles, seed)
         row, code = self._evidence({} if evidence is None else evidence)
-        drawn = weighting.exact_rows if method == "exact" else weighting.weighted_rows
+        if not self.is_linear:
+            drawn_rows = conditional_rows(
+                self._mixed(plugin), row, code, Effort(method, particles, seed)
+            )
+            return probability(happens(event, self._frame(*drawn_rows[:2])), drawn_rows[2])
+        drawn = weighting.weighted_rows if method == "lw" else weighting.exact_rows
         sets, values, weights = drawn(self._model(plugin), row, code, particles, seed)
         return probability(happens(event, self._frame(sets, values)), weights)
 
@@ -356,34 +410,39 @@ class Questions(ABC):
             1     KY  30.4  32.5
         """
         check_count(n=n, seed=seed)
-        code = -1 if data_set is None else find_level(data_set, self.joint.levels)
-        return self._frame(*weighting.sample_rows(self._model(plugin), n, code, seed))
+        code = -1 if data_set is None else find_level(data_set, self.levels)
+        if self.is_linear:
+            return self._frame(*weighting.sample_rows(self._model(plugin), n, code, seed))
+        nothing, rng = np.full((n, len(self.dag.nodes)), np.nan), np.random.default_rng(seed)
+        sets, values, _ = sample(self._mixed(plugin), nothing, np.full(n, code), rng)
+        return self._frame(sets, values)
+
+    @property
+    def _kinds(self) -> NodeKinds:
+        return kinds_of(self.fits)
 
     def _read(self, data: object, *, by_group: bool = True) -> Cells:
-        joint = self.joint
-        return read_cells(data, joint.names, self.group if by_group else None, joint.levels)
+        group = self.group if by_group else None
+        return read_cells(data, self.dag.nodes, group, self.levels, self._kinds)
 
     def _evidence(self, evidence: Mapping[str, Any]) -> tuple[NDArray[np.float64], int]:
-        joint = self.joint
-        return read_evidence(evidence, joint.names, self.group, joint.levels)
+        return read_evidence(evidence, self.dag.nodes, self.group, self.levels, self._kinds)
 
     def _labels(self, sets: NDArray[np.int64]) -> Any:
         """The names of data sets."""
         import pandas as pd
 
-        return pd.Series(self.joint.levels).to_numpy()[sets]
+        return pd.Series(self.levels).to_numpy()[sets]
 
     def _frame(self, sets: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame:
-        import pandas as pd
-
-        table = pd.DataFrame(values, columns=pd.Index(self.joint.names))
+        table = frame(self.fits, values)
         table.insert(0, self.group, self._labels(sets))
         return table
 
     def _positions(self, target: str | Sequence[str]) -> NDArray[np.int64]:
         """Which of the nodes are the targets, (T,)."""
         wanted = [target] if isinstance(target, str) else names_of("target", target)
-        names = self.joint.names
+        names = self.dag.nodes
         if not wanted:
             raise DataError(f"no target is named{nearest('', names)}")
         for name in wanted:
@@ -398,7 +457,7 @@ def _check_method(method: str, particles: int, seed: int) -> None:
     if method not in get_args(Method):
         raise OptionError(
             Option("method", method),
-            " is not known; use 'exact', or 'lw' for likelihood weighting",
+            " is not known; use 'auto', 'exact', or 'lw' for likelihood weighting",
         )
     check_count(1, particles=particles)
     check_count(seed=seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
@@ -32,7 +32,8 @@ class Cells:
 
     Attributes:
         names: the nodes.
-        values: their cells, NaN where a cell is missing or there is no such column, (n, N).
+        values: their cells, NaN where a cell is missing or there is no such column; codes of levels
+            for discrete nodes, (n, N).
         codes: the index of each row's data set among the network's, -1 if it is not known, (n,).
         columns: the columns of the table that the network knows, its group column among them.
         index: the row labels of a pandas table; 0, 1, ... for all others.
@@ -49,8 +50,28 @@ class Cells:
         return self.values[:, [self.names.index(name) for name in names]]
 
 
+@dataclass(frozen=True)
+class NodeKinds:
+    """What nodes hold.
+
+    Attributes:
+        categories: the levels of the discrete ones.
+        counts: those that are counts.
+    """
+
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    counts: frozenset[str] = frozenset()
+
+
+_CONTINUOUS = NodeKinds()
+
+
 def read_cells(
-    source: object, names: tuple[str, ...], group: str | None, levels: tuple[Hashable, ...]
+    source: object,
+    names: tuple[str, ...],
+    group: str | None,
+    levels: tuple[Hashable, ...],
+    kinds: NodeKinds = _CONTINUOUS,
 ) -> Cells:
     """Read the columns that a network knows; others do not matter.
 
@@ -61,10 +82,11 @@ def read_cells(
         group: the column that says which data set a row came from, which the table may lack; None
             to take all data sets as unknown.
         levels: the data sets.
+        kinds: which nodes are discrete or counts.
 
     Raises:
-        DataError: no node is a column, a column is not numeric, a cell is infinite, or a data set
-            is not known.
+        DataError: no node is a column, a column is not numeric, a cell is infinite, or a level or
+            a data set is not known.
     """
     import pandas as pd
 
@@ -76,13 +98,19 @@ def read_cells(
                 f"no column{part.origin} is a node of the network; it has "
                 f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
             )
-        check_types(part, own, group, remedy="make it numeric, or leave it out of the table")
+        numbers = [name for name in own if name not in kinds.categories]
+        check_types(part, numbers, group, remedy="make it numeric, or leave it out of the table")
     strangers: dict[Hashable, int] = {}
     keyed = group is not None and isinstance(source, Mapping)
-    read = [_read(part, names, group, levels, strangers, keyed=keyed) for part in parts]
+    found = {name: _Found(name, known) for name, known in kinds.categories.items()}
+    read = [_read(part, names, group, levels, strangers, found, keyed=keyed) for part in parts]
     if strangers:
         raise _unknown(strangers, group, levels)
+    for column in found.values():
+        column.check()
     values = np.concatenate([values for values, _ in read])
+    for name in kinds.counts:
+        _check_counts(name, values[:, names.index(name)])
     codes = np.concatenate([codes for _, codes in read])
     index = source.index if isinstance(source, pd.DataFrame) else pd.RangeIndex(len(codes))
     known = {name for part in parts for name in part.types}
@@ -91,7 +119,11 @@ def read_cells(
 
 
 def read_evidence(
-    evidence: Mapping[str, Any], names: tuple[str, ...], group: str, levels: tuple[Hashable, ...]
+    evidence: Mapping[str, Any],
+    names: tuple[str, ...],
+    group: str,
+    levels: tuple[Hashable, ...],
+    kinds: NodeKinds = _CONTINUOUS,
 ) -> tuple[NDArray[np.float64], int]:
     """One row: its cells, NaN where there is no evidence (N,), and its data set's index or -1.
 
@@ -100,9 +132,10 @@ def read_evidence(
         names: the nodes.
         group: the group column.
         levels: the data sets.
+        kinds: which nodes are discrete or counts.
 
     Raises:
-        DataError: a name is not known, or a value is not a finite number.
+        DataError: a name or a level is not known, or a value is not a finite number.
     """
     if not isinstance(evidence, Mapping):
         raise DataError(Option("evidence", evidence), f" is not a dict like {{{names[0]!r}: 1.5}}")
@@ -113,12 +146,23 @@ def read_evidence(
             continue
         if name not in names:
             raise DataError(f"evidence on {name!r}, no node{nearest(name, (*names, group))}")
+        if name in kinds.categories:
+            column = _Found(name, kinds.categories[name])
+            row[names.index(name)] = code_of = column.code(value)
+            if math.isnan(code_of):
+                raise DataError(
+                    f"evidence on {name!r} is {value!r}, which is none of its levels: "
+                    f"{_shown(kinds.categories[name])}; leave it out if it is not known"
+                )
+            continue
         number = isinstance(value, SupportsFloat) and math.isfinite(value)
         if not number:
             raise DataError(
                 f"evidence on {name!r} is {value!r}, not a finite number; leave it out if it is "
                 "not known"
             )
+        if name in kinds.counts and (value < 0 or value != math.floor(value)):
+            raise DataError(f"evidence on {name!r} is {value!r}, and it is a count: 0, 1, 2, ...")
         row[names.index(name)] = float(value)
     return row, code
 
@@ -141,6 +185,7 @@ def _read(
     group: str | None,
     levels: tuple[Hashable, ...],
     strangers: dict[Hashable, int],
+    discrete: Mapping[str, _Found],
     *,
     keyed: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -151,10 +196,14 @@ def _read(
     alike = _Alike(levels)
     values, codes = [np.empty((0, len(names)))], [np.empty(0, dtype=np.int64)]
     start = 1
-    for piece in part.pieces(own, by, _ROWS):
+    for piece in part.pieces(own, by, _ROWS, discrete.keys() & set(own)):
         cells = np.full((len(piece.keys), len(names)), np.nan)
         for i, column in zip(at, piece.columns, strict=True):
-            cells[:, i] = column
+            own_levels = discrete.get(names[i])
+            if own_levels is None:
+                cells[:, i] = column
+            else:
+                cells[:, i] = own_levels.codes(column, piece.coded[names[i]].labels)
         index = {level: j for j, level in enumerate(levels)}
         code = np.full(len(cells), -1)
         if by is not None or keyed:
@@ -167,6 +216,68 @@ def _read(
         codes.append(code)
         start += len(cells)
     return np.concatenate(values), np.concatenate(codes)
+
+
+class _Found:
+    """The codes of a discrete column's cells, by the levels of a network.
+
+    Attributes:
+        strangers: cells of each level that the network does not know.
+    """
+
+    def __init__(self, name: str, levels: Sequence[str]) -> None:
+        self._name, self._levels = name, levels
+        self._by_text = {level: float(k) for k, level in enumerate(levels)}
+        self._by_spelling = {spelling(level): float(k) for k, level in enumerate(levels)}
+        self.strangers: dict[str, int] = {}
+
+    def code(self, label: Any, cells: int = 1) -> float:
+        """Of one level that so many cells have; NaN where it is missing, or not known."""
+        label = plain(label)
+        if not is_name(label) or not isinstance(label, Hashable):
+            return math.nan
+        text = written(label)
+        found = self._by_text.get(text)
+        if found is None and len(self._by_spelling) == len(self._levels):
+            found = self._by_spelling.get(spelling(label))  # 1.0 for "1", True for 1
+        if found is None:
+            self.strangers[text] = self.strangers.get(text, 0) + cells
+        return math.nan if found is None else found
+
+    def codes(self, column: NDArray[np.float64], labels: Sequence[Any]) -> NDArray[np.float64]:
+        """Of cells that are coded otherwise, NaN where missing, (B,)."""
+        known = ~np.isnan(column)
+        own = column[known].astype(np.intp)
+        count = np.bincount(own, minlength=len(labels)).tolist()
+        code = [
+            self.code(label, n) if n else math.nan for label, n in zip(labels, count, strict=True)
+        ]
+        made = np.full(len(column), np.nan)
+        made[known] = np.array([*code, math.nan])[own]
+        return made
+
+    def check(self) -> None:
+        """Raise where a level is not known."""
+        if not self.strangers:
+            return
+        first, rows = next(iter(self.strangers.items()))
+        others = f" ({len(self.strangers)} such levels in all)" if len(self.strangers) > 1 else ""
+        raise DataError(
+            f"column {self._name!r} has the level {first!r} in {rows} rows, which the network does "
+            f"not know{others}; it knows {_shown(self._levels)}. Make those cells missing, or "
+            "learn with such rows"
+        )
+
+
+def _check_counts(name: str, values: NDArray[np.float64]) -> None:
+    wrong = (values < 0) | (values != np.floor(values))
+    wrong &= ~np.isnan(values)
+    if wrong.any():
+        raise DataError(
+            f"column {name!r} is a count, and {int(wrong.sum())} of its cells are negative or not "
+            f"whole, the first is {values[wrong.argmax()]:g} in row {wrong.argmax() + 1}; correct "
+            "them, or make them missing"
+        )
 
 
 class _Alike:

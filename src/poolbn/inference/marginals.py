@@ -1,0 +1,193 @@
+"""What is known of one node in n rows: probabilities of levels, points, mixtures, or a grid."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from poolbn.inference import mixtures
+from poolbn.inference.locals import Floats
+from poolbn.inference.parts import Grid, Mixed, Weighed, stretched, unstretched
+from poolbn.inference.plans import Method
+
+_HALVINGS = 100  # of a bracket
+
+
+class Marginal(ABC):
+    """The distribution of one node in each of n rows."""
+
+    @abstractmethod
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation, (n,) each."""
+
+    @abstractmethod
+    def quantile(self, p: float) -> Floats:
+        """(n,)."""
+
+    @abstractmethod
+    def cdf(self, x: Floats) -> Floats:
+        """P(node <= x), each row at its own x, (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points(Marginal):
+    """Points with weights: levels or counts that are enumerated, or draws.
+
+    Attributes:
+        values: (n, A) or (1, A).
+        weights: with sum 1, (n, A).
+    """
+
+    values: Floats
+    weights: Floats
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation."""
+        return mixtures.moments(self.weights, self.values, np.zeros(1))
+
+    def quantile(self, p: float) -> Floats:
+        """The x with P(node <= x) = p."""
+        values = np.broadcast_to(self.values, self.weights.shape)
+        order = np.argsort(values, axis=1, kind="stable")
+        below = np.cumsum(np.take_along_axis(self.weights, order, axis=1), axis=1)
+        # What is missing to p by rounding alone is not missing.
+        at = np.minimum((below < p - 1e-12).sum(axis=1), values.shape[1] - 1)
+        rows = np.arange(len(values))
+        return np.asarray(values[rows, order[rows, at]])
+
+    def cdf(self, x: Floats) -> Floats:
+        """P(node <= x)."""
+        return np.asarray((self.weights * (self.values <= x[:, None])).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Marginal):
+    """Normal and t distributions, (n, C) each."""
+
+    weights: Floats
+    means: Floats
+    sds: Floats
+    df: Floats
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation."""
+        return mixtures.moments(self.weights, self.means, self.sds**2)
+
+    def quantile(self, p: float) -> Floats:
+        """The x with P(node <= x) = p."""
+        if self.weights.shape[1] == 1:
+            return self.means[:, 0] + mixtures.own_quantiles(p, self.df[:, 0]) * self.sds[:, 0]
+        return mixtures.quantiles(p, self.weights, self.means, self.sds, self.df)
+
+    def cdf(self, x: Floats) -> Floats:
+        """P(node <= x)."""
+        return mixtures.distribution(x, self.weights, self.means, self.sds, self.df)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class OnGrid(Marginal):
+    """A density at the nodes of quadratures, B in each row, which are equidistant in u.
+
+    Integrals up to a point are those of the sinc functions that go through the nodes, which
+    converge as fast as the integral over all.
+
+    Attributes:
+        weights: (n, B, Q).
+        centre: (n, B, 1).
+        scale: (n, B, 1).
+        u: (Q,).
+    """
+
+    weights: Floats
+    centre: Floats
+    scale: Floats
+    u: Floats
+
+    def _values(self) -> Floats:
+        return np.asarray(self.centre + self.scale * stretched(self.u)[0])
+
+    def _points(self) -> Points:
+        values = self._values()
+        return Points(values.reshape(len(values), -1), self.weights.reshape(len(values), -1))
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation."""
+        return self._points().moments()
+
+    def cdf(self, x: Floats) -> Floats:
+        """P(node <= x)."""
+        from scipy.special import sici
+
+        away = x[:, None, None] - self.centre
+        with np.errstate(divide="ignore", invalid="ignore"):
+            g = np.where(self.scale > 0, away / self.scale, np.sign(away) * np.inf)
+        u = unstretched(np.clip(np.nan_to_num(g), -1e15, 1e15))
+        part = 0.5 + sici(np.pi * (u - self.u) / (self.u[1] - self.u[0]))[0] / np.pi
+        return np.asarray(np.clip((self.weights * part).sum(axis=(1, 2)), 0.0, 1.0))
+
+    def quantile(self, p: float) -> Floats:
+        """The x with P(node <= x) = p."""
+        points, values = self._points(), np.sort(self._points().values, axis=1)
+        near, rows = points.quantile(p), np.arange(len(values))
+        at = (values < near[:, None]).sum(axis=1)
+        low = values[rows, np.maximum(at - 2, 0)]
+        high = values[rows, np.minimum(at + 2, values.shape[1] - 1)]
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            above = self.cdf(middle) >= p
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+            if (high - low <= 1e-14 * np.maximum(np.abs(low), np.abs(high))).all():
+                break
+        return np.asarray((low + high) / 2)
+
+
+def marginal(mixed: Mixed, found: Weighed, target: int, weights: Floats) -> Marginal:
+    """The distribution of a target over all data sets.
+
+    Args:
+        mixed: the network.
+        found: the part of the target.
+        target: its position.
+        weights: of the data sets, with sum 1, (r, J).
+
+    Returns:
+        `Points` at codes 0, 1, ... for a discrete target.
+    """
+    p = weights.reshape(*weights.shape, *[1] * (found.p.ndim - 2)) * found.p
+    r = len(p)
+    if target in found.normals:
+        normal = found.normals[target]
+        parts = (normal.mean, np.sqrt(normal.variance), normal.df)
+        return Mixture(*(_rows(np.broadcast_to(of, p.shape), r) for of in (p, *parts)))
+    values, levels = found.values[target], mixed.nodes[target].levels
+    if found.part.method is Method.SAMPLING:
+        points = Points(*(_rows(np.broadcast_to(of, p.shape), r) for of in (values, p)))
+        return _tallied(points, levels) if levels > 0 else points
+    if found.grid is not None and found.grid.node == target:
+        return _on_grid(found.grid, p)
+    axis = int(np.argmax(values.shape))
+    others = tuple(k for k in range(1, p.ndim) if k != axis)
+    return Points(values.reshape(1, -1), p.sum(axis=others))
+
+
+def _rows(of: Floats, r: int) -> Floats:
+    return of.reshape(r, -1)
+
+
+def _on_grid(grid: Grid, p: Floats) -> OnGrid:
+    r, Q = len(p), p.shape[-1]
+    centre, scale = (
+        np.broadcast_to(of, (*p.shape[:-1], 1)).reshape(r, -1, 1)
+        for of in (grid.centre, grid.scale)
+    )
+    return OnGrid(p.reshape(r, -1, Q), centre, scale, grid.u)
+
+
+def _tallied(points: Points, levels: int) -> Points:
+    """Draws of levels, put together."""
+    n = len(points.weights)
+    at = np.arange(n)[:, None] * levels + points.values.astype(np.int64)
+    sums = np.bincount(at.ravel(), points.weights.ravel(), minlength=n * levels)
+    return Points(np.arange(float(levels))[None], sums.astype(np.float64).reshape(n, levels))

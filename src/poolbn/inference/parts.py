@@ -1,0 +1,391 @@
+"""A part of a network given evidence: weights of what its hidden nodes may be, for many rows.
+
+Arrays are (r, J, a, b, ...): r rows, J data sets that they may come from, and an axis for each node
+of the part's cut, along which are its levels, the nodes of a quadrature, or draws. A node's values
+have length 1 along the axes that they do not depend on; so a factor is computed once for what it
+depends on, and not for each configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.inference.assembled import Joint, LinearNetwork
+from poolbn.inference.conditioning import Chunk
+from poolbn.inference.infer import Model, given_evidence
+from poolbn.inference.locals import Floats, Gaussian, Integers, Local, Regression, Term
+from poolbn.inference.plans import Method, Part
+from poolbn.inference.uncertain import uncertain_nodes
+from poolbn.nodes.predictive import Predictive
+
+Flags = NDArray[np.bool_]
+
+# Nodes of a quadrature in its variable u, to find out where the weights are, and then.
+_FIRST_U, _LAST_U = np.linspace(-3.1, 3.1, 41), np.linspace(-3.1, 3.1, 161)
+_ROUNDS = 20  # of finding out
+_SETTLED = 0.1  # of the width, by which the centre and the width still change at the end
+_NEGLIGIBLE = 45.0  # by which a log weight is below another one that counts
+_VAGUE = 1e30  # variance of a column that is given, so that its density is a constant
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """A network with columns of all kinds, as inference works on it.
+
+    Attributes:
+        names: the N nodes.
+        levels: the F data sets.
+        prior: P(F), (F,).
+        nodes: given their parents.
+        order: their positions, parents first.
+        inputs: those without a distribution.
+        refused: the data sets that have no predictive distribution, and why.
+        linear: networks of continuous nodes, see `linear_part`, as far as they were needed.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[Hashable, ...]
+    prior: Floats
+    nodes: tuple[Local, ...]
+    order: tuple[int, ...]
+    inputs: frozenset[int]
+    refused: Mapping[int, str]
+    linear: dict[tuple[int, ...], tuple[Model, list[Term]]] = field(default_factory=dict)
+
+    def linear_part(self, chosen: tuple[int, ...]) -> tuple[Model, list[Term]]:
+        """Some continuous nodes as a linear network, and the columns that are its nodes.
+
+        Those of their parents that are not among them, and indicators, are inputs.
+        """
+        if chosen not in self.linear:
+            self.linear[chosen] = _linear_part(self, chosen)
+        return self.linear[chosen]
+
+
+def _linear_part(mixed: Mixed, chosen: tuple[int, ...]) -> tuple[Model, list[Term]]:
+    F = len(mixed.levels)
+    own: list[Term] = [(i, -1) for i in chosen]
+    needed = {term for i in chosen for term in _gaussian(mixed, i).terms}
+    columns = sorted(needed.difference(own)) + own
+    position = {term: k for k, term in enumerate(columns)}
+    first = len(columns) - len(own)
+    known = np.full(F, math.inf)
+    none = np.zeros((F, 1, 1))
+    given = Predictive(np.zeros((F, 1)), none, none, np.full(F, _VAGUE), known, known, math.inf)
+    nodes = [given] * first + [_gaussian(mixed, i).of for i in chosen]
+    parents: list[tuple[int, ...]] = [()] * first
+    parents += [tuple(position[term] for term in _gaussian(mixed, i).terms) for i in chosen]
+    slopes = np.zeros((F, len(columns), len(columns)))
+    for k, (of, pa) in enumerate(zip(nodes, parents, strict=True)):
+        slopes[:, k, list(pa)] = of.coef[:, 1:]
+    rank = {i: k for k, i in enumerate(mixed.order)}
+    network = LinearNetwork(
+        names=tuple(map(str, columns)),
+        levels=tuple(range(F)),
+        order=tuple(sorted(range(len(columns)), key=lambda k: (k >= first, rank[columns[k][0]]))),
+        parents=tuple(parents),
+        intercept=np.stack([of.coef[:, 0] for of in nodes], axis=1),
+        slopes=slopes,
+        sigma2=np.stack([of.scale2 for of in nodes], axis=1),
+    )
+    every = np.ones(F, dtype=bool)
+    uncertain = uncertain_nodes(network, tuple(nodes), every, {})
+    joint = Joint(network.names, network.levels, mixed.prior, network.mean, network.cov)
+    return Model(network, joint, uncertain, tuple(range(first))), columns
+
+
+def _gaussian(mixed: Mixed, i: int) -> Gaussian:
+    node = mixed.nodes[i]
+    assert isinstance(node, Gaussian)
+    return node
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """What is left of a continuous node: normal or t, arrays as above."""
+
+    mean: Floats
+    variance: Floats
+    df: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The quadrature over a continuous node: at centre + scale g(u), see `stretched`."""
+
+    node: int
+    centre: Floats
+    scale: Floats
+    u: Floats
+
+    @property
+    def values(self) -> Floats:
+        """Where its nodes are."""
+        return np.asarray(self.centre + self.scale * stretched(self.u)[0])
+
+    @property
+    def steps(self) -> Floats:
+        """How far they are apart."""
+        return np.asarray(self.scale * stretched(self.u)[1] * (self.u[1] - self.u[0]))
+
+    @property
+    def log_steps(self) -> Floats:
+        """What is added to log densities; a node that is certain is there as often as u has it."""
+        steps = self.steps
+        return np.where(steps > 0, np.log(np.where(steps > 0, steps, 1.0)), -math.log(len(self.u)))
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """A part given evidence.
+
+    Attributes:
+        part: which.
+        log_z: the log density of the evidence in the part, (r, J).
+        p: weights with sum 1 for each row and data set, (r, J, ...).
+        values: of the nodes of the cut.
+        normals: of the other targets.
+        grid: of a quadrature.
+    """
+
+    part: Part
+    log_z: Floats
+    p: Floats
+    values: Mapping[int, Floats]
+    normals: Mapping[int, Normal]
+    grid: Grid | None = None
+
+
+class _Worker:
+    """One part, for some rows."""
+
+    def __init__(
+        self, mixed: Mixed, part: Part, x: Floats, sets: Integers, sizes: Mapping[int, int]
+    ) -> None:
+        self.mixed, self.part = mixed, part
+        own = [i for i in part.cut if not (part.method is Method.QUADRATURE and i in part.why)]
+        self.axes = 1 if part.method is Method.SAMPLING else len(part.cut)
+        shape = (len(x), 1, *[1] * self.axes)
+        needed = {m for i in part.factors for m in (i, *mixed.nodes[i].parents)}
+        self.values = {i: x[:, i].reshape(shape) for i in needed.difference(part.hidden)}
+        self.sets = sets.reshape(*sets.shape, *[1] * self.axes)
+        self.shape = (*np.broadcast_shapes(shape[:2], sets.shape), *[1] * self.axes)
+        self.axis: dict[int, int] = {}
+        if part.method is not Method.SAMPLING:
+            for k, i in enumerate(own, start=2):
+                levels = np.arange(float(sizes.get(i, mixed.nodes[i].levels)))
+                self.values[i] = levels.reshape([-1 if a == k else 1 for a in range(len(shape))])
+                self.axis[i] = k
+        drawn = part.cut if part.method is Method.SAMPLING else ()
+        self.finite = [i for i in part.factors if mixed.nodes[i].levels and i not in drawn]
+        self.continuous = tuple(
+            i for i in part.factors if not mixed.nodes[i].levels and i not in drawn
+        )
+        self.left = [i for i in part.hidden if i not in part.cut]
+        self.grid: Grid | None = None
+
+    def place(self, grid: Grid) -> None:
+        """Give a node the values of a quadrature."""
+        self.grid, self.values[grid.node] = grid, grid.values
+
+    def total(self, wanted: Sequence[int]) -> tuple[Floats, dict[int, Normal]]:
+        """Log weights, and what is wanted of nodes that are linear."""
+        grid = self.grid
+        total = np.zeros(self.shape) if grid is None else grid.log_steps
+        below = [i for i in self.finite if grid and grid.node in self.mixed.nodes[i].parents]
+        normals: dict[int, Normal] = {}
+        if self.left:
+            more, normals = self.linear(self.continuous, self.left, wanted)
+            total = total + more
+        for i in (*self.finite, *(() if self.left else self.continuous)):
+            if i not in below:
+                total = total + self.factor(i)
+        if grid is None or not below:
+            return total, normals
+        # Probabilities are at most 1: most nodes of a quadrature cannot matter beside its middle.
+        middle = len(grid.u) // 2
+        x = self.values[grid.node]
+        self.values[grid.node] = x[..., middle : middle + 1]
+        least = total[..., middle : middle + 1] + sum(self.factor(i) for i in below)
+        self.values[grid.node] = x
+        matter = total > np.where(np.isfinite(least), least - _NEGLIGIBLE, -np.inf)
+        for i in below:
+            total = np.where(matter, total, -np.inf) + self.factor(i, matter)
+        return total, normals
+
+    def factor(self, i: int, matter: Flags | None = None) -> Floats:
+        """The log density of a node given its parents; 0 for what does not matter."""
+        node, axis = self.mixed.nodes[i], self.axis.get(i)
+        parents = [self.values[parent] for parent in node.parents]
+        if matter is not None:
+            x, sets, *above = (
+                np.broadcast_to(of, matter.shape)[matter]
+                for of in (self.values[i], self.sets, *parents)
+            )
+            out = np.zeros(matter.shape)
+            out[matter] = node.log_density(x, _named(node.parents, above), sets)
+            return out
+        apart = axis is not None and all(of.shape[axis] == 1 for of in parents)
+        if axis is None or node.levels <= 0 or not apart:
+            x, sets, *above = np.broadcast_arrays(self.values[i], self.sets, *parents)
+            found = node.log_density(x.ravel(), _named(node.parents, above), _codes(sets))
+            return found.reshape(x.shape)
+        sets, *above = np.broadcast_arrays(self.sets, *parents)
+        logs = node.log_levels(_named(node.parents, above), _codes(sets))
+        return np.moveaxis(logs.reshape(*sets.shape, node.levels), -1, axis).squeeze(axis + 1)
+
+    def linear(
+        self, chosen: tuple[int, ...], hidden: Sequence[int], wanted: Sequence[int]
+    ) -> tuple[Floats, dict[int, Normal]]:
+        """Log densities of continuous nodes without the hidden ones, and what these are."""
+        model, columns = self.mixed.linear_part(chosen)
+        seen = np.array([i not in hidden for i, _ in columns])
+        arrays = [self.values[i] for i, _ in np.array(columns)[seen].tolist()]
+        shape = np.broadcast_shapes(self.sets.shape, *(of.shape for of in arrays))
+        sets = _codes(np.broadcast_to(self.sets, shape))
+        x = np.full((len(sets), len(columns)), np.nan)
+        for k, (i, level) in enumerate(columns):
+            if seen[k]:
+                own = np.broadcast_to(self.values[i], shape).ravel()
+                x[:, k] = own if level < 0 else own == level
+        at = np.array([columns.index((i, -1)) for i in wanted], dtype=np.int64)
+        loglik, T = np.empty(len(x)), len(at)
+        mean, variance, df = (np.empty((len(x), T)) for _ in range(3))
+        for j in np.unique(sets):
+            rows = np.flatnonzero(sets == j)
+            chunk = Chunk(rows[None], seen[None], np.array([[j]]))
+            given = given_evidence(model, x, chunk, at)
+            loglik[rows], mean[rows], df[rows] = (
+                of[0, 0] for of in (given.loglik, given.mean, given.df)
+            )
+            variance[rows] = np.maximum(np.diagonal(given.cov[0, 0], axis1=-2, axis2=-1), 0.0)
+        found = {
+            i: Normal(*(of[:, t].reshape(shape) for of in (mean, variance, df)))
+            for t, i in enumerate(wanted)
+        }
+        return loglik.reshape(shape), found
+
+
+def _named(names: Sequence[int], arrays: Sequence[Floats]) -> dict[int, Floats]:
+    return {i: of.ravel() for i, of in zip(names, arrays, strict=True)}
+
+
+def _codes(sets: Integers) -> Integers:
+    return np.ascontiguousarray(sets).ravel()
+
+
+def weigh(
+    mixed: Mixed,
+    part: Part,
+    x: Floats,
+    sets: Integers,
+    targets: Sequence[int],
+    *,
+    sizes: Mapping[int, int],
+    particles: int,
+    rng: np.random.Generator,
+) -> Weighed:
+    """Weigh what the hidden nodes of a part may be.
+
+    Args:
+        mixed: the network.
+        part: which part.
+        x: the rows, (r, N).
+        sets: their data sets, (r, 1), or all of them, (1, F).
+        targets: of the part.
+        sizes: how many values of each hidden count are enumerated.
+        particles: draws for each row and data set.
+        rng: where chance comes from.
+    """
+    worker = _Worker(mixed, part, x, sets, sizes)
+    wanted = [i for i in targets if i in worker.left]
+    if part.method is Method.SAMPLING:
+        shape = (*worker.shape[:2], particles)
+        every = _codes(np.broadcast_to(worker.sets, shape))
+        for i in part.cut:
+            node = mixed.nodes[i]
+            above = [np.broadcast_to(worker.values[p], shape) for p in node.parents]
+            drawn = node.draw(_named(node.parents, above), every, rng)
+            worker.values[i] = drawn.reshape(shape)
+        worker.shape = shape
+    elif part.method is Method.QUADRATURE:
+        _place(worker, part.why[0])
+    total, normals = worker.total(wanted)
+    log_z, p = _normalised(total)
+    if part.method is Method.SAMPLING:
+        log_z = log_z - math.log(particles)
+    return Weighed(part, log_z, p, worker.values, normals, worker.grid)
+
+
+def _normalised(total: Floats) -> tuple[Floats, Floats]:
+    """Log sums (r, J), and weights with sum 1; all alike where all are impossible."""
+    flat = total.reshape(*total.shape[:2], -1)
+    top = flat.max(axis=2, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    p = np.exp(flat - top)
+    sums = p.sum(axis=2, keepdims=True)
+    with np.errstate(divide="ignore"):
+        log_z = (top + np.log(sums))[..., 0]
+    p = np.where(sums > 0, p / np.where(sums > 0, sums, 1.0), 1 / flat.shape[2])
+    return log_z, p.reshape(total.shape)
+
+
+def stretched(u: Floats) -> tuple[Floats, Floats]:
+    """g(u) = sinh(a sinh u) / a, a = pi / 2, and its derivative: near 0 it is u, and soon far."""
+    a = math.pi / 2
+    inner = a * np.sinh(u)
+    return np.sinh(inner) / a, np.cosh(inner) * np.cosh(u)
+
+
+def unstretched(g: Floats) -> Floats:
+    """The u of g(u)."""
+    a = math.pi / 2
+    return np.asarray(np.arcsinh(np.arcsinh(a * g) / a))
+
+
+def _place(worker: _Worker, c: int) -> None:
+    """Find nodes for a quadrature over c, from what continuous nodes say to where weights are."""
+    hidden = [i for i in worker.part.hidden if not worker.mixed.nodes[i].levels]
+    found = worker.linear(worker.continuous, hidden, [c])[1][c]
+    full = np.broadcast_shapes(worker.shape, *(of.shape for of in worker.values.values()))
+    grid = Grid(
+        node=c,
+        centre=np.broadcast_to(found.mean, full),
+        scale=np.broadcast_to(np.sqrt(found.variance), full),
+        u=_FIRST_U,
+    )
+    for _ in range(_ROUNDS):
+        worker.place(grid)
+        total = worker.total([])[0]
+        p = _normalised(total.reshape(1, -1, total.shape[-1]))[1].reshape(total.shape)
+        x, scale = grid.values, grid.scale
+        mean = (p * x).sum(axis=-1, keepdims=True)
+        sd = np.sqrt((p * (x - mean) ** 2).sum(axis=-1, keepdims=True))
+        # Where one node has it all, the width is that between nodes, or less.
+        sd = np.maximum(sd, 0.3 * (p * grid.steps).sum(axis=-1, keepdims=True)) * (scale > 0)
+        moved = np.maximum(np.abs(mean - grid.centre), np.abs(sd - scale))
+        grid = replace(grid, centre=mean, scale=sd)
+        if (moved <= _SETTLED * scale).all():
+            break
+    worker.place(replace(grid, u=_LAST_U))
+
+
+def count_sizes(mixed: Mixed, part: Part, x: Floats, sets: Integers) -> dict[int, Floats]:
+    """For each hidden count of a part how many values are to be enumerated in each row, (r,)."""
+    worker = _Worker(mixed, part, x, sets, dict.fromkeys(part.cut, 1))
+    out = {}
+    for i in part.cut:
+        node = mixed.nodes[i]
+        if isinstance(node, Regression) and node.levels < 0:
+            sets_of, *above = np.broadcast_arrays(
+                worker.sets, *(worker.values[p] for p in node.parents)
+            )
+            found = node.largest(_named(node.parents, above), _codes(sets_of))
+            most = found.reshape(sets_of.shape)
+            out[i] = np.broadcast_to(most.max(axis=tuple(range(1, most.ndim))), len(x))
+    return out
