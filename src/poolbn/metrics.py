@@ -24,8 +24,8 @@ from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
 from poolbn.inference.drawing import categories_of
 from poolbn.inference.simulated import log_ratios
+from poolbn.network.mixedanswers import MOST_PROBABLE
 from poolbn.network.network import Network
-from poolbn.network.questions import MOST_PROBABLE
 from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 

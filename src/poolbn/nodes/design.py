@@ -116,3 +116,10 @@ class Basis:
         T[0, 1:] = -mean @ T[1:, 1:]
         dependent = next((a for a in range(q) if a not in kept), -1)
         return Basis(np.ascontiguousarray(T[:, kept]), dependent)
+
+    @staticmethod
+    def of_rows(X: Floats, weight: Floats) -> Basis:
+        """The same from rows, (m, q), the intercept first."""
+        mean = weight @ X[:, 1:] / weight.sum()
+        centred = X[:, 1:] - mean
+        return Basis.of(mean, (centred * weight[:, None]).T @ centred / weight.sum())

@@ -118,7 +118,7 @@ def _population(
     P_j (b_j - beta), P_j = (W_j^-1 + R)^-1, is g_j itself: no inverse is needed.
     """
     F, C, q = coef.shape
-    T = Basis.of(rows.design.X, rows.design.weight).T
+    T = Basis.of_rows(rows.design.X, rows.design.weight).T
     back = np.linalg.inv(T)
     at = coef @ back.T
     found = scores(rows.turned(rows.design.X @ T), at)

@@ -114,7 +114,7 @@ def equal_effects(rows: Rows, columns: Sequence[int]) -> Equal:
     """
     design, C = rows.design, rows.response.predictors
     others = [k for k in range(design.X.shape[1]) if k not in columns]
-    basis = Basis.of(design.X[:, [*others, *columns]], design.weight).T
+    basis = Basis.of_rows(design.X[:, [*others, *columns]], design.weight).T
     # Each column of the basis is of one column of X and those before it.
     last = len(basis) - 1 - (basis[::-1] != 0).argmax(axis=0)
     r = basis.shape[1]
