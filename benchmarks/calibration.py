@@ -44,7 +44,7 @@ Model = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
 def table(name: str) -> pd.DataFrame:
     """Complete rows, with the column `group`; data sets of fewer rows than folds are left out."""
     if name == "trial":
-        frame = pb.datasets.opt(discrete=True).rename(columns={"clinic": "group"})
+        frame = pb.datasets.opt().rename(columns={"clinic": "group"})
         frame = frame[["group", *TRIAL]].dropna()
     else:
         text = {"group": str, "repeatgr": str, "sex": str}

@@ -40,7 +40,7 @@ def large(rows: int = 100_000, data_sets: int = 10, seed: int = 1) -> pd.DataFra
 def main() -> None:
     """Print the seconds of each pooling, the first one after kernels are loaded."""
     warnings.simplefilter("ignore", pb.DataWarning)
-    trial = pb.table(pb.datasets.opt(discrete=True), group="clinic", missing="drop")
+    trial = pb.table(pb.datasets.opt(), group="clinic", missing="drop")
     pb.learn(trial, pooling="auto")
     tables = {"trial": (trial, ("complete", "none", "partial", "auto"))}
     tables["large"] = pb.table(large(), group="F"), ("complete", "partial")

@@ -13,7 +13,7 @@ settings.load_profile("poolbn")
 
 @pytest.fixture(scope="session")
 def opt_stats() -> pb.GroupStats:
-    opt = pb.datasets.opt()
+    opt = pb.datasets.opt(kind="continuous")
     return pb.stats(opt[[c for c in opt if not c.endswith("_5")]], group="clinic", missing="drop")
 
 

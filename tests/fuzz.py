@@ -73,7 +73,7 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     levels = trial.assign(old=trial["age"] > 25, heavy=trial["bmi"] > 30)
     pb.stats(levels, group="clinic").save(folder / "cells.stats", allow_small=True)
     net.save(folder / "whole.json")
-    levels = pb.datasets.opt(discrete=True).dropna().groupby("clinic").head(12)
+    levels = pb.datasets.opt().dropna().groupby("clinic").head(12)
     levels = levels[["clinic", "age", "tobacco", "education", "preterm"]]
     levels.to_csv(folder / "levels.csv", index=False)
     kinds = {"age": "count"}

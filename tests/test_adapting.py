@@ -55,7 +55,7 @@ def assert_same_fits(a: pb.Network, b: pb.Network, rtol: float = 1e-9) -> None:
 @cache
 def table(case: str, group: str, columns: tuple[str, ...]) -> pd.DataFrame:
     if case == "opt":
-        frame = pb.datasets.opt()
+        frame = pb.datasets.opt(kind="continuous")
     else:
         path = REFERENCE / "lme" / "data" / f"{case}.csv.gz"
         frame = pd.read_csv(path, dtype={group: str})

@@ -402,7 +402,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "four clinics" in done.stdout
     assert done.stdout.rstrip().endswith("poolbn-demo/report.html")
     out = tmp_path / "poolbn-demo"
-    trial = pb.datasets.opt()
+    trial = pb.datasets.opt(kind="continuous")
     tiers = inputs.read_tiers(out / "tiers.toml")
     columns = [name for tier in tiers for name in tier]
     same = pb.learn(

@@ -41,7 +41,7 @@ def refused(*arguments: object) -> str:
 @pytest.fixture(scope="module")
 def trial() -> pd.DataFrame:
     """All 16 columns of the trial."""
-    return pb.datasets.opt().dropna().reset_index(drop=True)
+    return pb.datasets.opt(kind="continuous").dropna().reset_index(drop=True)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from poolbn.assess.effectsizes import effect_sizes
 from poolbn.assess.residuals import node_residuals
 from poolbn.show import style
 
-TRIAL = pb.datasets.opt()
+TRIAL = pb.datasets.opt(kind="continuous")
 SIX = ["age", "bmi", "gingival_0", "bleeding_0", "gestation_days", "birthweight_g"]
 
 

@@ -338,8 +338,8 @@ def test_an_outlier_in_the_first_row_does_not_spoil_other_data_sets() -> None:
 
 
 def test_the_trial() -> None:
-    found = stats(datasets.opt(), group="clinic", missing="drop")
-    frame = datasets.opt()
+    found = stats(datasets.opt(kind="continuous"), group="clinic", missing="drop")
+    frame = datasets.opt(kind="continuous")
     complete = frame.dropna()
     assert found.n_rows == 545
     assert len(found.names) == 16

@@ -152,7 +152,7 @@ def calls(folder: Path) -> list[Call]:
         Call("load", {"path": folder / "net.json"}),
         Call("report", {"net": one, "path": folder / "r.html", "data": None, "bootstrap": None,
                         "comparison": None, "settings": None}),
-        Call("datasets.opt", {"discrete": False}),
+        Call("datasets.opt", {"kind": "continuous"}),
         Call("random_dag", {"N": 3, "mean_parents": 1.0, "seed": 0}),
         Call("random_network", {"dag": DAG, "data_sets": 2, "discrete": 0.0, "seed": 0,
                                 "heterogeneous": True, "equal_residuals": False,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
-from poolbn.arguments import FLAG, check_arguments
+from poolbn.errors import check_option
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Kind = Literal["all", "continuous"]
 
 _DISCRETE = (
     "treatment", "education", "public_assistance", "diabetes", "tobacco", "previous_pregnancy",
@@ -17,7 +18,7 @@ _DISCRETE = (
 )  # fmt: skip
 
 
-def opt(*, discrete: bool = False) -> pd.DataFrame:
+def opt(*, kind: Kind = "all") -> pd.DataFrame:
     """The Obstetrics and Periodontal Therapy trial: 823 women in four clinics.
 
     Pregnant women with gum disease were treated before or after delivery. Columns:
@@ -29,16 +30,16 @@ def opt(*, discrete: bool = False) -> pd.DataFrame:
       (mm), mean attachment loss (mm), calculus index, plaque index;
     - `gingival_5` to `plaque_5`: the same at visit 5;
     - `gestation_days`, `birthweight_g`: the outcome;
-    - with `discrete` also `treatment` (treated before delivery, or control), `education` (3
-      levels), `public_assistance`, `diabetes`, `tobacco`, `previous_pregnancy`, `infection` (of the
-      urinary tract) and `preterm` (before 37 weeks).
+    - discrete: `treatment` (treated before delivery, or control), `education` (3 levels),
+      `public_assistance`, `diabetes`, `tobacco`, `previous_pregnancy`, `infection` (of the urinary
+      tract) and `preterm` (before 37 weeks).
 
     The natural order in time is `age`, `bmi` and the like, baseline, visit 5, outcome; treatment is
-    by lot. Cells can be missing: 545 rows are complete, 737 in the columns that leave visit 5 out,
-    537 with the discrete columns.
+    by lot. Cells can be missing: 537 rows are complete, 545 in the continuous columns, and 737 in
+    those without visit 5.
 
     Args:
-        discrete: whether to have the discrete columns too.
+        kind: which columns; "continuous" leaves the discrete ones out.
 
     Source: columns chosen and renamed from the table `opt` of the R package medicaldata (MIT
     licence). Study: Michalowicz and others, "Treatment of periodontal disease and the risk of
@@ -47,13 +48,13 @@ def opt(*, discrete: bool = False) -> pd.DataFrame:
     Examples:
         >>> opt().groupby("clinic").size().to_dict()
         {'KY': 211, 'MN': 247, 'MS': 192, 'NY': 173}
-        >>> opt(discrete=True)["treatment"].value_counts().to_dict()
+        >>> opt()["treatment"].value_counts().to_dict()
         {'treated': 413, 'control': 410}
     """
     import pandas as pd
 
-    check_arguments(discrete=(discrete, FLAG))
+    check_option("kind", kind, get_args(Kind))
 
     with files("poolbn").joinpath("_data/opt.csv").open(encoding="utf-8") as lines:
         table = pd.read_csv(lines)
-    return table if discrete else table.drop(columns=list(_DISCRETE))
+    return table if kind == "all" else table.drop(columns=list(_DISCRETE))

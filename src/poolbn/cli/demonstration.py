@@ -28,7 +28,7 @@ def demo(
     table, tiers, page = out / "trial.csv", out / "tiers.toml", out / "report.html"
     check_free([table, tiers, page], force=force)
     make_folder(out)
-    trial = datasets.opt()
+    trial = datasets.opt(kind="continuous")
     baseline = [name for name in map(str, trial) if name.endswith("_0")]
     order = [["age", "bmi"], baseline, ["gestation_days", "birthweight_g"]]
     write_csv(trial[["clinic", *(name for tier in order for name in tier)]], table)

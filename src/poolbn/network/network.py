@@ -436,8 +436,9 @@ class Network(Questions):
             ...                start=[("age", "bmi"), ("bmi", "small")], pooling="complete",
             ...                search=pb.HillClimb(max_iter=0))
             >>> net.total_effects("age", "small")[["from", "to", "scale", "total"]].round(3)
-                from     to            scale  total
-            0  25.98  26.98  risk difference    0.0
+                 from      to            scale  total
+            0  25.934  26.934  risk difference  0.000
+            1  25.934  26.934       risk ratio  1.002
         """
         check_arguments(cause=(cause, TEXT.or_none()), effect=(effect, TEXT.or_none()))
         check_option("by", by, get_args(TotalsBy))
@@ -643,7 +644,7 @@ class Network(Questions):
 
         Examples:
             >>> import poolbn as pb
-            >>> trial = pb.datasets.opt(discrete=True)[["clinic", "tobacco"]].dropna()
+            >>> trial = pb.datasets.opt()[["clinic", "tobacco"]].dropna()
             >>> net = pb.learn(trial, group="clinic", pooling="complete")
             >>> print("".join(net.to_bif().partition("probability ( tobacco")[1:]), end="")
             probability ( tobacco ) {
