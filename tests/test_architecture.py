@@ -66,7 +66,7 @@ ORDER = {
     "metrics": [],
     "assess": [
         "arceffects", "patternmap", "residualsds", "residuals", "effectsizes", "leaveout",
-        "replicates", "strengths", "resample", "folds", "comparison", "comparing",
+        "replicates", "strengths", "resample", "folds", "comparison", "comparing", "treatment",
     ],
     "show": [
         "layers", "layout", "texts", "figures", "drawing", "style", "netplot", "rowplots",

@@ -166,7 +166,8 @@ def test_tables_pool_over_data_sets_by_hartung_and_knapp() -> None:
     rng = np.random.default_rng(3)
     counts = rng.integers(5, 60, (6, 2, 2))
     b, v = (each[:, 0] for each in log_odds_ratios(counts, [2]))
-    found = table_effects(counts, [2], Sharing.PARTIAL)
+    shares = counts / counts.sum(axis=2, keepdims=True)
+    found = table_effects(counts, shares, [2], Sharing.PARTIAL)
     t2 = optimize.brentq(  # Paule and Mandel
         lambda t2: (((b - np.average(b, weights=1 / (v + t2))) ** 2) / (v + t2)).sum() - 5, 0, 99
     )
@@ -177,7 +178,8 @@ def test_tables_pool_over_data_sets_by_hartung_and_knapp() -> None:
     spread = (w * (b - effect) ** 2).sum() / 5 / w.sum()
     assert found.se[0] == pytest.approx(math.sqrt(spread), rel=1e-5)
     assert found.df[0] == 5
-    together = table_effects(counts, [2], Sharing.COMPLETE)
+    assert found.own[:, 0] == pytest.approx(b)  # of the shares that are given
+    together = table_effects(counts, shares, [2], Sharing.COMPLETE)
     assert together.se[0] == pytest.approx(math.sqrt((1 / counts.sum(axis=0)).sum()))
 
 
@@ -189,8 +191,15 @@ def test_a_table_of_probabilities_in_a_network() -> None:
     counts = np.array([
         pd.crosstab(part["z"], part["y"]).to_numpy() for _, part in data.groupby("site")
     ])  # fmt: skip
-    found = table_effects(counts, [3], Sharing.PARTIAL)
-    assert np.log(net.effects()["effect"].to_numpy()) == pytest.approx(found.effect)
+    fit = net.fits["y"]
+    found = table_effects(counts, fit.probabilities, [3], Sharing.PARTIAL)
+    table = net.effects()
+    assert np.log(table["effect"].to_numpy()) == pytest.approx(found.effect)
+    # In each data set they are those of the table of probabilities that the fit shows.
+    for j, site in enumerate(net.levels):
+        no, yes = fit.probabilities[j].T
+        odds = yes / no
+        assert table[site].to_numpy() == pytest.approx(odds[1:] / odds[0])
     test = net.heterogeneity().iloc[0]
     assert (test["test"], test["df1"]) == ("score", 6)
 

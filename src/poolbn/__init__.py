@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from poolbn.assess.comparing import compare
     from poolbn.assess.comparison import Comparison
     from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
+    from poolbn.assess.treatment import treatment_effects
     from poolbn.errors import (
         ArgumentError,
         ClusterError,
@@ -104,6 +105,7 @@ _LATER = {
     "score": "scoring.local",
     "stats": "moments.reading",
     "table": "moments.table",
+    "treatment_effects": "assess.treatment",
     "unbalanced_rows": "simulate",
 }
 
@@ -167,6 +169,7 @@ __all__ = [
     "score",
     "stats",
     "table",
+    "treatment_effects",
     "unbalanced_rows",
 ]
 

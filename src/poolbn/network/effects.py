@@ -96,7 +96,7 @@ def effects_table(
     check_option("by", by, get_args(By))
     linear = {node: fit for node, fit in fits.items() if isinstance(fit, GaussianFit)}
     if len(linear) < len(fits):
-        return (_terms_by_arc if by == "arc" else _terms_by_data_set)(dag, fits, interval)
+        return (terms_by_arc if by == "arc" else _terms_by_data_set)(dag, fits, interval)
     return (_by_arc if by == "arc" else _by_data_set)(dag, linear, interval)
 
 
@@ -155,7 +155,8 @@ def data_set_effects(
     return fit.coef[:, k], np.sqrt(variances), np.full(F, np.inf)
 
 
-def _terms_by_arc(dag: Dag, fits: Mapping[str, LocalFit], interval: float) -> pd.DataFrame:
+def terms_by_arc(dag: Dag, fits: Mapping[str, LocalFit], interval: float) -> pd.DataFrame:
+    """A row for each `Term`: `MIXED_COLUMNS`, then the effect in each data set."""
     import pandas as pd
 
     levels = level_columns(fits[dag.nodes[0]].levels, MIXED_COLUMNS)
@@ -217,7 +218,7 @@ def _log_terms(fit: RegressionFit | TabularFit, label: str, level: str) -> Itera
             float(found.df[k]),
             float(found.between_sd[k]),
             own,
-            own,
+            found.middle[:, k],
             found.own_se[:, k],
             np.full_like(own, np.inf),
         )

@@ -33,8 +33,10 @@ class LogEffects(NamedTuple):
         se: (m,).
         df: degrees of freedom of Student's t, (m,).
         between_sd: standard deviation between data sets; NaN unless pooling is partial, (m,).
-        own: effects in the data sets, (F, m).
-        own_se: (F, m).
+        own: effects in the data sets, as the model has them, (F, m).
+        middle: of the data sets' intervals, which allow for what is not known of the variance
+            between data sets, (F, m).
+        own_se: of the middle, (F, m).
         equal: for each parent a test that its effects are the same everywhere: statistic and
             degrees of freedom of its chi-square, (p, 2).
     """
@@ -44,6 +46,7 @@ class LogEffects(NamedTuple):
     df: Floats
     between_sd: Floats
     own: Floats
+    middle: Floats
     own_se: Floats
     equal: Floats
 
@@ -73,7 +76,7 @@ def known_effects(found: Estimates) -> LogEffects:
         se = np.sqrt(np.diagonal(found.fixed_cov)).reshape(C, q)
     own, own_se = _slopes(found.coef), _slopes(own_se)
     of_all = (_slopes(effect), _slopes(se), _slopes(df), _slopes(between))
-    return LogEffects(*of_all, own, own_se, np.empty((0, 2)))
+    return LogEffects(*of_all, own, own, own_se, np.empty((0, 2)))
 
 
 def _slopes(values: Floats) -> Floats:
@@ -168,7 +171,9 @@ class Sharing(Enum):
     PARTIAL = "partial"
 
 
-def table_effects(counts: Counts, sizes: Sequence[int], sharing: Sharing) -> LogEffects:
+def table_effects(
+    counts: Counts, probabilities: Floats, sizes: Sequence[int], sharing: Sharing
+) -> LogEffects:
     """The effects of a table of probabilities.
 
     In each data set the log odds ratio of a level against the first, other parents held fixed, is
@@ -177,6 +182,7 @@ def table_effects(counts: Counts, sizes: Sequence[int], sharing: Sharing) -> Log
 
     Args:
         counts: rows by data set, configuration of the parents and level of the child, (F, C, K).
+        probabilities: what the fit makes of them, likewise.
         sizes: levels of each parent.
         sharing: how data sets share the table.
     """
@@ -186,8 +192,8 @@ def table_effects(counts: Counts, sizes: Sequence[int], sharing: Sharing) -> Log
     if sharing is Sharing.COMPLETE:
         (effect,), (variance,) = log_odds_ratios(counts.sum(axis=0, keepdims=True), sizes)
         se, df = np.sqrt(variance), np.full_like(effect, math.inf)
-        every = np.tile(effect, (F, 1)), np.tile(se, (F, 1))
-        return LogEffects(effect, se, df, none, *every, equal)
+        every = np.tile(effect, (F, 1))
+        return LogEffects(effect, se, df, none, every, every, np.tile(se, (F, 1)), equal)
     own, variance = log_odds_ratios(counts, sizes)
     seen = np.isfinite(variance)
     m = seen.sum(axis=0)
@@ -199,11 +205,16 @@ def table_effects(counts: Counts, sizes: Sequence[int], sharing: Sharing) -> Log
     squares = (w * (own - effect) ** 2).sum(axis=0) / total / np.maximum(m - 1, 1)
     se, df = np.where(enough, np.sqrt(squares), math.nan), np.where(enough, m - 1.0, math.nan)
     if sharing is Sharing.NONE:
-        return LogEffects(effect, se, df, none, own, np.sqrt(variance), equal)
+        return LogEffects(effect, se, df, none, own, own, np.sqrt(variance), equal)
     center, sd = shrunk(own, variance)
     known = np.isfinite(sd)
-    own, sd = np.where(known, center, own), np.where(known, sd, np.sqrt(variance))
-    return LogEffects(effect, se, df, np.where(enough, np.sqrt(t2), math.nan), own, sd, equal)
+    middle, sd = np.where(known, center, own), np.where(known, sd, np.sqrt(variance))
+    between = np.where(enough, np.sqrt(t2), math.nan)
+    # Configurations of other parents count by their rows, as in the data set's own estimate.
+    expected = probabilities * counts.sum(axis=2, keepdims=True)
+    fitted, error = log_odds_ratios(expected, sizes)
+    fitted = np.where(np.isfinite(error), fitted, effect)
+    return LogEffects(effect, se, df, between, fitted, middle, sd, equal)
 
 
 def known_table_effects(
@@ -214,7 +225,7 @@ def known_table_effects(
     own, _ = log_odds_ratios(probabilities, sizes)
     unknown = np.full_like(effect, math.nan)
     every = np.full_like(own, math.nan)
-    return LogEffects(effect, unknown, unknown, unknown, own, every, np.empty((0, 2)))
+    return LogEffects(effect, unknown, unknown, unknown, own, own, every, np.empty((0, 2)))
 
 
 def log_odds_ratios(counts: Counts | Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:

@@ -200,4 +200,5 @@ def with_effects(fit: TabularFit, table: MixedData) -> TabularFit:
         return fit
     counts = counts_of(table, fit.child, fit.parents)
     sizes = [len(levels) for levels in fit.given]
-    return replace(fit, saved_effects=table_effects(counts, sizes, _SHARING[type(fit.pooling)]))
+    sharing = _SHARING[type(fit.pooling)]
+    return replace(fit, saved_effects=table_effects(counts, fit.probabilities, sizes, sharing))
