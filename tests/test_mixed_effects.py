@@ -75,8 +75,9 @@ def test_a_row_for_each_level_and_the_scale_of_the_child() -> None:
     assert one["s2"] == pytest.approx(math.exp(fit.coef[2, 0, 1]))
     each = net.effects(by="data set", interval=0.9)
     own = each.query("parent == 'x' and child == 'y' and data_set == 's1'").iloc[0]
-    se = math.sqrt(fit.coef_cov[1, 1, 1])
-    assert own["upper"] == pytest.approx(math.exp(fit.coef[1, 0, 1] + stats.norm.ppf(0.95) * se))
+    middle, se = (of[1, 0] for of in (fit.effects.middle, fit.effects.own_se))
+    assert own["effect"] == pytest.approx(math.exp(fit.coef[1, 0, 1]))
+    assert own["upper"] == pytest.approx(math.exp(middle + stats.norm.ppf(0.95) * se))
     assert len(each) == 4 * len(table)
 
 
@@ -296,7 +297,7 @@ def test_wrong_statistics_of_a_mixed_network() -> None:
 def test_intervals_cover_and_tests_hold_their_size(kind: str, sd: float) -> None:
     """A small part of `benchmarks/mixed_intervals.py`."""
     truth = {"y": 0.7, "c": 0.3}[kind]
-    covered = rejected = 0
+    covered, rejected, own = 0, 0, []
     for seed in range(100):
         table = pb.table(rows(F=5, n=60, seed=seed, sd=sd), group="site", kinds={"c": "count"})
         fit = pb.fit_node(table, kind, ["x"])
@@ -304,5 +305,8 @@ def test_intervals_cover_and_tests_hold_their_size(kind: str, sd: float) -> None
         half = stats.t.ppf(0.95, fit.effects.df[0]) * fit.effects.se[0]
         covered += abs(fit.effects.effect[0] - truth) < half
         rejected += stats.chi2.sf(*fit.effects.equal[0]) < 0.1
+        half = stats.norm.ppf(0.975) * fit.effects.own_se[:, 0]
+        own.append(np.mean(np.abs(fit.effects.middle[:, 0] - truth) < half))
     assert 80 <= covered <= 98
+    assert np.mean(own) >= 0.94
     assert rejected <= 20

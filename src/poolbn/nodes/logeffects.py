@@ -102,8 +102,14 @@ def regression_effects(
         return known
     if separated:  # there are no estimates whose spread could be looked at
         return known._replace(df=np.full_like(known.df, max(len(found.coef) - 1.0, 1.0)))
-    se, df = _population(rows, found.fixed, found.coef, found.random_cov)
-    return known._replace(se=_slopes(se), df=_slopes(df))
+    se, df, middle, sd = _population(rows, found.fixed, found.coef, found.random_cov)
+    sure = np.isfinite(_slopes(sd))
+    return known._replace(
+        se=_slopes(se),
+        df=_slopes(df),
+        middle=np.where(sure, _slopes(middle), known.middle),
+        own_se=np.where(sure, _slopes(sd), known.own_se),
+    )
 
 
 def _tests(equal: Sequence[Equal]) -> Floats:
@@ -112,8 +118,10 @@ def _tests(equal: Sequence[Equal]) -> Floats:
 
 def _population(
     rows: Rows, fixed: Floats, coef: Floats, random_cov: Floats
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Standard errors and degrees of freedom of the population's coefficients, (C, q) each.
+
+    Then the middle and SD of those of data sets, see `intervals.shrunk`, (F, C, q) each.
 
     The rule of Hartung and Knapp, see `intervals.hartung_knapp`, on the quadratic approximation of
     each data set's likelihood at its mode t_j: with the gradient g_j and the information W_j there
@@ -130,12 +138,14 @@ def _population(
     M = np.linalg.inv(np.eye(C * q) + W @ R)
     P = M @ W
     e = e - P @ np.linalg.solve(P.sum(axis=0), e.sum(axis=0))  # the modes' sum is not quite 0
-    own, variance = _own(at.reshape(F, C * q), found.gradient, W)
+    turn = np.asarray(np.kron(np.eye(C), T), dtype=np.float64)
+    own, variance = _own(at.reshape(F, C * q), found.gradient, W, np.eye(C * q))
     few = np.isfinite(variance).sum(axis=0) < 3
     between = np.where(few, np.diagonal(R), between_variances(own, variance))
     Q = M @ W @ np.swapaxes(M, 1, 2) + P * between @ P
-    se, df, _ = from_spread(P, Q, e, np.asarray(np.kron(np.eye(C), T), dtype=np.float64))
-    return se.reshape(C, q), df.reshape(C, q)
+    se, df, _ = from_spread(P, Q, e, turn)
+    middle, sd = shrunk(*_own(at.reshape(F, C * q), found.gradient, W, turn))
+    return se.reshape(C, q), df.reshape(C, q), middle.reshape(F, C, q), sd.reshape(F, C, q)
 
 
 def _is_count(response: Response) -> bool:
@@ -151,15 +161,24 @@ def random_effects_cov(random_cov: Floats, C: int, *, counts: bool) -> Floats:
     return np.asarray(np.kron(between, random_cov), dtype=np.float64)
 
 
-def _own(at: Floats, gradient: Floats, W: Floats) -> tuple[Floats, Floats]:
-    """The data sets' own estimates and variances, inf where rows do not give them, (F, d) each."""
+def _own(at: Floats, gradient: Floats, W: Floats, turn: Floats) -> tuple[Floats, Floats]:
+    """The data sets' own estimates and variances, inf where rows do not give them, (F, d) each.
+
+    Args:
+        at: coefficients at which derivatives are known, (F, d).
+        gradient: there, (F, d).
+        W: the information, (F, d, d).
+        turn: from these coefficients to those that are asked for, (d, d).
+    """
     value, vector = np.linalg.eigh(W)
     there = value > _LEAST * value.max(axis=1, keepdims=True)
     inverse = np.divide(1.0, value, out=np.zeros_like(value), where=there)
     half = np.einsum("jab,ja->jb", vector, gradient) * inverse
-    own = at + np.einsum("jab,jb->ja", vector, half)
-    variance = np.einsum("jab,jb->ja", vector**2, inverse)
-    lost = np.einsum("jab,jb->ja", vector**2, (~there).astype(float)) > 1e-6
+    turned = turn @ vector
+    own = at @ turn.T + np.einsum("jab,jb->ja", turned, half)
+    variance = np.einsum("jab,jb->ja", turned**2, inverse)
+    share = turned**2 / (turn**2).sum(axis=1)[:, None]
+    lost = np.einsum("jab,jb->ja", share, (~there).astype(float)) > 1e-6
     return np.where(lost, 0.0, own), np.where(lost, math.inf, variance)
 
 
