@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -62,14 +63,15 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
         raise DataError(f"column {group!r} is both group and in columns; take it out of columns")
     if not names:
         raise DataError("no columns are chosen" if columns is not None else "no columns to use")
-    twice = [c for c in names if names.count(c) > 1]
+    chosen = Counter(names)
+    twice = [c for c, times in chosen.items() if times > 1]
     if twice:
-        raise DataError(f"column {twice[0]!r} is {names.count(twice[0])} times in columns")
+        raise DataError(f"column {twice[0]!r} is {chosen[twice[0]]} times in columns")
     for part in parts:
         absent = [c for c in names if c not in part.types]
         if absent and (len(parts) == 1 or columns is not None):
             raise DataError(f"no column {absent[0]!r}{part.origin}{nearest(absent[0], part.types)}")
-        extra = [c for c in own_columns(part, group) if c not in names]
+        extra = [c for c in own_columns(part, group) if c not in chosen]
         if columns is None and (absent or extra):
             raise DataError(
                 f"the columns{part.origin} differ from those{first.origin}: "

@@ -241,8 +241,16 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
             cut = [c.to_numpy(dtype=np.float64, na_value=np.nan) for c in some]
             yield Piece(cut, keys[part], labels, meanings)
 
-    types = {c: kind(c, dtype) for c, dtype in zip(table.columns, table.dtypes, strict=True)}
-    truths = frozenset(c for c, dtype in table.dtypes.items() if is_truth(c, dtype))
+    names, dtypes = list(table.columns), list(table.dtypes)
+    # Most columns of a wide table are of one type, and are asked once for all.
+    plain = {dtype for dtype in dtypes if not pd.api.types.is_object_dtype(dtype)}
+    known = {dtype: (kind("", dtype), is_truth("", dtype)) for dtype in plain}
+    each = {
+        c: known[dtype] if dtype in known else (kind(c, dtype), is_truth(c, dtype))
+        for c, dtype in zip(names, dtypes, strict=True)
+    }
+    types = {c: words for c, (words, _) in each.items()}
+    truths = frozenset(c for c, (_, truth) in each.items() if truth)
     return Part(name, origin, types, pieces, lambda column: table[column], truths=truths)
 
 
