@@ -49,7 +49,7 @@ ORDER = {
     "scoring": [
         "sparsity", "likelihoods", "kinds", "gprior", "criteria", "bge", "bde", "local",
     ],
-    "search": ["problem", "state", "climbing", "exact"],
+    "search": ["problem", "state", "climbing", "exact", "naming"],
     "inference": [
         "assembled", "divergence", "drawing", "plausible", "standardise", "simulated",
         "conditioning", "mixtures", "uncertain", "infer", "locals", "weighting", "plans", "parts",

@@ -141,16 +141,41 @@ def test_names_may_come_from_numpy_and_pandas():
     assert {type(name) for name in Dag(np.array(["a", "b"])).nodes} == {str}
 
 
-def test_small_graphs_print_themselves_and_large_ones_their_size():
+def test_graphs_print_their_arcs():
     assert repr(Dag(["C", "A", "B"], [("A", "B"), ("B", "C")])) == "Dag('[A][B|A][C|B]')"
-    assert repr(Dag(["x:y"])) == "Dag(1 nodes, 0 arcs)"
+    assert repr(Dag(["x:y"])) == "Dag: 1 node, 0 arcs"  # no model string can hold it
+    assert str(Dag("[A][B|A][C|A:B]")) == "Dag: 3 nodes, 3 arcs\n  A -> B, A -> C, B -> C"
     names = [f"variable{i}" for i in range(30)]
     line = Dag(names, itertools.pairwise(names))
-    assert repr(line) == "Dag(30 nodes, 29 arcs)"
-    assert repr(line.cpdag()) == "Cpdag(30 nodes, 0 directed, 29 undirected)"
+    head, *lines = repr(line).splitlines()
+    assert head == "Dag: 30 nodes, 29 arcs"
+    assert " ".join(text.strip() for text in lines).split(", ") == [
+        f"{a} -> {b}" for a, b in itertools.pairwise(names)
+    ]
+    assert all(50 < len(text) <= 88 for text in lines[:-1])
+    head, *lines = repr(line.cpdag()).splitlines()
+    assert head == "Cpdag: 30 nodes, 0 directed and 29 undirected edges"
+    assert "".join(lines).count(" -- ") == 29
+    full = Dag(names, itertools.combinations(names, 2))
+    assert repr(full).count("->") == 40
+    assert repr(full).endswith(f"... {30 * 29 // 2 - 40} more")
     collider = Dag.from_modelstring("[A][B][C|A:B][D][E|D]")
     assert repr(collider.cpdag()) == "Cpdag(5 nodes: A -> C, B -> C, D -- E)"
-    assert repr(Cpdag(["A"])) == "Cpdag(1 nodes: no edges)"
+    assert repr(Cpdag(["A"])) == "Cpdag(1 node: no edges)"
+
+
+@given(dags())
+def test_what_a_graph_prints_makes_it_again(dag):
+    assert Dag(dag.to_modelstring()) == dag
+    if len(text := repr(dag)) <= 88 and text.startswith("Dag('"):
+        assert eval(text, {"Dag": Dag}) == dag
+
+
+def test_nodes_in_one_string_are_no_model_string():
+    with pytest.raises(GraphError, match="list of names"):
+        Dag("AB")
+    with pytest.raises(GraphError, match="list of names"):
+        Dag("[A][B]", [("A", "B")])
 
 
 # Agreement with networkx
@@ -439,7 +464,7 @@ BAD = {
     "a name twice": (lambda: Dag(["age", "bmi", "age"]), "node 'age' is named twice"),
     "a number": (lambda: Dag(["age", 3]), "strings, got 3 of type int"),
     "an empty name": (lambda: Dag(["age", ""]), "node number 2 is empty"),
-    "a string of names": (lambda: Dag("[A][B|A]"), "Dag.from_modelstring"),
+    "a string of names": (lambda: Dag("AB"), "Dag.from_modelstring"),
     "an unknown node": (
         lambda: Dag(ABC, [("agee", "bmi")]),
         "'agee' in the arc agee -> bmi is not a node; did you mean 'age'?",

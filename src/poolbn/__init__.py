@@ -186,4 +186,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_MODULES, *_LATER, *_OLD]
+    return [*__all__, "__version__"]  # what a user calls: Tab shows nothing else

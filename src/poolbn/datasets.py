@@ -10,12 +10,18 @@ from poolbn.errors import check_option
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["opt"]
+
 Kind = Literal["all", "continuous"]
 
 _DISCRETE = (
     "treatment", "education", "public_assistance", "diabetes", "tobacco", "previous_pregnancy",
     "infection", "preterm",
 )  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def opt(*, kind: Kind = "all") -> pd.DataFrame:

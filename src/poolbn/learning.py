@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, Never, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, InPython, Option, OptionError, PoolbnError, nearest
 from poolbn.findings import FindingKind
-from poolbn.graph.constraints import Allowed, Constraints
+from poolbn.graph.constraints import Allowed, Constraints, as_constraints
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.cellstats import CellStats
@@ -25,18 +25,29 @@ from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
-from poolbn.search.climbing import HillClimb
+from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
+
+# What bnlearn calls constraints, and what they are called here, for those who give them singly.
+_CONSTRAINTS = {
+    "whitelist": "required=[(parent, child), ...]",
+    "required": "required=[(parent, child), ...]",
+    "blacklist": "forbidden=[(parent, child), ...]",
+    "forbidden": "forbidden=[(parent, child), ...]",
+    "tiers": "tiers=[[...], [...]]",
+    "maxp": "max_parents=...",
+    "max_parents": "max_parents=...",
+}
 
 
 class SearchOptions(TypedDict, total=False):
     """Keywords of `learn` that others hand on to it; they mean what they mean there."""
 
     score: Kind | Score
-    search: Learner | None
-    constraints: Constraints | None
+    search: SearchName | Learner | None
+    constraints: Constraints | Mapping[str, Any] | None
 
 
 class LearnOptions(SearchOptions, total=False):
@@ -48,6 +59,11 @@ class LearnOptions(SearchOptions, total=False):
 def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
     """Raise for keywords that are not handed on; the message names those of the function `of`."""
     for name in given:
+        if name in _CONSTRAINTS:
+            raise OptionError(
+                f"{name!r} is not an option of {of}; use "
+                f"constraints=pb.Constraints({_CONSTRAINTS[name]})"
+            )
         if name not in known:
             raise OptionError(f"{name!r} is not an option of {of}{nearest(name, known)}")
 
@@ -152,28 +168,16 @@ class Plan:
 def as_plan(
     pooling: str | Choice = "partial",
     score: Kind | Score = "bic",
-    search: Learner | None = None,
-    constraints: Constraints | None = None,
+    search: SearchName | Learner | None = None,
+    constraints: Constraints | Mapping[str, Any] | None = None,
 ) -> Plan:
     """Check the keywords of `learn`.
 
     Raises:
         OptionError: one of them has a value that it does not take.
     """
-    learner: object = search or HillClimb()
-    if isinstance(learner, type) or not hasattr(learner, "learn"):
-        raise OptionError(
-            Option("search", search),
-            " is not a search; use pb.HillClimb(), pb.Tabu() or pb.Exact()",
-        )
-    if not isinstance(constraints, Constraints | None):
-        raise OptionError(
-            Option("constraints", constraints),
-            " must be a pb.Constraints, such as pb.Constraints(required=[('age', 'bmi')])",
-        )
-    return Plan(
-        as_pooling(pooling), as_score(score), search or HillClimb(), constraints or Constraints()
-    )
+    learner, allowed = as_learner(search), as_constraints(constraints)
+    return Plan(as_pooling(pooling), as_score(score), learner, allowed)
 
 
 class SearchInterrupted(PoolbnError, KeyboardInterrupt):
@@ -207,13 +211,14 @@ def learn(
     group: str | None = None,
     pooling: str | Choice = "partial",
     score: Kind | Score = "bic",
-    search: Learner | None = None,
-    constraints: Constraints | None = None,
+    search: SearchName | Learner | None = None,
+    constraints: Constraints | Mapping[str, Any] | None = None,
     start: Network | Dag | str | Iterable[Pair] | None = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     inputs: Iterable[str] = (),
     missing: Missing = "error",
+    **others: Never,
 ) -> Network:
     """Learn the network with the best score that a search finds.
 
@@ -226,16 +231,20 @@ def learn(
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
             `pb.BGe(...)`. With columns that are not continuous "bic", "aic", "loglik", and where
             all are discrete for complete pooling "bde", `pb.BDeu(...)` or "k2".
-        search: `pb.HillClimb()` by default, `pb.Tabu()`, or `pb.Exact()`.
-        constraints: a `pb.Constraints(...)`.
+        search: "hc" for hill climbing (the default), "tabu" or "exact"; with options
+            `pb.HillClimb(...)`, `pb.Tabu(...)` or `pb.Exact(...)`.
+        constraints: a `pb.Constraints(...)`, or a dict such as {"tiers": [["age"], ["bmi"]]}.
         start: the graph to start from; by default the empty one, for "bic-h" the one that "gprior"
             finds.
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}, see `pb.table`.
         inputs: columns that may be parents but never children, see `pb.stats`.
         missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`.
+        others: there are none; for bnlearn's `whitelist` and `blacklist` the error says what to
+            write.
 
     Raises:
+        OptionError: an option is not known, or has a value that it does not take.
         SearchInterrupted: on Ctrl-C; it holds the best network so far.
 
     Examples:
@@ -246,6 +255,7 @@ def learn(
         >>> net.dag.arcs
         (('gestation_days', 'birthweight_g'),)
     """
+    check_keywords(others, [name for name in learn.__annotations__ if name != "others"], "pb.learn")
     if isinstance(source, GroupStats | CellStats | Table):
         check_no_group(group)
     data = gathered(

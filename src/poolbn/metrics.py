@@ -32,6 +32,24 @@ from poolbn.nodes.localfit import GaussianFit, LocalFit
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = [
+    "F1",
+    "ArcCounts",
+    "KlEstimate",
+    "auc",
+    "brier",
+    "calibration",
+    "compare_arcs",
+    "coverage",
+    "f1",
+    "kl",
+    "kl_estimate",
+    "log_loss",
+    "median_rmad",
+    "rmad",
+    "shd",
+]
+
 Weights = Literal["prior", "sum"]
 _ENDS = Kind(
     "a pair of lower and upper ends",
@@ -44,14 +62,22 @@ _FRAME = Kind(
 _ROUNDING = 1e-6  # of a sum of probabilities
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # Graphs
 
 
-def shd(a: Dag | Cpdag, b: Dag | Cpdag) -> int:
+def shd(a: Network | Dag | Cpdag, b: Network | Dag | Cpdag) -> int:
     """Structural Hamming distance between equivalence classes.
 
     As bnlearn counts it: one for each two nodes between which the CPDAGs differ, whether one of
     them has no edge there, or the edges are directed differently, or only one of them is directed.
+
+    Args:
+        a: a graph, or a network.
+        b: another one with the same nodes.
 
     Raises:
         GraphError: the graphs have different nodes.
@@ -63,8 +89,8 @@ def shd(a: Dag | Cpdag, b: Dag | Cpdag) -> int:
         >>> shd(chain, Dag.from_modelstring("[A][C][B|A:C]"))
         2
     """
-    _check_same(a, b)
-    one, two = (_edges(g if isinstance(g, Cpdag) else g.cpdag()) for g in (a, b))
+    graphs = _same_nodes(a, b)
+    one, two = (_edges(g if isinstance(g, Cpdag) else g.cpdag()) for g in graphs)
     return sum(one.get(pair) != two.get(pair) for pair in one.keys() | two.keys())
 
 
@@ -103,8 +129,12 @@ class ArcCounts:
         return self.reversed + self.missing + self.extra
 
 
-def compare_arcs(true: Dag, learned: Dag) -> ArcCounts:
+def compare_arcs(true: Network | Dag, learned: Network | Dag) -> ArcCounts:
     """Count the arcs that are right, the wrong way round, missing and too many.
+
+    Args:
+        true: a graph, or a network.
+        learned: another one with the same nodes.
 
     Raises:
         GraphError: the graphs have different nodes.
@@ -114,8 +144,12 @@ def compare_arcs(true: Dag, learned: Dag) -> ArcCounts:
         >>> compare_arcs(true, Dag.from_modelstring("[B][A|B][C|B][D|A]"))
         ArcCounts(correct=1, reversed=1, missing=1, extra=1)
     """
-    _check_same(true, learned)
-    arcs, found = set(true.arcs), set(learned.arcs)
+    one, two = _same_nodes(true, learned)
+    for graph in (one, two):
+        check_kind(graph, Dag, "a Dag or a network", "pb.learn, or Cpdag.extension() of a class,")
+    assert isinstance(one, Dag)
+    assert isinstance(two, Dag)
+    arcs, found = set(one.arcs), set(two.arcs)
     turned = {(child, parent) for parent, child in found}
     return ArcCounts(
         correct=len(arcs & found),
@@ -125,15 +159,22 @@ def compare_arcs(true: Dag, learned: Dag) -> ArcCounts:
     )
 
 
-def _check_same(a: object, b: object) -> None:
-    for graph in (a, b):
-        if not isinstance(graph, Dag | Cpdag):
-            hint = "; a network has it in .dag" if isinstance(graph, Network) else ""
-            raise GraphError(f"expected a Dag, got {type(graph).__name__}{hint}")
-    for one, two in ((a, b), (b, a)):
-        for node in one.nodes:  # type: ignore[attr-defined]
-            if node not in two.nodes:  # type: ignore[attr-defined]
+def _same_nodes(*given: object) -> list[Dag | Cpdag]:
+    """The graphs, of networks too, which must have the same nodes."""
+    graphs = []
+    for graph in given:
+        found = graph.dag if isinstance(graph, Network) else graph
+        if not isinstance(found, Dag | Cpdag):
+            raise GraphError(
+                f"expected a Dag or a network, got {type(found).__name__}; a graph is made by "
+                "pb.Dag('[A][B|A]')"
+            )
+        graphs.append(found)
+    for one, two in permutations(graphs, 2):
+        for node in one.nodes:
+            if node not in two.nodes:
                 raise GraphError(f"only one of the graphs has the node {node!r}")
+    return graphs
 
 
 # Distributions
@@ -251,7 +292,7 @@ def _check_networks(true: Network, other: Network, weights: Weights) -> None:
     check_option("weights", weights, get_args(Weights))
     for network in (true, other):
         check_kind(network, Network, "a network", "pb.learn")
-    _check_same(true.dag, other.dag)
+    _same_nodes(true, other)
     for one, two in ((true, other), (other, true)):
         for level in one.levels:
             if level not in two.levels:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["comparison", "forest", "heterogeneity", "network", "residuals", "strengths"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None = None) -> Axes:
     """Draw a network, parents above children.
 

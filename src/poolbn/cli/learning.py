@@ -23,7 +23,7 @@ from poolbn.cli.terminal import (
     write_csv,
 )
 from poolbn.errors import OptionError
-from poolbn.graph.constraints import Constraints
+from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.moments.cellstats import CellStats
@@ -222,7 +222,7 @@ class _Job:
             "Pooling": self.pooling,
             "Searched for": f"the best {self.learning['score']}",
             "Searched by": self.learning["search"],
-            "Constraints": _words(self.learning["constraints"] or Constraints()),
+            "Constraints": _words(as_constraints(self.learning["constraints"])),
             "Random seed": self.seed,
         }
 

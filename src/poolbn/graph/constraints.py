@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments
-from poolbn.errors import GraphError, Option, check_whole, nearest
+from poolbn.errors import GraphError, Option, OptionError, check_whole, nearest
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
 
@@ -129,6 +129,34 @@ class Constraints:
                     )
                 tier[index[name]] = number
         return tier
+
+
+def as_constraints(given: Constraints | Mapping[str, Any] | None) -> Constraints:
+    """The constraints that are meant: as they are, as a dict of them, or none.
+
+    Raises:
+        OptionError: they are none of these, or a dict has a key that is no constraint.
+
+    Examples:
+        >>> as_constraints({"tiers": [["age"], ["bmi"]]}).tiers
+        (('age',), ('bmi',))
+    """
+    if given is None:
+        return Constraints()
+    if isinstance(given, Mapping):
+        known = [field.name for field in fields(Constraints)]
+        for name in given:
+            if name not in known:
+                raise OptionError(
+                    "constraints has the key ", repr(name), f", no constraint{nearest(name, known)}"
+                )
+        return Constraints(**given)
+    if not isinstance(given, Constraints):
+        raise OptionError(
+            Option("constraints", given),
+            " must be a pb.Constraints or a dict, such as pb.Constraints(required=[('x', 'y')])",
+        )
+    return given
 
 
 def _matrix(pairs: Iterable[Pair], index: dict[str, int]) -> NDArray[np.bool_]:

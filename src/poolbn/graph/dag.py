@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import importlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,13 @@ from poolbn.graph.pairs import (
     sorted_arcs,
     sorted_edges,
 )
-from poolbn.wording import visible
+from poolbn.wording import counted, visible
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _REPR_LENGTH = 88
+_SHOWN = 40  # arcs that a printed graph lists
 _MOST_SETS = 10_000  # that cause and effect can be adjusted for
 
 
@@ -41,7 +42,7 @@ class Dag:
     Two graphs are equal when they have the same nodes and the same arcs, in whatever order.
 
     Args:
-        nodes: the names, each once.
+        nodes: the names, each once; or a bnlearn model string, which has the arcs too.
         arcs: pairs (parent, child). An arc given twice counts once.
 
     Attributes:
@@ -53,8 +54,11 @@ class Dag:
 
     Examples:
         >>> dag = Dag(["age", "bmi", "weight"], [("age", "bmi"), ("bmi", "weight")])
-        >>> dag
-        Dag('[age][bmi|age][weight|bmi]')
+        >>> dag, dag == Dag("[age][bmi|age][weight|bmi]")
+        (Dag('[age][bmi|age][weight|bmi]'), True)
+        >>> print(dag)
+        Dag: 3 nodes, 2 arcs
+          age -> bmi, bmi -> weight
         >>> dag.ancestors("weight")
         ('age', 'bmi')
         >>> dag.d_separated("age", "weight", given="bmi")
@@ -67,6 +71,9 @@ class Dag:
     arcs: tuple[Pair, ...]
 
     def __init__(self, nodes: Iterable[str], arcs: Iterable[Pair] = ()) -> None:
+        no_arcs = isinstance(arcs, tuple) and not arcs
+        if isinstance(nodes, str) and nodes[:1] in ("[", "") and no_arcs:
+            nodes, arcs = read_modelstring(nodes)
         index = checked_nodes(nodes)
         object.__setattr__(self, "nodes", tuple(index))
         object.__setattr__(self, "arcs", sorted_arcs(checked_pairs(arcs, index, "arc"), index))
@@ -440,9 +447,11 @@ class Dag:
             text = f"Dag({self.to_modelstring()!r})"
         except GraphError:  # a name that a model string cannot hold
             text = ""
-        if 0 < len(text) <= _REPR_LENGTH:
-            return text
-        return f"Dag({len(self.nodes)} nodes, {len(self.arcs)} arcs)"
+        return text if 0 < len(text) <= _REPR_LENGTH else str(self)
+
+    def __str__(self) -> str:
+        size = f"{counted(len(self.nodes), 'node')}, {counted(len(self.arcs), 'arc')}"
+        return _printed(f"Dag: {size}", [f"{parent} -> {child}" for parent, child in self.arcs])
 
     @cached_property
     def _identity(self) -> tuple[frozenset[str], frozenset[Pair]]:
@@ -610,13 +619,12 @@ class Cpdag:
     def __repr__(self) -> str:
         edges = [f"{a} -> {b}" for a, b in self.directed]
         edges += [f"{a} -- {b}" for a, b in self.undirected]
-        text = f"Cpdag({len(self.nodes)} nodes: {', '.join(edges) or 'no edges'})"
+        nodes = counted(len(self.nodes), "node")
+        text = visible(f"Cpdag({nodes}: {', '.join(edges) or 'no edges'})")
         if len(text) <= _REPR_LENGTH:
-            return visible(text)
-        return (
-            f"Cpdag({len(self.nodes)} nodes, {len(self.directed)} directed, "
-            f"{len(self.undirected)} undirected)"
-        )
+            return text
+        size = f"{len(self.directed)} directed and {len(self.undirected)} undirected edges"
+        return _printed(f"Cpdag: {nodes}, {size}", edges)
 
     @cached_property
     def _identity(self) -> tuple[frozenset[Any], ...]:
@@ -660,6 +668,18 @@ def as_dag(value: object, nodes: Iterable[str]) -> Dag:
             f"got {type(value).__name__}"
         )
     return Dag(names, value)
+
+
+def _printed(head: str, edges: Sequence[str]) -> str:
+    """A graph of any size in lines, of a very large one the first edges."""
+    more = [f"... {len(edges) - _SHOWN} more"] if len(edges) > _SHOWN else []
+    lines = [head]
+    for edge in map(visible, [*edges[:_SHOWN], *more]):
+        if len(lines) > 1 and len(f"{lines[-1]}, {edge}") < _REPR_LENGTH:
+            lines[-1] += f", {edge}"
+        else:
+            lines[1:] = [*(f"{line.removesuffix(',')}," for line in lines[1:]), f"  {edge}"]
+    return "\n".join(lines)
 
 
 def _package(name: str) -> Any:

@@ -1,0 +1,49 @@
+"""Searches by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from poolbn.errors import Option, OptionError, nearest
+from poolbn.search.climbing import HillClimb, Tabu
+from poolbn.search.exact import Exact
+from poolbn.search.problem import Learner
+
+SearchName = Literal["hc", "tabu", "exact"]
+
+_BY_NAME: dict[str, Callable[[], Learner]] = {"hc": HillClimb, "tabu": Tabu, "exact": Exact}
+
+
+def as_learner(search: SearchName | Learner | None) -> Learner:
+    """The search that is meant.
+
+    Args:
+        search: an object with `learn`, or a name: "hc", "tabu" or "exact" is that search with its
+            defaults; None is hill climbing.
+
+    Raises:
+        OptionError: it is none.
+
+    Examples:
+        >>> as_learner("tabu")
+        Tabu(length=10, patience=10, max_iter=None)
+    """
+    if search is None:
+        return HillClimb()
+    if isinstance(search, str):
+        if search not in _BY_NAME:
+            raise OptionError(
+                Option("search", search),
+                f" is not a search{nearest(search, get_args(SearchName))}; pb.HillClimb(), "
+                "pb.Tabu() and pb.Exact() take options",
+            )
+        return _BY_NAME[search]()
+    learner: object = search
+    if isinstance(learner, type) or not hasattr(learner, "learn"):
+        raise OptionError(
+            Option("search", search),
+            " is not a search; use 'hc', 'tabu' or 'exact', or with options pb.HillClimb(), "
+            "pb.Tabu() or pb.Exact()",
+        )
+    return search
