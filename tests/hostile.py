@@ -78,6 +78,10 @@ CSV_GOOD = {
     "old Mac newlines": (_ROWS.replace(b"\n", b"\r"), 4),
     "newline in the header": (_ROWS.replace(b"x", b'"x\n1"'), 4),
     "separator in the header": (_ROWS.replace(b"x", b'"x;1;2;3;4"'), 4),
+    "UTF-16": (_ROWS.decode().encode("utf-16"), 4),
+    "UTF-16, big-endian": (b"\xfe\xff" + _ROWS.decode().encode("utf-16-be"), 4),
+    "decimal commas": (b"site;x,kg;y,cm\na;1,5;2,5\nb;1,5;2,5\n", 2),
+    "tabs": (_ROWS.replace(b",", b"\t"), 4),
     "a cell of 1 MB": (_ROWS.replace(b"\na,", b"\n" + b"a" * 1_000_000 + b","), 4),
 }
 CSV_BAD = {
@@ -96,14 +100,16 @@ CSV_BAD = {
     "oversized line of names": b",".join(b"c%d" % k for k in range(300_000)) + b"\n1\n",
     "NUL": _ROWS.replace(b"3", b"3\x00"),
     "only NUL": bytes(10_000),
-    "not UTF-8": _ROWS.replace(b"\na", b"\n\xff\xfe"),
-    "UTF-16": _ROWS.decode().encode("utf-16"),
+    "neither UTF-8 nor Latin-1": _ROWS.replace(b"\na", b"\n\x81\x8d"),
+    "UTF-8 in some lines": _ROWS.replace(b"\na", b"\n\xfc\xfc", 1).replace(b"\nb", "\nü".encode()),
+    "UTF-16 that is cut": _ROWS.decode().encode("utf-16")[:-1],
     "gzip without the ending": b"\x1f\x8b\x08\x00" + bytes(30),
     "picture": b"\x89PNG\r\n\x1a\n" + bytes(99),
     "other separator": _ROWS.replace(b",", b":"),
     "two kinds of newlines": _ROWS.replace(b"2\n", b"2\r\n"),
     "two separators": b"site;x,kg\na;1,NA\n",
-    "decimal commas": b"site;x,kg;y,cm\na;1,5;2,5\nb;1,5;2,5\n",
+    "commas and points": b"site;x;y\na;1,5;2.5\nb;1,5;2.5\n",
+    "commas between thousands": b"site;x;y\na;1,500;2\nb;12,500;2\n",
     "too many columns": b",".join(b"c%d" % k for k in range(30_000)) + b"\n" + b"1," * 30_000,
 }
 

@@ -29,7 +29,8 @@ ORDER = {
         "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals",
     ],
     "tables": [
-        "sources", "labels", "paths", "files", "partitions", "columns", "kinds", "missing",
+        "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
+        "foreign", "files", "partitions", "columns", "kinds", "missing",
         "data", "cells",
     ],
     "moments": [

@@ -13,7 +13,9 @@ import json
 import os
 import pickle
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,16 @@ def files(contents: dict[str, str], **options: Any) -> Callable[[Path], Any]:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(content)
         return stats([folder / name for name in contents], **options)
+
+    return call
+
+
+def database(table: str | None) -> Callable[[Path], Any]:
+    def call(folder: Path) -> Any:
+        with closing(sqlite3.connect(folder / "t.sqlite")) as made:
+            for name in ("visits", "people"):
+                frame().to_sql(name, made, index=False)
+        return stats(f"{folder / 't.sqlite'}{f'::{table}' if table else ''}", group="site")
 
     return call
 
@@ -339,14 +351,37 @@ TABLE = [
     Bad("header only", file("t.csv", CSV), DataError, ("t.csv", "no rows")),
     Bad("missing file", lambda f: stats(f / "trial.csv"), DataError, ("trial.csv", "no file")),
     Bad("no match", lambda f: stats(f / "*.csv"), DataError, ("*.csv", "no file matches")),
-    Bad("empty folder", stats, DataError, ("no CSV or Parquet file", "folder")),
+    Bad("empty folder", stats, DataError, ("no file of rows", "CSV or Parquet", "folder")),
     Bad("truncated parquet", truncated_parquet, DataError, ("t.parquet", "cut short")),
     Bad("not parquet", file("t.parquet", "site,x\na,1\n"), DataError,
         ("t.parquet", "another kind")),
     Bad("truncated gz", file("t.csv.gz", GZ[: len(GZ) // 2]), DataError, ("t.csv.gz", "cut short")),
     Bad("not gz", file("t.csv.gz", CSV + "a,1,2\n"), DataError, ("t.csv.gz", "not a gzip file")),
-    Bad("not UTF-8", file("t.csv", CSV.encode() + b"M\xfcnchen,1,2\n"), DataError, ("UTF-8",)),
-    Bad("unknown ending", file("t.xlsx", "x"), DataError, ("t.xlsx", ".csv", ".parquet")),
+    Bad("not UTF-8", file("t.csv", CSV.encode() + b"M\x81nchen,1,2\n"), DataError,
+        ("t.csv", "neither UTF-8 nor Latin-1", "line 2", "0x81", "save it as UTF-8")),
+    Bad("two encodings", file("t.csv", (CSV + "Zürich,1,2\n").encode() + b"M\xfcnchen,1,2\n"),
+        DataError, ("t.csv", "line 3", "save it as UTF-8")),
+    Bad("unknown ending", file("t.xyz", "x"), DataError, ("t.xyz", ".csv", ".parquet")),
+    Bad("old Excel", file("t.xls", "x"), DataError, ("t.xls", "save it as .xlsx or CSV")),
+    Bad("not Excel", file("t.xlsx", "x"), DataError,
+        ("t.xlsx", "of Excel", "another kind", "save it as CSV")),
+    Bad("JSON", file("t.json", "[]"), DataError, ("t.json", "one object", ".jsonl")),
+    Bad("line of JSON", file("t.jsonl", '{"site": "a", "x": 1}\n{"site": \n'), DataError,
+        ("line 2 of", "t.jsonl", "is not JSON", "one object")),
+    Bad("lines of numbers", file("t.jsonl", "1\n2\n"), DataError,
+        ("line 1 of", "t.jsonl", "no JSON object", "one, such as")),
+    Bad("no line of JSON", file("t.jsonl", ""), DataError, ("t.jsonl", "no rows")),
+    Bad("JSON in capitals", file("t.jsonl", '{"site": "a", "x": 1, "X": 2}\n'), DataError,
+        ("'x' and 'X'", "t.jsonl", "rename one")),
+    *[Bad(f"not {ending}", file(f"t.{ending}", "nonsense " * 50), DataError,
+          (f"t.{ending}", "another kind", "anew"))
+      for ending in ("dta", "sav", "zsav", "sas7bdat", "xpt", "rds", "RData", "feather", "duckdb",
+                     "sqlite")],
+    Bad("empty database", file("t.sqlite", ""), DataError, ("t.sqlite", "empty")),
+    Bad("no table of this name", database("visit"), DataError,
+        ("no table 'visit' in", "t.sqlite", "did you mean 'visits'?")),
+    Bad("several tables", database(None), DataError,
+        ("t.sqlite", "2 tables, 'people' and 'visits'", "t.sqlite::people'")),
     Bad("ragged", file("t.csv", RAGGED), DataError, ("row 4", "4 cells", "3 columns", "t.csv")),
     Bad("blank first line", file("t.csv", "\n" + CSV + "a,1,2\n"), DataError,
         ("first line", "t.csv", "blank", "take it out")),
@@ -358,8 +393,8 @@ TABLE = [
         ("one column, 'site:x'", "a comma, a semicolon")),
     Bad("two separators", file("t.csv", "site;x,kg\na;1,NA\n"), DataError,
         ("',' or ';'", "double quotes")),
-    Bad("decimal commas", file("t.csv", "site;x,kg;y,cm\na;1,5;2,5\n"), DataError,
-        ("'x,kg'", "decimal comma", "'1,5'")),
+    Bad("decimal commas and points", file("t.csv", "site;x,kg;y\na;1,5;2.5\nb;1,7;2.5\n"),
+        DataError, ("'x,kg'", "decimal comma", "'1,5'")),
     Bad("comment line", file("t.csv", CSV + "#a,1,2\n# end\n"), DataError,
         ("row 2", "1 cells", "3 columns")),
     Bad("open quote", file("t.csv", CSV + 'a,1,2\n"b,1,2\n'), DataError, ("row 2", "quote")),
@@ -893,7 +928,7 @@ TABLE = [
     Bad("folder of two kinds", folder({"a.csv": "x", "s/b.csv": "x", "c.parquet": "x"}), DataError,
         ("2 CSV and 1 Parquet", "pattern")),
     Bad("folder of other things", folder({"a.stats": "x", "b.txt": "x", "_c.csv": "x"}), DataError,
-        ("no CSV or Parquet file", "2 others", "'a.stats'")),
+        ("no file of rows", "2 others", "'a.stats'")),
     Bad("group in no folder", folder({"s=a/p.csv": "x\n1\n", "p.csv": "x\n1\n"}, group="s"),
         DataError, ("no column 's' of p.csv",)),
     Bad("names of folders alone",

@@ -427,7 +427,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("learn gaps.csv -g clinic", "Leave such rows out with --missing drop"),
         ("learn sites -g clinic", "no column 'clinic' of KY.csv"),
         ("learn empty.csv -g clinic", "is empty"),
-        ("learn network.json -g clinic", "cannot tell what kind of file"),
+        ("learn network.json -g clinic", "end its name in .jsonl"),
         ("learn trial.csv -g clinic --columns age,bim", "did you mean 'bmi'?"),
         ("learn trial.csv -g clinic --require age", "write PARENT:CHILD"),
         ("learn trial.csv -g clinic --forbid age:b:c", "PARENT -> CHILD"),

@@ -26,7 +26,7 @@ from poolbn.errors import DataError
 from poolbn.moments import checkpoint as checkpoints
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.reading import of_reading
-from poolbn.tables import files
+from poolbn.tables import engine
 from poolbn.tables.data import prepare
 
 SITES = ["New York", "50%", "a=b", "Zürich/1"]
@@ -325,6 +325,6 @@ def test_a_checkpoint_is_of_one_version(
 
 def test_duckdb_shows_no_progress() -> None:
     """Its bar for long queries would go to standard output, between lines of JSON."""
-    with files._duckdb() as connection:
+    with engine.connected() as connection:
         shown = connection.sql("select current_setting('enable_progress_bar')")
         assert shown.fetchall() == [(False,)]

@@ -37,6 +37,7 @@ class FindingKind(Enum):
     UNEVEN_LOSS = "uneven loss of rows"
     MISSINGNESS = "missing values depend on others"
     LINKS = "links not followed"
+    ENCODING = "text that is not UTF-8"
     NEEDS_ROWS = "arcs that need rows"
 
 

@@ -42,8 +42,9 @@ _NAMES = "Names with a comma go in double quotes."
 Files = Annotated[
     list[str],
     typer.Argument(
-        help="CSV or Parquet files, folders of them, patterns such as 'sites/*.csv', URLs such as "
-        "s3://bucket/rows.parquet, or .stats files.",
+        help="CSV, Parquet and other files, folders of them, patterns such as 'sites/*.csv', "
+        "tables such as trial.duckdb::visits, URLs such as s3://bucket/rows.parquet, - for "
+        "standard input, or .stats files.",
         metavar="FILE...",
         show_default=False,
     ),
@@ -51,7 +52,8 @@ Files = Annotated[
 Rows = Annotated[
     list[str],
     typer.Argument(
-        help="CSV or Parquet files, folders of them, patterns, or URLs.",
+        help="CSV, Parquet and other files, folders of them, patterns, URLs, or - for standard "
+        "input.",
         metavar="FILE...",
         show_default=False,
     ),

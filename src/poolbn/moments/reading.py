@@ -85,11 +85,12 @@ def stats(
     """Read rows once and keep the statistics of each data set.
 
     Args:
-        source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, or CSV
-            (also .csv.gz) and Parquet files: a path, a folder, a pattern such as "sites/*.csv", a
-            URL such as "s3://bucket/trial", or a list of these. Files are streamed: memory does not
-            grow with their rows. The rows of a Dask frame stay with its workers, and only their
-            statistics travel. Statistics are returned as they are.
+        source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, or files
+            (CSV, Parquet, and others, see docs/files.md): a path, a folder, a pattern such as
+            "sites/*.csv", a table such as "trial.duckdb::visits", a URL such as
+            "s3://bucket/trial", "-" for standard input, or a list of these. Most kinds of files are
+            streamed: memory does not grow with their rows. The rows of a Dask frame stay with its
+            workers, and only their statistics travel. Statistics are returned as they are.
         group: the column that says which data set a row came from; it may be one that names of
             folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
             file, is a data set; a file is named by its name without the ending. In CSV files names

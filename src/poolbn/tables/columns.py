@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from poolbn.errors import COLUMNS, GROUP, DataError, InPython, MessagePart, Option, nearest
-from poolbn.tables.files import looks_numeric
+from poolbn.tables.delimited import looks_numeric
 
 if TYPE_CHECKING:
     from poolbn.tables.sources import Part

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from poolbn.errors import DataError
-from poolbn.tables.files import looks_numeric
+from poolbn.tables.delimited import looks_numeric
 from poolbn.tables.paths import folders
 from poolbn.tables.sources import Coded, Part, Piece
 

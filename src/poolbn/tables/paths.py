@@ -14,11 +14,28 @@ from urllib.parse import quote, unquote, urlsplit
 
 from poolbn.errors import DataError, nearest
 from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.tables.copies import standard_input
 from poolbn.tables.sources import first_line
 from poolbn.wording import counted
 
-KINDS = {"CSV": (".csv", ".csv.gz"), "Parquet": (".parquet",)}
+KINDS = {
+    "CSV": (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    "Parquet": (".parquet",),
+    "Arrow": (".feather", ".arrow", ".ipc"),
+    "JSON lines": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
+    "Stata": (".dta",),
+    "SPSS": (".sav", ".zsav"),
+    "SAS": (".sas7bdat", ".xpt"),
+    "R": (".rds", ".rdata", ".rda"),
+    "Excel": (".xlsx",),
+    "DuckDB": (".duckdb",),
+    "SQLite": (".sqlite", ".sqlite3", ".db"),
+}
 SUFFIXES = tuple(suffix for suffixes in KINDS.values() for suffix in suffixes)
+STDIN = "-"
+# Files of these kinds hold several tables, one of which is named as in trial.duckdb::visits.
+_SEVERAL = tuple(s for kind in ("DuckDB", "SQLite", "Excel", "R") for s in KINDS[kind])
+_TABLE = re.compile(rf"(.+(?:{'|'.join(map(re.escape, _SEVERAL))}))::(.+)", re.I | re.S)
 _HIDDEN = ("_", ".")  # as Spark and others mark what is not rows
 _OTHERS = ((stat.S_ISFIFO, "a FIFO (named pipe)"), (stat.S_ISSOCK, "a socket"))
 
@@ -34,6 +51,11 @@ def paths(entry: str) -> list[str]:
     """
     from pyarrow.fs import FileType
 
+    if entry == STDIN:
+        return [entry]
+    entry, table = parted_table(entry)
+    if table is not None:
+        return [f"{path}::{table}" for path in paths(entry)]
     entry = entry if is_url(entry) else os.path.expanduser(entry)
     system, path = at_arrow(entry)
     if _is_local(system):
@@ -69,6 +91,23 @@ def is_url(path: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
+def parted_table(path: str) -> tuple[str, str | None]:
+    """The file, and the table in it if one is named.
+
+    Examples:
+        >>> parted_table("a/trial.duckdb::visits"), parted_table("a::b.csv")
+        (('a/trial.duckdb', 'visits'), ('a::b.csv', None))
+    """
+    found = _TABLE.fullmatch(path)
+    return (found[1], found[2]) if found else (path, None)
+
+
+def kind_of(path: str) -> str | None:
+    """What kind of file its name says it is."""
+    name = folders(path)[-1].lower()
+    return next((kind for kind, endings in KINDS.items() if name.endswith(endings)), None)
+
+
 def folders(path: str) -> list[str]:
     """The names in a path or URL, the file's own last.
 
@@ -76,6 +115,7 @@ def folders(path: str) -> list[str]:
         >>> folders("s3://bucket/a%20b/trial.parquet")
         ['', 'a b', 'trial.parquet']
     """
+    path, _ = parted_table(path)
     inner = unquote(urlsplit(path).path) if is_url(path) else path.replace(os.sep, "/")
     return inner.split("/")
 
@@ -88,6 +128,9 @@ def at_arrow(path: str) -> tuple[Any, str]:
     """
     from pyarrow.fs import FileSystem, LocalFileSystem
 
+    if path == STDIN:
+        return LocalFileSystem(), standard_input()
+    path, _ = parted_table(path)
     if not is_url(path):
         return LocalFileSystem(), path
     try:
@@ -128,7 +171,7 @@ def _itself(path: str) -> Hashable:
     system, inner = at_arrow(path)
     if _is_local(system):
         about = os.stat(inner)
-        return about.st_dev, about.st_ino
+        return about.st_dev, about.st_ino, parted_table(path)[1]
     where = urlsplit(path)
     return where.scheme, where.netloc, posixpath.normpath(unquote(where.path)), where.query
 
@@ -191,10 +234,12 @@ def _inside(system: Any, folder: str, shown: str) -> list[str]:
         other = f"; it holds {len(seen)} others, such as {seen[0]!r}: name them" if seen else ""
         if skipped:
             other += f"; it has {_words(skipped)}: name what should be read"
-        raise DataError(f"no CSV or Parquet file is in the folder {shown!r}{other}")
+        raise DataError(
+            f"no file of rows, such as CSV or Parquet, is in the folder {shown!r}{other}"
+        )
     if len(found) > 1:
         counts = " and ".join(f"{len(files)} {kind}" for kind, files in found.items())
-        pattern = os.path.join(shown, "**", "*.parquet")
+        pattern = os.path.join(shown, "**", f"*{KINDS[list(found)[-1]][0]}")
         raise DataError(
             f"the folder {shown!r} holds {counts} files; say which with a pattern, such as "
             f"{pattern!r}"

@@ -111,7 +111,8 @@ def frame(source: Any, name: Hashable | None) -> Part:
     except TypeError:
         raise DataError(
             f"cannot read rows from a {type(source).__name__}{origin}; give a data frame (pandas, "
-            "polars, Arrow), a dict {name of data set: frame}, or paths of CSV or Parquet files"
+            "polars, Arrow), a dict {name of data set: frame}, or paths of files, such as CSV or "
+            "Parquet"
         ) from None
 
     def collected(part: Any) -> Any:

@@ -1,0 +1,240 @@
+"""Copies in the temporary folder: of standard input, and of text that is not UTF-8.
+
+What can be read only once, or only by us, is written to a file that can be read like any other. The
+copies are for this user's eyes only, and are gone when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import codecs
+import gzip
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from io import BufferedReader
+
+from poolbn.errors import DataError
+from poolbn.findings import DataWarning, Finding, FindingKind
+
+LONGEST = 2_000_000  # characters of a line, as DuckDB has it
+DAMAGED = (OSError, EOFError, zlib.error)  # what reading bytes of a file raises
+_CHUNK = 1 << 20
+_LOOKED_AT = 1 << 26  # bytes of a file in which text that is not UTF-8 is looked for
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+Opened = gzip.GzipFile | BufferedReader
+# What a file of rows begins with, and what its name would end in.
+_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow"}
+
+
+def zipped(path: str) -> bool:
+    """Whether the name of a file says that it is compressed."""
+    return path.lower().endswith(".gz")
+
+
+def opened(path: str) -> Opened:
+    """The bytes of a file, which may be compressed."""
+    return gzip.open(path, "rb") if zipped(path) else open(path, "rb")
+
+
+def damaged(shown: str, error: BaseException) -> DataError:
+    """What is wrong with a file whose bytes cannot be read."""
+    if isinstance(error, EOFError | zlib.error):
+        return DataError(f"the compressed file {shown!r} is damaged or cut short; get it anew")
+    if isinstance(error, gzip.BadGzipFile):
+        return DataError(
+            f"{shown!r} is not a gzip file although its name ends in .gz; rename it, or get it anew"
+        )
+    reason = getattr(error, "strerror", None) or str(error)
+    return DataError(f"cannot read {shown!r}: {reason}")
+
+
+_stdin: list[tuple[object, str]] = []  # the stream and its copy, once there is one
+
+
+def standard_input() -> str:
+    """The file that holds what standard input had; it is read once.
+
+    Its name ends as is right for what it holds: CSV, JSON lines, Parquet or Arrow; text may be
+    compressed.
+
+    Raises:
+        DataError: nothing came, or it cannot be kept.
+    """
+    if not _stdin or _stdin[0][0] is not sys.stdin:
+        stream = getattr(sys.stdin, "buffer", None)
+        if stream is None:
+            raise DataError("there is no standard input; name a file")
+        chunks = iter(lambda: stream.read(_CHUNK), b"")
+        path = _written("stdin", chunks, "standard input")
+        ending = _ending(path)
+        os.replace(path, f"{path}{ending}")
+        _stdin[:] = [(sys.stdin, f"{path}{ending}")]
+    return _stdin[0][1]
+
+
+def _ending(path: str) -> str:
+    with open(path, "rb") as file:
+        start = file.read(1000)
+    if not start:
+        raise DataError("nothing came from standard input; send rows to it, or name a file")
+    for beginning, ending in _BEGINNINGS.items():
+        if start.startswith(beginning):
+            return ending
+    packed = start.startswith(b"\x1f\x8b")
+    if packed:
+        try:
+            with gzip.open(path) as file:
+                start = file.read(1000)
+        except DAMAGED as error:
+            raise damaged("standard input", error) from error
+    kind = ".jsonl" if start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{" else ".csv"
+    return f"{kind}.gz" if packed else kind
+
+
+_known: dict[tuple[str, int, int], str] = {}
+
+
+def as_utf8(path: str, shown: str) -> str:
+    """The file itself where its text is UTF-8, else a copy that is.
+
+    A byte order mark tells UTF-16. All other text is taken for Windows-1252, which has Latin-1 in
+    it, and a warning says so.
+
+    Args:
+        path: of the file.
+        shown: what messages call it.
+
+    Raises:
+        DataError: it is no text, or lines have different encodings, or it cannot be copied.
+    """
+    try:
+        about = os.stat(path)
+        key = (os.path.abspath(path), about.st_size, about.st_mtime_ns)
+        if key not in _known:
+            with opened(path) as file:
+                start = file.read(2)
+            if start in _UTF16:
+                copy = _copied(path, shown, _from_utf16)
+            elif _is_utf8(path):
+                return path
+            else:
+                copy = _copied(path, shown, _from_windows)
+            _known[key] = copy
+    except DAMAGED as error:
+        raise damaged(shown, error) from error
+    return _known[key]
+
+
+def _is_utf8(path: str) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with opened(path) as file:
+        for _ in range(_LOOKED_AT // _CHUNK):
+            chunk = file.read(_CHUNK)
+            try:
+                decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError:
+                return False
+            if not chunk:
+                break
+    return True
+
+
+def _copied(path: str, shown: str, decode: Callable[[Opened, str], Iterator[str]]) -> str:
+    with opened(path) as file:
+        return _written("text", (text.encode() for text in decode(file, shown)), shown)
+
+
+def _from_utf16(file: Opened, shown: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    try:
+        while chunk := file.read(_CHUNK):
+            yield decoder.decode(chunk)
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{shown!r} begins as UTF-16 text does, and is none; save it as UTF-8"
+        ) from error
+
+
+def _from_windows(file: Opened, shown: str) -> Iterator[str]:
+    unicode, first = False, ""
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), start=1):
+        try:
+            if _NO_TEXT.search(line):
+                raise DataError(f"{shown!r} holds no text: line {number} has control characters")
+            text = line.decode("cp1252")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{shown!r} is neither UTF-8 nor Latin-1 text: line {number} has the byte "
+                f"0x{line[error.start]:02x}; save it as UTF-8"
+            ) from error
+        if not line.isascii():
+            own = _decodes(line)
+            unicode |= own
+            first = first or ("" if own else f"line {number} holds {_around(text)!r}")
+            if unicode and first:
+                raise DataError(
+                    f"some lines of {shown!r} are UTF-8 and others not, such as line {number}; "
+                    "save it as UTF-8"
+                )
+        yield text
+    what = f"{shown!r} is not UTF-8, and is read as Latin-1 (Windows-1252): {first}"
+    finding = Finding(
+        FindingKind.ENCODING, (), (), 0, what, ("if that is wrong, save it as UTF-8",)
+    )
+    warnings.warn(DataWarning(finding), stacklevel=2)
+
+
+def _decodes(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _around(text: str) -> str:
+    """The word with the first letter that is not ASCII."""
+    at = next(k for k, letter in enumerate(text) if not letter.isascii())
+    start = max(text.rfind(c, 0, at) for c in ' ,;\t|"') + 1
+    found = re.match(r'[^\s,;|"]{1,20}', text[max(start, at - 10) :])
+    return found.group() if found else text[at]
+
+
+def _written(name: str, chunks: Iterator[bytes], shown: str) -> str:
+    """The file that now holds the chunks."""
+    handle, path = tempfile.mkstemp(prefix=name, dir=_folder(os.getpid()))
+    try:
+        with open(handle, "wb") as file:
+            file.writelines(chunks)
+    except OSError as error:
+        os.unlink(path)
+        raise DataError(
+            f"{shown!r} cannot be copied to the temporary folder: {error.strerror}; make room "
+            "there, or name another one with TMPDIR"
+        ) from error
+    except BaseException:
+        os.unlink(path)
+        raise
+    return path
+
+
+@cache
+def _folder(process: int) -> str:
+    """Of this process, which removes it when it ends."""
+    folder = tempfile.mkdtemp(prefix="poolbn-")
+
+    def remove() -> None:
+        if os.getpid() == process:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder

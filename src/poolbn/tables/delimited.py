@@ -1,0 +1,329 @@
+"""Text with separators: CSV and TSV, with semicolons and decimal commas too, in a stream."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from io import StringIO, TextIOWrapper
+from itertools import islice
+from typing import IO
+
+from poolbn.errors import DROP, DataError, MessagePart
+from poolbn.tables.copies import DAMAGED, LONGEST, as_utf8, damaged, opened, zipped
+from poolbn.tables.engine import NUMERIC, connected, literal
+from poolbn.tables.sources import Part, Piece, arrow_piece, check_unique, first_line, in_words
+from poolbn.wording import counted
+
+MISSING_TEXT = ("", "NA")
+_SEPARATORS = ",;\t|"
+_WIDEST = 20_000  # columns of a CSV file; DuckDB takes seconds for them
+_SHOWN = 60  # characters of a cell, in a message
+_SAMPLE = 1000  # rows in which decimal commas are told from those between thousands
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file of text.
+
+    Attributes:
+        path: what is read: the file, or a copy in UTF-8.
+        shown: what messages call it.
+        name: the data set that it is when no column says so.
+        origin: how a message says "in this file".
+        separator: the one to take if two could be it.
+        decimal: what stands before the decimals of numbers.
+    """
+
+    path: str
+    shown: str
+    name: str
+    origin: str
+    separator: str = ","
+    decimal: str = "."
+
+    def number(self, cell: str) -> str:
+        """A cell as Python reads it, if it is a number."""
+        if self.decimal == "." or not self.is_number(cell):
+            return cell
+        return cell.replace(",", ".")
+
+    def is_number(self, cell: str) -> bool:
+        """Whether a cell reads as a number."""
+        if self.decimal == ".":
+            return looks_numeric(cell)
+        return "." not in cell and looks_numeric(cell.replace(",", "."))
+
+
+def csv_part(text: Text) -> Part:
+    """The part that a file with separators is.
+
+    Raises:
+        DataError: it cannot be read; the message says where and why.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    text = replace(text, path=as_utf8(text.path, text.shown))
+    header, delimiter = _header(text)
+    check_unique(header, text.origin)
+    if len(header) > _WIDEST:
+        raise DataError(
+            f"{text.shown!r} has {len(header)} columns, and CSV files are read up to {_WIDEST}; "
+            "keep fewer, or turn it into Parquet"
+        )
+
+    # All is said but the types, so that nothing is guessed: lines that begin with "#" are rows.
+    nulls = ", ".join(literal(cell) for cell in MISSING_TEXT)
+    plainly = (
+        f"read_csv({literal(glob.escape(text.path))}, delim={literal(delimiter)}, header=true, "
+        f"quote='\"', escape='\"', comment='', skip=0, nullstr=[{nulls}], "
+        f"compression={literal('gzip' if zipped(text.path) else 'none')}, hive_partitioning=false"
+    )
+    with_commas = f"{plainly}, decimal_separator=','"
+
+    def described(scan: str) -> list[str]:
+        try:
+            with connected() as connection:
+                return [row[1] for row in connection.sql(f"describe from {scan})").fetchall()]
+        except duckdb.Error as error:
+            raise _csv_error(text, (), error) from error
+
+    found, scan = described(plainly), plainly
+    if delimiter != "," and "VARCHAR" in found:
+        others = described(with_commas)
+        if _decimal_commas(text, found, others):
+            found, scan, text = others, with_commas, replace(text, decimal=",")
+    if len(found) != len(header):
+        reason = f"rows have {len(found)} cells, the first line names {len(header)} columns"
+        raise _csv_error(text, (), DataError(reason))
+    # DuckDB renames some columns (to it "a" and "A" are the same), so they go by position.
+    kinds = dict(zip(header, found, strict=True))
+    types = {name: "" if k in NUMERIC else in_words(k.lower()) for name, k in kinds.items()}
+    if len(header) == 1 and types[header[0]]:
+        raise DataError(
+            f"{text.shown!r} has one column, {_cut(header[0])}, and it is not numeric; columns are "
+            "separated by a comma, a semicolon, a tab or |"
+        )
+
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        keep = [*columns] if group is None else [*columns, group]
+        # DuckDB takes types from a sample: whole numbers there may be followed by a 3.5. Names of
+        # data sets are texts, as they are written: 1, 1.0 and 01 are three.
+        plain = [c for c in columns if c not in coded]
+        read = {c: "BOOLEAN" if kinds[c] == "BOOLEAN" else "DOUBLE" for c in plain}
+        spec = ", ".join(f"c{i}: '{read.get(c, 'VARCHAR')}'" for i, c in enumerate(header))
+        at = {c: i for i, c in enumerate(header)}
+        chosen = ", ".join(f"c{at[c]}" for c in keep)
+        typed = f"{scan}, auto_detect=false, columns={{{spec}}})"
+        try:
+            with connected() as connection:
+                for batch in connection.sql(f"select {chosen} from {typed}").to_arrow_reader(rows):
+                    named = batch.rename_columns(keep)
+                    yield arrow_piece(named, columns, group, text.name, text.origin, coded)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise _csv_error(text, columns, error) from error
+
+    def cells(column: str) -> Iterator[str | None]:
+        at = header.index(column)
+        for row in _rows(text):
+            if at < len(row):
+                yield None if row[at] in MISSING_TEXT else text.number(row[at])
+
+    truths = frozenset(name for name, k in kinds.items() if k == "BOOLEAN")
+    return Part(text.name, text.origin, types, pieces, cells, text.path, truths=truths)
+
+
+def _decimal_commas(text: Text, plainly: Sequence[str], with_commas: Sequence[str]) -> bool:
+    """Whether numbers have decimal commas, by what columns hold if they have not and if they have.
+
+    Commas with three digits after each may stand between thousands: these alone prove nothing.
+    """
+    if len(plainly) != len(with_commas):
+        return False
+    both = list(zip(plainly, with_commas, strict=True))
+    if ("DOUBLE", "VARCHAR") in both:
+        return False
+    gained = [k for k, pair in enumerate(both) if pair == ("VARCHAR", "DOUBLE")]
+    for row in islice(_rows(text), _SAMPLE) if gained else ():
+        cells = (row[k] for k in gained if k < len(row) and "," in row[k])
+        if not all(map(_THOUSANDS.fullmatch, cells)):
+            return True
+    return False
+
+
+def _cut(text: str) -> str:
+    """A text of unknown length, in a message."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+
+
+def _open(path: str) -> IO[str]:
+    return TextIOWrapper(opened(path), encoding="utf-8-sig", newline="")
+
+
+def _header(text: Text) -> tuple[list[str], str]:
+    """The names of the columns, and what separates them.
+
+    Raises:
+        DataError: the first line does not name columns, or nothing follows it.
+    """
+    try:
+        with _open(text.path) as lines:
+            start = lines.read(LONGEST)
+    except _UNREADABLE as error:
+        raise _unreadable(text, error) from error
+    if not start.strip():
+        raise DataError(
+            f"{text.shown!r} is empty; it needs a first line with the names of its columns"
+        )
+    if not start.splitlines()[0].strip():
+        raise DataError(
+            f"the first line of {text.shown!r} is blank; it should name the columns, so take it out"
+        )
+    tried = {d: two for d in _SEPARATORS if (two := _two_rows(start, d))}
+    alone = all(len(two) < 2 for two in tried.values())
+    if not tried or (alone and len(start) == LONGEST):
+        raise DataError(
+            f"the first line of {text.shown!r} is too long to name columns; is a quote missing, or "
+            "is it no CSV file?"
+        )
+    if alone:
+        raise DataError(f"{text.shown!r} has no rows below its first line")
+    delimiter = _separator(text, tried)
+    header = tried[delimiter][0]
+    # Without names, pandas writes 0, 1, 2, ...
+    if all(map(looks_numeric, header)) and header != [str(i) for i in range(len(header))]:
+        raise DataError(
+            f"the first line of {text.shown!r} holds numbers, {_cut(', '.join(header))}; it should "
+            "name the columns, so put a line with names before it"
+        )
+    return header, delimiter
+
+
+def _two_rows(start: str, delimiter: str) -> list[list[str]]:
+    """The first line and the one after it, taken apart; nothing where the first cannot be."""
+    found: list[list[str]] = []
+    try:
+        found.extend(islice(csv.reader(StringIO(start, newline=""), delimiter=delimiter), 2))
+    except csv.Error:  # a long cell: such a row is DuckDB's to read
+        return [*found, []] if found else []
+    return found
+
+
+def _separator(text: Text, tried: Mapping[str, Sequence[Sequence[str]]]) -> str:
+    """What separates columns: the first line has it, the second as often, around most numbers."""
+    several = {d: two for d, two in tried.items() if len(two[0]) > 1}
+    fitting = {d: two for d, two in several.items() if len(two) == 2 and len(two[0]) == len(two[1])}
+    merits = {
+        d: (sum(_decimal(cell, d) for cell in two[-1]) if fitting else 0, len(two[0]))
+        for d, two in (fitting or several).items()
+    }
+    best = [d for d, merit in merits.items() if merit == max(merits.values())]
+    if text.separator in best and text.separator != ",":
+        return text.separator
+    if fitting and len(best) > 1:
+        raise DataError(
+            f"columns of {text.shown!r} may be separated by {' or '.join(map(repr, best))}; put "
+            "names and cells that hold one of them in double quotes"
+        )
+    return best[0] if best else ","
+
+
+def _decimal(cell: str, delimiter: str) -> bool:
+    """Whether it is a number, with a decimal comma where that separates nothing."""
+    return looks_numeric(cell if delimiter == "," else cell.replace(",", "."))
+
+
+def _rows(text: Text) -> Iterator[list[str]]:
+    """The rows as text, one by one: slow, for error messages only.
+
+    Raises:
+        DataError: a row cannot be taken apart.
+    """
+    _, delimiter = _header(text)
+    number = 0
+    try:
+        with _open(text.path) as lines:
+            short = _short(text, lines)
+            reader = csv.reader(short, delimiter=delimiter, strict=True)
+            next(reader)
+            for row in reader:
+                if row:
+                    number += 1
+                    yield row
+    except csv.Error as error:
+        raise DataError(
+            f"row {number + 1} of {text.shown!r} cannot be read: {error}; a quote may be missing, "
+            "or a cell be too long"
+        ) from error
+    except _UNREADABLE as error:
+        raise _unreadable(text, error) from error
+
+
+def _short(text: Text, lines: IO[str]) -> Iterator[str]:
+    for number, line in enumerate(iter(lambda: lines.readline(LONGEST), ""), start=1):
+        if len(line) == LONGEST:
+            raise DataError(f"line {number} of {text.shown!r} has more than {LONGEST:,} characters")
+        yield line
+
+
+_UNREADABLE = (*DAMAGED, UnicodeDecodeError)
+
+
+def _unreadable(text: Text, error: BaseException) -> DataError:
+    """What is wrong with a file whose text cannot be read."""
+    if isinstance(error, UnicodeDecodeError):
+        return DataError(f"{text.shown!r} is not UTF-8 text; save it with that encoding")
+    if isinstance(error, DAMAGED):
+        return damaged(text.shown, error)
+    return DataError(f"{text.shown!r} cannot be read as CSV: {first_line(error)}")
+
+
+def _csv_error(text: Text, columns: tuple[str, ...], error: BaseException) -> DataError:
+    """What is wrong with a file that could not be read: looks at it again, row by row."""
+    try:
+        reason = _bad_row(text, columns)
+    except DataError as found:
+        return found
+    return DataError(*reason) if reason else _unreadable(text, error)
+
+
+def _bad_row(text: Text, columns: tuple[str, ...]) -> Sequence[MessagePart]:
+    """The first row with too many or too few cells, or text in a numeric column; or nothing."""
+    header, _ = _header(text)
+    for number, row in enumerate(_rows(text), start=1):
+        if len(row) != len(header):
+            return (
+                f"row {number} of {text.shown!r} has {len(row)} cells but the first line names "
+                f"{counted(len(header), 'column')}; correct that row",
+            )
+        for column in columns:
+            cell = row[header.index(column)]
+            if cell not in MISSING_TEXT and not text.is_number(cell):
+                return (
+                    f"column {column!r} is not numeric: row {number} of {text.shown!r} holds "
+                    f"{_cut(cell)}; correct that cell, or leave it empty and use ",
+                    DROP,
+                )
+    with _open(text.path) as lines:
+        endings = {line[len(line.rstrip("\r\n")) :] for line in lines} - {""}
+    if len(endings) > 1:
+        return (
+            f"lines of {text.shown!r} end in different ways, "
+            f"{' and '.join(sorted(map(repr, endings)))}; save it with one of them",
+        )
+    return ()
+
+
+def looks_numeric(cell: object) -> bool:
+    """Whether a cell of text reads as a number."""
+    try:
+        float(str(cell))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,186 @@
+"""Files of other statistics programs, read into memory: Stata, SPSS, SAS, R, Excel.
+
+Values that have labels become levels where all that occur have one. Empty texts are missing values
+in Stata, SPSS and SAS, which have no others for texts.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from poolbn.errors import DataError, MissingPackageError
+from poolbn.tables.databases import chosen_table
+from poolbn.tables.sources import Part, Piece, first_line, pandas_part
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_BYTES = 2 << 30  # of such a file, which is held in memory
+
+
+def foreign_part(
+    path: str, shown: str, kind: str, table: str | None, name: Hashable, origin: str
+) -> Part:
+    """The part that a file of another program is.
+
+    Args:
+        path: of the file.
+        shown: what messages call it.
+        kind: of `paths.KINDS`.
+        table: the object or sheet in it, where one is named.
+        name: the data set that it is when no column says so.
+        origin: how a message says "in this file".
+
+    Raises:
+        DataError: it cannot be read, or is too large for memory.
+        MissingPackageError: what reads it is not installed.
+    """
+    size = _size(path, kind)
+    if size > MOST_BYTES:
+        raise DataError(
+            f"{shown!r} has {size / 2**30:.1f} GB, and {kind} files are read into memory, up to "
+            f"{MOST_BYTES >> 30} GB; turn it into Parquet or CSV, which are streamed"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of other programs' ways with files
+            found = _READERS[kind](path, shown, table)
+    except (DataError, MissingPackageError):
+        raise
+    except MemoryError as error:
+        raise DataError(
+            f"{shown!r} does not fit into memory, or is damaged; turn it into Parquet or CSV"
+        ) from error
+    except Exception as error:  # each library has its own
+        raise DataError(
+            f"{shown!r} cannot be read as a file of {kind}: it is damaged, cut short, or of "
+            f"another kind ({first_line(error)}); save it anew, or save it as CSV"
+        ) from error
+    part = pandas_part(found, name, origin)
+
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        for piece in part.pieces(columns, group, rows, coded):
+            yield replace(piece, labels=[_name(label) for label in piece.labels])
+
+    return replace(part, pieces=pieces, path=path)
+
+
+def _size(path: str, kind: str) -> int:
+    """Bytes of a file; of a workbook, which is a ZIP archive, of what is in it."""
+    if kind == "Excel" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as book:
+            return sum(entry.file_size for entry in book.infolist())
+    return os.path.getsize(path)
+
+
+def _name(label: Any) -> Any:
+    """The name of a data set: these programs have whole numbers as floats, too."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def _package(name: str, shown: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"reading {shown!r} needs the package {name}; pip install 'poolbn[formats]' brings it, "
+            "or save the rows as CSV"
+        ) from error
+
+
+def _stata(path: str, shown: str, table: str | None) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        found = pd.read_stata(path, order_categoricals=False)
+    except ValueError as error:
+        if "not unique" not in str(error):
+            raise
+        found = pd.read_stata(path, convert_categoricals=False)  # two values have the same label
+    half = [
+        str(c)
+        for c, kind in found.dtypes.items()
+        if isinstance(kind, pd.CategoricalDtype)
+        and not all(isinstance(label, str) for label in kind.categories)
+    ]
+    if half:  # values without a label: a scale with words at its ends, or codes among numbers
+        found[half] = pd.read_stata(path, columns=half, convert_categoricals=False)
+    return _without_empty(found)
+
+
+def _spss(path: str, shown: str, table: str | None) -> pd.DataFrame:
+    found, about = _package("pyreadstat", shown).read_sav(path)
+    return _without_empty(_labelled(found, about.variable_value_labels))
+
+
+def _sas(path: str, shown: str, table: str | None) -> pd.DataFrame:
+    reader = _package("pyreadstat", shown)
+    read = reader.read_xport if path.lower().endswith(".xpt") else reader.read_sas7bdat
+    return _without_empty(read(path)[0])
+
+
+def _r(path: str, shown: str, table: str | None) -> pd.DataFrame:
+    reader = _package("pyreadr", shown)
+    found = reader.read_r(path)
+    if list(found) == [None]:
+        if table is not None:
+            raise DataError(f"{shown!r} holds one table without a name; leave out '::{table}'")
+        made = found[None]
+    else:
+        made = found[chosen_table(shown, table, list(found), "data frame")]
+    return cast("pd.DataFrame", made)
+
+
+def _excel(path: str, shown: str, table: str | None) -> pd.DataFrame:
+    import pandas as pd
+
+    _package("openpyxl", shown)
+    with pd.ExcelFile(path, engine="openpyxl") as book:
+        sheet = chosen_table(shown, table, [str(name) for name in book.sheet_names], "sheet")
+        found = book.parse(sheet, keep_default_na=False, na_values=["", "NA"])
+    if found.empty:
+        raise DataError(
+            f"sheet {sheet!r} of {shown!r} has no rows below its first line, which names columns"
+        )
+    return found
+
+
+_READERS: Mapping[str, Callable[[str, str, str | None], Any]] = {
+    "Stata": _stata,
+    "SPSS": _spss,
+    "SAS": _sas,
+    "R": _r,
+    "Excel": _excel,
+}
+
+
+def _labelled(found: pd.DataFrame, labels: Mapping[str, Mapping[Any, str]]) -> pd.DataFrame:
+    """With levels for values, in columns where all values that occur have labels of their own."""
+    import pandas as pd
+
+    for name, meaning in labels.items():
+        own = found[name].dropna()
+        used = [code for code in sorted(meaning) if (own == code).any()]
+        words = [str(meaning[code]) for code in used]
+        if own.isin(used).all() and used and len(set(words)) == len(words):
+            kind = pd.CategoricalDtype(words)
+            found[name] = found[name].map(dict(zip(used, words, strict=True))).astype(kind)
+    return found
+
+
+def _without_empty(found: pd.DataFrame) -> pd.DataFrame:
+    """With empty texts as missing values."""
+    import pandas as pd
+
+    for name, kind in found.dtypes.items():
+        if pd.api.types.is_object_dtype(kind) or pd.api.types.is_string_dtype(kind):
+            found[name] = found[name].mask(found[name].astype(str).str.strip() == "")
+    return found

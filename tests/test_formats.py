@@ -1,0 +1,419 @@
+"""Files of all kinds give what the table itself gives: the same columns, rows and scores."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sqlite3
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyreadr
+import pyreadstat
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+import poolbn as pb
+from poolbn.cli.app import app
+from poolbn.tables import copies, foreign
+
+TRIAL = pb.datasets.opt()
+TEXTS = [c for c in TRIAL if not pd.api.types.is_numeric_dtype(TRIAL[c])]
+LEVELS = TRIAL.astype(dict.fromkeys(TEXTS, "category"))
+PLAIN = TRIAL.astype(dict.fromkeys(TEXTS, object)).fillna(dict.fromkeys(TEXTS, ""))
+DAG = pb.Dag(
+    [name for name in TRIAL if name != "clinic"],
+    [("education", "tobacco"), ("age", "tobacco"), ("treatment", "preterm"), ("bmi", "preterm"),
+     ("preterm", "birthweight_g"), ("bmi", "birthweight_g")],
+)  # fmt: skip
+
+
+def coded() -> tuple[pd.DataFrame, dict[str, dict[float, str]]]:
+    """Levels as numbers, and what these mean."""
+    numbers, labels = TRIAL.copy(), {}
+    for name in TEXTS:
+        own = LEVELS[name].cat
+        numbers[name] = own.codes.replace(-1, np.nan).astype(float) + 1
+        labels[name] = {k + 1.0: level for k, level in enumerate(own.categories)}
+    return numbers, labels
+
+
+def csv(name: str, encoding: str = "utf-8", **options: Any) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        text = TRIAL.to_csv(index=False, **options).encode(encoding)
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return folder / name
+
+    return write
+
+
+def lines(name: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        text = TRIAL.to_json(orient="records", lines=True, double_precision=15).encode()
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return folder / name
+
+    return write
+
+
+def arrow(folder: Path) -> Path:
+    table = pa.Table.from_pandas(TRIAL)
+    with pa.ipc.new_stream(folder / "t.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    return folder / "t.arrow"
+
+
+def feather(folder: Path) -> Path:
+    LEVELS.to_feather(folder / "t.feather")
+    return folder / "t.feather"
+
+
+def stata(folder: Path) -> Path:
+    LEVELS.to_stata(folder / "t.dta", write_index=False)
+    return folder / "t.dta"
+
+
+def stata_texts(folder: Path) -> Path:
+    PLAIN.to_stata(folder / "t.dta", write_index=False)
+    return folder / "t.dta"
+
+
+def spss(name: str, *, texts: bool = False) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        numbers, labels = (PLAIN, None) if texts else coded()
+        small = name.endswith(".zsav")
+        pyreadstat.write_sav(
+            numbers, str(folder / name), variable_value_labels=labels, compress=small
+        )
+        return folder / name
+
+    return write
+
+
+def sas(folder: Path) -> Path:
+    pyreadstat.write_xport(PLAIN, str(folder / "t.xpt"), file_format_version=8)
+    return folder / "t.xpt"
+
+
+def rds(folder: Path) -> Path:
+    pyreadr.write_rds(str(folder / "t.rds"), LEVELS)
+    return folder / "t.rds"
+
+
+def rdata(folder: Path) -> Path:
+    pyreadr.write_rdata(str(folder / "t.RData"), LEVELS, df_name="visits")
+    return folder / "t.RData"
+
+
+def excel(folder: Path) -> str:
+    with pd.ExcelWriter(folder / "t.xlsx") as book:
+        TRIAL[["age"]].to_excel(book, sheet_name="notes", index=False)
+        TRIAL.to_excel(book, sheet_name="visits", index=False)
+    return f"{folder / 't.xlsx'}::visits"
+
+
+def in_duckdb(folder: Path) -> str:
+    with duckdb.connect(folder / "t.duckdb") as made:
+        made.register("rows", TRIAL)
+        made.execute("create table visits as from rows")
+        made.execute("create table other as select 1 as x")
+    return f"{folder / 't.duckdb'}::visits"
+
+
+def in_sqlite(name: str) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        with closing(sqlite3.connect(folder / name)) as made:
+            TRIAL.to_sql("visits", made, index=False)
+        return f"{folder / name}::visits"
+
+    return write
+
+
+FORMATS: dict[str, Callable[[Path], Any]] = {
+    "CSV": csv("t.csv"),
+    "CSV, gzip": csv("t.csv.gz"),
+    "CSV, byte order mark": csv("t.csv", "utf-8-sig"),
+    "CSV, UTF-16": csv("t.csv", "utf-16"),
+    "CSV, semicolons": csv("t.csv", sep=";"),
+    "CSV, semicolons and decimal commas": csv("t.csv", sep=";", decimal=","),
+    "CSV, the same, gzip": csv("t.csv.gz", sep=";", decimal=","),
+    "TSV": csv("t.tsv", sep="\t"),
+    "TSV, gzip": csv("t.tsv.gz", sep="\t"),
+    "TSV, Excel's Unicode text": csv("t.tsv", "utf-16", sep="\t", decimal=","),
+    "JSON lines": lines("t.jsonl"),
+    "JSON lines, gzip": lines("t.ndjson.gz"),
+    "Feather": feather,
+    "Arrow stream": arrow,
+    "Stata, labels": stata,
+    "Stata, texts": stata_texts,
+    "SPSS, labels": spss("t.sav"),
+    "SPSS, texts": spss("t.sav", texts=True),
+    "SPSS, compressed": spss("t.zsav"),
+    "SAS transport": sas,
+    "RDS": rds,
+    "RData": rdata,
+    "Excel": excel,
+    "DuckDB": in_duckdb,
+    "SQLite": in_sqlite("t.sqlite"),
+    "SQLite, db": in_sqlite("t.db"),
+}
+
+
+@pytest.fixture(scope="module")
+def expected() -> tuple[pb.Table, float]:
+    table = pb.table(TRIAL, group="clinic", missing="drop")
+    return table, pb.score(table, DAG)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_has_the_score_of_its_table(
+    kind: str, expected: tuple[pb.Table, float], tmp_path: Path
+) -> None:
+    own, score = expected
+    found = pb.table(FORMATS[kind](tmp_path), group="clinic", missing="drop")
+    assert (found.names, found.kinds, found.categories) == (own.names, own.kinds, own.categories)
+    assert (found.levels, found.dropped.tolist()) == (own.levels, own.dropped.tolist())
+    assert_allclose(found.values, own.values, rtol=1e-12)
+    assert pb.score(found, DAG) == pytest.approx(score, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow) if k == "Excel" else k for k in FORMATS],
+)
+def test_options_of_reading_are_the_same_for_all(kind: str, tmp_path: Path) -> None:
+    source = FORMATS[kind](tmp_path)
+    columns = ["age", "preterm", "bmi", "calculus_5"]
+    kinds = {"age": "count"}
+    for options in ({"columns": columns[:3], "kinds": kinds}, {"columns": columns[::-1]}):
+        found = pb.table(source, group="clinic", missing="drop", **options)
+        own = pb.table(TRIAL, group="clinic", missing="drop", **options)
+        assert (found.names, found.kinds) == (own.names, own.kinds)
+        assert_allclose(found.values, own.values, rtol=1e-12)
+    numbers = ["age", "bmi", "calculus_5"]
+    found = pb.stats(source, group="preterm", columns=numbers, missing="em")
+    own = pb.stats(TRIAL, group="preterm", columns=numbers, missing="em")
+    assert found.levels == own.levels
+    assert_allclose(found.scatter, own.scatter, rtol=1e-9)
+    with pytest.raises(pb.DataError, match=r"26 rows have a missing value.*'tobacco'"):
+        pb.table(source, group="clinic", columns=["tobacco", "age"])
+
+
+@pytest.mark.parametrize("kind", ["Feather", "JSON lines", "SQLite", "DuckDB"])
+def test_true_and_false(kind: str, tmp_path: Path) -> None:
+    """SQLite has no such type, and keeps 1 and 0."""
+    rows = TRIAL[["clinic", "age"]].assign(old=TRIAL["age"] > 25)
+    if kind == "Feather":
+        rows.to_feather(tmp_path / "t.feather")
+        source: Any = tmp_path / "t.feather"
+    elif kind == "JSON lines":
+        rows.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+        source = tmp_path / "t.jsonl"
+    elif kind == "SQLite":
+        with closing(sqlite3.connect(tmp_path / "t.db")) as made:
+            rows.to_sql("rows", made, index=False)
+        source = tmp_path / "t.db"
+    else:
+        with duckdb.connect(tmp_path / "t.duckdb") as made:
+            made.register("frame", rows)
+            made.execute("create table rows as from frame")
+        source = tmp_path / "t.duckdb"
+    found = pb.table(source, group="clinic")
+    assert found.kind("old") == ("continuous" if kind == "SQLite" else "discrete")
+    assert_allclose(found.values, pb.table(rows, group="clinic").values)
+
+
+# Labels
+
+
+def test_values_without_a_label_stay_numbers(tmp_path: Path) -> None:
+    """A scale with words at its ends is one of numbers; a code that no row has does not matter."""
+    rows = pd.DataFrame(
+        {"site": [1.0, 2.0] * 30, "pain": [1.0, 3, 5, 7] * 15, "arm": [1.0, 1, 2] * 20}
+    )
+    labels = {
+        "pain": {1.0: "none", 7.0: "worst"},
+        "arm": {1.0: "control", 2.0: "treated", 9.0: "unknown"},
+    }
+    pyreadstat.write_sav(rows, str(tmp_path / "t.sav"), variable_value_labels=labels)
+    rows.to_stata(tmp_path / "t.dta", write_index=False, value_labels=labels)
+    for name in ("t.sav", "t.dta"):
+        found = pb.table(tmp_path / name, group="site", kinds={"pain": "continuous"})
+        assert found.levels == (1, 2)
+        assert found.categories == ((), ("control", "treated"))
+        assert sorted(set(found.values[0])) == [1, 3, 5, 7]
+
+
+def test_levels_are_in_the_order_of_their_codes(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"site": list("ab") * 30, "grade": [1.0, 2, 3] * 20})
+    labels = {"grade": {1.0: "low", 2.0: "medium", 3.0: "high"}}
+    pyreadstat.write_sav(rows, str(tmp_path / "t.sav"), variable_value_labels=labels)
+    rows.to_stata(tmp_path / "t.dta", write_index=False, value_labels=labels)
+    for name in ("t.sav", "t.dta"):
+        found = pb.table(tmp_path / name, group="site")
+        assert found.categories == (("low", "medium", "high"),)
+
+
+def test_sas_is_read_by_its_own_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but SAS writes .sas7bdat: what reads it is asked for it, and is believed."""
+    asked = []
+
+    def read(path: str) -> tuple[pd.DataFrame, None]:
+        asked.append(path)
+        return PLAIN.copy(), None
+
+    monkeypatch.setattr(pyreadstat, "read_sas7bdat", read)
+    (tmp_path / "t.sas7bdat").write_bytes(b"x")
+    found = pb.table(tmp_path / "t.sas7bdat", group="clinic", missing="drop")
+    assert asked == [str(tmp_path / "t.sas7bdat")]
+    assert_allclose(found.values, pb.table(TRIAL, group="clinic", missing="drop").values)
+
+
+# Texts
+
+
+def test_latin_1_is_read_and_told(tmp_path: Path) -> None:
+    rows = "site,x,y\nMünchen,1,2\nKöln,2,1\nMünchen,3,5\nKöln,4,3\n"
+    (tmp_path / "t.csv").write_bytes(rows.encode("latin-1"))
+    with pytest.warns(pb.DataWarning, match=r"Latin-1 .*: line 2 holds 'München'") as told:
+        found = pb.stats(tmp_path / "t.csv", group="site")
+    assert [w.message.finding.kind for w in told] == [pb.FindingKind.ENCODING]  # type: ignore[union-attr]
+    assert found.levels == ("München", "Köln")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the same file is told of once
+        assert pb.stats(tmp_path / "t.csv", group="site").levels == found.levels
+    (tmp_path / "t.csv").write_bytes(rows.replace("München", "Łódź").encode())
+    assert pb.stats(tmp_path / "t.csv", group="site").levels == ("Łódź", "Köln")
+
+
+def test_latin_1_after_what_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text that turns out not to be UTF-8 far down the file is an error, not other names."""
+    monkeypatch.setattr(copies, "_LOOKED_AT", copies._CHUNK)
+    line = b"Bern,1,2\nCork,2,1\n"
+    body = b"site,x,y\n" + line * (9 * copies._CHUNK // 4 // len(line)) + b"M\xfcnchen,1,2\n"
+    (tmp_path / "t.csv").write_bytes(body)
+    with pytest.raises(pb.DataError, match=r"t\.csv' is not UTF-8 text"):
+        pb.stats(tmp_path / "t.csv", group="site")
+
+
+def test_copies_are_removed_and_private(tmp_path: Path) -> None:
+    folder = Path(copies._folder(copies.os.getpid()))
+    (tmp_path / "t.csv").write_bytes("site,x\na,1\nb,2\na,3\n".encode("utf-16"))
+    before = set(folder.iterdir())
+    pb.stats(tmp_path / "t.csv", group="site")
+    (made,) = set(folder.iterdir()) - before
+    assert made.stat().st_mode & 0o077 == 0
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_decimal_commas_where_rows_are_wrong(tmp_path: Path) -> None:
+    rows = ["site;x;y", *[f"{'ab'[k % 2]};{k},5;{k}" for k in range(30_000)], "a;1.5;2"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    with pytest.raises(pb.DataError, match=r"'x' is not numeric: row 30001 .* holds '1\.5'"):
+        pb.stats(tmp_path / "t.csv", group="site")
+
+
+# Standard input
+
+
+def sent(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("kind", ["CSV", "CSV, gzip", "JSON lines", "JSON lines, gzip", "Parquet",
+                                  "Feather", "CSV, UTF-16"])  # fmt: skip
+def test_standard_input(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "Parquet":
+        TRIAL.to_parquet(tmp_path / "t.parquet")
+        path = tmp_path / "t.parquet"
+    else:
+        path = FORMATS[kind](tmp_path)
+    sent(path.read_bytes(), monkeypatch)
+    options = {"group": "clinic", "columns": ["age", "preterm"], "missing": "drop"}
+    own = pb.table(TRIAL, **options)
+    for _ in range(2):  # it is read once, and kept
+        assert_allclose(pb.table("-", **options).values, own.values, rtol=1e-12)
+
+
+def test_commands_read_standard_input() -> None:
+    text = TRIAL[["clinic", "age", "bmi"]].dropna().to_csv(index=False)
+    options = ["learn", "-", "--group", "clinic", "--json"]
+    done = CliRunner().invoke(app, options, input=text)
+    assert json.loads(done.stdout)["score"] == pytest.approx(
+        pb.learn(TRIAL[["clinic", "age", "bmi"]].dropna(), group="clinic").score
+    )
+    done = CliRunner().invoke(app, options, input="")
+    assert done.exit_code == 2
+    assert "nothing came from standard input" in done.stderr
+    done = CliRunner().invoke(app, options, input=text + "NY,1\n")
+    assert "row 751 of 'standard input' has 2 cells" in done.stderr
+
+
+def test_without_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(pb.DataError, match="no standard input; name a file"):
+        pb.stats("-", group="clinic")
+
+
+# What is not there, or too much
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("t.sav", "pyreadstat"), ("t.xpt", "pyreadstat"), ("t.rds", "pyreadr"),
+                          ("t.xlsx", "openpyxl")]
+)  # fmt: skip
+def test_a_reader_that_is_not_installed(
+    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(pb.MissingPackageError) as caught:
+        pb.stats(tmp_path / name, group="site")
+    for words in (name, package, "pip install 'poolbn[formats]'", "as CSV"):
+        assert words in str(caught.value)
+
+
+def test_what_is_too_large_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, path in (("t.dta", stata(tmp_path)), ("t.xlsx", excel(tmp_path))):
+        size = foreign._size(str(path).partition("::")[0], "Excel" if "xlsx" in name else "Stata")
+        monkeypatch.setattr(foreign, "MOST_BYTES", size - 1)
+        with pytest.raises(pb.DataError, match=rf"{name}' has 0\.0 GB.* turn it into Parquet"):
+            pb.stats(path, group="clinic", columns=["age"])
+
+
+def test_tables_of_one_file_are_different_sources(tmp_path: Path) -> None:
+    """Each is a data set of its name; the same one twice is refused."""
+    with closing(sqlite3.connect(tmp_path / "t.db")) as made:
+        for site, rows in TRIAL.groupby("clinic"):
+            rows[["age", "gestation_days"]].to_sql(str(site), made, index=False)
+    every = [f"{tmp_path / 't.db'}::{site}" for site in TRIAL["clinic"].unique()]
+    own = pb.stats(TRIAL, group="clinic", columns=["age", "gestation_days"])
+    found = pb.stats(every)
+    assert found.levels == own.levels
+    assert_allclose(found.scatter, own.scatter)
+    with pytest.raises(pb.DataError, match="given 2 times"):
+        pb.stats([*every, every[0]])
+
+
+def test_a_view_reads_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("x\n1\n2\n")
+    with duckdb.connect(tmp_path / "t.duckdb") as made:
+        made.execute(f"create view v as from read_csv('{tmp_path / 'secret.csv'}')")
+    with pytest.raises(pb.DataError, match="disabled"):
+        pb.stats(f"{tmp_path / 't.duckdb'}::v")
+
+
+def test_a_database_that_is_in_use(tmp_path: Path) -> None:
+    source = in_duckdb(tmp_path)
+    with duckdb.connect(tmp_path / "t.duckdb"), pytest.raises(pb.DataError, match="has it open"):
+        pb.stats(source, group="clinic", columns=["age"])
