@@ -299,7 +299,7 @@ TABLE = [
     Bad("only the group", of(frame()[["site"]]), DataError, ("no columns",)),
     Bad("names not text", of(frame().rename(columns={"x": 7})), DataError, ("7", "map(str)")),
     Bad("text column", of(pd.DataFrame({"site": "a", "who": list("pqrstu")})), DataError,
-        ("'who'", "6 levels in 6 rows", "group='who'", "leave the column out")),
+        ("'who'", "6 levels in 6 rows", "group='who'", "leave it out of columns")),
     Bad("stray text", of(MIXED), DataError, ("'x'", "1 cell", "'n/a'", "missing")),
     Bad("stray text, polars", of(pl.from_pandas(MIXED)), DataError, ("'x'", "1 cell", "'n/a'")),
     Bad("stray text, csv", file("t.csv", CSV + "a,1,2\na,n/a,2\nb,3,4\n"), DataError,
@@ -311,7 +311,7 @@ TABLE = [
     Bad("dates, arrow", of(pa.table({"site": ["a"], "x": [datetime.date(2020, 1, 1)]})),
         DataError, ("'x'", "date32")),
     Bad("dict of different columns", lambda f: stats({"a": ONE, "b": OTHER}), DataError,
-        ("'b'", "'y'", "'z'", "columns=[...]")),
+        ("'b'", "'y'", "'z'", "columns=['site', 'x']")),
     Bad("files of different columns",
         files({"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}), DataError, ("b.csv", "'y'")),
     # Which cells

@@ -61,9 +61,9 @@ def first(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 CASES = [
-    Case(Kind.ROW_NAMES, lambda t: first(t, "Unnamed: 0"), ["Unnamed: 0"], "numbers the rows"),
-    Case(Kind.ROW_NAMES, lambda t: first(t, "").assign(**{"": np.arange(ROWS) // SITES}), [""],
-         "column '' numbers the rows"),
+    Case(Kind.ROW_NAMES, lambda t: first(t, "X"), ["X"], "numbers the rows"),
+    Case(Kind.ROW_NAMES, lambda t: first(t, "V1").assign(V1=np.arange(ROWS) // SITES), ["V1"],
+         "column 'V1' numbers the rows"),
     Case(Kind.ID, lambda t: t.assign(number=1000 + ORDER), ["number"], "in every row, as ids"),
     Case(Kind.ID, lambda t: t.assign(pat_id=ORDER * 971 + 10**6), ["pat_id"], "as ids are"),
     Case(Kind.REPEATED_ID, lambda t: t.assign(subject=ORDER // 4), ["subject"], "several rows"),
@@ -240,8 +240,7 @@ def test_the_command_line_tells_of_each_in_a_line(tmp_path: Path) -> None:
     done = run(*options)
     told = [line for line in done.stderr.splitlines() if "warning" in line.lower()]
     assert told == [
-        "warning: column 'visit' has the same value in all rows; leave it out with --columns "
-        "age,lab,y,arm",
+        "warning: column 'visit' has the same value in all rows; leave it out with --exclude visit",
         "warning: column 'arm' has only the values 0 and 1, and is modelled as continuous; if "
         "these are levels, use --kinds arm=discrete",
     ]

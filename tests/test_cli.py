@@ -416,6 +416,42 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # Wrong use
 
 
+def test_columns_can_be_left_out(folder: Path, tmp_path: Path) -> None:
+    """By all commands that take columns; of --columns, and of statistics, too."""
+    rows = ["-g", "clinic", "--json"]
+    left = ["--exclude", "bmi", "--exclude", "birthweight_g"]
+    kept = ["--columns", "age,gestation_days"]
+    for command in (
+        ["learn", folder / "trial.csv", *rows],
+        ["bootstrap", folder / "trial.csv", *rows, "--replicates", 2],
+        ["compare", folder / "trial.csv", *rows, "--folds", 2, "--poolings", "none"],
+        ["learn", *sorted((folder / "sites").glob("*.stats")), "--json"],
+    ):
+        found, own = (json.loads(fine(*command, *how).stdout) for how in (left, kept))
+        assert found == own
+    files = [tmp_path / "a.stats", tmp_path / "b.stats"]
+    for path, how in zip(files, (left, kept), strict=True):
+        fine("stats", folder / "trial.csv", "-g", "clinic", *how, "-o", path)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    both = ["--columns", "age,bmi,gestation_days", "--exclude", "bmi"]
+    found = json.loads(fine("learn", folder / "trial.csv", *rows, *both).stdout)
+    assert found["nodes"] == ["age", "gestation_days"]
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        ("bim", "no column 'bim' to leave out; did you mean 'bmi'?"),
+        ("clinic", "column 'clinic' is the group"),
+        (",".join(COLUMNS), "leaves no column"),
+    ],
+)
+def test_columns_that_cannot_be_left_out(folder: Path, left: str, words: str) -> None:
+    done = run("learn", folder / "trial.csv", "-g", "clinic", "--exclude", left)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -504,7 +540,7 @@ def test_errors_speak_the_language_of_the_command_line() -> None:
     for part, python, shell in [
         (Option("columns", ["age", "bmi"]), "columns=['age', 'bmi']", "--columns age,bmi"),
         (Option("columns", ["a b", "c,d"]), "columns=['a b', 'c,d']", "--columns 'a b,\"c,d\"'"),
-        (errors.COLUMNS, "columns=[...]", "--columns A,B,..."),
+        (errors.left_out("a b"), "leave it out of columns", "leave it out with --exclude 'a b'"),
         (errors.GROUP, "group=...", "--group COLUMN"),
         (Option("max_parents", 2), "max_parents=2", "--max-parents 2"),
         (Option("allow_small", True), "allow_small=True", "--allow-small"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shlex
 import sqlite3
 import sys
 import warnings
@@ -417,3 +418,59 @@ def test_a_database_that_is_in_use(tmp_path: Path) -> None:
     source = in_duckdb(tmp_path)
     with duckdb.connect(tmp_path / "t.duckdb"), pytest.raises(pb.DataError, match="has it open"):
         pb.stats(source, group="clinic", columns=["age"])
+
+
+# Row names, and lists of columns to paste
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "...1", "rownames", "row.names"])
+@pytest.mark.parametrize("kind", ["frame", "csv"])
+def test_row_names_are_left_out(name: str, kind: str, tmp_path: Path) -> None:
+    rows = TRIAL[["clinic", "age", "gestation_days"]]
+    named = rows.copy()
+    named.insert(0, name, [f"woman {k}" for k in range(len(rows))])
+    source: Any = named
+    if kind == "csv":
+        source = tmp_path / "t.csv"
+        named.to_csv(source, index=False)
+    with pytest.warns(pb.DataWarning, match="is left out: it is called as row names are") as told:
+        found = pb.stats(source, group="clinic")
+    assert [w.message.finding.kind for w in told] == [pb.FindingKind.ROW_NAMES]  # type: ignore[union-attr]
+    assert found.names == ("age", "gestation_days")
+    chosen = pb.table(source, group="clinic", columns=["age", "gestation_days"])
+    assert chosen.names == found.names
+    done = CliRunner().invoke(
+        app, ["stats", str(source), "-g", "clinic", "--exclude", "age", "-o", f"{tmp_path}/a.stats"]
+    ) if kind == "csv" else None  # fmt: skip
+    assert done is None or "is left out" in done.stderr
+    later = named[["age", name, "gestation_days", "clinic"]]
+    with pytest.raises(pb.DataError, match="levels in 823 rows"):
+        pb.stats(later, group="clinic")
+
+
+def test_suggested_columns_can_be_pasted_whole(tmp_path: Path) -> None:
+    """However many there are."""
+    TRIAL.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(pb.DataError) as caught:
+        pb.compare(tmp_path / "t.csv", group="clinic", missing="drop")
+    said = str(caught.value).partition("columns=")[2]
+    truths = [c for c in TEXTS if set(TRIAL[c].dropna()) == {"no", "yes"}]  # to DuckDB
+    assert eval(said) == [c for c in TRIAL if c not in TEXTS or c in truths]
+    words = shlex.split(caught.value.for_shell().partition("; choose ")[2])
+    done = CliRunner().invoke(
+        app, ["stats", str(tmp_path / "t.csv"), "-g", "clinic", "--missing", "drop", *words,
+              "-o", str(tmp_path / "t.stats")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+
+
+def test_common_columns_can_be_pasted_whole(tmp_path: Path) -> None:
+    for k, names in enumerate((list("abcdefghijklmnop"), list("ponmlkjihgfedcb"))):
+        pd.DataFrame(np.eye(20)[:, : len(names)], columns=names).to_csv(
+            tmp_path / f"{k}.csv", index=False
+        )
+    files = [tmp_path / "0.csv", tmp_path / "1.csv"]
+    with pytest.raises(pb.DataError, match="it lacks 'a'") as caught:
+        pb.stats(files)
+    columns = eval(str(caught.value).partition("columns=")[2])
+    assert pb.stats(files, columns=columns).names == tuple("bcdefghijklmnop")

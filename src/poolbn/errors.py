@@ -18,7 +18,7 @@ class Option:
 
     Attributes:
         name: as Python has it.
-        value: what it is set to; an ellipsis, or a list of one, for the user's own.
+        value: what it is set to; an ellipsis for the user's own.
         typed: the value on the command line, where that differs.
 
     Examples:
@@ -33,8 +33,6 @@ class Option:
     def python(self) -> str:
         """As a keyword."""
         value = self.value
-        if isinstance(value, list):
-            return f"{self.name}=[{', '.join('...' if v is ... else repr(v) for v in value)}]"
         return f"{self.name}={'...' if value is ... else repr(value)}"
 
     def shell(self) -> str:
@@ -68,8 +66,21 @@ class InPython:
 
 
 MessagePart = str | Option | InPython
+
+
+def left_out(*names: str) -> InPython:
+    """How to leave columns out, where others need not be named.
+
+    Examples:
+        >>> left_out("id").python(), left_out("id").shell()
+        ('leave it out of columns', 'leave it out with --exclude id')
+    """
+    it = "it" if len(names) == 1 else "them"
+    shell = Option("exclude", list(names)).shell()
+    return InPython(f"leave {it} out of columns", f"leave {it} out with {shell}")
+
+
 GROUP = Option("group", ..., "COLUMN")
-COLUMNS = Option("columns", [...], "A,B,...")
 DROP = Option("missing", "drop")
 
 

@@ -82,7 +82,7 @@ class Finding:
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> (found,) = pb.check(pb.stats(trial.assign(visit=1), group="clinic"))
             >>> print(found.for_shell())
-            column 'visit' has the same value in all rows; leave it out with --columns age,bmi
+            column 'visit' has the same value in all rows; leave it out with --exclude visit
         """
         words = (part if isinstance(part, str) else part.shell() for part in self.remedy)
         return visible(f"{self.what}; {''.join(words)}")
@@ -111,17 +111,17 @@ class DataWarning(UserWarning):
 
 
 def without(columns: Iterable[str], names: Sequence[str]) -> tuple[MessagePart, ...]:
-    """How to leave columns out: the others are named, in Python unless they are many."""
+    """How to leave columns out: in Python the others are named, unless they are many."""
     gone = list(columns)
     rest = [name for name in names if name not in gone]
     it = "it" if len(gone) == 1 else "them"
     if not rest:
         return (f"no other column is left, so choose others than {', '.join(map(repr, gone))}",)
-    option = Option("columns", rest)
+    shell = Option("exclude", gone).shell()
     if len(rest) <= _SHORT:
-        return (f"leave {it} out with ", option)
+        return (f"leave {it} out with ", InPython(Option("columns", rest).python(), shell))
     select = f"stats.select([name for name in stats.names if name not in {gone!r}])"
-    return (f"leave {it} out with ", InPython(select, option.shell()))
+    return (f"leave {it} out with ", InPython(select, shell))
 
 
 def as_inputs(

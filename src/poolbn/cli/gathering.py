@@ -16,7 +16,7 @@ from poolbn.moments.reading import of_levels, of_reading, patterns, stats
 from poolbn.moments.statsfile import has_levels
 from poolbn.moments.table import Table, gathered
 from poolbn.tables import data
-from poolbn.tables.columns import own_columns
+from poolbn.tables.columns import own_columns, warn_of_row_names
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.tables.paths import check_once, paths
@@ -200,15 +200,46 @@ def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | N
     raise DataError(f"the columns differ: {told}; take those that all have with --common")
 
 
-def common_columns(
-    entries: Sequence[str], group: str | None, tell: Callable[[str], None]
-) -> list[str]:
-    """The columns that all files have, in the order of the first; tells which are left out."""
+def _each(entries: Sequence[str], group: str | None) -> list[list[str]]:
+    """The columns of each file."""
     saved, rows = parted(entries)
     each = [
         list((CellStats if has_levels(path) else PatternStats).load(path).names) for path in saved
     ]
-    each += [own_columns(part, group) for part in data.as_parts(rows)] if rows else []
+    parts = data.as_parts(rows) if rows else []
+    if parts:
+        warn_of_row_names(parts, group)
+    return each + [own_columns(part, group) for part in parts]
+
+
+def without_columns(
+    entries: Sequence[str],
+    group: str | None,
+    columns: Sequence[str] | None,
+    exclude: Sequence[str],
+) -> list[str]:
+    """The columns, all by default, but for some.
+
+    Raises:
+        DataError: there is no such column, or no other one.
+    """
+    known = columns or list(dict.fromkeys(name for own in _each(entries, group) for name in own))
+    for name in exclude:
+        if name == group:
+            raise DataError(f"column {name!r} is the group, and cannot be left out with --exclude")
+        if name not in known:
+            raise DataError(f"no column {name!r} to leave out{nearest(name, known)}")
+    kept = [name for name in known if name not in exclude]
+    if not kept:
+        raise DataError("--exclude leaves no column; name fewer")
+    return kept
+
+
+def common_columns(
+    entries: Sequence[str], group: str | None, tell: Callable[[str], None]
+) -> list[str]:
+    """The columns that all files have, in the order of the first; tells which are left out."""
+    each = _each(entries, group)
     counts = Counter(name for own in each for name in own)
     common = [name for name, count in counts.items() if count == len(each)]
     left = [name for name, count in counts.items() if count < len(each)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Unpack, cast
 import numpy as np
 import typer
 
-from poolbn.cli.gathering import ReadingOptions, common_columns, parted
+from poolbn.cli.gathering import ReadingOptions, common_columns, parted, without_columns
 from poolbn.cli.terminal import Terminal, check_free, write_csv
 from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
@@ -101,6 +101,10 @@ class Reading:
         list[str] | None,
         typer.Option(metavar="A,B,...", help=f"The columns to use; all by default. {_NAMES}"),
     ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,...", help=f"Columns to leave out. {_NAMES}"),
+    ] = None
     missing: Annotated[
         Missing,
         typer.Option(
@@ -117,20 +121,28 @@ class Reading:
         ),
     ] = None
 
-    def options(self) -> ReadingOptions:
-        """As keywords."""
+    def options(
+        self, entries: Sequence[str], common: Callable[[str], None] | None = None
+    ) -> ReadingOptions:
+        """As keywords, for these files.
+
+        Args:
+            entries: the files.
+            common: for the columns that all files have: is told which are left out.
+        """
+        columns = names(self.columns)
+        if common is not None:
+            if columns is not None:
+                raise OptionError("--common and --columns exclude each other; give one of them")
+            columns = common_columns(entries, self.group, common)
+        if left := names(self.exclude):
+            columns = without_columns(entries, self.group, columns, left)
         return {
             "group": self.group,
-            "columns": names(self.columns),
+            "columns": columns,
             "missing": self.missing,
             "inputs": names(self.inputs) or (),
         }
-
-    def common(self, entries: Sequence[str], tell: Callable[[str], None]) -> ReadingOptions:
-        """With the columns that all files have."""
-        if self.columns is not None:
-            raise OptionError("--common and --columns exclude each other; give one of them")
-        return self.options() | {"columns": common_columns(entries, self.group, tell)}
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def learn(
         job = _Job(
             terminal,
             files,
-            reading.common(files, terminal.note) if common else reading.options(),
+            reading.options(files, terminal.note if common else None),
             searching.options(),
             model.chosen(),
             searching.seed,

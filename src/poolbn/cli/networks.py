@@ -47,7 +47,7 @@ def compare(
         given.check_group_known(files, reading.group)
         found = compare_poolings(
             files, poolings=given.names([poolings]) or (), folds=folds, seed=searching.seed,
-            **reading.options(), **searching.options(),
+            **reading.options(files), **searching.options(),
         )  # fmt: skip
         showing.show_comparison(terminal, found)
         file.write(found.table(), terminal, index=True)
@@ -83,7 +83,7 @@ def bootstrap(
         pooling, search = model.chosen(), searching.options()
         given.check_group_known(files, reading.group)
         rows: Any = list(files)
-        options = reading.options()
+        options = reading.options(files)
         if not given.has_rows(files):
             rows = read_stats(files, terminal.note, **options)
             options = ReadingOptions(group=None, columns=None, missing="error", inputs=())

@@ -72,7 +72,7 @@ def make(
     if reading.group is not None and group_name is not None:
         raise OptionError("--group and --group-name exclude each other; give one of them")
     check_free([_checked(out)], force=force)
-    options = reading.common(files, terminal.note) if common else reading.options()
+    options = reading.options(files, terminal.note if common else None)
     chosen = given.kinds_of(kinds)
     if holds_levels(files, chosen, name=group_name, **options):
         if checkpoint is not None:
@@ -103,8 +103,7 @@ def add(
 ) -> None:
     """Add sufficient statistics up: data sets of the same name become one."""
     check_free([_checked(out)], force=force)
-    reading = given.Reading()
-    options = reading.common(files, terminal.note) if common else reading.options()
+    options = given.Reading().options(files, terminal.note if common else None)
     _, rows = parted(files)
     if rows:
         raise OptionError(

@@ -393,7 +393,10 @@ def _uneven(table: Inspected) -> Finding | None:
         Option("missing", "em"),
     )
     if table.names != table.every:  # EM is for continuous columns
-        remedy = ("leave out the columns that have most of these, with ", Option("columns", [...]))
+        remedy = (
+            "leave out the columns that have most of these, with ",
+            InPython("columns=", "--exclude"),
+        )
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 
 

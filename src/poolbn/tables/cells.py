@@ -99,7 +99,7 @@ def read_cells(
                 f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
             )
         numbers = [name for name in own if name not in kinds.categories]
-        check_types(part, numbers, group, remedy="make it numeric, or leave it out of the table")
+        check_types(part, numbers, group, "make it numeric, or leave it out of the table")
     strangers: dict[Hashable, int] = {}
     keyed = group is not None and isinstance(source, Mapping)
     found = {name: _Found(name, known) for name, known in kinds.categories.items()}

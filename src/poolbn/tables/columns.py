@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from poolbn.errors import COLUMNS, GROUP, DataError, InPython, MessagePart, Option, nearest
+from poolbn.errors import GROUP, DataError, InPython, MessagePart, Option, left_out, nearest
+from poolbn.findings import DataWarning, Finding, FindingKind
 from poolbn.tables.delimited import looks_numeric
 
 if TYPE_CHECKING:
     from poolbn.tables.sources import Part
+
+# R's write.csv has no name for them, pandas and readr make one of that.
+_ROW_NAMES = re.compile(r"|unnamed: ?0|\.\.\.1|row[._]?names?", re.IGNORECASE)
 
 
 def check_group(parts: list[Part], group: str | None) -> None:
@@ -58,6 +64,8 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
             Option("columns", columns), " is one name; give a list, ", Option("columns", [columns])
         )
     first = parts[0]
+    if columns is None:
+        warn_of_row_names(parts, group)
     names = tuple(own_columns(first, group) if columns is None else columns)
     if group in names:
         raise DataError(f"column {group!r} is both group and in columns; take it out of columns")
@@ -80,30 +88,75 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
                     for what, which in (("it lacks", absent), ("it alone has", extra))
                     if which
                 )
-                + "; choose common ones with ",
-                COLUMNS,
+                + "; ",
+                *_common(parts, group),
             )
     return names
 
 
+def _common(parts: list[Part], group: str | None) -> tuple[MessagePart, ...]:
+    """How to choose the columns that all have."""
+    every = [set(own_columns(part, group)) for part in parts]
+    common = [c for c in own_columns(parts[0], group) if all(c in own for own in every)]
+    if not common:
+        return ("they have none in common, so read them one by one",)
+    return "choose common ones with ", Option("columns", common)
+
+
 def own_columns(part: Part, group: str | None) -> list[str]:
-    """The columns of a part without `group` and without what names of its folders say."""
+    """The columns of a part without `group`, row names, and what names of its folders say."""
     said = dict(part.keys)
-    return [column for column in part.types if column != group and column not in said]
+    not_used = {group, row_names(part)}
+    return [column for column in part.types if column not in not_used and column not in said]
 
 
-def check_types(part: Part, names: Iterable[str], group: str | None, *, remedy: str | None) -> None:
-    """Raise when a column is not numeric; a `remedy` of None names the columns that are."""
+def row_names(part: Part) -> str | None:
+    """The first column, if its name says that it holds names of rows, as R and pandas write it."""
+    first = next(iter(part.types), None)
+    return first if first is not None and _ROW_NAMES.fullmatch(first) else None
+
+
+def warn_of_row_names(parts: list[Part], group: str | None) -> None:
+    """Warn of the column that is left out for its name."""
+    name = row_names(parts[0])
+    if name is None or name == group:
+        return
+    what = (
+        f"the first column{parts[0].origin}, {name!r}, is left out: it is called as row names are"
+    )
+    remedy = ("if it holds values, give it another name",)
+    warnings.warn(
+        DataWarning(Finding(FindingKind.ROW_NAMES, (name,), (), 0, what, remedy)), stacklevel=2
+    )
+
+
+def check_types(
+    part: Part,
+    names: Iterable[str],
+    group: str | None,
+    remedy: str | None = None,
+    *,
+    chosen: bool = False,
+) -> None:
+    """Raise when a column is not numeric.
+
+    Args:
+        part: a frame or file.
+        names: the columns.
+        group: the group column.
+        remedy: what to do; None for leaving it out.
+        chosen: whether somebody named the columns; if not, those that are numeric are named.
+    """
     for column in names:
         if not part.types[column]:
             continue
-        numeric = [c for c, kind in part.types.items() if not kind and c != group]
-        listed = [*numeric[:12], *([...] if len(numeric) > 12 else [])]
-        others: list[MessagePart] = ["choose ", Option("columns", listed)]
+        numeric = [c for c in own_columns(part, group) if not part.types[c]]
+        others: list[MessagePart] = ["choose ", Option("columns", numeric)]
+        out: list[MessagePart] = [left_out(column)]
         raise DataError(
             f"column {column!r}{part.origin} is not numeric: it holds {part.types[column]}"
             f"{_stray(part, column)}; ",
-            *([remedy] if remedy else others if numeric else ["no other column is numeric"]),
+            *([remedy] if remedy else out if chosen or not numeric else others),
         )
 
 

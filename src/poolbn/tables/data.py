@@ -173,10 +173,9 @@ def prepare(
         OptionError: `missing` is none of its values.
     """
     reading = _opened(source, group, columns, missing, name)
-    remedy = None if columns is None else "leave it out of columns"
     numbers = [column for column in reading.names if column not in discrete]
     for part in reading.parts:
-        check_types(part, numbers, reading.group, remedy=remedy)
+        check_types(part, numbers, reading.group, chosen=columns is not None)
     return replace(reading, discrete=discrete)
 
 

@@ -23,7 +23,7 @@ _REMEDIES = {
     ".ods": "save it as CSV",
     ".txt": "if it holds text with separators, rename it to end in .csv",
     ".dat": "if it holds text with separators, rename it to end in .csv",
-    ".json": "if it holds rows, write one object for each row on a line of its own, and end its name in .jsonl",
+    ".json": "if it holds rows, write each as one object on a line, and end its name in .jsonl",
     ".zip": "unpack it",
     ".por": "save it as .sav",
     ".mdb": "save its table as CSV",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from poolbn.errors import DataError, Option, OptionError, nearest
+from poolbn.errors import DataError, Option, OptionError, left_out, nearest
 from poolbn.tables.delimited import looks_numeric
 from poolbn.tables.labels import is_name, plain, written
 from poolbn.wording import counted, shortened
@@ -68,7 +68,9 @@ def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnK
         if holds not in _TEXTS and not holds.startswith("dictionary"):
             raise DataError(
                 f"column {name!r}{part.origin} holds {holds}, which is neither a number nor a "
-                "level; leave it out of columns, or use ",
+                "level; ",
+                left_out(name),
+                ", or use ",
                 Option("kinds", {name: "discrete"}),
             )
     if given is not None:
@@ -145,7 +147,7 @@ def check_varied(name: str, levels: Sequence[str]) -> None:
     """Raise for a column with one level."""
     if len(levels) < 2:
         raise DataError(
-            f"column {name!r} has one level, {levels[0]!r}, in all rows; leave it out of columns"
+            f"column {name!r} has one level, {levels[0]!r}, in all rows; ", left_out(name)
         )
 
 
@@ -194,7 +196,8 @@ def check_levels(
             f"{shortened([repr(level) for level in levels], 4)}; if they are data sets, name it "
             "with ",
             Option("group", name),
-            "; else make them fewer, or leave the column out",
+            "; else make them fewer, or ",
+            left_out(name),
         )
 
 

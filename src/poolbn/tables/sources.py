@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from poolbn.errors import ClusterError, DataError
+from poolbn.errors import ClusterError, DataError, left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +150,8 @@ def _dask(table: Any, name: Hashable | None, origin: str) -> Part:
                 if part.types[column] and column not in coded:
                     raise DataError(
                         f"column {column!r}{part.origin} is not numeric: it holds "
-                        f"{part.types[column]}; leave it out of columns"
+                        f"{part.types[column]}; ",
+                        left_out(column),
                     )
             yield from part.pieces(columns, group, rows, coded)
 
