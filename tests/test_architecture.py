@@ -58,7 +58,8 @@ ORDER = {
         "mixedheterogeneity", "withinbetween",
     ],
     "network": [
-        "mixedanswers", "questions", "adapting", "interventions", "totals", "effects",
+        "presenting", "graphical", "summary", "mixedanswers", "questions", "adapting",
+        "interventions", "totals", "effects",
         "tabulating", "exporting", "bif", "fields", "format1", "linearfile", "kindsfile", "file",
         "network",
     ],
@@ -74,7 +75,9 @@ ORDER = {
         "residualplots",
     ],
     "plots": [],
-    "page": ["material", "words", "graph", "numbers", "gaussian", "tables", "reporting"],
+    "page": [
+        "material", "words", "graph", "numbers", "gaussian", "tables", "reporting", "notebook",
+    ],
     "studies": [
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
     ],

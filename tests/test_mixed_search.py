@@ -200,7 +200,7 @@ def test_a_network_of_all_kinds_prints_and_says_what_it_cannot(made: pb.Table) -
     net = pb.learn(made)
     assert "event given" in repr(net)
     assert "logistic regression" in repr(net)
-    assert "<td>table of probabilities</td>" in net._repr_html_()
+    assert "<td>odds ratio</td>" in net._repr_html_()
     with pytest.raises(pb.DataError, match="sex, arm, event and visits are not"):
         net.within_between()
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import poolbn as pb
+from poolbn.wording import sure
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +49,65 @@ def test_tab_shows_public_names_of_a_module_only(module: ModuleType) -> None:
         and not name.startswith("_")
     }
     assert set(dir(module)) == own
+
+
+def test_a_network_answers_for_its_graph(net: pb.Network) -> None:
+    assert net.nodes == net.dag.nodes == tuple(net) == ("x", "y")
+    assert net.arcs == net.dag.arcs == (("x", "y"),)
+    assert net.parents("y") == ("x",) == net["y"].parents
+    assert net.children("x") == ("y",)
+    assert net.cpdag() == net.dag.cpdag()
+    assert net["y"] is net.fits["y"]
+    assert "y" in net
+    assert "z" not in net
+    for ask in (net.parents, net.children, net.__getitem__):
+        with pytest.raises(pb.GraphError, match="no node is called 'yy'; did you mean 'y'"):
+            ask("yy")
+    with pytest.raises(pb.GraphError, match="no node is called 0"):
+        net[0]  # type: ignore[index]
+
+
+def test_tab_on_a_network_shows_documented_names_only(net: pb.Network) -> None:
+    shown = {name for name in dir(net) if not name.startswith("_")}
+    assert {"arcs", "nodes", "parents", "plot", "report", "summary", "cpdag"} <= shown
+    fields = {field.name for field in dataclasses.fields(net)}
+    for name in shown - fields:
+        assert inspect.getdoc(getattr(type(net), name)), name
+
+
+def test_a_network_plots_and_reports_itself(net: pb.Network, tmp_path: Path) -> None:
+    ax = net.plot()
+    assert [text.get_text() for text in ax.texts] == ["x", "y"]
+    assert net.plot(ax=ax) is ax
+    net.report(tmp_path / "own.html", settings={"made": "here"})
+    pb.report(net, tmp_path / "same.html", settings={"made": "here"})
+    assert (tmp_path / "own.html").read_text() == (tmp_path / "same.html").read_text()
+    pb.load(saved(net, tmp_path)).plot(ax=ax)
+
+
+def saved(net: pb.Network, folder: Path) -> Path:
+    net.save(folder / "net.json")
+    return folder / "net.json"
+
+
+def test_a_summary_has_the_digits_that_are_sure(net: pb.Network) -> None:
+    row = net.effects(0.9).iloc[0]
+    text = str(net.summary(0.9))
+    effect, low, _, high, _ = text.splitlines()[3].partition("y ")[2].split()
+    assert "90% interval" in text
+    step = 10.0 ** (np.floor(np.log10(row["se"])) - 1)  # of the second digit of the error
+    for printed, exact in zip((effect, low, high), row[["effect", "lower", "upper"]], strict=True):
+        assert abs(float(printed) - exact) <= 0.5001 * step
+        assert len(printed.partition(".")[2]) == round(-np.log10(step))
+    with pytest.raises(pb.OptionError, match="interval"):
+        net.summary(95)
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e6))
+def test_a_number_is_rounded_to_two_digits_of_its_error(value: float, error: float) -> None:
+    printed = float(sure(value, error))
+    assert abs(printed - value) <= 0.0526 * error + 1e-9 * abs(value)  # 5 in the second digit
+    assert not sure(value, error).startswith("-0.0") or printed != 0
 
 
 def test_distances_take_networks(net: pb.Network) -> None:

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from poolbn.network.presenting import shown_by
+
 if TYPE_CHECKING:
     from poolbn import datasets, metrics, plots
     from poolbn.assess.comparing import compare
@@ -48,6 +50,13 @@ if TYPE_CHECKING:
     from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 
     Separate = NoPooling
+
+# The only module that knows all others says who shows what.
+shown_by(
+    plot="poolbn.plots.network",
+    report="poolbn.page.reporting.report",
+    notebook="poolbn.page.notebook.shown",
+)
 
 # All is loaded with its first use: a second of start-up counts, and Ctrl-C in it finds nothing that
 # runs yet.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -125,6 +126,24 @@ def sensible(value: float) -> bool:
         (True, False, False)
     """
     return abs(value) < BEYOND
+
+
+def sure(value: float, error: float) -> str:
+    """A number with the digits that are sure: to the second digit of its standard error.
+
+    Args:
+        value: the number.
+        error: its standard error; where there is none, as `figure`.
+
+    Examples:
+        >>> sure(24.15371, 0.6912), sure(-0.00012, 0.0345), sure(123456.7, 2345), sure(3.14159, 0)
+        ('24.15', '0.000', '123500', '3.142')
+    """
+    if not (sensible(value) and 0 < error < BEYOND):
+        return figure(value)
+    decimals = 1 - math.floor(math.log10(float(f"{error:.1e}")))
+    rounded = round(value, decimals) + 0.0  # not -0
+    return f"{rounded:.{max(0, decimals)}f}"
 
 
 def figure(value: float, form: str = ".4g") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from poolbn.arguments import TEXT, check_arguments
 from poolbn.errors import OptionError, nearest
 from poolbn.network.network import Network
+from poolbn.network.presenting import present
 from poolbn.wording import figure, listed, sensible, visible
 
 if TYPE_CHECKING:
@@ -324,11 +324,7 @@ class Comparison:
         return visible("\n".join(parts), "\n")
 
     def _repr_html_(self) -> str:
-        table = self.table().to_html(float_format=figure)
-        return (
-            f"<p><b>Comparison</b>: {html.escape(self._summary())}</p>{table}"
-            f"<p>{html.escape(self.verdict)}</p>"
-        )
+        return str(present("notebook", self))
 
 
 def _phrase(name: str, difference: Difference, folds: int) -> str:

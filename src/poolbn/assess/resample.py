@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -33,6 +32,7 @@ from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table, gathered
+from poolbn.network.presenting import present
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Data
@@ -195,10 +195,7 @@ class Bootstrap:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        table = self.table()
-        table = table[(table["strength"] > 0) & (table["direction"] >= 0.5)]
-        body = table.to_html(index=False, float_format="{:.3g}".format)
-        return f"<p><b>Bootstrap</b>: {html.escape(self._summary())}</p>{body}"
+        return str(present("notebook", self))
 
 
 class BootstrapInterrupted(PoolbnError, KeyboardInterrupt):

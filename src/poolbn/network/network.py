@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -34,18 +33,21 @@ from poolbn.network import bif, exporting
 from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
 from poolbn.network.file import Content, network_text, read_network
+from poolbn.network.graphical import Graphical
 from poolbn.network.interventions import (
     causes_and_effects,
     checked_values,
     intervene,
     total_effects_table,
 )
+from poolbn.network.presenting import Presented
 from poolbn.network.questions import Questions
+from poolbn.network.summary import Summary, between, summarised
 from poolbn.network.totals import Question, TotalsBy, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.search.problem import Move
-from poolbn.wording import figure, listed, visible
+from poolbn.wording import counted, figure, listed, sure, visible
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -56,8 +58,10 @@ _NAMED = 5  # nodes in a line of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Network(Questions):
+class Network(Presented, Graphical, Questions):
     """A Bayesian network over several data sets.
+
+    `net["bmi"]` is the fit of a node, `"bmi" in net` asks for one, and iterating gives their names.
 
     Attributes:
         dag: the graph.
@@ -449,103 +453,6 @@ class Network(Questions):
         asked = Question(self.dag, self.fits, self.n, interval, seed)
         return totals_table(asked, causes_and_effects(self.dag, cause, effect), by)
 
-    # What the graph says, in every data set
-
-    def markov_blanket(self, node: str) -> tuple[str, ...]:
-        """Parents, children and their other parents: given these, no other node matters to `node`.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B][C|A:B][D|C]"), data_sets=2)
-            >>> net.markov_blanket("A")
-            ('B', 'C')
-        """
-        return self.dag.markov_blanket(node)
-
-    def d_separated(
-        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
-    ) -> bool:
-        """Whether the graph makes `x` and `y` independent given `given`, in each data set.
-
-        Args:
-            x: a name or several.
-            y: a name or several, none of them in `x`.
-            given: a name or several, none of them in `x` or `y`.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B][C|A:B][D|C]"), data_sets=2)
-            >>> net.d_separated("A", "D", given="C"), net.d_separated("A", "B", given="D")
-            (True, False)
-        """
-        return self.dag.d_separated(x, y, given)
-
-    def is_adjustment_set(self, cause: str, effect: str, given: str | Iterable[str] = ()) -> bool:
-        """Whether adjusting for `given` leaves the effect of `cause` on `effect`, and only that.
-
-        The data set is adjusted for anyway. `Dag.is_adjustment_set` has the rule.
-
-        Args:
-            cause: a name.
-            effect: another one.
-            given: a name or several, none of them the cause or the effect.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B|A][C|A:B]"), data_sets=2)
-            >>> net.is_adjustment_set("B", "C"), net.is_adjustment_set("B", "C", given="A")
-            (False, True)
-        """
-        return self.dag.is_adjustment_set(cause, effect, given)
-
-    def adjustment_set(
-        self, cause: str, effect: str, among: Iterable[str] | None = None
-    ) -> tuple[str, ...] | None:
-        """The nodes to adjust for, besides the data set: those parents of the cause that matter.
-
-        Args:
-            cause: a name.
-            effect: another one.
-            among: the nodes that may be used; all by default.
-
-        Returns:
-            The names, or None where no set will do: the effect is a parent of the cause (then the
-            cause has no effect on it), or `among` lacks the nodes that it takes.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> net = pb.random_network(pb.Dag.from_modelstring("[A][B|A][C|A:B]"), data_sets=2)
-            >>> net.adjustment_set("B", "C"), net.adjustment_set("A", "C")
-            (('A',), ())
-        """
-        return self.dag.adjustment_set(cause, effect, among)
-
-    def adjustment_sets(
-        self, cause: str, effect: str, among: Iterable[str] | None = None
-    ) -> tuple[tuple[str, ...], ...]:
-        """All sets of nodes to adjust for that cannot be smaller, those with the fewest first.
-
-        Args:
-            cause: a name.
-            effect: another one.
-            among: the nodes that may be used; all by default.
-
-        Returns:
-            No sets where none will do, see `adjustment_set`; one without nodes where there is
-            nothing to adjust for.
-
-        Raises:
-            GraphError: a name is no node, or there are more than 10000 sets.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> net = pb.random_network(
-            ...     pb.Dag.from_modelstring("[A][B|A][C|A][D|B:C]"), data_sets=2)
-            >>> net.adjustment_sets("B", "D")
-            (('A',), ('C',))
-        """
-        return self.dag.adjustment_sets(cause, effect, among)
-
     # Other formats
 
     def to_networkx(self) -> Any:
@@ -705,7 +612,7 @@ class Network(Questions):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> pb.learn(trial, group="clinic").title()[0]
-            'Network: 2 nodes, 1 arcs, 4 data sets, 750 rows'
+            'Network: 2 nodes, 1 arc, 4 data sets, 750 rows'
         """
         count = Counter(str(fit.pooling) for fit in self.fits.values())
         used = ", ".join(count)
@@ -713,8 +620,9 @@ class Network(Questions):
             parts = (f"{name.replace(' pooling', '')} {count[name]}" for name in sorted(count))
             used = f"pooling by node: {', '.join(parts)}"
         return (
-            f"Network: {len(self.dag.nodes)} nodes, {len(self.dag.arcs)} arcs, "
-            f"{len(self.levels)} data sets, {self.n_rows} rows",
+            f"Network: {counted(len(self.dag.nodes), 'node')}, "
+            f"{counted(len(self.dag.arcs), 'arc')}, {counted(len(self.levels), 'data set')}, "
+            f"{counted(self.n_rows, 'row')}",
             f"{used}; score {figure(self.score, '.4f')}",
         )
 
@@ -750,6 +658,29 @@ class Network(Questions):
             ),
             *out,
         ]
+
+    def summary(self, interval: float = 0.95) -> Summary:
+        """The arcs with their effects, to be printed: numbers have the digits that are sure.
+
+        Effects have as many digits as their standard errors leave, standard deviations two.
+        `effects()` has all of them, as numbers.
+
+        Args:
+            interval: the probability that the intervals are to cover the effect with.
+
+        Raises:
+            OptionError: `interval` is not between 0 and 1.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
+            >>> pb.learn(trial, group="clinic", pooling="complete").summary()
+            Network: 2 nodes, 1 arc, 4 data sets, 809 rows
+            complete pooling; score -9725.2376
+                                        arc effect   95% interval SD between data sets
+            gestation_days -> birthweight_g  24.07 22.68 to 25.46                    -
+        """
+        return summarised(self.title(), self.effects(interval), self.endings(), interval)
 
     def models(self) -> pd.DataFrame:
         """A row for each node: its parents, its model, how strength is shared, how the fit ended.
@@ -789,11 +720,12 @@ class Network(Questions):
 
     def _effect_lines(self) -> list[str]:
         lines = []
-        shown = self.effects()[["parent", "child", "effect", "between_sd"]].iloc[:_SHOWN]
-        for parent, child, effect, sd in shown.itertuples(index=False, name=None):
-            between = "" if math.isnan(sd) else f", SD between data sets {figure(sd)}"
+        shown = self.effects()[["parent", "child", "effect", "se", "between_sd"]].iloc[:_SHOWN]
+        for parent, child, effect, se, sd in shown.itertuples(index=False, name=None):
+            error = f" (SE {sure(se, se)})" if math.isfinite(se) else ""
+            varies = "" if math.isnan(sd) else f", SD between data sets {between(sd)}"
             arc = visible(f"{parent} -> {child}")
-            lines.append(f"  {arc}  {figure(effect)}{between}")
+            lines.append(f"  {arc}  {sure(effect, se)}{error}{varies}")
         if len(self.dag.arcs) > _SHOWN:
             lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
         return lines
@@ -808,13 +740,6 @@ class Network(Questions):
         if len(with_parents) > _SHOWN:
             lines.append(f"  ... {len(with_parents) - _SHOWN} more in .models()")
         return lines
-
-    def _repr_html_(self) -> str:
-        title, used = map(html.escape, self.title())
-        shown = self.effects() if self.is_linear else self.models()
-        table = shown.to_html(index=False, float_format=figure)
-        ends = "".join(f"<br>{html.escape(line)}" for line in self.endings())
-        return f"<p><b>{title}</b><br>{used}{ends}</p>{table}"
 
 
 def _mixed_data(stats: object) -> MixedData:
