@@ -67,16 +67,18 @@ ORDER = {
     "simulate": [],
     "metrics": [],
     "assess": [
-        "arceffects", "patternmap", "residualsds", "residuals", "effectsizes", "leaveout",
-        "replicates", "strengths", "resample", "folds", "comparison", "comparing", "treatment",
+        "arceffects", "patternmap", "residualsds", "residuals", "calibration", "spreads",
+        "effectsizes", "leaveout", "replicates", "strengths", "resample", "folds", "comparison",
+        "comparing", "treatment",
     ],
     "show": [
-        "layers", "layout", "texts", "figures", "drawing", "style", "netplot", "rowplots",
+        "layers", "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",
         "residualplots",
     ],
     "plots": [],
     "page": [
-        "material", "words", "graph", "numbers", "gaussian", "tables", "reporting", "notebook",
+        "fewrows", "material", "words", "graph", "numbers", "gaussian", "discrete", "nodes",
+        "sheets", "totals", "tables", "reporting", "notebook",
     ],
     "studies": [
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.assess.effectsizes import effect_sizes, explained
+from poolbn.assess.effectsizes import effect_sizes
+from poolbn.assess.spreads import spreads
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 POOLED, SEPARATE = pb.Partial(residuals="pooled"), pb.Partial(residuals="separate")
@@ -223,4 +224,4 @@ def test_effects_of_columns_of_data_sets_have_a_size_and_one_direction() -> None
     assert of.effect == pytest.approx(effect * size.std() / inside.std(ddof=0), rel=0.05)
     assert of.effect > 0.5
     assert not of.reversible
-    assert np.isnan(explained(net, "size"))
+    assert np.isnan(spreads(net).explained["size"])

@@ -193,6 +193,18 @@ def net(use: Callable[[pb.Network], Any], pooling: str = "complete") -> Callable
     return call
 
 
+def mixed(use: Callable[[pb.Network], Any]) -> Callable[[Path], Any]:
+    """A network of one continuous and one discrete column."""
+
+    def call(folder: Path) -> Any:
+        rows = frame(site=list("aaaabbbb"), x=np.arange(8.0) ** 2, y=list("mfmfmmff"))
+        still = pb.HillClimb(max_iter=0)
+        start = [("y", "x")]
+        return use(pb.learn(rows, group="site", pooling="complete", start=start, search=still))
+
+    return call
+
+
 def tampered(*keys: str, to: Any) -> Callable[[Path], Any]:
     """A saved network with another value in one place."""
 
@@ -245,6 +257,7 @@ TWICE = pd.DataFrame([["a", 1.0, 2.0], ["b", 2.0, 3.0]], columns=["site", "x", "
 VANISHES = frame(x=[1.0, 2.0, NAN, NAN])
 DATES = pd.date_range("2020-01-01", periods=4)
 ONE, OTHER = frame(), frame().rename(columns={"y": "z"})
+LEVELS = frame(y=list("mfmf"))
 PARQUET = frame().to_parquet()
 XY = pb.Dag(["x", "y"], [("x", "y")])
 TRUTH = pb.random_network(XY, 2)
@@ -894,6 +907,32 @@ TABLE = [
         ("none of the 4 rows", "'y'", "'x'", "missing")),
     Bad("residuals of what is set", net(lambda n: pb.plots.residuals(n.do(y=1), ONE, "y")),
         DataError, ("'y'", "no residual variance", "'a'", "'given'")),
+    Bad("residuals of levels", mixed(lambda n: pb.plots.residuals(n, LEVELS, "y")), DataError,
+        ("'y' is discrete", "pb.plots.calibration(net, data, 'y')")),
+    Bad("calibration of numbers", mixed(lambda n: pb.plots.calibration(n, LEVELS, "x")), DataError,
+        ("'x' is not discrete", "pb.plots.residuals(net, data, 'x')")),
+    Bad("calibration of unknown", mixed(lambda n: pb.plots.calibration(n, LEVELS, "yy")),
+        GraphError, ("'yy'", "did you mean 'y'")),
+    Bad("calibration of another level",
+        mixed(lambda n: pb.plots.calibration(n, frame(y=list("mfmd")), "y")), DataError,
+        ("'d'", "'y'")),
+    Bad("residual SD of levels", mixed(lambda n: pb.plots.forest(n, None, "y")), DataError,
+        ("'y' is not continuous", "table of probabilities", "net.fits['y']")),
+    Bad("forest of levels from numbers",
+        mixed(lambda n: pb.plots.forest(n, "y", "x", stats=pb.stats(ONE, group="site"))),
+        DataError, ("not continuous", "pb.table(data, group=...)")),
+    Bad("forest from other levels",
+        mixed(lambda n: pb.plots.forest(n, "y", "x", stats=pb.table(
+            frame(y=list("mdmd")), group="site"))), DataError,
+        ("column 'y' has the levels d, m", "in the network the levels f, m", "give the rows")),
+    Bad("report with other levels",
+        lambda f: mixed(lambda n: pb.report(n, f / "r.html", data=pb.table(
+            frame(y=list("mdmd")), group="site")))(f), DataError,
+        ("column 'y' has the levels d, m", "in the network the levels f, m", "give the rows")),
+    Bad("report with rows of another data set",
+        lambda f: mixed(lambda n: pb.report(n, f / "r.html", data=pb.table(
+            frame(site=list("aacc"), y=list("mfmf")), group="site")))(f), DataError,
+        ("no data set 'c'",)),
     Bad("residuals on two axes",
         net(lambda n: pb.plots.residuals(n, ONE, "y", ax=Figure().subplots(1, 2))), OptionError,
         ("2 Axes", "3 panels", "plt.subplots(1, 3)")),

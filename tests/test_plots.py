@@ -281,7 +281,7 @@ def test_intervals_with_partial_pooling(between: float, random: str) -> None:
     fit = net.fits["y"]
     cov = joint_covariance(fit, frame)
     for k, parent in enumerate(fit.parents, start=1):
-        found = arc_effects(net, parent, "y", interval=0.9)
+        (found,) = arc_effects(net, parent, "y", interval=0.9)
         for j in range(6):
             pick = np.zeros(len(cov))
             pick[k] = pick[3 + 3 * j + k] = 1.0
@@ -298,8 +298,8 @@ def test_intervals_with_pooled_residual_variances() -> None:
     net = older(net)
     fit = net.fits["y"]
     assert str(fit.status) == "converged"
-    with_rows = arc_effects(net, "x1", "y").interval
-    without = arc_effects(dataclasses.replace(net, stats=None), "x1", "y").interval
+    with_rows = arc_effects(net, "x1", "y")[0].interval
+    without = arc_effects(dataclasses.replace(net, stats=None), "x1", "y")[0].interval
     for j, level in enumerate(fit.levels):
         rows = frame[frame["F"] == level]
         Z = np.column_stack([np.ones(len(rows)), rows["x1"]])
@@ -319,10 +319,10 @@ def test_loaded_networks_have_the_same_intervals(tmp_path: Path) -> None:
     assert str(net.fits["y"].status) == "converged"
     net.save(tmp_path / "net.json")
     loaded = pb.load(tmp_path / "net.json")
-    exact, near = (arc_effects(one, "x1", "y") for one in (net, loaded))
+    exact, near = (arc_effects(one, "x1", "y")[0] for one in (net, loaded))
     np.testing.assert_array_equal(near.interval, exact.interval)
     assert np.isnan(near.alone).all()
-    given_stats = arc_effects(loaded, "x1", "y", stats=net.stats)
+    (given_stats,) = arc_effects(loaded, "x1", "y", stats=net.stats)
     np.testing.assert_array_equal(given_stats.alone, exact.alone)
 
 
@@ -331,7 +331,7 @@ def test_estimates_of_data_sets_alone_are_least_squares() -> None:
     frame = frame.drop(index=frame.index[frame["F"] == "set 3"][:3])  # 3 rows: too few
     rule = pb.Constraints(required=[("x1", "y"), ("x2", "y")])
     net = pb.learn(frame, group="F", constraints=rule)
-    found = arc_effects(net, "x2", "y", interval=0.8)
+    (found,) = arc_effects(net, "x2", "y", interval=0.8)
     for j, (level, rows) in enumerate(frame.groupby("F", sort=False)):
         if level == "set 3":
             assert np.isnan(found.alone[j])
@@ -394,7 +394,7 @@ def test_long_intervals_do_not_hide_the_rest() -> None:
     few = pd.DataFrame({"x1": [0.0, 0.001, 0.002], "y": [0.0, 5.0, -4.0], "F": "tiny"})
     rule = pb.Constraints(required=[("x1", "y")])
     net = pb.learn(pd.concat([frame, few]), group="F", constraints=rule)
-    found = arc_effects(net, "x1", "y")
+    (found,) = arc_effects(net, "x1", "y")
     assert np.ptp(found.alone_interval) > 1000
     low, high = pb.plots.forest(net, "x1", "y").get_xlim()
     assert high - low < 4 * np.ptp(found.interval)
@@ -408,7 +408,7 @@ def test_adapted_data_sets_have_no_estimate_alone(six: pb.Network) -> None:
     place = names(ax).index("anywhere (adapted)")
     assert margin(ax)[place] == "0"
     assert margin(ax)[-1] == f"{six.n_rows:,}"
-    found = arc_effects(new, "age", "bmi")
+    (found,) = arc_effects(new, "age", "bmi")
     assert np.isnan(found.alone[found.adapted]).all()
     assert np.isfinite(found.alone[~found.adapted]).all()
     # Of a data set without rows nothing is known but the population.

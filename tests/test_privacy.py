@@ -186,7 +186,8 @@ def test_small_data_sets_are_not_shown(small: pd.DataFrame, pooling: str, tmp_pa
     assert "fewer than 10 rows (KY" in text
     numbers = embedded(text)
     for j, level in enumerate(numbers["levels"]):
-        for found in [*numbers["arcs"], *(node["sds"] for node in numbers["nodes"])]:
+        terms = [term for arc in numbers["arcs"] for term in arc["terms"]]
+        for found in [*terms, *(node["sds"] for node in numbers["nodes"])]:
             assert (found["own"][j] is None) == (level in hidden)
             assert found["ownIntervals"][j] == [None, None] or level not in hidden
             assert found["alone"] is None or found["alone"][j] is None or level not in hidden

@@ -207,7 +207,7 @@ def test_numbers_of_arcs_are_those_of_the_network(path: Path, net: pb.Network) -
     assert len(arcs) == len(net.dag.arcs) > 0
     for arc in arcs:
         parent, child = NODES[arc["parent"]], NODES[arc["child"]]
-        found = arc_effects(net, parent, child)
+        (found,) = arc_effects(net, parent, child)
         for key, value in {
             "own": found.effect,
             "ownIntervals": found.interval,
@@ -215,7 +215,7 @@ def test_numbers_of_arcs_are_those_of_the_network(path: Path, net: pb.Network) -
             "aloneIntervals": found.alone_interval,
             "interval": found.population_interval,
         }.items():
-            np.testing.assert_allclose(arc[key], value, rtol=1e-5)
+            np.testing.assert_allclose(arc["terms"][0][key], value, rtol=1e-5)
 
 
 def test_residuals_are_summed_up_by_data_set(path: Path, trial: pd.DataFrame) -> None:
@@ -239,13 +239,14 @@ def test_a_loaded_network_says_what_needs_the_rows(
     assert "Tests for equal effects need the statistics" in page.words
     numbers = page.numbers()
     assert "data=rows" in numbers["nodes"][0]["note"]
-    assert numbers["arcs"][0]["alone"] is None
+    assert numbers["arcs"][0]["terms"][0]["alone"] is None
     page = written(tmp_path, loaded, data=trial)
     assert f"{trial.isna().any(axis=1).sum()} rows with missing values were left out." in page.words
     whole = page.numbers()
     learned = written(tmp_path, net, data=trial).numbers()
     for with_rows, with_stats in zip(whole["arcs"], learned["arcs"], strict=True):
-        np.testing.assert_allclose(with_rows["alone"], with_stats["alone"], rtol=1e-5)
+        alone = [arc["terms"][0]["alone"] for arc in (with_rows, with_stats)]
+        np.testing.assert_allclose(*alone, rtol=1e-5)
         assert with_rows["p"] == pytest.approx(with_stats["p"], rel=1e-4)
 
 
@@ -412,7 +413,7 @@ def forest(page: Chromium, kind: str) -> dict[str, float]:
 
 def check_forest(page: Chromium, net: pb.Network, parent: str, child: str) -> None:
     assert shown(page, "#detail h3") == [f"{parent} → {child}"]
-    found = arc_effects(net, parent, child)
+    (found,) = arc_effects(net, parent, child)
     places = map(str, range(4))
     assert forest(page, "pooled") == pytest.approx(
         dict(zip(places, found.effect, strict=True)), rel=1e-5

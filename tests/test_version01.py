@@ -73,7 +73,7 @@ def test_intervals_of_a_network_are_the_same(name: str) -> None:
             close(getattr(sds, field), value, rtol=1e-6)
     for key, expected in told["arcs"].items():
         parent, child, how = key.split()
-        arc = arc_effects(net, parent, child, stats=known if how == "stats" else None)
+        (arc,) = arc_effects(net, parent, child, stats=known if how == "stats" else None)
         for field, value in zip(ESTIMATES, expected, strict=True):
             close(getattr(arc, field), value, rtol=1e-6)
 

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.arguments import TEXT, check_arguments
-from poolbn.assess.arceffects import arc_effects
+from poolbn.assess.arceffects import Estimates, arc_effects
+from poolbn.assess.calibration import node_calibration
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import node_residuals
 from poolbn.assess.residualsds import residual_sds
 from poolbn.errors import check_count, check_kind
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.show import netplot, residualplots, rowplots
 from poolbn.show.figures import MOST, arc_strengths, equality_tests
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["comparison", "forest", "heterogeneity", "network", "residuals", "strengths"]
+__all__ = [
+    "calibration", "comparison", "forest", "heterogeneity", "network", "residuals", "strengths",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -39,7 +44,13 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
     - pale: how different it is between data sets, palest where the standard deviation between them
       is as large as the effect. Without pooling that is what the effects vary beyond their errors;
     - dashed, with an empty head: equivalent networks have the arc the other way round;
-    - yellow node: its fit has no likelihood.
+    - yellow node: its fit has no likelihood;
+    - outline of a node: rounded for continuous ones, double for discrete ones, with cut corners for
+      counts, dashed for inputs.
+
+    Effects on discrete nodes and counts are in standard deviations of log odds and of logarithms.
+    Where an arc has several, one for each level, it shows the strongest; it is grey if they do not
+    all have the same sign.
 
     The drawing fills the Axes. A new figure is large enough for names to be readable.
 
@@ -72,7 +83,7 @@ def forest(
     parent: str | None,
     child: str,
     *,
-    stats: GroupStats | None = None,
+    stats: GroupStats | CellStats | Table | None = None,
     interval: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
@@ -83,6 +94,9 @@ def forest(
     interval of the population's effect, the thin line the range expected for a new data set.
     Intervals that end in an arrow go on.
 
+    Effects on discrete nodes are odds ratios and those on counts rate ratios, on an axis of
+    logarithms. A discrete parent or child has a block of rows for each level but the first.
+
     Intervals of effects take the variances as known; those of data sets alone are Student's. Those
     of SDs are from the posterior distribution where residual variances are pooled, else chi-square,
     which with random effects is an approximation.
@@ -92,14 +106,15 @@ def forest(
         parent: the parent; None for the residual standard deviation of the child.
         child: the child.
         stats: the sufficient statistics, for the estimates of each data set alone; by default those
-            that the network was learned from, which a loaded network does not have.
+            that the network was learned from, which a loaded network does not have. Where columns
+            are not all continuous, rows of `pb.table`: no network keeps them.
         interval: the probability of the intervals.
         ax: where to draw; by default on a new figure.
 
     Raises:
         GraphError: there is no such arc or node.
         OptionError: `interval` is not between 0 and 1.
-        DataError: `stats` lack a column.
+        DataError: `stats` lack a column, or a node that is not continuous has no residual SD.
 
     Examples:
         >>> import poolbn as pb
@@ -113,24 +128,30 @@ def forest(
     _check_network(net)
     check_arguments(parent=(parent, TEXT.or_none()), child=(child, TEXT))
     if parent is None:
-        found = residual_sds(net, child, stats=stats, interval=interval)
+        found: tuple[Estimates, ...] = (residual_sds(net, child, stats=stats, interval=interval),)
     else:
         found = arc_effects(net, parent, child, stats=stats, interval=interval)
     return rowplots.draw_forest(found, ax)
 
 
 def heterogeneity(
-    net: Network, *, stats: GroupStats | None = None, most: int = MOST, ax: Axes | None = None
+    net: Network,
+    *,
+    stats: GroupStats | CellStats | Table | None = None,
+    most: int = MOST,
+    ax: Axes | None = None,
 ) -> Axes:
     """Show the effects of all arcs, those that differ most between data sets on top.
 
     Effects are standardised, so that arcs can be compared: in standard deviations of the child for
-    one of the parent, inside data sets. The p-values are those of `Network.heterogeneity`.
+    one of the parent, inside data sets; see `network` for discrete nodes and counts. The p-values
+    are those of `Network.heterogeneity`.
 
     Args:
         net: the network.
         stats: the sufficient statistics, for the p-values; by default those that the network was
-            learned from, which a loaded network does not have.
+            learned from, which a loaded network does not have. Where columns are not all
+            continuous, rows of `pb.table`.
         most: the largest number of arcs to show.
         ax: where to draw; by default on a new figure.
 
@@ -164,8 +185,10 @@ def residuals(
     - the spread in each data set, with half of the rows in a box and 95% between the ends of a
       line: boxes should reach from one dashed line to the other.
 
-    Residuals are in the residual standard deviations of the data sets. Rows with missing values are
-    left out. The figure shows rows, as dots and at the ends of curves; `pb.report` does not.
+    Residuals are in the residual standard deviations of the data sets. Those of a count are
+    randomised quantile residuals (Dunn and Smyth 1996), normal if its model is right. Rows with
+    missing values are left out. The figure shows rows, as dots and at the ends of curves;
+    `pb.report` does not. For discrete nodes see `calibration`.
 
     Args:
         net: the network.
@@ -175,7 +198,8 @@ def residuals(
 
     Raises:
         GraphError: there is no such node.
-        DataError: the table cannot be used or has no complete row, or the node does not vary.
+        DataError: the table cannot be used or has no complete row, or the node is discrete or does
+            not vary.
 
     Examples:
         >>> import poolbn as pb
@@ -188,6 +212,41 @@ def residuals(
     _check_network(net)
     check_arguments(node=(node, TEXT))
     return residualplots.draw_residuals(node_residuals(net, data, node), ax)
+
+
+def calibration(
+    net: Network, data: object, node: str, *, ax: Sequence[Axes] | None = None
+) -> NDArray[np.object_]:
+    """Show whether a discrete node's probabilities fit the rows: two panels, whose Axes it returns.
+
+    - the share of rows that have a level against its probability given the parents: rows with
+      similar probabilities together, on the line if probabilities are right;
+    - the same in each data set, with a line for what is expected.
+
+    Lines are 95% intervals (Wilson's). Of two levels the second is shown. Each share is of 10 rows
+    or more, and 5 or more have the level; data sets with fewer are left out.
+
+    Args:
+        net: the network.
+        data: a table or file as for `pb.stats`, with the group column.
+        node: the node.
+        ax: two Axes to draw on; by default those of a new figure.
+
+    Raises:
+        GraphError: there is no such node.
+        DataError: the table cannot be used or has no complete row, or the node is not discrete.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "previous_pregnancy"]].dropna()
+        >>> net = pb.learn(trial, group="clinic", start=[("age", "previous_pregnancy")])
+        >>> axes = pb.plots.calibration(net, trial, "previous_pregnancy")
+        >>> axes[0].get_xlabel()
+        'probability of previous_pregnancy'
+    """
+    _check_network(net)
+    check_arguments(node=(node, TEXT))
+    return residualplots.draw_calibration(node_calibration(net, data, node), ax)
 
 
 def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArray[np.object_]:

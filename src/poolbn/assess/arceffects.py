@@ -1,27 +1,41 @@
-"""One arc's effect in each data set: the network's estimate beside that of the data set alone."""
+"""An arc's effects in each data set: the network's estimates beside those of the data set alone.
+
+An arc between continuous columns has one effect, a discrete parent or child one for each level but
+the first.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import GraphError, check_interval, nearest
-from poolbn.moments.groupstats import GroupStats
+from poolbn.errors import DataError, GraphError, check_interval, nearest
+from poolbn.inference.drawing import categories_of
+from poolbn.moments.groupstats import GroupStats, positions
+from poolbn.moments.indicators import labels_of
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
-from poolbn.network.effects import data_set_effects
-from poolbn.network.network import Network
+from poolbn.network.effects import Term, arc_terms, data_set_effects
+from poolbn.network.network import Network, mixed_data
 from poolbn.nodes import linear
 from poolbn.nodes.choosing import check_stats
 from poolbn.nodes.intervals import t_interval
-from poolbn.nodes.localfit import GaussianFit, Pooling
+from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling
+from poolbn.nodes.logeffects import known_effects, log_odds_ratios
 from poolbn.nodes.poolings import Complete, NoPooling
+from poolbn.nodes.regression import RegressionFit, fit_regression
+from poolbn.nodes.tabular import TabularFit, counts_of
+from poolbn.wording import shortened
 
 Floats = NDArray[np.float64]
+
+_UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
 
 
 class Common(StrEnum):
@@ -54,6 +68,12 @@ class Estimates:
         population: in the population of data sets; without pooling the mean.
         population_interval: of that.
         new_interval: the range expected for a new data set; NaN unless pooling is partial.
+        between_sd: the standard deviation between data sets, under any pooling; NaN for an SD.
+        level: of a discrete parent; "" for others.
+        base: the first level of it, with which that is compared.
+        outcome: the level of a discrete child; "" for others.
+        outcomes: all levels of it; the outcome is compared with the first.
+        scale: "difference"; or "odds ratio" or "rate ratio", of which all numbers are logarithms.
     """
 
     parent: str | None
@@ -70,6 +90,21 @@ class Estimates:
     population: float
     population_interval: tuple[float, float]
     new_interval: tuple[float, float]
+    between_sd: float = math.nan
+    level: str = ""
+    base: str = ""
+    outcome: str = ""
+    outcomes: tuple[str, ...] = ()
+    scale: str = "difference"
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether numbers are logarithms of ratios."""
+        return self.scale != "difference"
+
+    def reported(self, value: Any) -> Any:
+        """Numbers as a reader has them: ratios, not their logarithms."""
+        return np.exp(value) if self.is_ratio else value
 
 
 def arc_effects(
@@ -77,17 +112,18 @@ def arc_effects(
     parent: str,
     child: str,
     *,
-    stats: GroupStats | None = None,
+    stats: GroupStats | MixedData | None = None,
     interval: float = 0.95,
-) -> Estimates:
-    """Collect the estimates of one arc.
+) -> tuple[Estimates, ...]:
+    """Collect the estimates of one arc, one for each `Term` of it.
 
     Args:
         net: the network.
         parent: a node.
         child: a child of it.
-        stats: the sufficient statistics; by default those that the network was learned from.
-            Without any, as for a loaded network, there are no estimates of data sets alone.
+        stats: the sufficient statistics, or rows where columns are not all continuous; by default
+            those that the network was learned from. Without any, as for a loaded network, there
+            are no estimates of data sets alone.
         interval: the probability of the intervals.
 
     Raises:
@@ -97,36 +133,170 @@ def arc_effects(
     """
     check_interval(interval)
     check_arc(net, parent, child)
-    fit = net.linear_fits[child]
-    k = fit.position(parent)
-    effect = fit.coef[:, k]
-    population, se, df = fit.population(k)
-    spread = math.nan if fit.random_sd is None else math.hypot(se, fit.random_sd[k])
+    fit, base = net.fits[child], categories_of(net.fits[parent])[:1]
+    stats = checked_stats(net, stats)
+    terms = list(arc_terms(net.fits, parent, child))
+    single = _alone(net, fit, parent, stats, interval) or [_nothing(fit)] * len(terms)
+    found = []
+    for term, (alone, alone_interval) in zip(terms, single, strict=True):
+        middle, se, df = term.middle, term.own_se, term.own_df
+        if isinstance(fit, GaussianFit):
+            label = f"{parent}={term.level}" if term.level else parent
+            middle, se, df = data_set_effects(fit, fit.position(label), family(net, fit, stats))
+        spread = math.hypot(term.se, term.between_sd)
+        found.append(
+            Estimates(
+                parent=parent,
+                child=child,
+                pooling=fit.pooling,
+                levels=fit.levels,
+                n=net.n,
+                adapted=np.array([level in net.adapted for level in fit.levels]),
+                effect=term.own,
+                interval=t_interval(middle, se, df, interval),
+                alone=alone,
+                alone_interval=alone_interval,
+                common=_common(fit.pooling),
+                population=term.effect,
+                population_interval=_pair(t_interval(term.effect, term.se, term.df, interval)),
+                new_interval=_pair(t_interval(term.effect, spread, term.df, interval)),
+                between_sd=between_sd(net, parent, child, term),
+                level=term.level,
+                base=base[0] if base else "",
+                outcome=term.outcome,
+                outcomes=categories_of(fit),
+                scale=term.scale,
+            )
+        )
+    return tuple(found)
+
+
+def between_sd(net: Network, parent: str, child: str, term: Term) -> float:
+    """The standard deviation of an effect between data sets, under any pooling.
+
+    Partial pooling estimates it and under complete pooling it is 0. Without pooling it is what the
+    variance of the effects has beyond that of their errors.
+    """
+    fit = net.fits[child]
+    if isinstance(fit, GaussianFit):
+        return fit.between_sd(fit.position(f"{parent}={term.level}" if term.level else parent))
+    if not isinstance(fit.pooling, NoPooling):
+        return 0.0 if math.isnan(term.between_sd) else term.between_sd
+    known = np.isfinite(term.own_se)
+    if known.sum() < 2:
+        return 0.0
+    excess = np.var(term.own[known], ddof=1) - np.mean(term.own_se[known] ** 2)
+    return math.sqrt(max(0.0, float(excess)))
+
+
+def checked_stats(
+    net: Network, stats: GroupStats | MixedData | None
+) -> GroupStats | MixedData | None:
+    """Statistics or rows for estimates of data sets alone, by default the network's.
+
+    Raises:
+        DataError: they are of another kind than the columns of the network, or of other levels.
+    """
     stats = net.stats if stats is None else stats
-    if stats is not None:
+    if stats is None:
+        return None
+    if net.is_linear:
         check_stats(stats)
-        stats = stats.select([*fit.parents, child])
-    alone, alone_interval = np.full(len(fit.levels), math.nan), np.full((len(effect), 2), math.nan)
-    if stats is not None and fit.fixed is not None:
-        value, reach = _slopes_alone(stats, k, interval)
-        alone = by_level(fit, stats, value)
-        alone_interval = by_level(fit, stats, value[:, None] + reach[:, None] * [-1, 1])
-    return Estimates(
-        parent=parent,
-        child=child,
-        pooling=fit.pooling,
-        levels=fit.levels,
-        n=net.n,
-        adapted=np.array([level in net.adapted for level in fit.levels]),
-        effect=effect,
-        interval=t_interval(*data_set_effects(fit, k, stats), interval),
-        alone=alone,
-        alone_interval=alone_interval,
-        common=_common(fit.pooling),
-        population=population,
-        population_interval=_pair(t_interval(population, se, df, interval)),
-        new_interval=_pair(t_interval(population, spread, df, interval)),
-    )
+        return stats
+    rows = mixed_data(stats)
+    check_levels(net, rows)
+    return rows
+
+
+def check_levels(net: Network, rows: MixedData) -> None:
+    """Raise for rows that lack a column, or have other levels than the network."""
+    for k, (node, fit) in zip(
+        positions(rows.names, tuple(net.fits)), net.fits.items(), strict=True
+    ):
+        known, there = categories_of(fit), rows.categories[k]
+        if known != there:
+            raise DataError(
+                f"column {node!r} has {_levels(there)}, in the network {_levels(known)}; give the "
+                "rows that it was learned from"
+            )
+
+
+def _levels(known: Sequence[str]) -> str:
+    return f"the levels {shortened(known)}" if known else "numbers"
+
+
+def family(
+    net: Network, fit: GaussianFit, stats: GroupStats | MixedData | None
+) -> GroupStats | None:
+    """Statistics of the columns of a continuous node's parents and, last, of the node."""
+    if stats is None:
+        return None
+    if not isinstance(stats, GroupStats):
+        stats = stats.stats([*net.dag.parents(fit.child), fit.child])
+    return stats.select([*fit.parents, fit.child])
+
+
+_Alone = tuple[Floats, Floats]  # estimates of data sets alone, (F,), and intervals, (F, 2)
+
+
+def _nothing(fit: LocalFit) -> _Alone:
+    F = len(fit.levels)
+    return np.full(F, math.nan), np.full((F, 2), math.nan)
+
+
+def _alone(
+    net: Network,
+    fit: LocalFit,
+    parent: str,
+    stats: GroupStats | MixedData | None,
+    interval: float,
+) -> list[_Alone]:
+    """Estimates of data sets alone for each term of an arc; none without rows, or pooling."""
+    if stats is None or isinstance(fit.pooling, NoPooling) or not _has_parameters(fit):
+        return []
+    labels = labels_of([parent], [categories_of(net.fits[parent])])
+    if isinstance(fit, GaussianFit):
+        own = family(net, fit, stats)
+        assert own is not None
+        found = [_slopes_alone(own, fit.position(label), interval) for label in labels]
+        ends = [value[:, None] + reach[:, None] * [-1, 1] for value, reach in found]
+        pairs = [(value, each) for (value, _), each in zip(found, ends, strict=True)]
+        return [(by_level(fit, own, v), by_level(fit, own, each)) for v, each in pairs]
+    assert isinstance(fit, RegressionFit | TabularFit)
+    assert not isinstance(stats, GroupStats)
+    columns, value, se = _logs_alone(fit, stats)
+    reach = t_interval(value, se, math.inf, interval)
+    made = []
+    for label in labels:
+        for c in range(max(len(fit.categories) - 1, 1)):
+            k = c * len(columns) + columns.index(label)
+            made.append((by_level(fit, stats, value[:, k]), by_level(fit, stats, reach[:, k])))
+    return made
+
+
+def _has_parameters(fit: LocalFit) -> bool:
+    """Whether rows told of them, in all data sets together."""
+    return fit.fixed is not None if isinstance(fit, GaussianFit) else fit.status.ok
+
+
+def _logs_alone(
+    fit: RegressionFit | TabularFit, data: MixedData
+) -> tuple[tuple[str, ...], Floats, Floats]:
+    """Columns, and log ratios of each data set's rows alone with their errors, (F', m) each.
+
+    NaN where the rows do not give it.
+    """
+    if isinstance(fit, TabularFit):
+        columns, sizes = labels_of(fit.parents, fit.given), [len(own) for own in fit.given]
+        value, variance = log_odds_ratios(counts_of(data, fit.child, fit.parents), sizes)
+        se = np.sqrt(variance)
+    else:
+        columns = fit.columns
+        own = fit_regression(data, fit.child, fit.parents, fit.response, NoPooling())
+        found = known_effects(own.estimates)
+        value, se = found.own, found.own_se
+    known = np.isfinite(value) & (se < _UNKNOWN)
+    return columns, np.where(known, value, math.nan), np.where(known, se, math.nan)
 
 
 def _pair(ends: Floats) -> tuple[float, float]:
@@ -140,7 +310,7 @@ def _common(pooling: Pooling) -> Common:
     return Common.MEAN if isinstance(pooling, NoPooling) else Common.POPULATION
 
 
-def by_level(fit: GaussianFit, stats: GroupStats, values: Floats) -> Floats:
+def by_level(fit: LocalFit, stats: GroupStats | MixedData, values: Floats) -> Floats:
     """Values of the data sets of statistics, (F', ...), as (F, ...) of a fit; NaN for others."""
     index = {level: j for j, level in enumerate(stats.levels)}
     known = [j for j, level in enumerate(fit.levels) if level in index]

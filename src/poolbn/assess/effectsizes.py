@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.assess.arceffects import between_sd
+from poolbn.assess.spreads import Spreads, spreads
+from poolbn.network.effects import arc_terms
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
 
@@ -18,7 +23,8 @@ Floats = NDArray[np.float64]
 class EffectSize:
     """The effect of one arc, in standard deviations of the child for one of the parent.
 
-    Standard deviations are those inside data sets, or between them of what varies there alone.
+    Standard deviations are those inside data sets, or between them of what varies there alone; of
+    discrete columns and counts see `Spreads`.
 
     Attributes:
         index: of the arc, in the order of the graph's arcs.
@@ -29,6 +35,7 @@ class EffectSize:
         own: in each data set, (F,).
         reversible: whether equivalent graphs have the arc the other way round, whatever constraints
             the search had.
+        each: all effects of the arc, of which it is the strongest: one for each level.
     """
 
     index: int
@@ -38,6 +45,17 @@ class EffectSize:
     between_sd: float
     own: Floats
     reversible: bool
+    each: tuple[float, ...]
+
+    @property
+    def term(self) -> int:
+        """Which of the arc's effects it is."""
+        return self.each.index(self.effect)
+
+    @property
+    def one_sign(self) -> bool:
+        """Whether all effects of the arc have the same sign."""
+        return min(self.each) >= 0 or max(self.each) <= 0
 
     @property
     def varies(self) -> float:
@@ -47,24 +65,47 @@ class EffectSize:
         return min(1.0, self.between_sd / abs(self.effect)) if self.effect else 1.0
 
 
-def effect_sizes(net: Network) -> tuple[EffectSize, ...]:
-    """The standardised effects of all arcs, in the order of the arcs."""
+def effect_sizes(net: Network, found: Spreads | None = None) -> tuple[EffectSize, ...]:
+    """The standardised effects of all arcs, in the order of the arcs.
+
+    Args:
+        net: the network.
+        found: how much nodes vary, where that is known.
+    """
+    found = spreads(net) if found is None else found
     free = {frozenset(edge) for edge in net.dag.cpdag().undirected}
-    sd = {node: math.sqrt(variance) for node, variance in variances(net).items()}
     sizes = []
     for index, (parent, child) in enumerate(net.dag.arcs):
-        fit, k = net.linear_fits[child], net.linear_fits[child].position(parent)
-        unit = sd[parent] / sd[child] if sd[child] else 0.0
-        effect, spread = unit * fit.population(k)[0], unit * fit.between_sd(k)
+        terms = list(_scaled(net, parent, child, found))
+        first = max(terms, key=lambda term: abs(term.effect))
         reversible = frozenset((parent, child)) in free and not _goes_first(net, parent, child)
-        own = unit * fit.coef[:, k]
-        sizes.append(EffectSize(index, parent, child, effect, spread, own, reversible))
+        each = tuple(term.effect for term in terms)
+        sizes.append(EffectSize(index, parent, child, *first, reversible, each))
     return tuple(sizes)
+
+
+class _Scaled(NamedTuple):
+    """A standardised effect: of the population, its spread between data sets, of each, (F,)."""
+
+    effect: float
+    between_sd: float
+    own: Floats
+
+
+def _scaled(net: Network, parent: str, child: str, found: Spreads) -> Iterator[_Scaled]:
+    """The effects of an arc."""
+    for term in arc_terms(net.fits, parent, child):
+        label = f"{parent}={term.level}" if term.level else parent
+        sd = found.children[child, term.outcome]
+        unit = found.columns[label] / sd if sd else 0.0
+        # A level that no row has leaves an effect unknown, which is not a strong one.
+        effect = term.effect if math.isfinite(term.effect) else 0.0
+        yield _Scaled(unit * effect, unit * between_sd(net, parent, child, term), unit * term.own)
 
 
 def _goes_first(net: Network, parent: str, child: str) -> bool:
     """Whether the arc can go one way alone: from an input, or from a column of data sets."""
-    level = [net.linear_fits[node].pooling == GroupLevel() for node in (parent, child)]
+    level = [net.fits[node].pooling == GroupLevel() for node in (parent, child)]
     return parent in net.inputs or (level[0] and not level[1])
 
 
@@ -76,24 +117,3 @@ def strongest(sizes: tuple[EffectSize, ...]) -> list[EffectSize]:
 def most_different(sizes: tuple[EffectSize, ...]) -> list[EffectSize]:
     """By the standard deviation between data sets, the largest first."""
     return sorted(sizes, key=lambda size: (-size.between_sd, -abs(size.effect)))
-
-
-def variances(net: Network) -> dict[str, float]:
-    """The variance of each node inside data sets: the mean over data sets, weighted by rows.
-
-    Of a node that has one value in each data set, the variance of these.
-    """
-    weights, mean = net.joint.prior, net.joint.mean
-    inside = np.einsum("j,jii->i", weights, net.joint.cov)
-    between = weights @ (mean - weights @ mean) ** 2
-    variance = np.where(inside > 0, inside, between)
-    return dict(zip(net.joint.names, variance.tolist(), strict=True))
-
-
-def explained(net: Network, node: str) -> float:
-    """The share of a node's variance inside data sets that its parents explain."""
-    i = net.joint.names.index(node)
-    total = float(net.joint.prior @ net.joint.cov[:, i, i])
-    return (
-        1 - float(net.joint.prior @ net.linear_fits[node].sigma2) / total if total > 0 else math.nan
-    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, nearest
+from poolbn.inference.drawing import categories_of, linear_predictor, with_indicators
+from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.regression import RegressionFit
 from poolbn.tables.cells import Cells, read_cells
 
 Floats = NDArray[np.float64]
@@ -23,7 +28,7 @@ _QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
 # What is drawn without rows: nobody should be able to tell a row from it.
 FEWEST = 10  # rows of a data set, or of neighbours, that are summed up
-_CELL = 5  # rows between two cut points, and beyond the first and last
+CELL = 5  # rows between two cut points, and beyond the first and last
 _CUTS = np.arange(-3.0, 3.01, 0.5)  # of standardised residuals: the same for all tables
 
 
@@ -80,15 +85,7 @@ class Residuals:
         There is none with fewer rows.
         """
         x, y = self.fitted[self.order], self.standard[self.order]
-        starts = np.flatnonzero(np.diff(x, prepend=-np.inf))
-        wanted = max(FEWEST, -(-len(x) // _BINS))
-        edges = [0]
-        for end in [*starts[1:].tolist(), len(x)]:
-            if end - edges[-1] >= wanted:
-                edges.append(end)
-        if len(edges) > 1:
-            edges[-1] = len(x)  # the last ones may be too few to stand alone
-        parts = [slice(*ends) for ends in pairwise(edges)]
+        parts = neighbours(x, lambda part: len(part) >= max(FEWEST, -(-len(x) // _BINS)))
         lines = [[x[part].mean(), y[part].mean(), y[part].std(ddof=1)] for part in parts]
         return np.array(lines).reshape(-1, 3)
 
@@ -111,6 +108,23 @@ class Residuals:
         return [(code, len(values), np.quantile(values, _QUANTILES)) for code, values in own]
 
 
+def neighbours(x: Floats, enough: Callable[[range], bool]) -> list[slice]:
+    """Rows that are next to each other, in parts; rows with equal values stay together.
+
+    Args:
+        x: values in order, (n,).
+        enough: whether some rows may stand alone; parts are as small as it allows.
+    """
+    starts = np.flatnonzero(np.diff(x, prepend=-np.inf))
+    edges = [0]
+    for end in [*starts[1:].tolist(), len(x)]:
+        if enough(range(edges[-1], end)):
+            edges.append(end)
+    if len(edges) > 1:
+        edges[-1] = len(x)  # the last ones may be too few to stand alone
+    return [slice(*ends) for ends in pairwise(edges)]
+
+
 def normal_quantiles(values: Floats, most: int = 150) -> Floats:
     """Quantiles of the normal distribution and of values, (2, m), at the same probabilities."""
     n = len(values)
@@ -123,7 +137,7 @@ def normal_quantiles(values: Floats, most: int = 150) -> Floats:
 def counted_quantiles(values: Floats) -> Floats:
     """Quantiles as `normal_quantiles` has them, at fixed cut points, from counts alone, (2, m).
 
-    A cut point is left out if fewer than `_CELL` rows lie beyond it, or between it and the one
+    A cut point is left out if fewer than `CELL` rows lie beyond it, or between it and the one
     before: no value of a row is among the numbers, and none is alone in its cell.
 
     Args:
@@ -136,7 +150,7 @@ def counted_quantiles(values: Floats) -> Floats:
     n, kept, last = len(values), [], 0
     for cut in _CUTS.tolist():
         below = int((values < cut).sum())
-        if below - last >= _CELL and n - below >= _CELL:
+        if below - last >= CELL and n - below >= CELL:
             kept.append((NormalDist().inv_cdf(below / n), cut))
             last = below
     return np.array(kept).reshape(-1, 2).T
@@ -152,29 +166,80 @@ def node_residuals(net: Network, data: object, node: str) -> Residuals:
 
     Raises:
         GraphError: there is no such node.
-        DataError: the table cannot be used or has no such row, or the node does not vary.
+        DataError: the table cannot be used or has no such row, or the node is discrete or does not
+            vary.
     """
-    if node not in net.linear_fits:
+    return cell_residuals(net, node_cells(net, data, node), node)
+
+
+def node_cells(net: Network, data: object, node: str) -> Cells:
+    """The cells of a node and its parents.
+
+    Raises:
+        GraphError: there is no such node.
+        DataError: the table cannot be used.
+    """
+    if node not in net.fits:
         raise GraphError(f"no node is called {node!r}{nearest(node, net.dag.nodes)}")
-    fit = net.linear_fits[node]
-    cells = read_cells(data, (*fit.parents, node), net.group, fit.levels)
-    return cell_residuals(net, cells, node)
+    family = (*net.dag.parents(node), node)
+    kinds = kinds_of({name: net.fits[name] for name in family})
+    return read_cells(data, family, net.group, net.levels, kinds)
 
 
 def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
     """The residuals of a node in cells that were read, with its parents among them.
 
+    Those of a count are randomised quantile residuals (Dunn and Smyth 1996): normal if the model is
+    right. The seed is always the same.
+
     Raises:
-        DataError: no row has all that is needed, or the node does not vary.
+        DataError: no row has all that is needed, or the node is discrete or does not vary.
     """
-    fit = net.linear_fits[node]
-    if not (fit.sigma2 > 0).all():
+    fit = net.fits[node]
+    if isinstance(fit, GaussianFit) and not (fit.sigma2 > 0).all():
         level = fit.levels[int(np.argmin(fit.sigma2))]
         raise DataError(
             f"{node!r} has no residual variance in data set {level!r}, so there are no residuals; "
             f"its fit is {str(fit.status)!r}"
         )
-    names = (*fit.parents, node)
+    if categories_of(fit):
+        raise DataError(
+            f"{node!r} is discrete, so there are no residuals; use pb.plots.calibration(net, data, "
+            f"{node!r})"
+        )
+    codes, columns, values, left_out = known_rows(net, cells, node)
+    if isinstance(fit, GaussianFit):
+        fitted = linear_predictor(fit.coef, fit.parents, columns, codes)
+        standard = (values - fitted) / np.sqrt(fit.sigma2[codes])
+    else:
+        assert isinstance(fit, RegressionFit)
+        fitted = np.exp(linear_predictor(fit.coef[:, 0], fit.columns, columns, codes))
+        standard = quantile_residuals(values, fitted, fit.dispersion)
+    return Residuals(
+        node=node,
+        levels=fit.levels,
+        codes=codes,
+        fitted=fitted,
+        residual=values - fitted,
+        standard=standard,
+        left_out=left_out,
+    )
+
+
+def known_rows(
+    net: Network, cells: Cells, node: str
+) -> tuple[NDArray[np.int64], dict[str, Floats], Floats, int]:
+    """Rows with a data set, a node and all of its parents.
+
+    Returns:
+        Their data sets, (n,), columns of the parents with indicators, (n,) each, values or codes of
+        the node, (n,), and how many other rows there are.
+
+    Raises:
+        DataError: there are none, or a column is not there.
+    """
+    parents = net.dag.parents(node)
+    names = (*parents, node)
     for name in (*names, net.group):
         if name not in cells.columns and not (name == net.group and (cells.codes >= 0).any()):
             raise DataError(
@@ -186,18 +251,36 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
     if not known.any():
         raise DataError(
             f"none of the {len(known)} rows has a data set, {node!r} and all of its parents "
-            f"({', '.join(map(repr, fit.parents)) or 'none'}); give rows without missing values"
+            f"({', '.join(map(repr, parents)) or 'none'}); give rows without missing values"
         )
-    codes, values = cells.codes[known], values[known]
-    coef = fit.coef[codes]
-    fitted = coef[:, 0] + (coef[:, 1:] * values[:, :-1]).sum(axis=1)
-    residual = values[:, -1] - fitted
-    return Residuals(
-        node=node,
-        levels=fit.levels,
-        codes=codes,
-        fitted=fitted,
-        residual=residual,
-        standard=residual / np.sqrt(fit.sigma2[codes]),
-        left_out=int((~known).sum()),
-    )
+    columns: dict[str, Floats] = {}
+    for parent, own in zip(parents, values[known].T, strict=False):
+        columns |= with_indicators(net.fits[parent], own)
+    return cells.codes[known], columns, values[known, -1], int((~known).sum())
+
+
+def quantile_residuals(values: Floats, mean: Floats, dispersion: float, seed: int = 0) -> Floats:
+    """Randomised quantile residuals of counts, (n,).
+
+    A count y has the residual that a normal variable has at a probability between those of y - 1 or
+    less and of y or less, at random.
+
+    Args:
+        values: counts, (n,).
+        mean: expected, (n,).
+        dispersion: of negative binomial distributions; inf for Poisson ones.
+        seed: of the draws.
+    """
+    from scipy.special import betainc, ndtri, pdtr
+
+    def below(y: Floats) -> Floats:
+        """The probability of y or less."""
+        if math.isinf(dispersion):
+            p = pdtr(np.maximum(y, 0), mean)
+        else:
+            p = betainc(dispersion, np.maximum(y, 0) + 1, dispersion / (dispersion + mean))
+        return np.where(y < 0, 0.0, p)
+
+    low, high = below(values - 1), below(values)
+    at = low + (high - low) * np.random.default_rng(seed).random(len(values))
+    return np.asarray(ndtri(np.clip(at, 1e-15, 1 - 1e-15)))

@@ -7,17 +7,29 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import Common, Estimates, Floats, alone, by_level
-from poolbn.errors import check_interval
+from poolbn.assess.arceffects import (
+    Common,
+    Estimates,
+    Floats,
+    alone,
+    by_level,
+    checked_stats,
+    family,
+)
+from poolbn.errors import DataError, check_interval
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.kinds import MixedData
 from poolbn.network.network import Network
 from poolbn.nodes.blup import random_effects
-from poolbn.nodes.choosing import check_stats
 from poolbn.nodes.localfit import GaussianFit, Status
 
 
 def residual_sds(
-    net: Network, node: str, *, stats: GroupStats | None = None, interval: float = 0.95
+    net: Network,
+    node: str,
+    *,
+    stats: GroupStats | MixedData | None = None,
+    interval: float = 0.95,
 ) -> Estimates:
     """Collect the residual SDs of one node.
 
@@ -35,32 +47,35 @@ def residual_sds(
     Args:
         net: the network.
         node: a node.
-        stats: the sufficient statistics; by default those that the network was learned from.
-            Without any, as for a loaded network, there are no estimates of data sets alone.
+        stats: the sufficient statistics, or rows where columns are not all continuous; by default
+            those that the network was learned from. Without any, as for a loaded network, there
+            are no estimates of data sets alone.
         interval: the probability of the intervals.
 
     Raises:
         GraphError: there is no such node.
         OptionError: `interval` is not between 0 and 1.
-        DataError: `stats` are none, or lack a column.
+        DataError: `stats` are none, or lack a column, or the node is not continuous.
     """
     check_interval(interval)
     net.dag.parents(node)  # which raises for an unknown node
-    fit = net.linear_fits[node]
+    fit = net.fits[node]
+    if not isinstance(fit, GaussianFit):
+        raise DataError(
+            f"{node!r} is not continuous and has no residual SD: it has a {fit.model}; see "
+            f"net.fits[{node!r}]"
+        )
     F = len(fit.levels)
     adapted = np.array([level in net.adapted for level in fit.levels])
     known = fit.status.ok and fit.status is not Status.GIVEN
     variance, ends = fit.sigma2, np.full((F, 2), math.nan)
     common, common_ends, new_ends = float(np.mean(variance[~adapted])), ends[0], ends[0]
     one = fit.fixed is not None and float(np.ptp(variance[~adapted])) == 0
-    stats = net.stats if stats is None else stats
-    if stats is not None:
-        check_stats(stats)
-        stats = stats.select([*fit.parents, node])
+    own_stats = family(net, fit, checked_stats(net, stats))
     if known and fit.residual_scale is not None:
         shape, scale = float(fit.residual_shape or math.inf), fit.residual_scale
         common = float(_medians(np.array(shape), np.array(scale)))
-        squares = _squares(fit, stats)
+        squares = _squares(fit, own_stats)
         one = bool(np.isnan(squares[~adapted]).any())
         if not one:
             weight, a, s = _components(net.n[~adapted], squares[~adapted], scale)
@@ -74,9 +89,9 @@ def residual_sds(
         v, g = _chi_square(fit, net.n, adapted)
         common_ends = _ends(v.sum(keepdims=True), g.sum(keepdims=True), interval)[0]
     single, single_ends = np.full(F, math.nan), np.full((F, 2), math.nan)
-    if stats is not None and fit.fixed is not None:
-        own = _variances_alone(stats, interval)
-        single, single_ends = (by_level(fit, stats, values) for values in own)
+    if own_stats is not None and fit.fixed is not None:
+        own = _variances_alone(own_stats, interval)
+        single, single_ends = (by_level(fit, own_stats, values) for values in own)
     shared = Common.ALL if np.isfinite(common_ends).all() else Common.MEAN
     if np.isfinite(new_ends).all():
         shared = Common.POPULATION

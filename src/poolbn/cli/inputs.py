@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, cast
 
 import numpy as np
 import typer
@@ -20,6 +20,7 @@ from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.learning import SearchOptions
 from poolbn.moments.reading import in_memory
+from poolbn.moments.table import table as read_table
 from poolbn.nodes.mixed import Residuals
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Partial
@@ -36,6 +37,7 @@ from poolbn.writing import open_regular
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 _NAMES = "Names with a comma go in double quotes."
 
@@ -322,8 +324,6 @@ def read_tiers(path: Path) -> list[list[str]]:
 
 def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.DataFrame:
     """All rows that were read, the group column first; for reports that show residuals."""
-    import pandas as pd
-
     rows = data.read(
         list(entries),
         group=reading["group"],
@@ -331,11 +331,43 @@ def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.
         missing=reading["missing"],
     )
     codes, values, _ = in_memory(rows)
-    table = pd.DataFrame(values, columns=list(rows.names))
-    labels = np.empty(len(rows.levels), dtype=object)
-    labels[:] = rows.levels
-    table.insert(0, rows.group, pd.Series(labels[codes], dtype=object).astype("category"))
-    return table
+    return _framed(dict(zip(rows.names, values.T, strict=True)), rows.group, rows.levels, codes)
+
+
+def read_mixed_frame(
+    entries: Sequence[str],
+    kinds: Mapping[str, ColumnKind],
+    **reading: Unpack[ReadingOptions],
+) -> pd.DataFrame:
+    """The same of columns that are not all continuous."""
+    rows = read_table(
+        list(entries),
+        group=reading["group"],
+        columns=reading["columns"],
+        kinds=kinds,
+        missing=reading["missing"],
+    )
+    columns = {
+        name: np.array(levels, dtype=object)[own.astype(int)] if levels else own
+        for name, own, levels in zip(rows.names, rows.values, rows.categories, strict=True)
+    }
+    codes = np.repeat(np.arange(len(rows.levels)), rows.n)
+    return _framed(columns, rows.group, rows.levels, codes)
+
+
+def _framed(
+    columns: Mapping[str, NDArray[Any]],
+    group: str,
+    levels: Sequence[Hashable],
+    codes: NDArray[np.int64],
+) -> pd.DataFrame:
+    """A table of these columns, the data set of each row first."""
+    import pandas as pd
+
+    labels = np.empty(len(levels), dtype=object)
+    labels[:] = levels
+    sets = pd.Series(labels[codes], dtype=object).astype("category")
+    return pd.DataFrame({group: sets, **columns})
 
 
 def group_of(entries: Sequence[str], group: str) -> str | None:

@@ -193,9 +193,6 @@ class _Job:
         if boot is not None:
             write_csv(boot.table(), self.out / "strengths.csv")
             written.append(self.out / "strengths.csv")
-        if not isinstance(data, GroupStats):
-            terminal.note("there is no report, which is for continuous columns so far")
-            return
         terminal.note("writing the report")
         page = self.out / "report.html"
         rows_read = self._rows(data)
@@ -208,8 +205,10 @@ class _Job:
     def _learned(self, data: Data, pooling: str | Choice) -> Network:
         return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
-    def _rows(self, data: Data) -> pd.DataFrame | None:
+    def _rows(self, data: Data) -> pd.DataFrame | Table | None:
         """The rows, for residuals; None where there are none, or too many for memory."""
+        if isinstance(data, Table):
+            return data
         if not given.has_rows(self.files) or data.n_rows * len(data.names) > _CELLS:
             return None
         return given.read_frame(self.files, **self.reading)
@@ -232,7 +231,7 @@ class _Job:
         make_folder(self.out)
         written = [self.out / "network.json", self.out / "arcs.csv"]
         net.save(written[0])
-        write_csv(showing.arcs_table(net), written[1])
+        write_csv(net.effects(), written[1])
         return written
 
     def _other_poolings(self, net: Network, data: Data) -> dict[str, Network]:

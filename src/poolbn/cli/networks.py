@@ -17,6 +17,7 @@ from poolbn.cli.gathering import ReadingOptions, read_stats
 from poolbn.cli.terminal import INTERRUPTED, Quiet, Terminal, check_free, command, make_folder
 from poolbn.errors import Option, OptionError
 from poolbn.network.network import load
+from poolbn.network.tabulating import kind_of
 from poolbn.page.reporting import report as write_report
 from poolbn.wording import csv_text, visible
 
@@ -171,13 +172,17 @@ def report(
     rows = None
     if data:
         given.check_rows(data, "report")
-        rows = given.read_frame(
-            data,
+        reading = ReadingOptions(
             group=given.group_of(data, net.group),
             columns=net.dag.nodes,
             missing="drop",
             inputs=net.inputs,
         )
+        kinds = {node: kind_of(fit) for node, fit in net.fits.items()}
+        if net.is_linear:
+            rows = given.read_frame(data, **reading)
+        else:
+            rows = given.read_mixed_frame(data, kinds, **reading)
     make_folder(out.parent)
     write_report(net, out, data=rows, rows=include_rows)
     Terminal(quiet=quiet).note(f"written: {out}")

@@ -23,7 +23,7 @@ from poolbn.show.texts import percent
 from poolbn.wording import counted, figure, listed
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _ACROSS = 4  # columns of sums beside each other
 _DATA_SETS = 12  # whose rows a map of missing values counts
@@ -43,15 +43,6 @@ def show_network(terminal: Terminal, net: Network) -> None:
     for node, fit in net.fits.items():
         if not fit.status.ok:
             terminal.text(f"{node}: {fit.status}: {fit.detail}")
-
-
-def arcs_table(net: Network) -> pd.DataFrame:
-    """The arcs, with their effects where all columns are continuous."""
-    import pandas as pd
-
-    if net.is_linear:
-        return net.effects()
-    return pd.DataFrame(net.dag.arcs, columns=["parent", "child"])
 
 
 def _show_effects(terminal: Terminal, net: Network) -> None:
@@ -101,7 +92,7 @@ def network_record(net: Network, data: GroupStats | CellStats | Table) -> dict[s
             for found in check(data)
         ],
         "models": {node: fit.model for node, fit in net.fits.items()},
-        "arcs": arcs_table(net),
+        "arcs": net.effects(),
     }
 
 

@@ -82,14 +82,9 @@ def _linear(
     arcs = [(parent, fit.child) for parent in parents]
     if isinstance(fit.pooling, Given):
         return dict.fromkeys(arcs, Equality())
-    x = fit.sums if data is None else _sums(fit, parents, data)
+    x = linear_sums(fit, parents, data, "heterogeneity")
     if x is None:
-        if isinstance(fit.pooling, GroupLevel):
-            return dict.fromkeys([*arcs, (RESIDUAL, fit.child)], Equality())
-        raise DataError(
-            "a loaded network has no statistics of the rows; give them, as in "
-            "net.heterogeneity(pb.table(data, group=...))"
-        )
+        return dict.fromkeys([*arcs, (RESIDUAL, fit.child)], Equality())
     own, alike = own_estimates(x), one_variance(fit)
     found = {(RESIDUAL, fit.child): equal_variances(own.rss, x.n - own.rank)}
     for arc, names in zip(arcs, columns, strict=True):
@@ -101,10 +96,32 @@ def _linear(
     return found
 
 
-def _sums(fit: GaussianFit, parents: Sequence[str], data: MixedData) -> Sums:
-    stats = standardise(data.stats([*parents, fit.child]))
+def linear_sums(
+    fit: GaussianFit, parents: Sequence[str], data: MixedData | None, method: str
+) -> Sums | None:
+    """The statistics of a continuous node and its parents' columns; None for one of data sets.
+
+    Args:
+        fit: the node.
+        parents: its parents.
+        data: rows; None for what the fit holds.
+        method: of the network, that needs them.
+
+    Raises:
+        DataError: there are none.
+    """
     every = np.ones(len(fit.parents) + 1, dtype=bool)
-    return family_sums(stats, stats.family(fit.child, fit.parents), every)
+    if data is not None:
+        stats = standardise(data.stats([*parents, fit.child]))
+        return family_sums(stats, stats.family(fit.child, fit.parents), every)
+    if fit.sums is not None:
+        return fit.sums._replace(varies=every)
+    if isinstance(fit.pooling, GroupLevel):
+        return None
+    raise DataError(
+        "a loaded network has no statistics of the rows; give them, as in "
+        f"net.{method}(pb.table(data, group=...))"
+    )
 
 
 def equal_blocks(x: Sums, own: Own, columns: Sequence[int], alike: bool) -> Equality:

@@ -23,7 +23,7 @@ from poolbn.inference.mixed import mixed_network
 from poolbn.inference.mixedheterogeneity import mixed_heterogeneity_table
 from poolbn.inference.parts import Mixed
 from poolbn.inference.uncertain import Uncertain, plugged_in, with_uncertainty
-from poolbn.inference.withinbetween import within_between_table
+from poolbn.inference.withinbetween import mixed_within_between_table, within_between_table
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import alike
 from poolbn.moments.groupstats import GroupStats
@@ -260,13 +260,13 @@ class Network(Presented, Graphical, Questions):
             2  (residual variance)   birthweight_g       9.54     0.02
         """
         if not self.is_linear:
-            rows = None if stats is None else _mixed_data(stats)
+            rows = None if stats is None else mixed_data(stats)
             return mixed_heterogeneity_table(self.dag, self.fits, rows)
         known = self._known("heterogeneity", stats)
         return heterogeneity_table(known, self.dag, self.linear_fits)
 
     def within_between(
-        self, stats: GroupStats | None = None, *, interval: float = 0.95
+        self, stats: GroupStats | CellStats | Table | None = None, *, interval: float = 0.95
     ) -> pd.DataFrame:
         """The effect of each arc within data sets beside that between their means.
 
@@ -277,10 +277,13 @@ class Network(Presented, Graphical, Questions):
         errors from the spread between data sets; `between` from the means alone, NaN unless there
         are at least two data sets more than parents. `difference` is between minus within, with a
         t test; `p_adjusted` is Benjamini and Hochberg's. If they differ, `within` is what to trust.
+        Where columns are not all continuous, there are rows for the arcs to continuous ones, and a
+        discrete parent has one for each `level` but the first, whose shares are its means.
 
         Args:
             stats: the statistics; by default those that the network was learned from, which a
-                loaded network does not have.
+                loaded network does not have. Where columns are not all continuous, rows of
+                `pb.table` or statistics of them.
             interval: the probability of the intervals.
 
         Raises:
@@ -296,9 +299,11 @@ class Network(Presented, Graphical, Questions):
             0   0.024    0.045       0.021    0.011
         """
         check_interval(interval)
-        fits = self.linear_fits
+        if not self.is_linear:
+            rows = None if stats is None else mixed_data(stats)
+            return mixed_within_between_table(rows, self.dag, self.fits, interval)
         known = self._known("within_between", stats)
-        return within_between_table(known, self.dag, fits, interval)
+        return within_between_table(known, self.dag, self.linear_fits, interval)
 
     def _known(self, method: str, stats: GroupStats | CellStats | Table | None) -> GroupStats:
         """The statistics of the nodes, for a method that needs them."""
@@ -742,7 +747,7 @@ class Network(Presented, Graphical, Questions):
         return lines
 
 
-def _mixed_data(stats: object) -> MixedData:
+def mixed_data(stats: object) -> MixedData:
     """Columns of all kinds, or an error."""
     if not isinstance(stats, CellStats | Table):
         raise DataError(

@@ -16,6 +16,7 @@ from poolbn.inference.drawing import (
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
+from poolbn.tables.kinds import ColumnKind
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ def is_discrete(fit: LocalFit) -> bool:
     return bool(categories_of(fit))
 
 
-def kind_of(fit: LocalFit) -> str:
+def kind_of(fit: LocalFit) -> ColumnKind:
     """What a node holds: "continuous", "discrete" or "count"."""
     if isinstance(fit, GaussianFit):
         return "continuous"

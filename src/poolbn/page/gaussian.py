@@ -1,26 +1,26 @@
 """What a report says and shows of a Gaussian node.
 
 All that is particular to this kind of node is here, in `show.residualplots` and in the script
-`report-node.js`. Another kind of node brings its own; `node_numbers` is where to dispatch on it.
+`report-node.js`. Others are in `page.discrete`; `page.nodes` dispatches on the kind.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from poolbn.assess.effectsizes import explained
+from poolbn.assess.calibration import Calibration
 from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, normal_quantiles
 from poolbn.assess.residualsds import residual_sds
 from poolbn.inference.heterogeneity import RESIDUAL
-from poolbn.network.network import Network
-from poolbn.nodes.localfit import INTERCEPT, GaussianFit
+from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit
 from poolbn.nodes.poolings import Partial
-from poolbn.page.material import Material
+from poolbn.page.material import Fitting, Material, masked
 from poolbn.page.numbers import forest_numbers, rounded
-from poolbn.page.words import about_pooling, is_warning, p_words
+from poolbn.page.words import p_words
 from poolbn.show.texts import number, percent
 from poolbn.wording import listed
 
@@ -30,33 +30,32 @@ _COLOURS = 8  # data sets that have a colour of their own
 _COARSE = 3  # digits of numbers that are only drawn
 
 
-def node_numbers(of: Material) -> list[dict[str, Any]]:
-    """What is said and drawn of each node."""
-    net, nodes = of.net, []
-    for node in net.dag.nodes:
-        fit, found = net.linear_fits[node], of.residuals[node]
-        nodes.append(
-            {
-                "name": node,
-                "equation": equation(of, fit),
-                "equationWords": _about_equation(fit),
-                "pooling": f"Pooling: {fit.pooling}. {about_pooling(fit.pooling)}",
-                "status": f"Fit: {fit.status}: {fit.detail}.",
-                "warning": is_warning(fit),
-                "facts": _facts(net, fit, of.p_values.get((RESIDUAL, node), math.nan)),
-                "terms": [INTERCEPT, *fit.parents],
-                "fixed": rounded(fit.fixed),
-                "se": rounded(None if fit.fixed is None else fit.population_se),
-                "between": rounded(fit.random_sd),
-                "coef": rounded(np.where(of.shown[:, None], fit.coef, np.nan)),
-                "sds": forest_numbers(of, residual_sds(net, node, stats=of.stats)),
-                "sdWords": _about_sds(fit),
-                "arcs": [k for k, arc in enumerate(net.dag.arcs) if node in arc],
-                "residuals": _residuals(of, found) if _drawn(found) else None,
-                "note": found if isinstance(found, str) else _about_residuals(of, found),
-            }
-        )
-    return nodes
+def gaussian_numbers(of: Material, fit: GaussianFit) -> dict[str, Any]:
+    """What is said and drawn of a continuous node."""
+    found = of.residuals[fit.child]
+    sds = masked(residual_sds(of.net, fit.child, stats=of.stats), of.shown)
+    return {
+        "equation": [equation(of, fit)],
+        "equationWords": _about_equation(fit),
+        "facts": _facts(of, fit),
+        "terms": [INTERCEPT, *fit.parents],
+        "fixed": rounded(fit.fixed),
+        "se": rounded(None if fit.fixed is None else fit.population_se),
+        "between": rounded(fit.random_sd),
+        "coef": rounded(np.where(of.cells.node(fit.child)[:, None], fit.coef, np.nan)),
+        "sds": forest_numbers(sds),
+        "sdWords": _about_sds(fit),
+        **residual_numbers(of, found),
+    }
+
+
+def residual_numbers(of: Material, found: Fitting) -> dict[str, Any]:
+    """What is drawn of the residuals of a node, and words about it."""
+    assert not isinstance(found, Calibration)
+    return {
+        "residuals": _residuals(of, found) if _drawn(found) else None,
+        "note": found if isinstance(found, str) else _about_residuals(of, found),
+    }
 
 
 def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
@@ -91,10 +90,16 @@ def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
 def equation(of: Material, fit: GaussianFit) -> str:
     """The distribution of a node, with the population's coefficients."""
     values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
-    terms = [number(float(values[0]))]
-    for parent, value in zip(fit.parents, values[1:].tolist(), strict=True):
-        terms.append(f"{'−' if value < 0 else '+'} {number(abs(value))} × {parent}")
-    return f"{fit.child} = {' '.join(terms)} + error with SD {sd_range(of, fit)}"
+    mean = weighted_sum(values.tolist(), fit.parents)
+    return f"{fit.child} = {mean} + error with SD {sd_range(of, fit)}"
+
+
+def weighted_sum(values: Sequence[float], names: Sequence[str]) -> str:
+    """An intercept and names times coefficients."""
+    terms = [number(values[0])]
+    for name, value in zip(names, values[1:], strict=True):
+        terms.append(f"{'−' if value < 0 else '+'} {number(abs(value))} × {name}")
+    return " ".join(terms)
 
 
 def sd_range(of: Material, fit: GaussianFit) -> str:
@@ -129,14 +134,20 @@ def _about_sds(fit: GaussianFit) -> str:
     return "All data sets share one, whatever they say alone."
 
 
-def _facts(net: Network, fit: GaussianFit, p: float) -> str:
-    said = f"Log-likelihood {number(fit.loglik)}, {fit.n_params} parameters, BIC {number(fit.bic)}."
-    share = explained(net, fit.child)
+def _facts(of: Material, fit: GaussianFit) -> str:
+    p = of.p_values.get((RESIDUAL, fit.child), math.nan)
+    said = likelihood(fit)
+    share = of.spreads.explained[fit.child]
     if fit.parents and math.isfinite(share):
         said += f" Its parents explain {percent(share)} of its variance inside data sets."
     if not math.isnan(p):
         said += f" Test for the same residual variance in all data sets: {p_words(p)}."
     return said
+
+
+def likelihood(fit: LocalFit) -> str:
+    """How well a node fits."""
+    return f"Log-likelihood {number(fit.loglik)}, {fit.n_params} parameters, BIC {number(fit.bic)}."
 
 
 def _about_residuals(of: Material, found: Residuals) -> str:
@@ -160,5 +171,5 @@ def _about_residuals(of: Material, found: Residuals) -> str:
     )
 
 
-def _drawn(found: Residuals | str) -> TypeGuard[Residuals]:
+def _drawn(found: Fitting) -> TypeGuard[Residuals]:
     return isinstance(found, Residuals) and len(found.residual) >= FEWEST

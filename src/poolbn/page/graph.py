@@ -10,7 +10,7 @@ import numpy as np
 
 from poolbn.network.network import Network
 from poolbn.page.words import arc_label, node_label
-from poolbn.show.drawing import ArcShape, Drawing, Sizes, drawn
+from poolbn.show.drawing import ArcShape, Drawing, Sizes, cut_corners, drawn, look_of, looks
 from poolbn.show.layers import Floats
 
 # Pixels, at a scale of 1.
@@ -19,6 +19,7 @@ _SIZES = Sizes(
     text=lambda text: FONT * text_width(text), letters=18, line=LINE, pad=(10.0, 7.0), gap=26.0,
     port=16.0, widths=(1.4, 6.0), head=(6.5, 3.2),
 )  # fmt: skip
+_CUT = 8.0  # off the corners of a count
 _MARGIN = 12.0  # around the whole
 _PALE = 0.7  # paper in the colour of an effect that varies as much as it is large
 
@@ -35,6 +36,7 @@ class SvgArc:
     width: float
     opacity: float
     negative: bool
+    signed: bool  # whether all its effects have the same sign
     reversible: bool
     label: str
 
@@ -52,6 +54,9 @@ class SvgNode:
     lines: tuple[tuple[float, str], ...]
     ok: bool
     label: str
+    look: str  # its kind
+    given: bool  # whether it is an input
+    corners: str  # of its box where they are cut off
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Picture:
     height: float
     arcs: tuple[SvgArc, ...]
     nodes: tuple[SvgNode, ...]
+    kinds: tuple[str, ...]  # that the legend explains
 
 
 def picture(net: Network) -> Picture:
@@ -74,6 +80,7 @@ def picture(net: Network) -> Picture:
         round(high + 2 * _MARGIN, 1),
         tuple(_arc(arc, high) for arc in found.arcs),
         tuple(_node(net, found, index[node]) for node in net.dag.topological_order()),
+        tuple(look.value for look in looks(net)),
     )
 
 
@@ -103,6 +110,7 @@ def _arc(arc: ArcShape, high: float) -> SvgArc:
         width=round(arc.width, 2),
         opacity=round(1 - _PALE * arc.size.varies, 2),
         negative=arc.size.effect < 0,
+        signed=arc.size.one_sign,
         reversible=arc.size.reversible,
         label=arc_label(arc.size),
     )
@@ -119,6 +127,7 @@ def _node(net: Network, found: Drawing, i: int) -> SvgNode:
     lines = found.lines[name]
     x, y = float(layout.x[i]) + _MARGIN, layout.size[1] - float(layout.y[i]) + _MARGIN
     wide, high = float(layout.width[i]), float(layout.height[i])
+    corner = (x - wide / 2, y - high / 2)
     first = y - (len(lines) - 1) * LINE / 2 + 0.35 * FONT
     return SvgNode(
         index=i,
@@ -129,5 +138,8 @@ def _node(net: Network, found: Drawing, i: int) -> SvgNode:
         middle=round(x, 1),
         lines=tuple((round(first + k * LINE, 1), line) for k, line in enumerate(lines)),
         ok=net.fits[name].status.ok,
-        label=node_label(net.fits[name]),
+        label=node_label(net, name),
+        look=look_of(net, name).value,
+        given=name in net.inputs,
+        corners=" ".join(f"{a:.1f},{b:.1f}" for a, b in cut_corners(*corner, wide, high, _CUT)),
     )

@@ -5,26 +5,37 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.assess.arceffects import Estimates, arc_effects, check_levels
+from poolbn.assess.calibration import Calibration, cell_calibration
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.assess.residuals import FEWEST, Residuals, cell_residuals
+from poolbn.assess.spreads import Spreads, spreads
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
+from poolbn.inference.drawing import categories_of
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
+from poolbn.moments.table import Table
 from poolbn.network.exporting import names_of_data_sets
+from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
+from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import Status
+from poolbn.page.fewrows import Cells
 from poolbn.show.figures import Test, arc_strengths, equality_tests
-from poolbn.tables.cells import Cells, read_cells
+from poolbn.tables.cells import Cells as RowCells
+from poolbn.tables.cells import find_level, read_cells
 
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
+
+# How a node's distributions fit the rows, or in words why that is not known.
+Fitting = Residuals | Calibration | str
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +45,12 @@ class Material:
     net: Network
     boot: Bootstrap | None  # how sure the arcs are
     found: Comparison | None  # models compared
-    stats: GroupStats | None  # that the network was learned from, or else those of the rows
+    stats: GroupStats | Table | None  # that the network was learned from, or else of complete rows
     dropped: Mapping[Hashable, int] | None  # rows left out, by data set; None if not known
     rows: bool  # whether there are rows
     open: bool  # whether the report may show them
-    given: GroupStats | None  # of complete rows; None if there are none
-    residuals: Mapping[str, Residuals | str]  # of each node, or in words why there are none
+    given: GroupStats | Table | None  # of complete rows; None if there are none
+    residuals: Mapping[str, Fitting]  # of each node
 
     @cached_property
     def shown(self) -> NDArray[np.bool_]:
@@ -49,8 +60,13 @@ class Material:
             if known is not None:
                 counts = zip(known.levels, known.n.tolist(), strict=True)
                 few |= {level for level, n in counts if 0 < n < FEWEST}
-        made = all(fit.status is Status.GIVEN for fit in net.linear_fits.values())
-        return np.array([self.open or made or level not in few for level in net.levels])
+        return np.array([self._free or level not in few for level in net.levels])
+
+    @property
+    def _free(self) -> bool:
+        """Whether everything may be shown: a reader may see rows, or the network has none."""
+        made = all(fit.status is Status.GIVEN for fit in self.net.fits.values())
+        return self.open or made
 
     @cached_property
     def hidden(self) -> list[str]:
@@ -60,17 +76,34 @@ class Material:
     @cached_property
     def names(self) -> list[str]:
         """The names of the data sets."""
-        return names_of_data_sets(self.net.dag, self.net.linear_fits, ())
+        return names_of_data_sets(self.net.dag, self.net.fits, ())
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """How much nodes vary."""
+        return spreads(self.net)
 
     @cached_property
     def sizes(self) -> tuple[EffectSize, ...]:
         """The standardised effects of the arcs."""
-        return effect_sizes(self.net)
+        return effect_sizes(self.net, self.spreads)
 
     @cached_property
-    def effects(self) -> list[dict[Hashable, Any]]:
-        """The rows of `Network.effects`, one for each arc."""
-        return self.net.effects().to_dict("records")
+    def estimates(self) -> list[tuple[Estimates, ...]]:
+        """The effects of each arc in all data sets; NaN for what may not be shown."""
+        return [
+            tuple(
+                masked(found, self.cells.term(parent, child, found.level, found.outcome))
+                for found in arc_effects(self.net, parent, child, stats=self.stats)
+            )
+            for parent, child in self.net.dag.arcs
+        ]
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Which estimates of data sets come from enough rows of each level."""
+        rows = self.stats if isinstance(self.stats, Table) else None
+        return Cells(self.net, rows, self.shown, self._free)
 
     @cached_property
     def strengths(self) -> list[ArcStrength] | None:
@@ -88,6 +121,19 @@ class Material:
         return {arc: test.p_value for arc, test in self.tests.items()}
 
 
+def masked(found: Estimates, shown: NDArray[np.bool_]) -> Estimates:
+    """Estimates, NaN in data sets that are not shown."""
+
+    def own(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(shown.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
+
+    each = (found.effect, found.interval, found.alone, found.alone_interval)
+    effect, interval, alone, alone_interval = map(own, each)
+    return replace(
+        found, effect=effect, interval=interval, alone=alone, alone_interval=alone_interval
+    )
+
+
 def gathered(
     net: Network,
     data: object,
@@ -97,20 +143,33 @@ def gathered(
     open: bool = False,
 ) -> Material:
     """Gather it, or raise if the rows lack a column."""
-    known, dropped, given = net.stats, None, None
-    residuals: dict[str, Residuals | str] = dict.fromkeys(net.dag.nodes, _NO_ROWS)
+    known: GroupStats | Table | None = net.stats
+    dropped, given = None, None
+    residuals: dict[str, Fitting] = dict.fromkeys(net.dag.nodes, _NO_ROWS)
     if data is not None:
-        cells = _read(net, data)
+        table = data if isinstance(data, Table) else None
+        cells = _read(net, data) if table is None else _of_table(net, table)
         residuals = {node: _residuals(net, cells, node) for node in net.dag.nodes}
-        given, dropped = _complete(net, cells)
+        given, dropped = _complete(net, cells, table)
         known = given if known is None else known
     if net.stats is not None:
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
     return Material(net, boot, found, known, dropped, data is not None, open, given, residuals)
 
 
-def _read(net: Network, data: object) -> Cells:
-    cells = read_cells(data, net.dag.nodes, net.group, net.levels)
+def _of_table(net: Network, table: Table) -> RowCells:
+    """Rows in memory, if they have the network's columns, data sets and levels."""
+    import pandas as pd
+
+    check_levels(net, table)
+    codes = np.repeat([find_level(level, net.levels) for level in table.levels], table.n)
+    rows = table.select(net.dag.nodes)
+    columns = (*rows.names, table.group)
+    return RowCells(rows.names, rows.values.T, codes, columns, pd.RangeIndex(rows.n_rows))
+
+
+def _read(net: Network, data: object) -> RowCells:
+    cells = read_cells(data, net.dag.nodes, net.group, net.levels, kinds_of(net.fits))
     lacking = [name for name in net.dag.nodes if name not in cells.columns]
     if not (cells.codes >= 0).any():
         lacking.append(net.group)
@@ -123,29 +182,58 @@ def _read(net: Network, data: object) -> Cells:
     return cells
 
 
-def _complete(net: Network, cells: Cells) -> tuple[GroupStats | None, dict[Hashable, int]]:
-    """The sufficient statistics of complete rows, and how many others there are by data set."""
+def _complete(
+    net: Network, cells: RowCells, table: Table | None
+) -> tuple[GroupStats | Table | None, dict[Hashable, int]]:
+    """The statistics of complete rows, or these, and how many others there are by data set."""
     import pandas as pd
 
     known, missing = cells.codes >= 0, np.isnan(cells.values).any(axis=1)
     counts = np.bincount(cells.codes[missing & known], minlength=len(net.levels))
+    if table is not None:
+        at = [find_level(level, net.levels) for level in table.levels]
+        counts = counts + np.bincount(at, table.dropped, len(net.levels)).astype(np.int64)
     dropped = dict(zip(net.levels, counts.tolist(), strict=True))
     whole = known & ~missing
     if not whole.any():
         return None, dropped
+    if not net.is_linear:
+        return _table(net, cells, whole, counts), dropped
     labels = np.empty(len(net.levels), dtype=object)
     for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
         labels[j] = level
-    table = pd.DataFrame(cells.values[whole], columns=list(net.dag.nodes))
+    frame = pd.DataFrame(cells.values[whole], columns=list(net.dag.nodes))
     group = pd.Series(labels[cells.codes[whole]], dtype=object)
-    table.insert(0, net.group, group.astype("category"))
-    found = stats_of_numbers(table, group=net.group)
+    frame.insert(0, net.group, group.astype("category"))
+    found = stats_of_numbers(frame, group=net.group)
     return replace(found, dropped=np.array([dropped[level] for level in found.levels])), dropped
 
 
-def _residuals(net: Network, cells: Cells, node: str) -> Residuals | str:
-    """The residuals of a node, or why there are none: the report is written all the same."""
+def _table(
+    net: Network, cells: RowCells, whole: NDArray[np.bool_], dropped: NDArray[np.int64]
+) -> Table:
+    """Complete rows of the data sets that have any, with columns and levels as in the network."""
+    codes, values = cells.codes[whole], cells.of(net.dag.nodes)[whole]
+    rows = np.bincount(codes, minlength=len(net.levels))
+    there = np.flatnonzero(rows)
+    return Table(
+        names=net.dag.nodes,
+        kinds=tuple(kind_of(net.fits[node]) for node in net.dag.nodes),
+        categories=tuple(categories_of(net.fits[node]) for node in net.dag.nodes),
+        levels=tuple(net.levels[j] for j in there),
+        offsets=np.concatenate([[0], np.cumsum(rows[there])]),
+        values=values[np.argsort(codes, kind="stable")].T,
+        dropped=dropped[there],
+        group=net.group,
+        inputs=net.inputs,
+    )
+
+
+def _residuals(net: Network, cells: RowCells, node: str) -> Fitting:
+    """How a node fits, or why that is not known: the report is written all the same."""
     try:
+        if categories_of(net.fits[node]):
+            return cell_calibration(net, cells, node)
         return cell_residuals(net, cells, node)
     except DataError as error:
         return f"There are no residuals: {error}."

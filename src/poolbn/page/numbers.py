@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import Estimates, arc_effects
+from poolbn.assess.arceffects import Estimates
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import most_different, strongest
 from poolbn.assess.resample import Bootstrap
@@ -16,10 +16,11 @@ from poolbn.assess.residuals import FEWEST
 from poolbn.page.material import Material
 from poolbn.page.words import about_arc
 from poolbn.show import figures
-from poolbn.show.texts import arrow, p_value, what
+from poolbn.show.texts import arrow, p_value, term_name, what
 from poolbn.wording import sensible
 
 _SHORT = 24  # letters of a name at an axis
+_FAR = 16.0  # logarithms of ratios beyond are shown as this
 
 
 def rounded(value: Any, digits: int = 6) -> Any:
@@ -30,7 +31,7 @@ def rounded(value: Any, digits: int = 6) -> Any:
         return {name: rounded(item, digits) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [rounded(item, digits) for item in value]
-    if isinstance(value, float):
+    if isinstance(value, float):  # also one of numpy
         return float(f"{value:.{digits}g}") if sensible(value) else None
     return value
 
@@ -45,41 +46,44 @@ def arc_numbers(of: Material) -> list[dict[str, Any]]:
             "name": arrow(size.parent, size.child),
             "words": about_arc(of, size),
             "p": rounded(of.p_values.get((size.parent, size.child))),
-            **forest_numbers(of, arc_effects(of.net, size.parent, size.child, stats=of.stats)),
+            "terms": [
+                {"name": term_name(found), **forest_numbers(found, terms)} for found in terms
+            ],
         }
-        for size in of.sizes
+        for size, terms in zip(of.sizes, of.estimates, strict=True)
     ]
 
 
-def forest_numbers(of: Material, estimates: Estimates) -> dict[str, Any]:
-    """Estimates in all data sets, for a chart and a table; None for those that are not shown."""
-    found = replace(
-        estimates,
-        effect=_shown(of, estimates.effect),
-        interval=_shown(of, estimates.interval),
-        alone=_shown(of, estimates.alone),
-        alone_interval=_shown(of, estimates.alone_interval),
-    )
+def forest_numbers(found: Estimates, beside: Sequence[Estimates] = ()) -> dict[str, Any]:
+    """Estimates in all data sets, for a chart and a table; None for those that are not shown.
+
+    Args:
+        found: the estimates.
+        beside: those that are drawn with the same limits.
+    """
+    limits = figures.forest_limits(found, *beside)
+    ticks = figures.ratio_ticks(*limits) if found.is_ratio else None
+
+    def told(values: Any) -> Any:
+        return rounded(found.reported(np.clip(values, -_FAR, _FAR) if found.is_ratio else values))
+
     return {
         "pooling": str(found.pooling),
         "population": found.common.value,
         "short": found.common.name.lower(),
         "axis": what(found, _SHORT),
-        "effect": rounded(found.population),
-        "interval": rounded(found.population_interval),
-        "new": rounded(found.new_interval),
-        "own": rounded(found.effect),
-        "ownIntervals": rounded(found.interval),
-        "alone": rounded(found.alone) if np.isfinite(found.alone).any() else None,
-        "aloneIntervals": rounded(found.alone_interval),
+        "scale": found.scale,
+        "effect": told(found.population),
+        "interval": told(np.array(found.population_interval)),
+        "new": told(np.array(found.new_interval)),
+        "own": told(found.effect),
+        "ownIntervals": told(found.interval),
+        "alone": told(found.alone) if np.isfinite(found.alone).any() else None,
+        "aloneIntervals": told(found.alone_interval),
         "order": figures.forest_order(found).tolist(),
-        "limits": rounded(figures.forest_limits(found)),
+        "limits": told(np.array(limits)),
+        "ticks": ticks,
     }
-
-
-def _shown(of: Material, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values of the data sets, (F, ...), NaN where they are not shown."""
-    return np.where(of.shown.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
 
 
 def overview_numbers(of: Material) -> dict[str, Any]:
@@ -92,7 +96,7 @@ def overview_numbers(of: Material) -> dict[str, Any]:
                 "arc": size.index,
                 "effect": rounded(size.effect),
                 "sd": rounded(size.between_sd),
-                "own": rounded(size.own[of.shown]),
+                "own": rounded(size.own[np.isfinite(of.estimates[size.index][size.term].effect)]),
                 "p": p_value(of.p_values.get((size.parent, size.child))),
             }
             for size in most_different(of.sizes)[: figures.MOST]

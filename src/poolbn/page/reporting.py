@@ -7,7 +7,6 @@ mail reports. All texts go through the escaping of jinja2, and in scripts become
 from __future__ import annotations
 
 import json
-import math
 import platform
 from collections.abc import Mapping
 from datetime import date
@@ -16,22 +15,24 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from poolbn.arguments import DICT, PATH, check_arguments
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
 from poolbn.network.network import Network
 from poolbn.page import numbers
-from poolbn.page.gaussian import node_numbers
 from poolbn.page.graph import picture
 from poolbn.page.material import Material, gathered
+from poolbn.page.nodes import node_numbers
 from poolbn.page.tables import missing_map, report_tables
 from poolbn.page.words import about_privacy, about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
 
-_SCRIPTS = ("tools", "charts", "details", "node", "page")
+_SCRIPTS = ("tools", "charts", "details", "node", "discrete", "page")
 _PACKAGES = ("poolbn", "numpy", "numba", "scipy", "pandas")
 _NO_RESIDUALS = "The report was made without the rows, so it has no residuals."
 
@@ -140,7 +141,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
         ],
         "code": _code(net),
         "files": _files(of),
-        "hidden": of.hidden,
+        "hidden": bool(of.hidden) or not of.cells.all_shown,
     }
 
 
@@ -158,9 +159,11 @@ print(net.predict(rows, {node!r}))"""
 def _files(of: Material) -> list[dict[str, str]]:
     """Downloads: the network, its arcs and its graph; less if a row may follow from them."""
     net, effects = of.net, of.net.effects()
+    closed = bool(of.hidden) or not of.cells.all_shown
     own = effects.columns[-len(net.levels) :]
-    effects.loc[:, own[~of.shown]] = math.nan
-    graph = net.dag.to_dot() if of.hidden else net.to_dot()
+    shown = [np.isfinite(found.effect) for terms in of.estimates for found in terms]
+    effects[own] = effects[own].where(np.reshape(shown, (len(effects), len(own))))
+    graph = net.dag.to_dot() if closed else net.to_dot()
     made = [
         ("arcs.csv", "text/csv", "the effects, for spreadsheets", csv_text(effects)),
         ("network.dot", "text/vnd.graphviz", "the graph, for Graphviz", graph),
@@ -168,7 +171,7 @@ def _files(of: Material) -> list[dict[str, str]]:
     try:
         # Read and written again it is shorter, without the space that makes the file readable.
         network = json.dumps(json.loads(net.to_json()), separators=(",", ":"))
-        if not of.hidden:
+        if not closed:
             about = ("network.json", "application/json", "the network, for pb.load")
             made.insert(0, (*about, network))
     except FileError:  # names of data sets that JSON does not have

@@ -3,68 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.comparison import Comparison
-from poolbn.assess.effectsizes import explained, variances
 from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.moments.groupstats import Filled, GroupStats
+from poolbn.moments.table import Table
 from poolbn.network.network import Network
+from poolbn.network.tabulating import kind_of
+from poolbn.nodes.localfit import GaussianFit
 from poolbn.page.gaussian import sd_range
 from poolbn.page.material import Material
+from poolbn.page.sheets import MOST, ReportTable, made, p_cell, text_cell, value_cell
+from poolbn.page.totals import totals
 from poolbn.page.words import is_warning
 from poolbn.show.figures import is_sure, pair_name
-from poolbn.show.texts import arrow, number, p_value, percent
+from poolbn.show.texts import arrow, number, percent, term_name
 
 _DATA_SETS = 12  # whose rows a map of missing values counts
-_MOST = 400  # rows of a table that grows with the square of the nodes
-
-
-class Cell(NamedTuple):
-    """What a cell shows, what it is sorted by (None for last), and the arc or node it leads to."""
-
-    text: str
-    value: float | str | None
-    arc: int | None = None
-    node: int | None = None
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """A table: its id, its title, names of columns with explanations, rows, and a note."""
-
-    key: str
-    title: str
-    columns: Mapping[str, str]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-
-    @property
-    def numeric(self) -> tuple[bool, ...]:
-        """Which columns hold numbers."""
-        columns = zip(*self.rows, strict=True)
-        return tuple(not any(isinstance(cell.value, str) for cell in cells) for cells in columns)
 
 
 def report_tables(of: Material) -> dict[str, ReportTable]:
     """The tables of a report, by their ids."""
     tables = [_arcs(of), _nodes(of), _data(of)]
-    if of.stats is not None and of.stats.filled is not None:
+    if isinstance(of.stats, GroupStats) and of.stats.filled is not None:
         tables.append(_missing(of.stats, of.stats.filled))
     if of.sizes:
-        tables.append(_totals(of))
+        tables.append(totals(of))
     if of.tests:
         tables.append(_tests(of))
-        if of.sizes and of.stats is not None:
+        if any(isinstance(of.net.fits[size.child], GaussianFit) for size in of.sizes):
             tables.append(_within_between(of.net, of.stats))
     if of.found is not None:
         tables += [_poolings(of.found), _errors(of.found)]
@@ -73,37 +47,13 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
     return {table.key: table for table in tables}
 
 
-def _table(
-    key: str,
-    title: str,
-    help: Mapping[str, str],
-    rows: Sequence[Sequence[Cell | None]],
-    *notes: str,
-) -> ReportTable:
-    """A table without the columns that have no cells."""
-    there = [not rows or rows[0][k] is not None for k in range(len(help))]
-    columns = dict(compress(help.items(), there))
-    cells = tuple(tuple(cell for cell in row if cell is not None) for row in rows)
-    return ReportTable(key, title, columns, cells, " ".join(filter(None, notes)))
-
-
-def _value(value: float | None, text: str | None = None) -> Cell:
-    sortable = value is not None and math.isfinite(value)
-    return Cell(number(value) if text is None else text, value if sortable else None)
-
-
-def _p(p: float | None) -> Cell:
-    return _value(p, p_value(p))
-
-
-def _text(text: str, arc: int | None = None, node: int | None = None) -> Cell:
-    return Cell(text, text.lower(), arc, node)
-
-
 def _arcs(of: Material) -> ReportTable:
-    """A row for each arc."""
+    """A row for each arc, or for each of its effects where levels have one each."""
+    linear = of.net.is_linear
     help = {
         "arc": "choose it to see its effect in each data set",
+        "for": "levels of the first and of the second variable, each beside the one they replace",
+        "scale": "of the effect, in each row",
         "effect": "change of the second for one unit of the first, in the population of data sets",
         "lower": "of the 95% interval of the effect",
         "upper": "of the 95% interval of the effect",
@@ -114,30 +64,45 @@ def _arcs(of: Material) -> ReportTable:
         "strength": "share of bootstrap networks with an arc between the two",
         "direction": "whether equivalent networks have the arc the other way round",
     }
-    rows = []
-    for size, row in zip(of.sizes, of.effects, strict=True):
-        fit = of.net.linear_fits[size.child]
-        strength = None if of.strengths is None else of.strengths[size.index].strength
-        cells = (
-            _text(arrow(size.parent, size.child), arc=size.index),
-            *(_value(row[name]) for name in ("effect", "lower", "upper")),
-            _value(size.effect),
-            _value(fit.between_sd(fit.position(size.parent))),
-            _value(row["opposite"], percent(row["opposite"])),
-            _p(of.p_values[size.parent, size.child]) if of.tests else None,
-            None if strength is None else _value(strength, f"{strength:.2f}"),
-            _text("either way" if size.reversible else "determined"),
+    if not linear:
+        help["effect"] = (
+            "change of the second for one unit or another level of the first, or what its odds or "
+            "its mean are multiplied by, in the population of data sets"
         )
-        rows.append(cells)
+        help["standardised"] += ", of log odds or logarithms where effects are ratios"
+        help["SD between"] += ", or of the logarithm of a ratio"
+    rows = []
+    for size, terms in zip(of.sizes, of.estimates, strict=True):
+        strength = None if of.strengths is None else of.strengths[size.index].strength
+        for found, standardised in zip(terms, size.each, strict=True):
+            told = map(found.reported, (found.population, *found.population_interval))
+            known = found.effect[np.isfinite(found.effect)]
+            opposite = float(np.mean(known * found.population < 0)) if len(known) else math.nan
+            cells = (
+                text_cell(arrow(size.parent, size.child), arc=size.index),
+                None if linear else text_cell(term_name(found) or "each unit"),
+                None if linear else text_cell(found.scale),
+                *(value_cell(float(value)) for value in told),
+                value_cell(standardised),
+                value_cell(found.between_sd),
+                value_cell(opposite, percent(opposite) if len(known) else "–"),
+                p_cell(of.p_values.get((size.parent, size.child))) if of.tests else None,
+                None if strength is None else value_cell(strength, f"{strength:.2f}"),
+                text_cell("either way" if size.reversible else "determined"),
+            )
+            rows.append(cells)
     note = "" if rows else "There are no arcs: no variable depends on another."
-    return _table("arcs", "Direct effects", help, rows, note)
+    return made("arcs", "Direct effects", help, rows, note)
 
 
 def _nodes(of: Material) -> ReportTable:
     """A row for each node."""
+    linear = of.net.is_linear
     help = {
         "variable": "choose it to see its distribution",
+        "kind": "continuous, discrete or a count; inputs have no distribution of their own",
         "depends on": "its parents",
+        "model": "of its distribution given its parents",
         "explained": "share of the variance inside data sets that its parents explain",
         "residual SD": "least and largest of the data sets",
         "p, same SD": "test for the same residual variance in all data sets",
@@ -146,23 +111,32 @@ def _nodes(of: Material) -> ReportTable:
         "pooling": "how the data sets share strength",
         "fit": "what happened in the fit",
     }
+    if not linear:
+        help["explained"] += ", of log odds of two levels and of the logarithm of a count"
     rows = []
     for i, node in enumerate(of.net.dag.nodes):
-        fit, share = of.net.linear_fits[node], explained(of.net, node)
+        fit, share = of.net.fits[node], of.spreads.explained[node]
         known = fit.parents and math.isfinite(share)
+        given = ", input" * (node in of.net.inputs)
+        sd = value_cell(None)
+        if isinstance(fit, GaussianFit):
+            own = float(np.sqrt(fit.sigma2[of.shown].max(initial=0)))
+            sd = value_cell(own, sd_range(of, fit))
         cells = (
-            _text(node, node=i),
-            _text(", ".join(fit.parents) or "–"),
-            _value(share, percent(share) if known else "–"),
-            _value(float(np.sqrt(fit.sigma2[of.shown].max(initial=0))), sd_range(of, fit)),
-            _p(of.p_values.get((RESIDUAL, node))) if of.tests else None,
-            _value(fit.loglik),
-            _value(float(fit.n_params)),
-            _text(str(fit.pooling)),
-            _text(f"⚠ {fit.status}" if is_warning(fit) else str(fit.status)),
+            text_cell(node, node=i),
+            None if linear else text_cell(f"{kind_of(fit)}{given}"),
+            text_cell(", ".join(of.net.dag.parents(node)) or "–"),
+            None if linear else text_cell(fit.model),
+            value_cell(share if known else math.nan, percent(share) if known else "–"),
+            sd,
+            p_cell(of.p_values.get((RESIDUAL, node))) if of.tests else None,
+            value_cell(fit.loglik),
+            value_cell(float(fit.n_params)),
+            text_cell(str(fit.pooling)),
+            text_cell(f"⚠ {fit.status}" if is_warning(fit) else str(fit.status)),
         )
         rows.append(cells)
-    return _table("nodes", "Variables", help, rows)
+    return made("nodes", "Variables", help, rows)
 
 
 def _tests(of: Material) -> ReportTable:
@@ -174,27 +148,31 @@ def _tests(of: Material) -> ReportTable:
         "p-value": "small if data sets differ by more than chance makes",
         "adjusted": "for the number of arcs, or of variables (Benjamini and Hochberg)",
     }
+    if not of.net.is_linear:
+        help["test"] += "; score: of odds or rate ratios"
+        help["statistic"] += ", or that of a score test"
     index = {node: i for i, node in enumerate(of.net.dag.nodes)}
     arcs = {arc: k for k, arc in enumerate(of.net.dag.arcs)}
     rows = []
     for (parent, child), found in of.tests.items():
         if parent == RESIDUAL:
-            first = _text(f"residual variance of {child}", node=index[child])
+            first = text_cell(f"residual variance of {child}", node=index[child])
         else:
-            first = _text(arrow(parent, child), arc=arcs[parent, child])
-        numbers = _value(found.statistic), _p(found.p_value), _p(found.p_adjusted)
-        rows.append((first, _text(found.kind), *numbers))
+            first = text_cell(arrow(parent, child), arc=arcs[parent, child])
+        numbers = value_cell(found.statistic), p_cell(found.p_value), p_cell(found.p_adjusted)
+        rows.append((first, text_cell(found.kind), *numbers))
     note = (
         "A search of the same data chose the effects, so their p-values are too small, as with "
         "every test after a search."
     )
-    return _table("tests", "Tests for equality", help, rows, note)
+    return made("tests", "Tests for equality", help, rows, note)
 
 
-def _within_between(net: Network, stats: GroupStats) -> ReportTable:
-    """A row for each arc: the effect within data sets, between their means, and the difference."""
+def _within_between(net: Network, stats: GroupStats | Table | None) -> ReportTable:
+    """A row for each arc to a continuous node: the effect in data sets, and between their means."""
     help = {
         "arc": "choose it to see its effect in each data set",
+        "level": "of the first variable, in place of its first one",
         "within": "effect inside data sets",
         "lower": "of the 95% interval of the effect inside data sets",
         "upper": "of the 95% interval of the effect inside data sets",
@@ -205,15 +183,18 @@ def _within_between(net: Network, stats: GroupStats) -> ReportTable:
     }
     shown = ["within", "within_lower", "within_upper", "between", "difference"]
     rows = []
-    for index, row in enumerate(net.within_between(stats).to_dict("records")):
-        first = _text(arrow(row["parent"], row["child"]), arc=index)
-        numbers = [_value(float(row[name])) for name in shown]
-        rows.append((first, *numbers, *(_p(row[name]) for name in ("p_value", "p_adjusted"))))
+    arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
+    for row in net.within_between(stats).to_dict("records"):
+        arc = (row["parent"], row["child"])
+        level = None if net.is_linear else text_cell(row["level"] or "–")
+        numbers = [value_cell(float(row[name])) for name in shown]
+        tests = [p_cell(row[name]) for name in ("p_value", "p_adjusted")]
+        rows.append((text_cell(arrow(*arc), arc=arcs[arc]), level, *numbers, *tests))
     note = (
         "If the two differ, a parent goes with the level of data sets for reasons of its own, and "
         "the effect within data sets is the one to trust."
     )
-    return _table("within", "Within data sets and between them", help, rows, note)
+    return made("within", "Within data sets and between them", help, rows, note)
 
 
 def _data(of: Material) -> ReportTable:
@@ -229,17 +210,17 @@ def _data(of: Material) -> ReportTable:
     rows = []
     for level, name, n in zip(net.levels, of.names, net.n.tolist(), strict=True):
         lost = None if dropped is None else dropped.get(level, 0)
-        part = _text("came later" if level in net.adapted else "learned from")
+        part = text_cell("came later" if level in net.adapted else "learned from")
         cells = (
-            _text(name),
-            _value(float(n), f"{n:,}"),
-            _value(n / net.n_rows, percent(n / net.n_rows)),
-            None if lost is None else _value(float(lost), f"{lost:,}"),
+            text_cell(name),
+            value_cell(float(n), f"{n:,}"),
+            value_cell(n / net.n_rows, percent(n / net.n_rows)),
+            None if lost is None else value_cell(float(lost), f"{lost:,}"),
             part if net.adapted else None,
         )
         rows.append(cells)
     note = "" if dropped is not None else "How many rows were left out is not known here."
-    return _table("data", "Data sets", help, rows, note)
+    return made("data", "Data sets", help, rows, note)
 
 
 def _missing(stats: GroupStats, filled: Filled) -> ReportTable:
@@ -259,15 +240,15 @@ def _missing(stats: GroupStats, filled: Filled) -> ReportTable:
     rows = []
     for k in np.flatnonzero(whole > 0):
         low, high = int(share[:, k].argmin()), int(share[:, k].argmax())
-        cells = [_text(stats.names[k]), _value(float(whole[k]), percent(float(whole[k])))]
+        cells = [text_cell(stats.names[k]), value_cell(float(whole[k]), percent(float(whole[k])))]
         for j in (low, high):
             lost = float(share[j, k])
-            cells += [_value(lost, percent(lost)), _text(str(stats.levels[j]))]
-        rows.append((*cells, _value(float(gained[k]), f"{gained[k]:,}")))
+            cells += [value_cell(lost, percent(lost)), text_cell(str(stats.levels[j]))]
+        rows.append((*cells, value_cell(float(gained[k]), f"{gained[k]:,}")))
     note = (
         "Values are taken as missing at random, given the data set and the other values of the row."
     )
-    return _table("missing", "Missing values", help, rows, note)
+    return made("missing", "Missing values", help, rows, note)
 
 
 class MissingMap(NamedTuple):
@@ -280,7 +261,9 @@ class MissingMap(NamedTuple):
 
 def missing_map(of: Material) -> MissingMap | None:
     """The map, if values are missing; without patterns of few rows, unless rows may be shown."""
-    if of.stats is None or of.stats.patterns is None or not of.stats.patterns.has_gaps:
+    if not isinstance(of.stats, GroupStats):
+        return None
+    if of.stats.patterns is None or not of.stats.patterns.has_gaps:
         return None
     found = pattern_map(of.stats.patterns, 1 if of.open else FEWEST)
     others = bool(found.others.any())
@@ -297,38 +280,6 @@ def missing_map(of: Material) -> MissingMap | None:
         counts += [(str(level), texts(own, other)) for level, own, other in parts]
     lacks = zip(found.columns, found.missing.tolist(), strict=True)
     return MissingMap(tuple((name, tuple(each)) for name, each in lacks), tuple(counts), others)
-
-
-def _totals(of: Material) -> ReportTable:
-    """A row for each two nodes that a directed path joins: the largest ones, if they are many."""
-    help = {
-        "cause": "that is set by an intervention",
-        "effect": "that follows",
-        "total": "expected change for one unit of the cause, along all paths",
-        "SD between": "standard deviation of the total between data sets",
-        "least": "of the data sets",
-        "largest": "of the data sets",
-        "standardised": "mean of the data sets, in standard deviations",
-    }
-    net = of.net
-    sd = {node: math.sqrt(variance) for node, variance in variances(net).items()}
-    index = {node: i for i, node in enumerate(net.dag.nodes)}
-    rows = []
-    table = net.total_effects().itertuples(index=False, name=None)
-    for cause, effect, total, between, *own in table:
-        unit = sd[cause] / sd[effect] if sd[effect] > 0 else math.nan
-        ends = (_text(node, node=index[node]) for node in (cause, effect))
-        told = list(compress(own, of.shown.tolist())) or [math.nan]
-        numbers = (total, between, min(told), max(told), float(np.mean(own)) * unit)
-        rows.append((*ends, *(_value(float(value)) for value in numbers)))
-    count = len(rows)
-    rows.sort(key=lambda row: -abs(row[-1].value) if isinstance(row[-1].value, float) else 0.0)
-    note = (
-        "What a change of one variable from outside does to another, if each arc of the network is "
-        "a cause, and no common cause is missing."
-    )
-    more = f"The {_MOST} largest of {count:,}; net.total_effects() has all." * (count > _MOST)
-    return _table("totals", "Total effects", help, rows[:_MOST], note, more)
 
 
 def _poolings(found: Comparison) -> ReportTable:
@@ -349,16 +300,16 @@ def _poolings(found: Comparison) -> ReportTable:
     rows, notes = [], []
     for name, *values, note in found.table().reset_index().itertuples(index=False, name=None):
         title = f"{name} (best)" if name == found.best else str(name)
-        rows.append((_text(title), *(_value(float(value)) for value in values)))
+        rows.append((text_cell(title), *(value_cell(float(value)) for value in values)))
         notes.append(f"{name}: {note}." if note else "")
-    return _table("poolings", "Models compared", help, rows, *notes)
+    return made("poolings", "Models compared", help, rows, *notes)
 
 
 def _errors(found: Comparison) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
     rows = [
-        (_text(str(variable)), *(_value(float(value), f"{value:.3f}") for value in values))
+        (text_cell(str(variable)), *(value_cell(float(value), f"{value:.3f}") for value in values))
         for variable, *values in found.by_variable().itertuples(name=None)
     ]
     note = (
@@ -367,7 +318,7 @@ def _errors(found: Comparison) -> ReportTable:
         "the mean."
     )
     help = dict.fromkeys(["variable", *names], "")
-    return _table("errors", "Errors of predictions", help, rows, note)
+    return made("errors", "Errors of predictions", help, rows, note)
 
 
 def _strengths(net: Network, boot: Bootstrap) -> ReportTable:
@@ -382,16 +333,16 @@ def _strengths(net: Network, boot: Bootstrap) -> ReportTable:
     arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
     pairs = boot.pairs()
     rows = []
-    for pair in pairs[:_MOST]:
+    for pair in pairs[:MOST]:
         named, other = arcs.get((pair.parent, pair.child)), arcs.get((pair.child, pair.parent))
         here = "as named" if named is not None else "no" if other is None else "the other way"
         cells = (
-            _text(pair_name(pair), arc=other if named is None else named),
-            _value(pair.strength, f"{pair.strength:.2f}"),
-            _value(pair.direction, f"{pair.direction:.2f}"),
-            _text("yes" if is_sure(boot, pair.strength) else "no"),
-            _text(here),
+            text_cell(pair_name(pair), arc=other if named is None else named),
+            value_cell(pair.strength, f"{pair.strength:.2f}"),
+            value_cell(pair.direction, f"{pair.direction:.2f}"),
+            text_cell("yes" if is_sure(boot, pair.strength) else "no"),
+            text_cell(here),
         )
         rows.append(cells)
-    note = f"The {_MOST} strongest of {len(pairs):,} pairs." if len(pairs) > _MOST else ""
-    return _table("strengths", "Strength of arcs", help, rows, note)
+    note = f"The {MOST} strongest of {len(pairs):,} pairs." if len(pairs) > MOST else ""
+    return made("strengths", "Strength of arcs", help, rows, note)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from poolbn.assess.arceffects import Common, Estimates
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.resample import ArcStrength, Bootstrap
-from poolbn.assess.residuals import FEWEST
+from poolbn.assess.residuals import CELL, FEWEST
+from poolbn.findings import FindingKind
+from poolbn.inference.drawing import categories_of
 from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.table import Table
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import LocalFit, Pooling, Status
+from poolbn.network.tabulating import kind_of
+from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.page.material import Material
 from poolbn.show.figures import is_sure
-from poolbn.show.texts import arrow, number, p_value, percent
+from poolbn.show.texts import arrow, instead, number, p_value, percent, term_name
 from poolbn.wording import counted, listed
 
 _FEW = 3  # arcs that the summary names
+_TERMS = 6  # effects of an arc that have a sentence each
 _LEAST = 0.05  # standardised effects and differences below are not worth naming
 _SCORES = {
     "bic": " (BIC)",
@@ -75,11 +81,13 @@ def is_warning(fit: LocalFit) -> bool:
     return not fit.status.ok or fit.status is Status.NOT_CONVERGED
 
 
-def node_label(fit: LocalFit) -> str:
+def node_label(net: Network, node: str) -> str:
     """A node in the drawing, in words."""
-    told = [f"{fit.child}: {fit.pooling}"]
-    if fit.parents:
-        told.append(f"depends on {', '.join(fit.parents)}")
+    fit, parents = net.fits[node], net.dag.parents(node)
+    kind = "" if net.is_linear else f"{kind_of(fit)}, "
+    told = [f"{node}: {kind}{fit.pooling}"]
+    if parents:
+        told.append(f"depends on {', '.join(parents)}")
     if not fit.status.ok:
         told.append(str(fit.status))
     return ", ".join(told)
@@ -89,6 +97,8 @@ def arc_label(size: EffectSize) -> str:
     """An arc in the drawing, in words."""
     name = arrow(size.parent, size.child)
     told = [f"{name}: effect {number(size.effect)} in standard deviations"]
+    if len(size.each) > 1:
+        told[0] += f", the strongest of {len(size.each)}"
     if size.between_sd > 0:
         told.append(f"between data sets it varies by {number(size.between_sd)}")
     if size.reversible:
@@ -98,21 +108,26 @@ def arc_label(size: EffectSize) -> str:
 
 def about_arc(of: Material, size: EffectSize) -> list[str]:
     """What is known of an arc."""
-    fit, effect = of.net.linear_fits[size.child], of.effects[size.index]
+    fit, terms = of.net.fits[size.child], of.estimates[size.index]
     p = of.p_values.get((size.parent, size.child), math.nan)
-    if fit.fixed is None:
-        where = "On average over the data sets"
-    else:
-        where = "In all data sets" if fit.random_cov is None else "In the population of data sets"
-    said = [
-        f"{where}, one unit more of {size.parent} goes with a change of {size.child} by "
-        f"{number(effect['effect'])} {_interval(effect)}"
-        f"{', its other parents being equal' * (len(fit.parents) > 1)}. In standard deviations "
-        f"that is {number(size.effect)}."
-    ]
+    common = terms[0].common
+    where = {
+        Common.MEAN: "On average over the data sets",
+        Common.ALL: "In all data sets",
+        Common.POPULATION: "In the population of data sets",
+    }[common]
+    more = ", its other parents being equal" * (len(of.net.dag.parents(size.child)) > 1)
+    said = [f"{where}, {_change(found)} {_interval(found)}{more}." for found in terms[:_TERMS]]
+    if len(terms) > _TERMS:
+        said.append(f"The other {len(terms) - _TERMS} effects are below.")
+    strongest = "that is" if len(terms) == 1 else "the strongest of these is"
+    said[-1] += f" In standard deviations{_measure(fit)} {strongest} {number(size.effect)}."
     if size.between_sd > 0:
-        between = number(fit.between_sd(fit.position(size.parent)))
-        said.append(f"Between data sets the effect has a standard deviation of {between}.")
+        found = terms[size.term]
+        name = "the logarithm of the ratio" if found.is_ratio else "the effect"
+        which = "" if len(terms) == 1 else f" ({term_name(found)})"
+        between = number(found.between_sd)
+        said.append(f"Between data sets {name}{which} has a standard deviation of {between}.")
     if size.reversible:
         said.append(
             "The data do not determine the direction: equivalent networks have this arc the other "
@@ -121,16 +136,36 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
     if not math.isnan(p):
         said.append(f"Test for the same effect in all data sets: {p_words(p)}.")
     if of.boot is not None and of.strengths is not None:
-        found = of.strengths[size.index]
-        times = round(found.strength * of.boot.replicates)
+        strength = of.strengths[size.index]
+        times = round(strength.strength * of.boot.replicates)
         told = f"{times} of {of.boot.replicates} bootstrap networks have an arc between the two"
-        way = f"; in {percent(found.direction)} of these it points this way" if times else ""
+        way = f"; in {percent(strength.direction)} of these it points this way" if times else ""
         said.append(f"{told}{way}.")
     return said
 
 
-def _interval(effect: Mapping[Hashable, Any]) -> str:
-    return f"(95% interval {number(effect['lower'])} to {number(effect['upper'])})"
+def _change(found: Estimates) -> str:
+    """What goes with a change of the parent."""
+    effect = number(float(found.reported(found.population)))
+    by = f"{found.parent} {instead(found)}" if found.level else f"one unit more of {found.parent}"
+    if not found.is_ratio:
+        return f"{by} goes with a change of {found.child} by {effect}"
+    if not found.outcome:
+        return f"{by} multiplies the mean of {found.child} by {effect}"
+    against = f" against {found.outcomes[0]}" * (len(found.outcomes) > 2)
+    return f"{by} multiplies the odds of {found.child} = {found.outcome}{against} by {effect}"
+
+
+def _measure(fit: LocalFit) -> str:
+    """Whose standard deviations effects on a node are in."""
+    if isinstance(fit, GaussianFit):
+        return ""
+    return " of log odds" if categories_of(fit) else " of the logarithm"
+
+
+def _interval(found: Estimates) -> str:
+    lower, upper = (number(float(found.reported(end))) for end in found.population_interval)
+    return f"(95% interval {lower} to {upper})"
 
 
 # The whole
@@ -139,10 +174,13 @@ def _interval(effect: Mapping[Hashable, Any]) -> str:
 def summary(of: Material) -> list[Card]:
     """What a reader should know first."""
     fits = of.net.fits.items()
-    warnings = [] if of.stats is None else [_sentence(str(found)) for found in check(of.stats)]
+    odd = [] if of.stats is None else check(of.stats)
+    # That one row has a level tells of this row.
+    told = [found for found in odd if of.open or found.kind is not FindingKind.RARE_LEVEL]
+    warnings = [_sentence(str(found)) for found in told]
     warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
     cards = [
-        Card("Data", _data(of.net, of.stats)),
+        Card("Data", _data(of)),
         Card("Network", _network(of.net, of.sizes)),
         Card("Pooling", _pooling(of.net)),
         Card("Strongest effects", _strongest(of), bullets=True),
@@ -158,18 +196,19 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def _data(net: Network, stats: GroupStats | None) -> list[str]:
+def _data(of: Material) -> list[str]:
+    net = of.net
     old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
     sizes = [f"{net.levels[j]} ({net.n[j]:,})" for j in old]
     said = [
         f"{counted(int(net.n[old].sum()), 'row')} in {counted(len(old), 'data set')}, grouped by "
         f"{net.group}: {listed(sizes)}."
     ]
-    patterns = None if stats is None else stats.patterns
-    if stats is not None and patterns is not None:
-        gappy = stats.n_rows - patterns.known.n_rows
+    patterns = of.stats.patterns if isinstance(of.stats, GroupStats) else None
+    if of.stats is not None and patterns is not None:
+        gappy = of.stats.n_rows - patterns.known.n_rows
         said.append(f"{counted(gappy, 'row')} with missing values count for those that they have.")
-    dropped = 0 if stats is None else int(stats.dropped.sum())
+    dropped = 0 if of.stats is None else int(of.stats.dropped.sum())
     if dropped:
         lack = "with missing values" if patterns is None else "without values"
         said.append(f"{counted(dropped, 'row')} {lack} were left out.")
@@ -182,7 +221,11 @@ def _data(net: Network, stats: GroupStats | None) -> list[str]:
 
 
 def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
-    said = [f"{counted(len(net.dag.nodes), 'variable')}, {counted(len(sizes), 'arc')}."]
+    kinds = Counter(kind_of(fit) for fit in net.fits.values())
+    told = "" if net.is_linear else f" ({listed([f'{n} {kind}' for kind, n in kinds.items()])})"
+    said = [f"{counted(len(net.dag.nodes), 'variable')}{told}, {counted(len(sizes), 'arc')}."]
+    if net.inputs and not net.is_linear:
+        said.append(f"Inputs, which have no distribution: {listed(net.inputs)}.")
     if not sizes:
         return [*said, "No variable depends on another."]
     free = sum(size.reversible for size in sizes)
@@ -208,29 +251,42 @@ def _pooling(net: Network) -> list[str]:
 
 def _strongest(of: Material) -> list[str]:
     named = [size for size in strongest(of.sizes)[:_FEW] if abs(size.effect) >= _LEAST]
-    return [
-        f"{arrow(size.parent, size.child)}: {number(of.effects[size.index]['effect'])} for each "
-        f"unit {_interval(of.effects[size.index])}; {number(size.effect)} in standard deviations."
-        for size in named
-    ]
+    said = []
+    for size in named:
+        found = of.estimates[size.index][size.term]
+        said.append(
+            f"{arrow(size.parent, size.child)}: {_short(found)} {_interval(found)}; "
+            f"{number(size.effect)} in standard deviations."
+        )
+    return said
+
+
+def _short(found: Estimates) -> str:
+    """An effect in few words."""
+    effect = number(float(found.reported(found.population)))
+    scale = f"{found.scale} " * found.is_ratio
+    of = f" of {found.outcome}" * (len(found.outcomes) > 2)
+    return f"{scale}{effect}{of} for {instead(found) or 'each unit'}"
 
 
 def _different(of: Material) -> list[str]:
-    shown = np.flatnonzero(of.shown)
-    if len(of.net.levels) < 2 or not of.sizes or not len(shown):
+    if len(of.net.levels) < 2 or not of.sizes or not of.shown.any():
         return []
     said = []
     for size in most_different(of.sizes)[:_FEW]:
-        if size.between_sd < _LEAST:
+        found = of.estimates[size.index][size.term]
+        shown = np.flatnonzero(np.isfinite(found.effect))
+        if size.between_sd < _LEAST or not len(shown):
             continue
-        fit = of.net.linear_fits[size.child]
-        coef = fit.coef[:, fit.position(size.parent)]
-        low, high = (int(shown[end(coef[shown])]) for end in (np.argmin, np.argmax))
+        low, high = (int(shown[end(found.effect[shown])]) for end in (np.argmin, np.argmax))
+        ends = [number(float(found.reported(found.effect[j]))) for j in (low, high)]
         p = of.p_values.get((size.parent, size.child), math.nan)
         test = "" if math.isnan(p) else f"; test for equal effects {p_words(p)}"
+        scale = f"{found.scale} " * found.is_ratio
+        which = f" ({term_name(found)})" if term_name(found) else ""
         said.append(
-            f"{arrow(size.parent, size.child)}: from {number(float(coef[low]))} in "
-            f"{fit.levels[low]} to {number(float(coef[high]))} in {fit.levels[high]}{test}."
+            f"{arrow(size.parent, size.child)}: {scale}from {ends[0]} in {found.levels[low]} to "
+            f"{ends[1]} in {found.levels[high]}{which}{test}."
         )
     return said or ["No effect differs much between data sets."]
 
@@ -271,10 +327,15 @@ def about_privacy(of: Material) -> str:
             f" It leaves out what is particular to data sets with fewer than {FEWEST} rows "
             f"({listed(of.hidden)})."
         )
+    if not of.cells.all_shown:
+        said += (
+            f" It leaves out what is particular to fewer than {FEWEST} rows of a data set with the "
+            f"same levels, or to levels that fewer than {CELL} of its rows have."
+        )
     return said
 
 
-def about_rows(net: Network, given: GroupStats | None) -> str:
+def about_rows(net: Network, given: GroupStats | Table | None) -> str:
     """What to know about complete rows that are not those that the network was learned from."""
     rows = {} if given is None else dict(zip(given.levels, given.n.tolist(), strict=True))
     patterns = None if net.stats is None else net.stats.patterns

@@ -4,14 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.network.network import Network
+from poolbn.network.tabulating import kind_of
 from poolbn.show.layers import Floats
 from poolbn.show.layout import Layout, layered, smooth
 from poolbn.show.texts import wrapped
+
+
+class Look(StrEnum):
+    """What the box of a node shows: its kind, as values are read from it."""
+
+    CONTINUOUS = "continuous"  # rounded corners
+    DISCRETE = "discrete"  # two lines around it
+    COUNT = "count"  # corners cut off
+
+
+def look_of(net: Network, node: str) -> Look:
+    """What kind of node it is. Inputs have dashed lines, whatever their kind."""
+    return Look(kind_of(net.fits[node]))
+
+
+def looks(net: Network) -> list[Look]:
+    """The kinds that a legend has to explain: none where all nodes are continuous."""
+    there = {look_of(net, node) for node in net.dag.nodes}
+    return [] if there == {Look.CONTINUOUS} else [look for look in Look if look in there]
+
+
+def cut_corners(x: float, y: float, width: float, height: float, cut: float) -> Floats:
+    """The eight corners of a box whose corners are cut off; its corner with least x, y is given."""
+    right, top = x + width, y + height
+    return np.array(
+        [
+            (x + cut, y), (right - cut, y), (right, y + cut), (right, top - cut),
+            (right - cut, top), (x + cut, top), (x, top - cut), (x, y + cut),
+        ]
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,9 +15,14 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import check_stats
+from poolbn.nodes.given import Given
+from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.show.texts import arrow
 from poolbn.wording import clipped
 
@@ -25,6 +31,8 @@ Floats = NDArray[np.float64]
 MOST = 40  # rows of a figure with a row for each arc, unless told otherwise
 _FAR = 3.0  # times the middle half of the estimates, beyond which one is not shown
 _BEYOND = 0.75  # of the range of the estimates, that long intervals may add on each side
+_RATIO = 1.5  # in logarithms, that limits of ratios are apart from their middle, or more
+_LARGEST = 690.0  # logarithm of the largest ratio at an axis
 _NEAR = 0.5  # of that range, where zero is shown although no interval reaches it
 
 
@@ -36,10 +44,24 @@ def forest_order(found: Estimates) -> NDArray[np.intp]:
     return np.lexsort((found.alone, found.effect))
 
 
-def forest_limits(found: Estimates) -> tuple[float, float]:
-    """Limits that show the estimates, unless far out, and intervals, unless very long."""
-    core = np.array([*found.effect, *found.interval.ravel(), *found.population_interval])
-    core = np.append(core[np.isfinite(core)], found.population)
+def forest_limits(*terms: Estimates) -> tuple[float, float]:
+    """Limits that show the estimates, unless far out, and intervals, unless very long.
+
+    Of several effects, common ones.
+    """
+    ends = [_limits(found) for found in terms]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _limits(found: Estimates) -> tuple[float, float]:
+    core = np.array([found.population, *found.effect])
+    core = np.append(core, [*found.interval.ravel(), *found.population_interval])
+    core = core[np.isfinite(core)]
+    if not len(core):
+        return -1.0, 1.0
+    if found.is_ratio:  # some are known so badly that others would not be seen
+        middle, reach = np.median(core), max(_RATIO, float(np.ptp(np.quantile(core, [0.1, 0.9]))))
+        core = np.clip(core, middle - reach, middle + reach)
     low, high = core.min(), core.max()
     alone = found.alone[np.isfinite(found.alone)]
     if len(alone):
@@ -58,6 +80,34 @@ def forest_limits(found: Estimates) -> tuple[float, float]:
     return float(low - 0.04 * span), float(high + 0.04 * span)
 
 
+def ratio_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Round ratios between two, given by their logarithms, for an axis of logarithms.
+
+    Examples:
+        >>> ratio_ticks(np.log(0.3), np.log(30.0))
+        [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
+        >>> ratio_ticks(np.log(0.95), np.log(1.27))
+        [1.0, 1.1, 1.2]
+    """
+    low, high = max(low, -_LARGEST), min(high, _LARGEST)
+    first, last = math.floor(low / math.log(10)), math.ceil(high / math.log(10))
+    for steps in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        found = [ratio for ratio in found if low <= math.log(ratio) <= high]
+        if len(found) <= most:
+            break
+    if len(found) > most:  # powers of ten, every other or fewer
+        found = found[:: -(-len(found) // most)]
+    if len(found) < 3:  # a short axis, on which logarithms are about straight
+        ends = math.exp(low), math.exp(high)
+        rough = (ends[1] - ends[0]) / 4
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(k * power for k in (1, 2, 2.5, 5, 10) if k * power >= 0.999 * rough)
+        count = range(math.ceil(ends[0] / step), math.floor(ends[1] / step) + 1)
+        found = [round(k * step, 12) for k in count if k > 0]
+    return found
+
+
 class Test(NamedTuple):
     """A test for equality, as `Network.heterogeneity` has them: kind, statistic, p-values."""
 
@@ -67,18 +117,27 @@ class Test(NamedTuple):
     p_adjusted: float
 
 
-def equality_tests(net: Network, stats: GroupStats | None) -> dict[Pair, Test]:
+def equality_tests(net: Network, stats: GroupStats | CellStats | Table | None) -> dict[Pair, Test]:
     """Tests for equal effects by arc, for equal residual variances by (`RESIDUAL`, node).
 
-    There are none without sufficient statistics of two or more data sets.
+    There are none without sufficient statistics of two or more data sets. Fits of columns that are
+    not all continuous hold them, unless they are loaded.
     """
-    if stats is not None:
+    if net.is_linear and stats is not None:
         check_stats(stats)
-    if stats is None or len(stats.levels) < 2:
+    if (stats is None and net.is_linear) or len((stats or net).levels) < 2:
+        return {}
+    if stats is None and not all(_has_sums(fit) for fit in net.fits.values()):
         return {}
     table = net.heterogeneity(stats)[["parent", "child", "test", *Test._fields[1:]]]
     rows = table.itertuples(index=False, name=None)
     return {(parent, child): Test(*values) for parent, child, *values in rows}
+
+
+def _has_sums(fit: LocalFit) -> bool:
+    """Whether a fit can be tested without rows."""
+    given = isinstance(fit.pooling, Given | GroupLevel)
+    return not isinstance(fit, GaussianFit) or given or fit.sums is not None
 
 
 # Strengths of arcs

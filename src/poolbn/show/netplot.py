@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
 from poolbn.show import style
-from poolbn.show.drawing import ArcShape, Drawing, Sizes, drawn
+from poolbn.show.drawing import ArcShape, Drawing, Look, Sizes, cut_corners, drawn, look_of, looks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.patches import Patch
 
 # Points, at a scale of 1.
 _LINE = 1.2  # height of a line of text, in font sizes
@@ -21,6 +23,8 @@ _SIZES = Sizes(
     text=lambda text: style.text_width(text, style.FONT), letters=15, line=_LINE * style.FONT,
     pad=(7.0, 5.0), gap=14.0, port=12.0, widths=(0.9, 4.2), head=(4.5, 2.2),
 )  # fmt: skip
+_INNER, _CUT = 2.2, 5.0  # between two lines of a box; what is cut off its corners
+_INPUT = (3.0, 2.0)  # dashes around an input, in line widths
 _HALO = 2.2  # paper around arcs
 _MIDDLE = 0.36  # of small letters above the base line, in font sizes
 
@@ -48,10 +52,12 @@ def draw_network(net: Network, strengths: Sequence[float] | None, ax: Axes | Non
         ax = style.new_axes(None, *figure.tolist())
     for order, arc in enumerate(found.arcs):  # strong arcs above weak ones
         _arc(ax, arc, 1 + order / len(found.arcs))
-    for i, node in enumerate(found.layout.nodes):
-        _node(ax, found, i, net.fits[node].status.ok)
+    for i in range(len(found.layout.nodes)):
+        _node(ax, net, found, i)
+    nodes = {handle: _NodeHandle() for handle in handles if handle.get_gid()}
     ax.legend(handles=handles, loc="lower center", ncols=columns, handlelength=2.4,
-              columnspacing=1.2, borderaxespad=0.2, **style.LEGEND)  # fmt: skip
+              columnspacing=1.2, borderaxespad=0.2, handler_map=nodes,
+              **style.LEGEND)  # fmt: skip
     ax.set_axis_off()
     _follow(ax, found.layout.size, below)
     # All is inside: a figure's layout that made room for it would take that from the Axes.
@@ -112,7 +118,7 @@ def _arc(ax: Axes, arc: ArcShape, order: float) -> None:
     from matplotlib.path import Path
 
     size, line = arc.size, arc.width
-    colour = _colour(size.effect, size.varies)
+    colour = _colour(size)
     path = Path(arc.curve, [Path.MOVETO] + [Path.CURVE4] * (len(arc.curve) - 1))
     look: dict[str, Any] = {"fill": False, "capstyle": "butt", "zorder": order}
     # Paper around an arc shows which of two that cross is above.
@@ -125,22 +131,24 @@ def _arc(ax: Axes, arc: ArcShape, order: float) -> None:
     ax.add_patch(Polygon(arc.head, facecolor=inside, edgecolor=colour, linewidth=0.9, zorder=order))
 
 
-def _colour(effect: float, varies: float) -> tuple[float, float, float]:
-    return style.paler(style.NEGATIVE if effect < 0 else style.POSITIVE, _PALE * varies)
+def _colour(size: EffectSize) -> tuple[float, float, float]:
+    colour = style.NEGATIVE if size.effect < 0 else style.POSITIVE
+    return style.paler(colour if size.one_sign else style.SOFT, _PALE * size.varies)
 
 
-def _node(ax: Axes, found: Drawing, i: int, ok: bool) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
+def _node(ax: Axes, net: Network, found: Drawing, i: int) -> None:
     layout, name = found.layout, found.layout.nodes[i]
     x, y, w, h = layout.x[i], layout.y[i], layout.width[i], layout.height[i]
-    box = FancyBboxPatch(
-        (x - w / 2, y - h / 2), w, h, boxstyle="round,pad=0,rounding_size=4",
-        facecolor=style.NODE if ok else style.TROUBLE, edgecolor=style.SOFT, linewidth=0.8,
-        zorder=3,
-    )  # fmt: skip
+    corner = (x - w / 2, y - h / 2, w, h)
+    colour = style.NODE if net.fits[name].status.ok else style.TROUBLE
+    dashes: Any = (0, _INPUT) if name in net.inputs else "solid"
+    box, *inner = _boxes(look_of(net, name), *corner)
+    box.set(facecolor=colour, edgecolor=style.SOFT, linewidth=0.8, linestyle=dashes, zorder=3)
     box.set_gid(f"node: {name}")
     ax.add_patch(box)
+    for line in inner:
+        line.set(fill=False, edgecolor=style.SOFT, linewidth=0.8, linestyle=dashes, zorder=3)
+        ax.add_patch(line)
     # On their own, names with and without long letters are to stand on the same line.
     single = len(found.lines[name]) == 1
     ax.text(
@@ -148,6 +156,43 @@ def _node(ax: Axes, found: Drawing, i: int, ok: bool) -> None:
         color=style.INK, ha="center", va="baseline" if single else "center", linespacing=_LINE,
         parse_math=False, zorder=4,
     )  # fmt: skip
+
+
+def _boxes(look: Look, x: float, y: float, width: float, height: float) -> list[Patch]:
+    """The outline of a node, and of a discrete one the line inside it."""
+    from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
+
+    if look is Look.COUNT:
+        return [Polygon(cut_corners(x, y, width, height, _CUT))]
+    if look is Look.CONTINUOUS:
+        rounded = "round,pad=0,rounding_size=4"
+        return [FancyBboxPatch((x, y), width, height, boxstyle=rounded)]
+    inner = (x + _INNER, y + _INNER), width - 2 * _INNER, height - 2 * _INNER
+    return [Rectangle((x, y), width, height), Rectangle(*inner)]
+
+
+class _NodeHandle:
+    """A small node for the legend."""
+
+    def legend_artist(self, legend: Any, handle: Patch, size: Any, box: Any) -> list[Patch]:
+        wide, high = box.width, 1.25 * box.height
+        drawn = _boxes(Look(handle.get_gid() or ""), box.xdescent, -0.15 * high, wide, high)
+        for line in drawn:
+            line.set(facecolor=style.NODE, edgecolor=style.SOFT, linewidth=0.8)
+            line.set(linestyle=handle.get_linestyle(), transform=box.get_transform())
+            box.add_artist(line)
+        return drawn
+
+
+def _kinds(net: Network) -> list[Artist]:
+    """Of nodes, for the legend."""
+    from matplotlib.patches import Patch
+
+    entries: list[Artist] = [Patch(label=look.value, gid=look.value) for look in looks(net)]
+    if net.inputs:
+        dashes: Any = (0, _INPUT)
+        entries.append(Patch(label="input", gid=Look.CONTINUOUS.value, linestyle=dashes))
+    return entries
 
 
 def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
@@ -160,12 +205,14 @@ def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
         return Line2D([], [], color=colour, linewidth=width, linestyle=dashes, label=label)
 
     sizes = [arc.size for arc in found.arcs]
+    signed = [size for size in sizes if size.one_sign]
     trouble: dict[str, Any] = {"facecolor": style.TROUBLE, "edgecolor": style.SOFT}
-    pale = _colour(1.0, 1.0)
+    pale = style.paler(style.POSITIVE, _PALE)
     free = line("direction not determined", style.SOFT, 0.2, (0, _DASHES))
     entries: list[tuple[bool, Artist]] = [
-        (any(size.effect >= 0 for size in sizes), line("positive effect", style.POSITIVE)),
-        (any(size.effect < 0 for size in sizes), line("negative effect", style.NEGATIVE)),
+        (any(size.effect >= 0 for size in signed), line("positive effect", style.POSITIVE)),
+        (any(size.effect < 0 for size in signed), line("negative effect", style.NEGATIVE)),
+        (len(signed) < len(sizes), line("sign depends on the level", style.SOFT)),
         *((bool(sizes), line(f"{what} {s:g}", style.SOFT, s)) for s in _EXAMPLES),
         (not sizes, line("no arcs: no node depends on another", style.PAPER)),
         (any(size.varies > 0 for size in sizes), line("pale: differs between data sets", pale)),
@@ -175,4 +222,4 @@ def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
             Patch(label="fit without likelihood", **trouble),
         ),
     ]
-    return [entry for there, entry in entries if there]
+    return [*(entry for there, entry in entries if there), *_kinds(net)]

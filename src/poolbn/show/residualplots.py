@@ -1,4 +1,4 @@
-"""Plots of the residuals of a Gaussian node by matplotlib: do its distributions fit the rows?"""
+"""Plots by matplotlib of whether the distributions of a node fit the rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.assess.calibration import Calibration
 from poolbn.assess.residuals import QUARTILE, Residuals, normal_quantiles
 from poolbn.show import style
 from poolbn.wording import clipped
@@ -76,6 +77,56 @@ def _by_data_set(ax: Axes, found: Residuals, colours: dict[int, str]) -> None:
     style.name_rows(ax, range(len(boxes)), names, [f"{rows:,}" for _, rows, _ in boxes])
     note = f"; {found.left_out:,} rows left out" if found.left_out else ""
     _label(ax, f"residual, in standard deviations\n(dashed: expected quartiles{note})", "")
+
+
+def draw_calibration(found: Calibration, ax: Sequence[Axes] | None) -> NDArray[np.object_]:
+    """Two panels: shares of rows against probabilities, and the same in each data set."""
+    axes = style.new_panels(ax, 2, 7.4, _SIZE[1] + 0.12 * max(0, len(found.levels) - 14))
+    colours = [style.SERIES[k % len(style.SERIES)] for k in range(len(found.categories))]
+    _shares(axes[0], found, colours)
+    _shares_of_data_sets(axes[1], found, colours)
+    return axes
+
+
+def _shares(ax: Axes, found: Calibration, colours: Sequence[str]) -> None:
+    ax.axline((0, 0), slope=1, color=style.SOFT, linewidth=0.8, zorder=0)
+    most = 0.0
+    for level in found.shown:
+        bins = found.bins(level)
+        x, y = [part.expected for part in bins], [part.seen for part in bins]
+        ax.vlines(x, [part.lower for part in bins], [part.upper for part in bins],
+                  colors=colours[level], linewidths=1)  # fmt: skip
+        ax.plot(x, y, "o-", color=colours[level], markersize=style.MARK, linewidth=1,
+                label=clipped(found.categories[level], 24))  # fmt: skip
+        most = max([most, *x, *(part.upper for part in bins)])
+    if not most:
+        style.say(ax, "too few rows of a level")
+    ax.set_xlim(0, 1.05 * most or 1)
+    ax.set_ylim(0, 1.05 * most or 1)
+    if most:
+        style.legend_above(ax, 3)
+    _label(ax, f"probability of {clipped(found.node, 30)}", "share of rows")
+
+
+def _shares_of_data_sets(ax: Axes, found: Calibration, colours: Sequence[str]) -> None:
+    names = []
+    rows = np.bincount(found.codes, minlength=len(found.levels))
+    for row, code in enumerate(np.flatnonzero(rows).tolist()):
+        names.append((str(found.levels[code]), f"{rows[code]:,}"))
+        for k, level in enumerate(found.shown):
+            at = row + (k - (len(found.shown) - 1) / 2) * 0.6 / len(found.shown)
+            part = found.by_data_set(level).get(code)
+            if part is not None:
+                ax.hlines(at, part.lower, part.upper, colors=colours[level], linewidths=1)
+                ax.plot(part.seen, at, "o", color=colours[level], markersize=style.MARK)
+                ax.plot(part.expected, at, "|", color=style.INK, markersize=2 * style.MARK,
+                        markeredgewidth=1.6)  # fmt: skip
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_xlim(left=0)
+    style.bare(ax)
+    style.name_rows(ax, range(len(names)), *zip(*names, strict=True))
+    note = f"; {found.left_out:,} rows left out" if found.left_out else ""
+    _label(ax, f"share of rows (line: expected{note})", "")
 
 
 def _label(ax: Axes, x: str, y: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.show import figures, style
-from poolbn.show.texts import arrow, p_value, what
+from poolbn.show.texts import arrow, p_value, term_name, what, what_all
 from poolbn.wording import clipped
 
 if TYPE_CHECKING:
@@ -29,55 +30,106 @@ _PALE = 0.55  # white in what is below the threshold
 # Effects
 
 
-def draw_forest(found: Estimates, ax: Axes | None) -> Axes:
-    """A row for each data set, sorted by estimate, and the population's at the bottom."""
-    order = figures.forest_order(found)
-    F = len(order)
-    last = F + 0.5  # the population's row
-    ax = style.new_rows(ax, F + 2, last + 0.7)
-    size = min(style.MARK, 0.4 * style.points(ax)[1] / (F + 3))
-    limits = figures.forest_limits(found)
-    both = bool(np.isfinite(found.alone).any())
-    sure = np.array([found.population_interval])
-    if np.isfinite(sure).all():
-        ax.axvspan(*found.population_interval, color=style.paler(style.INK, 0.92), zorder=-1)
-        _intervals(ax, np.array([last]), sure, limits, style.INK, 3)
-    ax.axvline(found.population, color=style.SOFT, linewidth=0.8, dashes=(3, 2), zorder=0)
-    ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
-    if both:
-        row = np.arange(float(F)) - _ASIDE
-        alone = found.alone[order]
-        inside = (alone >= limits[0]) & (alone <= limits[1])
-        _intervals(ax, row, found.alone_interval[order], limits, style.SOFT)
-        ax.plot(np.where(inside, alone, np.nan), row, "o", color=style.SOFT, markersize=size,
-                markerfacecolor=style.PAPER, label="no pooling: its own rows alone")  # fmt: skip
-    row = np.arange(float(F)) + _ASIDE * both
-    _intervals(ax, row, found.interval[order], limits, style.POSITIVE)
-    ax.plot(found.effect[order], row, "o", color=style.POSITIVE, markersize=size,
-            label=str(found.pooling))  # fmt: skip
-    new = np.array([found.new_interval])
-    if np.isfinite(new).all():
-        _intervals(ax, np.array([last]), new, limits, style.INK)
-        ax.plot([], [], color=style.INK, linewidth=1, label="range expected for a new data set")
-    ax.plot(found.population, last, "D", color=style.INK, markersize=1.3 * size,
-            label=found.common.value)  # fmt: skip
-    ax.set_xlim(*limits)
-    names = [str(found.levels[j]) + " (adapted)" * bool(found.adapted[j]) for j in order]
-    rows = [*found.n[order].tolist(), int(found.n[~found.adapted].sum())]
-    notes = ["rows", *(f"{n:,}" for n in rows)]
-    style.name_rows(ax, [-1, *range(F), last], ["", *names, found.common.value], notes)
-    ax.set_xlabel(what(found), fontsize=style.FONT, parse_math=False)
+def draw_forest(terms: Sequence[Estimates], ax: Axes | None) -> Axes:
+    """A row for each data set, sorted by estimate, and the population's at the bottom.
+
+    Several effects are blocks, one below the other. Ratios have an axis of logarithms.
+    """
+    F, many = len(terms[0].levels), len(terms) > 1
+    block = F + 1.5 + 1.2 * many  # rows of one, with its heading
+    ax = style.new_rows(ax, math.ceil(len(terms) * block), len(terms) * block - 0.3)
+    size = min(style.MARK, 0.4 * style.points(ax)[1] / (len(terms) * block + 2))
+    limits = figures.forest_limits(*terms)
+    names: dict[float, tuple[str, str]] = {-1: ("", "rows")}
+    for k, found in enumerate(terms):
+        top = k * block
+        if many:
+            names[top] = (term_name(found), "")
+            top += 1.2 if k else 1.0
+        names |= _forest_block(ax, found, top, limits, size, labelled=not k)
+    ax.axvline(terms[0].reported(0.0), color=style.SOFT, linewidth=0.8, zorder=0)
+    if terms[0].is_ratio:
+        _ratio_axis(ax, limits)
+    ax.set_xlim(*map(float, terms[0].reported(np.array(limits))))
+    told = names.items()
+    style.name_rows(ax, names, [name for _, (name, _) in told], [note for _, (_, note) in told])
+    of = what_all(terms[0]) if many else what(terms[0])
+    ax.set_xlabel(of, fontsize=style.FONT, parse_math=False)
     style.legend_above(ax, 2)
     return ax
+
+
+def _ratio_axis(ax: Axes, limits: tuple[float, float]) -> None:
+    """An axis of logarithms with round ratios."""
+    ratios = figures.ratio_ticks(*limits)
+    ax.set_xscale("log")
+    ax.minorticks_off()
+    ax.set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
+
+
+def _forest_block(
+    ax: Axes,
+    found: Estimates,
+    top: float,
+    limits: tuple[float, float],
+    size: float,
+    *,
+    labelled: bool,
+) -> dict[float, tuple[str, str]]:
+    """One effect from a row on; names and notes of its rows. Labels are for the legend."""
+    order = figures.forest_order(found)
+    F = len(order)
+    last = top + F + 0.5  # the population's row
+    ends = found.reported(np.array(limits))
+
+    def label(words: str) -> str:
+        return words if labelled else "_"
+
+    def lines(row: Floats, interval: Floats, colour: Any, width: float = 1.0) -> None:
+        _intervals(ax, row, found.reported(interval), ends, colour, width)
+
+    sure = np.array([found.population_interval])
+    if np.isfinite(sure).all():
+        low, high = found.reported(sure[0])
+        ax.fill_between([low, high], top - 0.5, last + 0.5, color=style.paler(style.INK, 0.92),
+                        linewidth=0, zorder=-1)  # fmt: skip
+        lines(np.array([last]), sure, style.INK, 3)
+    middle = found.reported(found.population)
+    ax.vlines(middle, top - 0.5, last + 0.5, color=style.SOFT, linewidth=0.8,
+              linestyles=(0, (3, 2)), zorder=0)  # fmt: skip
+    both = bool(np.isfinite(found.alone).any())
+    if both:
+        row = top + np.arange(float(F)) - _ASIDE
+        alone = found.alone[order]
+        inside = (alone >= limits[0]) & (alone <= limits[1])
+        lines(row, found.alone_interval[order], style.SOFT)
+        ax.plot(found.reported(np.where(inside, alone, np.nan)), row, "o", color=style.SOFT,
+                markersize=size, markerfacecolor=style.PAPER,
+                label=label("no pooling: its own rows alone"))  # fmt: skip
+    row = top + np.arange(float(F)) + _ASIDE * both
+    lines(row, found.interval[order], style.POSITIVE)
+    ax.plot(found.reported(found.effect[order]), row, "o", color=style.POSITIVE, markersize=size,
+            label=label(str(found.pooling)))  # fmt: skip
+    new = np.array([found.new_interval])
+    if np.isfinite(new).all():
+        lines(np.array([last]), new, style.INK)
+        ax.plot([], [], color=style.INK, linewidth=1,
+                label=label("range expected for a new data set"))  # fmt: skip
+    ax.plot(middle, last, "D", color=style.INK, markersize=1.3 * size,
+            label=label(found.common.value))  # fmt: skip
+    names = [str(found.levels[j]) + " (adapted)" * bool(found.adapted[j]) for j in order]
+    notes = [f"{n:,}" for n in [*found.n[order].tolist(), int(found.n[~found.adapted].sum())]]
+    rows = [*(top + np.arange(float(F))).tolist(), last]
+    return dict(zip(rows, zip([*names, found.common.value], notes, strict=True), strict=True))
 
 
 def _intervals(
     ax: Axes,
     row: Floats,
     interval: Floats,
-    limits: tuple[float, float],
+    limits: Floats,
     colour: Any,
-    width: float = 1.0,
+    width: float,
 ) -> None:
     """Lines; where one goes on beyond the limits there is an arrow head."""
     low, high = np.clip(interval, *limits).T

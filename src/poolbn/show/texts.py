@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from poolbn.assess.arceffects import Estimates
 from poolbn.wording import clipped, sensible
@@ -42,7 +43,36 @@ def what(found: Estimates, length: int = 40) -> str:
     child = clipped(found.child, length)
     if found.parent is None:
         return f"residual SD of {child}"
-    return f"change of {child} per unit of {clipped(found.parent, length)}"
+    parent = clipped(found.parent, length)
+    change = f"for {parent} {instead(found)}" if found.level else f"per unit of {parent}"
+    return f"{_scale(found, child)} {change}"
+
+
+def what_all(found: Estimates, length: int = 40) -> str:
+    """What the estimates of an arc with several effects are of, whatever the level."""
+    child, parent = clipped(found.child, length), clipped(str(found.parent), length)
+    per = "of" if found.level else "per unit of"
+    return f"{_scale(replace(found, outcome=''), child)} {per} {parent}"
+
+
+def _scale(found: Estimates, child: str) -> str:
+    """The scale of an effect, and on what."""
+    if not found.is_ratio:
+        return f"change of {child}"
+    return f"{found.scale} of {child}{f' = {found.outcome}' * bool(found.outcome)}"
+
+
+def instead(found: Estimates) -> str:
+    """The level of a discrete parent, and the one that it is compared with."""
+    return f"{found.level} instead of {found.base}" if found.level else ""
+
+
+def term_name(found: Estimates) -> str:
+    """Which of the effects of an arc estimates are: levels of the parent and of the child."""
+    said = [instead(found)]
+    if len(found.outcomes) > 2:
+        said.append(f"{found.child} {found.outcome} instead of {found.outcomes[0]}")
+    return ", ".join(filter(None, said))
 
 
 def wrapped(name: str, width: int) -> list[str]:

@@ -29,17 +29,19 @@ function forest(arc, what, width) {
   const there = arc.own.filter((value) => value !== null);
   const label = `${what} in ${there.length} data sets${there.length ? `, from ${range(around(there, 0))}` : ""}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
   const { limits } = arc;
+  const ratio = arc.scale !== "difference";
   const high = count > 30 ? 17 : 23;
   const { svg, x, y, top, bottom } = rowsChart({
-    width, names, notes, limits, label, high, top: 20, name: "forest", axis: arc.axis,
+    width, names, notes, limits, label, high, top: 20, name: "forest", axis: arc.axis, given: arc.ticks, ratio,
   });
   const under = [];
   if (sure) {
     const ends = [Math.max(arc.interval[0], limits[0]), Math.min(arc.interval[1], limits[1])].map(x);
     under.push(draw("rect", { x: ends[0], y: top, width: Math.max(0, ends[1] - ends[0]), height: bottom - top, class: "band" }));
   }
-  if (limits[0] <= 0 && limits[1] >= 0) under.push(line(x(0), top, x(0), bottom, "zero"));
-  under.push(line(x(arc.effect), top, x(arc.effect), bottom, "mean"));
+  const none = ratio ? 1 : 0; // no effect
+  if (limits[0] <= none && limits[1] >= none) under.push(line(x(none), top, x(none), bottom, "zero"));
+  if (arc.effect !== null) under.push(line(x(arc.effect), top, x(arc.effect), bottom, "mean"));
   svg.prepend(...under);
   svg.append(text(width - 2, 13, "rows", { "text-anchor": "end", class: "note" }));
   const aside = arc.alone ? high * 0.17 : 0;
@@ -57,13 +59,15 @@ function forest(arc, what, width) {
       svg.append(mark);
     }
     const at = middle + aside;
+    const inside = arc.own[j] >= limits[0] && arc.own[j] <= limits[1];
     svg.append(draw("g", { class: "pooled", "data-level": j, "data-value": arc.own[j] },
       interval(x, at, arc.ownIntervals[j], limits, ""),
-      draw("circle", { cx: x(arc.own[j]).toFixed(1), cy: at, r: 3.8 }),
+      inside ? draw("circle", { cx: x(arc.own[j]).toFixed(1), cy: at, r: 3.8 }) : null,
       draw("title", {}, `${data.levels[j]}: ${told(arc.own[j], arc.ownIntervals[j])}`)));
   });
+  if (arc.effect === null) return svg;
   const last = y(count);
-  const at = x(arc.effect);
+  const at = x(Math.min(Math.max(arc.effect, limits[0]), limits[1]));
   svg.append(draw("g", { class: "population", "data-value": arc.effect },
     interval(x, last, arc.new, limits, ""),
     interval(x, last, arc.interval, limits, "thick"),

@@ -73,14 +73,27 @@ function forestDetail(found, what, column, name) {
   ];
 }
 
+// The effects of an arc: one, or one for each level.
+function effectsDetail(arc) {
+  const [parent, child] = [data.nodes[arc.parent].name, data.nodes[arc.child].name];
+  return arc.terms.flatMap((term) => {
+    const which = term.name ? `, ${term.name}` : "";
+    const name = term.scale === "difference" ? "effect" : term.scale;
+    return [
+      arc.terms.length > 1 ? make("h5", {}, term.name) : null,
+      ...forestDetail(term, `Effect of ${parent} on ${child}${which}`, name, `Effects in each data set${which}`),
+    ];
+  });
+}
+
 function arcDetail(index) {
   const arc = data.arcs[index];
-  const [parent, child] = [data.nodes[arc.parent].name, data.nodes[arc.child].name];
+  const heading = { difference: "Effect", "odds ratio": "Odds ratio", "rate ratio": "Rate ratio" }[arc.terms[0].scale];
   return [
     make("h3", { tabindex: -1 }, arc.name),
     ...arc.words.map((words) => make("p", {}, words)),
     make("ul", { class: "links" }, make("li", {}, "Variables:"), make("li", {}, link("node", arc.parent)), make("li", {}, link("node", arc.child))),
-    make("h4", {}, "Effect in each data set"),
-    ...forestDetail(arc, `Effect of ${parent} on ${child}`, "effect", "Effects in each data set"),
-  ];
+    make("h4", {}, `${heading} in each data set`),
+    ...effectsDetail(arc),
+  ].filter((part) => part !== null);
 }

@@ -1,23 +1,26 @@
-// What is said and drawn of a Gaussian variable that is chosen. Another kind of variable brings its own.
+// What is said and drawn of a variable that is chosen, and of a continuous one; others are in the next part.
 
 function nodeDetail(index) {
   const node = data.nodes[index];
-  const rows = [];
-  if (node.fixed) {
-    const name = node.between ? "population" : "all data sets";
-    rows.push({ cells: [name, ...node.fixed, ""], whole: true }, { cells: ["standard error", ...node.se, ""], whole: true });
-  }
-  if (node.between) rows.push({ cells: ["SD between", ...node.between, ""], whole: true });
-  data.levels.forEach((level, j) => rows.push({ cells: [level, ...node.coef[j], node.sds.own[j]] }));
   const arcs = node.arcs.map((k) => make("li", {}, link("arc", k)));
+  const mixed = data.nodes.some(({ kind }) => kind !== "continuous");
   return [
     make("h3", { tabindex: -1 }, node.name),
-    make("p", { class: "equation" }, node.equation),
-    make("p", { class: "soft" }, node.equationWords),
+    ...node.equation.map((words) => make("p", { class: "equation" }, words)),
+    make("p", { class: "soft" }, `${mixed ? `${node.kind[0].toUpperCase()}${node.kind.slice(1)}. ` : ""}${node.equationWords}`),
     make("p", {}, node.pooling),
     make("p", { class: node.warning ? "warning" : null }, node.status),
     make("p", {}, node.facts),
     arcs.length ? make("ul", { class: "links" }, make("li", {}, "Arcs:"), ...arcs) : make("p", {}, "No arc leads to it or away from it."),
+    ...(node.kind === "continuous" ? linearDetail(node) : discreteDetail(node)),
+  ];
+}
+
+function linearDetail(node) {
+  const found = coefficientRows(node);
+  const first = found.length - data.levels.length;
+  const rows = found.map(({ cells, whole }, k) => ({ cells: [...cells, whole ? "" : node.sds.own[k - first]], whole }));
+  return [
     make("h4", {}, "Coefficients in each data set"),
     plainTable(["", ...node.terms, "residual SD"], rows, "Coefficients in each data set"),
     make("h4", {}, "Residual SD in each data set"),
@@ -27,6 +30,18 @@ function nodeDetail(index) {
     make("p", { class: "soft" }, node.note),
     ...residualDetail(node),
   ];
+}
+
+// Coefficients of the population, and of each data set.
+function coefficientRows({ fixed, se, between, coef }) {
+  const rows = [];
+  if (fixed) {
+    rows.push({ cells: [between ? "population" : "all data sets", ...fixed], whole: true });
+    rows.push({ cells: ["standard error", ...se], whole: true });
+  }
+  if (between) rows.push({ cells: ["SD between", ...between], whole: true });
+  data.levels.forEach((level, j) => rows.push({ cells: [level, ...coef[j]] }));
+  return rows;
 }
 
 function residualDetail(node) {

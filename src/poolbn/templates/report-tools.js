@@ -68,9 +68,13 @@ function picture(width, height, label, name) {
   return draw("svg", { viewBox: box, width: width.toFixed(0), height: height.toFixed(0), role: "img", "aria-label": label, class: name });
 }
 
-function xAxis(svg, x, limits, bottom, width, words) {
+function xAxis(svg, x, limits, bottom, width, words, given = null) {
   svg.append(line(x(limits[0]), bottom, x(limits[1]), bottom, "axis"));
-  for (const tick of ticks(limits[0], limits[1], Math.max(4, width / 80))) {
+  let end = -Infinity;
+  for (const tick of given || ticks(limits[0], limits[1], Math.max(4, width / 80))) {
+    const reach = (number(tick).length * LETTER) / 2;
+    if (given && x(tick) - reach < end + 4) continue; // there is no room for it
+    end = x(tick) + reach;
     const at = x(tick).toFixed(1);
     svg.append(draw("g", { class: "tick" }, line(at, bottom, at, bottom + 4, ""), text(at, bottom + 17, number(tick), { "text-anchor": "middle" })));
   }
@@ -80,13 +84,14 @@ function xAxis(svg, x, limits, bottom, width, words) {
 }
 
 // A chart with a row for each name: names on the left, notes on the right, one axis below.
-function rowsChart({ width, names, notes = [], limits, label, name, axis, high = 22, top = 6 }) {
+function rowsChart({ width, names, notes = [], limits, label, name, axis, given = null, ratio = false, room = 0, high = 22, top = 6 }) {
   const longest = Math.max(...names.map((words) => words.length), 3);
   const left = Math.min(longest * LETTER + 12, width * 0.38);
-  const right = notes.length ? Math.max(...notes.map((words) => words.length)) * LETTER + 14 : 10;
+  const right = notes.length ? Math.max(room, ...notes.map((words) => words.length)) * LETTER + 14 : 10;
   const bottom = top + names.length * high;
   const svg = picture(width, bottom + 42, label, name);
-  const x = scale(limits[0], limits[1], left, width - right);
+  const across = scale(...limits.map(ratio ? Math.log : Number), left, width - right);
+  const x = ratio ? (value) => across(Math.log(value)) : across; // ratios have an axis of logarithms
   const y = (row) => top + (row + 0.5) * high;
   names.forEach((words, row) => {
     const shown = text(left - 8, y(row) + 4, shortened(words, Math.round((left - 12) / LETTER)), { "text-anchor": "end" });
@@ -94,7 +99,7 @@ function rowsChart({ width, names, notes = [], limits, label, name, axis, high =
     svg.append(shown);
     if (notes[row]) svg.append(text(width - 2, y(row) + 4, notes[row], { "text-anchor": "end", class: "note" }));
   });
-  xAxis(svg, x, limits, bottom, width - left - right, axis);
+  xAxis(svg, x, limits, bottom, width - left - right, axis, given);
   return { svg, x, y, top, bottom, high };
 }
 

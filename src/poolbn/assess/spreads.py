@@ -1,0 +1,122 @@
+"""How much the nodes of a network vary inside data sets, and how much of that parents explain.
+
+Discrete nodes and counts are measured on the scale on which their parents' effects add up. The log
+odds of a level vary with the parents, and the variance of the logistic distribution, pi^2 / 3, is
+what they leave (McKelvey and Zavoina 1975). The logarithm of a count with mean m and dispersion k
+has about log(1 + 1 / m + 1 / k) beside the variance of the logarithm of m (Nakagawa, Johnson and
+Schielzeth 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.inference.drawing import draw_columns, level_probabilities, linear_predictor
+from poolbn.network.network import Network
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+
+Floats = NDArray[np.float64]
+
+_ROWS, _LEAST = 40_000, 400  # drawn in all data sets, and in each
+_LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
+_RARE = 1e-6  # probabilities below are taken for this
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """Standard deviations inside data sets, or between them of what varies there alone.
+
+    Attributes:
+        columns: of nodes, and of indicators of levels ("sex=male").
+        children: of what effects on a node add up on: a continuous node itself, else log odds of an
+            outcome or logarithms of means; by node and outcome, "" where there is none.
+        means: of the columns.
+        explained: the share of a node's variance that its parents explain; NaN where it has several
+            outcomes, or does not vary.
+    """
+
+    columns: Mapping[str, float]
+    children: Mapping[tuple[str, str], float]
+    means: Mapping[str, float]
+    explained: Mapping[str, float]
+
+
+def spreads(net: Network) -> Spreads:
+    """Find them: in closed form where all nodes are linear, else from rows drawn from the network.
+
+    Data sets count by their rows. Of a node that has one value in each data set, the variance is
+    that of these values.
+    """
+    return _exact(net) if net.is_linear else _drawn(net)
+
+
+def _exact(net: Network) -> Spreads:
+    weights, mean = net.joint.prior, net.joint.mean
+    inside = np.einsum("j,jii->i", weights, net.joint.cov)
+    between = weights @ (mean - weights @ mean) ** 2
+    sd = dict(zip(net.joint.names, np.sqrt(np.where(inside > 0, inside, between)), strict=True))
+    left = {node: float(weights @ fit.sigma2) for node, fit in net.linear_fits.items()}
+    total = dict(zip(net.joint.names, inside.tolist(), strict=True))
+    return Spreads(
+        {node: float(value) for node, value in sd.items()},
+        {(node, ""): float(value) for node, value in sd.items()},
+        dict(zip(net.joint.names, (weights @ mean).tolist(), strict=True)),
+        {n: 1 - left[n] / total[n] if total[n] > 0 else math.nan for n in net.joint.names},
+    )
+
+
+def _drawn(net: Network) -> Spreads:
+    F, order = len(net.levels), net.dag.topological_order()
+    each = max(_LEAST, _ROWS // F)
+    sets = np.repeat(np.arange(F), each)
+    drawn = draw_columns(net.fits, order, sets, np.random.default_rng(0))
+    rows = net.n if net.n.any() else np.ones(F)
+    weights = rows / rows.sum()
+
+    def inside(values: Floats) -> float:
+        return float(weights @ values.reshape(F, each).var(axis=1))
+
+    columns, children, explained = {}, {}, {}
+    for name, values in drawn.items():
+        own = values.reshape(F, each).mean(axis=1)
+        variance = inside(values) or float(weights @ (own - weights @ own) ** 2)
+        columns[name] = math.sqrt(variance)
+    for node in order:
+        fit = net.fits[node]
+        if isinstance(fit, GaussianFit):
+            total = inside(drawn[node])
+            children[node, ""] = columns[node]
+            left = float(weights @ fit.sigma2)
+            explained[node] = max(0.0, 1 - left / total) if total > 0 else math.nan
+            continue
+        assert isinstance(fit, RegressionFit | TabularFit)
+        parts = _predictors(fit, drawn, sets)
+        shares = []
+        for outcome, (value, left) in parts.items():
+            variance = inside(value)
+            children[node, outcome] = math.sqrt(variance + left)
+            shares.append(variance / (variance + left))
+        explained[node] = shares[0] if len(shares) == 1 else math.nan
+    means = {name: float(weights @ v.reshape(F, each).mean(axis=1)) for name, v in drawn.items()}
+    return Spreads(columns, children, means, explained)
+
+
+def _predictors(
+    fit: RegressionFit | TabularFit, drawn: Mapping[str, Floats], sets: NDArray[np.int64]
+) -> dict[str, tuple[Floats, float]]:
+    """By outcome: what parents make of log odds or log means, (n,), and the variance beside it."""
+    if fit.categories:
+        p = np.maximum(level_probabilities(fit, drawn, sets), _RARE)
+        odds = np.log(p[:, 1:]) - np.log(p[:, :1])
+        return {level: (odds[:, k], _LOGISTIC) for k, level in enumerate(fit.categories[1:])}
+    assert isinstance(fit, RegressionFit)
+    value = linear_predictor(fit.coef[:, 0], fit.columns, drawn, sets)
+    left = math.log1p(1 / float(np.exp(value).mean()) + 1 / fit.dispersion)
+    return {"": (value, left)}

@@ -1,0 +1,227 @@
+"""What a report says and shows of discrete nodes and counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from poolbn.assess.calibration import Calibration, Share
+from poolbn.assess.residuals import CELL, FEWEST
+from poolbn.inference.drawing import categories_of
+from poolbn.network.tabulating import probability_table
+from poolbn.nodes.given import INPUT
+from poolbn.nodes.localfit import INTERCEPT
+from poolbn.nodes.poolings import Complete, NoPooling
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+from poolbn.page.gaussian import likelihood, residual_numbers, weighted_sum
+from poolbn.page.material import Fitting, Material
+from poolbn.page.numbers import rounded
+from poolbn.show.curves import Curve, curves
+from poolbn.show.texts import number, percent
+from poolbn.wording import listed
+
+_PANELS = 24  # of probabilities, at most
+_COARSE = 4  # digits of numbers that are only drawn
+
+
+def table_numbers(of: Material, fit: TabularFit) -> dict[str, Any]:
+    """Of a node with a table of probabilities."""
+    return {
+        "levels": list(fit.categories),
+        "equation": [],
+        "equationWords": _about_table(fit),
+        "facts": _facts(of, fit),
+        "coefficients": None,
+        "curves": [],
+        **_probabilities(of, fit),
+        **_calibration(of, of.residuals[fit.child]),
+    }
+
+
+def regression_numbers(of: Material, fit: RegressionFit) -> dict[str, Any]:
+    """Of a node with a logistic regression, or a count."""
+    found = of.residuals[fit.child]
+    return {
+        "levels": list(fit.categories),
+        "equation": _equations(fit),
+        "equationWords": _about_equation(fit),
+        "facts": _facts(of, fit),
+        "coefficients": _coefficients(of, fit),
+        "curves": [_curve(of, curve) for curve in curves(of.net, fit, of.spreads)],
+        **(_probabilities(of, fit) if fit.categories else {"probabilities": None}),
+        **(_calibration(of, found) if fit.categories else residual_numbers(of, found)),
+    }
+
+
+# Parameters
+
+
+def _probabilities(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any]:
+    """Probabilities of levels by data set and configuration of the parents, if all are discrete."""
+    parents = of.net.dag.parents(fit.child)
+    given = [categories_of(of.net.fits[parent]) for parent in parents]
+    if not all(given):
+        return {"probabilities": None}
+    shown = list(range(len(fit.categories) == 2, len(fit.categories)))
+    names = [
+        ", ".join(f"{parent} = {level}" for parent, level in zip(parents, levels, strict=True))
+        for levels in product(*given)
+    ]
+    few = names[: max(1, _PANELS // len(shown))]
+    F, K, C = len(fit.levels), len(fit.categories), len(names)
+    own = probability_table(fit, parents, of.net.fits).reshape(F, C, K)
+    everywhere = _population(of, fit, own)
+    same = float(np.ptp(own, axis=0).max()) == 0
+    own = np.where(of.cells.table(fit.child)[:, :, None], own, np.nan)
+    return {
+        "probabilities": {
+            "shown": shown,
+            "configurations": few,
+            "more": C - len(few),
+            "population": rounded(everywhere[: len(few)], _COARSE),
+            "name": _common(fit),
+            "own": [] if same else rounded(own[:, : len(few)], _COARSE),
+        }
+    }
+
+
+def _common(fit: TabularFit | RegressionFit) -> str:
+    if isinstance(fit.pooling, Complete):
+        return "all data sets"
+    return "mean" if isinstance(fit.pooling, NoPooling) or fit.pooling == INPUT else "population"
+
+
+def _population(of: Material, fit: TabularFit | RegressionFit, own: Any) -> Any:
+    """Probabilities in the population, (C, K); without one, means over data sets by their rows."""
+    if _common(fit) == "mean":
+        weights = of.net.n / of.net.n.sum() if of.net.n.any() else np.ones(len(own)) / len(own)
+        return np.einsum("j,jck->ck", weights, own)
+    if isinstance(fit, TabularFit):
+        return fit.population
+    assert fit.fixed is not None
+    one = replace(fit, levels=fit.levels[:1], coef=fit.fixed[None])
+    return probability_table(one, of.net.dag.parents(fit.child), of.net.fits).reshape(own.shape[1:])
+
+
+def _coefficients(of: Material, fit: RegressionFit) -> dict[str, Any]:
+    """Coefficients by level of the node, in the population and in each data set."""
+    shown = of.cells.node(fit.child)
+    errors, between = fit.fixed_se, None
+    if fit.random_cov is not None:
+        between = np.sqrt(np.diagonal(fit.random_cov))
+    return {
+        "terms": [INTERCEPT, *fit.columns],
+        "blocks": [
+            {
+                "outcome": outcome,
+                "fixed": rounded(None if fit.fixed is None else fit.fixed[k]),
+                "se": rounded(None if errors is None else errors[k]),
+                "between": rounded(between),
+                "coef": rounded(np.where(shown[:, None], fit.coef[:, k], np.nan)),
+            }
+            for k, outcome in enumerate(fit.categories[1:] or ("",))
+        ],
+    }
+
+
+def _curve(of: Material, curve: Curve) -> dict[str, Any]:
+    shown = of.cells.node(curve.child)
+    return {
+        "parent": curve.parent,
+        "outcome": curve.outcome,
+        "x": rounded(curve.x, _COARSE),
+        "population": rounded(curve.population, _COARSE),
+        "own": rounded(np.where(shown[:, None], curve.own, np.nan), _COARSE),
+    }
+
+
+# How it fits
+
+
+def _calibration(of: Material, found: Fitting) -> dict[str, Any]:
+    if not isinstance(found, Calibration):
+        assert isinstance(found, str)
+        return {"calibration": None, "note": found}
+    bins = {level: found.bins(level) for level in found.shown}
+    sets = {level: found.by_data_set(level) for level in found.shown}
+    note = _about_calibration(found)
+    if not any(bins.values()):
+        return {"calibration": None, "note": f"{note} Too few rows have a level to be drawn."}
+    return {
+        "calibration": [
+            {
+                "level": level,
+                "bins": [_share(part) for part in bins[level]],
+                "sets": [[code, *_share(part)] for code, part in sets[level].items()],
+            }
+            for level in found.shown
+        ],
+        "note": note,
+    }
+
+
+def _share(part: Share) -> list[Any]:
+    """Rows; expected, seen, and the interval."""
+    return [part.rows, *rounded(list(part[1:]), _COARSE)]
+
+
+# Sentences
+
+
+def _about_calibration(found: Calibration) -> str:
+    said = f"{len(found.seen):,} rows."
+    if found.left_out:
+        said += f" {found.left_out:,} rows with missing values are left out."
+    return (
+        f"{said} Each dot is of {FEWEST} rows or more with similar probabilities, of which {CELL} "
+        "or more have the level and as many do not; lines are 95% intervals. If probabilities are "
+        "right, dots lie on the line, and in each data set about as many rows have the level as "
+        "are expected."
+    )
+
+
+def _facts(of: Material, fit: TabularFit | RegressionFit) -> str:
+    said = likelihood(fit)
+    if isinstance(fit, TabularFit) and 0 < fit.concentration < math.inf:
+        said += f" In each data set the population counts for {number(fit.concentration)} rows."
+    if isinstance(fit, RegressionFit) and fit.dispersion < math.inf:
+        said += f" Counts vary more than Poisson's: by the mean + mean² / {number(fit.dispersion)}."
+    share = of.spreads.explained[fit.child]
+    if fit.parents and math.isfinite(share):
+        of_what = "log odds" if fit.categories else "its logarithm"
+        said += f" Its parents explain {percent(share)} of the variance of {of_what}."
+    return said
+
+
+def _about_table(fit: TabularFit) -> str:
+    levels = f"Levels: {listed(fit.categories)}."
+    if fit.parents:
+        return f"{levels} It has a table of probabilities, for each set of its parents' levels."
+    return f"{levels} It has no parents."
+
+
+def _equations(fit: RegressionFit) -> list[str]:
+    """What the population has in place of each coefficient."""
+    values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
+    lines = []
+    for k, outcome in enumerate(fit.categories[1:] or ("",)):
+        left = f"log mean of {fit.child}"
+        if outcome:
+            against = f" against {fit.categories[0]}" * (len(fit.categories) > 2)
+            left = f"log odds of {fit.child} = {outcome}{against}"
+        lines.append(f"{left} = {weighted_sum(values[k].tolist(), fit.columns)}")
+    return lines
+
+
+def _about_equation(fit: RegressionFit) -> str:
+    levels = f"Levels: {listed(fit.categories)}. " * bool(fit.categories)
+    if fit.fixed is None:
+        return f"{levels}Coefficients are means over the data sets."
+    if fit.random_cov is None:
+        return f"{levels}Coefficients are those that all data sets share."
+    return f"{levels}Coefficients are the population's."

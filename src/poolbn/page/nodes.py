@@ -1,0 +1,42 @@
+"""What a report says and shows of each node, by its kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from poolbn.network.tabulating import kind_of
+from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
+from poolbn.page.discrete import regression_numbers, table_numbers
+from poolbn.page.gaussian import gaussian_numbers
+from poolbn.page.material import Material
+from poolbn.page.words import about_pooling, is_warning
+
+
+def node_numbers(of: Material) -> list[dict[str, Any]]:
+    """What is said and drawn of each node."""
+    arcs = of.net.dag.arcs
+    return [
+        {
+            "name": node,
+            "kind": kind_of(of.net.fits[node]),
+            "pooling": f"Pooling: {fit.pooling}. {about_pooling(fit.pooling)}",
+            "status": f"Fit: {fit.status}: {fit.detail}.",
+            "warning": is_warning(fit),
+            "arcs": [k for k, arc in enumerate(arcs) if node in arc],
+            **_own(of, node),
+        }
+        for node, fit in ((node, of.net.fits[node]) for node in of.net.dag.nodes)
+    ]
+
+
+def _own(of: Material, node: str) -> dict[str, Any]:
+    """What is particular to a kind of node."""
+    fit = of.net.fits[node]
+    if isinstance(fit, GaussianFit):
+        return gaussian_numbers(of, fit)
+    if isinstance(fit, TabularFit):
+        return table_numbers(of, fit)
+    assert isinstance(fit, RegressionFit)
+    return regression_numbers(of, fit)
