@@ -30,7 +30,7 @@ ORDER = {
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
-        "foreign", "files", "partitions", "columns", "kinds", "missing",
+        "foreign", "files", "partitions", "grouping", "columns", "kinds", "missing",
         "data", "cells",
     ],
     "moments": [

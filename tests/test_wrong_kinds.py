@@ -183,7 +183,11 @@ def calls(folder: Path) -> list[Call]:
         Call("Dag.from_igraph", {"graph": DAG.to_igraph()}),
         *(Call(f"Dag.{name}", {"node": "x"}, DAG)
           for name in ("parents", "children", "ancestors", "descendants", "markov_blanket")),
-        Call("Network.markov_blanket", {"node": "x"}, one),
+        *(Call(f"Network.{name}", {"node": "x"}, one)
+          for name in ("parents", "children", "markov_blanket")),
+        Call("Network.plot", {"strengths": None, "ax": None}, one),
+        Call("Network.report", {"path": folder / "report.html"}, one),
+        Call("Network.summary", {"interval": 0.9}, one),
         *(call for of, owner in (("Dag", DAG), ("Network", one)) for call in (
             Call(f"{of}.d_separated", {"x": "x", "y": "y", "given": ()}, owner),
             Call(f"{of}.is_adjustment_set", {"cause": "x", "effect": "y", "given": ()}, owner),
@@ -307,7 +311,7 @@ def test_no_bare_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 MESSAGES = [
     (lambda: pb.load(3), "path must be a path: a text, or a pathlib.Path, got 3"),
-    (lambda: pb.stats(rows(), group=["site"]), "group must be a text, or None, got an object"),
+    (lambda: pb.stats(rows(), group=3), "group must be the name of a column, or a list or Series"),
     (
         lambda: pb.stats(rows(), group="site", inputs=None),
         "inputs must be a list of names, got None",

@@ -27,6 +27,7 @@ from poolbn.run.progress import Progress
 from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
+from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 
@@ -68,11 +69,13 @@ def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
             raise OptionError(f"{name!r} is not an option of {of}{nearest(name, known)}")
 
 
-def check_no_group(group: str | None) -> None:
+def check_no_group(group: Group) -> None:
     """Raise for a group column where there are sufficient statistics."""
     if group is not None:
         raise DataError(
-            "sufficient statistics know their data sets; leave ", Option("group", group), " out"
+            "sufficient statistics know their data sets; leave ",
+            Option("group", group if isinstance(group, str) else ...),
+            " out",
         )
 
 
@@ -208,7 +211,7 @@ class SearchInterrupted(PoolbnError, KeyboardInterrupt):
 def learn(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     pooling: str | Choice = "partial",
     score: Kind | Score = "bic",
     search: SearchName | Learner | None = None,
@@ -226,7 +229,8 @@ def learn(
         source: anything that `pb.stats` takes, statistics from it, or rows from `pb.table`. Columns
             may be of all kinds: text, categories, true and false are discrete. From statistics,
             discrete nodes have no continuous parents, since such arcs need rows.
-        group: the column that says which data set a row came from.
+        group: the column that says which data set a row came from, or a list, array or Series with
+            the data set of each row.
         pooling: "complete", "none", "partial", "auto", or an object.
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
             `pb.BGe(...)`. With columns that are not continuous "bic", "aic", "loglik", and where

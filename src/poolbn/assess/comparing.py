@@ -28,6 +28,7 @@ from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
+from poolbn.tables.grouping import Group
 from poolbn.tables.missing import Missing
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,7 @@ _NUMBERS = 2**21  # in an array of predictions from all data sets
 def compare(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),

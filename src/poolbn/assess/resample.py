@@ -37,6 +37,7 @@ from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Data
 from poolbn.tables import data
+from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted, visible
@@ -226,7 +227,7 @@ class BootstrapInterrupted(PoolbnError, KeyboardInterrupt):
 def bootstrap(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",

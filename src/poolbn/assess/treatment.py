@@ -17,6 +17,7 @@ from poolbn.network.effects import terms_by_arc
 from poolbn.nodes.choosing import as_pooling, fit_node
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
+from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def treatment_effects(
     source: object,
     *,
     treatment: str,
-    group: str | None = None,
+    group: Group = None,
     outcomes: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     pooling: str | Choice = "partial",
@@ -100,7 +101,7 @@ def treatment_effects(
 def _outcomes(
     source: object,
     treatment: str,
-    group: str | None,
+    group: Group,
     outcomes: Iterable[str] | None,
     kinds: Mapping[str, ColumnKind] | None,
 ) -> list[str]:
@@ -125,7 +126,7 @@ def _outcomes(
 
 
 def _rows(
-    source: object, group: str | None, columns: list[str], kinds: Mapping[str, ColumnKind] | None
+    source: object, group: Group, columns: list[str], kinds: Mapping[str, ColumnKind] | None
 ) -> Table:
     """The rows that have all of these columns."""
     if isinstance(source, Table):

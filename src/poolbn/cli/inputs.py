@@ -31,6 +31,7 @@ from poolbn.search.exact import Exact
 from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
+from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.writing import open_regular
@@ -373,7 +374,7 @@ def _framed(
 def group_of(entries: Sequence[str], group: str) -> str | None:
     """The group column of a network, or None where files are its data sets."""
     first = data.as_parts(entries[0])[0]
-    return None if group == data.DATA_SET and group not in first.types else group
+    return None if group == DATA_SET and group not in first.types else group
 
 
 def has_rows(entries: Sequence[str]) -> bool:

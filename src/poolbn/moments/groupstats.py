@@ -16,7 +16,7 @@ from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
 from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
-from poolbn.tables.data import DATA_SET
+from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
 from poolbn.wording import listed
 

@@ -10,6 +10,7 @@ import numpy as np
 from poolbn.errors import check_count
 from poolbn.moments.reading import check_reading, in_memory, patterns_of
 from poolbn.tables import data
+from poolbn.tables.grouping import Group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def impute(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     imputations: int = 20,
     seed: int = 0,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from poolbn.arguments import NAMES, PATH, TEXT, check_arguments, names_of
+from poolbn.arguments import NAMES, PATH, check_arguments, names_of
 from poolbn.errors import DataError, InPython, Option, OptionError
 from poolbn.moments.cellstats import CellStats, simplest
 from poolbn.moments.checkpoint import Checkpoint
@@ -23,6 +23,7 @@ from poolbn.moments.statsfile import Fields
 from poolbn.moments.sums import Sums
 from poolbn.moments.tallying import check_tallied, tally
 from poolbn.tables import data
+from poolbn.tables.grouping import GROUP_KIND, Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing, Scan, Tally, check_left
 from poolbn.tables.sources import is_dask
@@ -37,7 +38,7 @@ def check_reading(
 ) -> None:
     """Raise for options of reading that are of wrong kinds, whoever takes them."""
     check_arguments(
-        group=(group, TEXT.or_none()),
+        group=(group, GROUP_KIND.or_none()),
         columns=(columns, NAMES.or_none()),
         inputs=(inputs, NAMES),
         checkpoint=(checkpoint, PATH.or_none()),
@@ -50,7 +51,7 @@ def check_reading(
 def stats(
     source: GroupStats | PatternStats,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
@@ -63,7 +64,7 @@ def stats(
 def stats(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
@@ -75,7 +76,7 @@ def stats(
 def stats(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
@@ -85,16 +86,18 @@ def stats(
     """Read rows once and keep the statistics of each data set.
 
     Args:
-        source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, or files
-            (CSV, Parquet, and others, see docs/files.md): a path, a folder, a pattern such as
-            "sites/*.csv", a table such as "trial.duckdb::visits", a URL such as
-            "s3://bucket/trial", "-" for standard input, or a list of these. Most kinds of files are
-            streamed: memory does not grow with their rows. The rows of a Dask frame stay with its
-            workers, and only their statistics travel. Statistics are returned as they are.
+        source: a data frame (pandas, polars, Arrow, and others), a dict {data set: frame}, a list
+            of frames, which are data sets 1, 2, ..., or files (CSV, Parquet, and others, see
+            docs/files.md): a path, a folder, a pattern such as "sites/*.csv", a table such as
+            "trial.duckdb::visits", a URL such as "s3://bucket/trial", "-" for standard input, or a
+            list of these. Most kinds of files are streamed: memory does not grow with their rows.
+            The rows of a Dask frame stay with its workers, and only their statistics travel.
+            Statistics are returned as they are.
         group: the column that says which data set a row came from; it may be one that names of
-            folders say, as in "site=NY/part-0.parquet". With None each frame of a dict, or each
-            file, is a data set; a file is named by its name without the ending. In CSV files names
-            are texts, as they are written.
+            folders say, as in "site=NY/part-0.parquet". Or a list, array or Series with the data
+            set of each row. With None each frame of a dict or list, or each file, is a data set; a
+            file is named by its name without the ending. In CSV files names are texts, as they are
+            written.
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"grade": "discrete"}. Else text, categories, true and false
             are discrete, numbers continuous. Counts need rows, `pb.table`.
@@ -140,7 +143,7 @@ def stats(
 
 def _of_rows(
     source: object,
-    group: str | None,
+    group: Group,
     columns: Iterable[str] | None,
     kinds: Mapping[str, ColumnKind] | None,
     missing: Missing,
@@ -154,7 +157,7 @@ def _of_rows(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
     spread = is_dask(source) and checkpoint is None
-    read = partial(of_partitions, source, group=group, columns=columns, missing=missing)
+    read = partial(of_partitions, source, group=reading.group, columns=columns, missing=missing)
     if all(kind == "continuous" for kind in held):
         if spread:
             return read(patterns).completed() if missing == "em" else read(accumulate)
@@ -223,7 +226,7 @@ def check_no_em(missing: Missing) -> None:
 def stats_of_numbers(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     missing: Missing = "error",
 ) -> GroupStats:

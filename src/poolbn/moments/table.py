@@ -28,6 +28,7 @@ from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.reading import check_no_em, check_reading, in_memory, of_reading, stats
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Reading, prepare_kinds
+from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind, check_counts, check_levels, check_varied
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
@@ -239,7 +240,7 @@ def _seen(
 def table(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
@@ -303,7 +304,7 @@ def table_like(
 def gathered(
     source: object,
     *,
-    group: str | None,
+    group: Group,
     columns: Iterable[str] | None,
     kinds: Mapping[str, ColumnKind] | None,
     missing: Missing,

@@ -31,7 +31,7 @@ from poolbn.network.mixedanswers import (
     predicted,
 )
 from poolbn.nodes.localfit import LocalFit, level_columns
-from poolbn.tables.cells import Cells, NodeKinds, find_level, read_cells, read_evidence
+from poolbn.tables.cells import Cells, NodeKinds, find_level, one_row, read_cells, read_evidence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,8 @@ class Questions(ABC):
         in which a node is an exact combination of its parents takes estimates for certain.
 
         Args:
-            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            data: a table or file as for `pb.stats`, or one row as a dict or Series; columns that
+                are not nodes do not matter.
             target: a node, or several.
             interval: the probability of the interval, which leaves out equal tails.
             plugin: whether to take estimates for certain, as bnlearn does.
@@ -160,7 +161,8 @@ class Questions(ABC):
         exactly where the parents of all cells are in the row, else approximately, see `predict`.
 
         Args:
-            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            data: a table or file as for `pb.stats`, or one row as a dict or Series; columns that
+                are not nodes do not matter.
             plugin: whether to take estimates for certain, as bnlearn does.
             method: "exact", or "lw" for likelihood weighting.
             particles: draws for each row with "lw".
@@ -227,7 +229,8 @@ class Questions(ABC):
         density 0 where the row disagrees, and else counts for nothing.
 
         Args:
-            data: a table or file as for `pb.stats`; columns that are not nodes do not matter.
+            data: a table or file as for `pb.stats`, or one row as a dict or Series; columns that
+                are not nodes do not matter.
             rows: whether to return the log density of each row.
             plugin: whether to take estimates for certain, as bnlearn does.
 
@@ -261,8 +264,9 @@ class Questions(ABC):
         The group column stays as it is, and columns that the table lacks are not added.
 
         Args:
-            data: a pandas table, of which the result is a copy; or a table or file as for
-                `pb.stats`, of which the result has the group column and the nodes.
+            data: a pandas table or one row as a dict or Series, of which the result is a copy; or a
+                table or file as for `pb.stats`, of which the result has the group column and the
+                nodes.
             plugin: whether to take estimates for certain, as bnlearn does.
 
         Raises:
@@ -277,6 +281,7 @@ class Questions(ABC):
         """
         import pandas as pd
 
+        data = one_row(data)
         cells, names = self._read(data), self.dag.nodes
         if isinstance(data, pd.DataFrame):
             table = data.copy()

@@ -13,6 +13,7 @@ import numpy as np
 from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
+from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
 from poolbn.wording import shortened
@@ -76,8 +77,9 @@ def read_cells(
     """Read the columns that a network knows; others do not matter.
 
     Args:
-        source: a frame, a dict of frames, a path, a pattern, or a list of paths. The frames of a
-            dict that have no group column are the data sets that they are called.
+        source: a frame, a dict or list of frames, a path, a pattern, a list of paths, or one row.
+            The frames of a dict that have no group column are the data sets that they are called;
+            those of a list are 1, 2, ... for a network that was learned from a list.
         names: the nodes.
         group: the column that says which data set a row came from, which the table may lack; None
             to take all data sets as unknown.
@@ -90,6 +92,7 @@ def read_cells(
     """
     import pandas as pd
 
+    source = one_row(source)
     parts = as_parts(source)
     for part in parts:
         own = [name for name in names if name in part.types]
@@ -101,7 +104,8 @@ def read_cells(
         numbers = [name for name in own if name not in kinds.categories]
         check_types(part, numbers, group, "make it numeric, or leave it out of the table")
     strangers: dict[Hashable, int] = {}
-    keyed = group is not None and isinstance(source, Mapping)
+    named = isinstance(source, Mapping) or (isinstance(source, list) and group == DATA_SET)
+    keyed = group is not None and named
     found = {name: _Found(name, known) for name, known in kinds.categories.items()}
     read = [_read(part, names, group, levels, strangers, found, keyed=keyed) for part in parts]
     if strangers:
@@ -116,6 +120,27 @@ def read_cells(
     known = {name for part in parts for name in part.types}
     columns = tuple(name for name in (group, *names) if name in known)
     return Cells(names, values, codes, columns, index)
+
+
+def one_row(source: object) -> object:
+    """A table of one row, if the source is a row: a dict of cells, or a Series of pandas."""
+    import pandas as pd
+
+    if isinstance(source, pd.Series):
+        cells, index = source.to_dict(), [source.name]
+    elif isinstance(source, Mapping) and all(map(pd.api.types.is_scalar, source.values())):
+        cells, index = dict(source), [0]
+    else:
+        return source
+    if not cells:
+        raise DataError("the row is empty; give values by name of column, {'age': 30}")
+    odd = [name for name in cells if not isinstance(name, str)]
+    if odd:
+        raise DataError(
+            f"a row has cells by name of column, and this one has {odd[0]!r}; for a column of many "
+            "rows give a table, frame[['name']]"
+        )
+    return pd.DataFrame([cells], index=index)
 
 
 def read_evidence(

@@ -16,6 +16,7 @@ import numpy as np
 from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
+from poolbn.tables.grouping import DATA_SET, Group, grouped_by
 from poolbn.tables.kinds import ColumnKind, Levels, column_kinds
 from poolbn.tables.labels import Spellings
 from poolbn.tables.missing import (
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# What the group column is called where each frame or file is a data set.
-DATA_SET = "data_set"
 # Batches of so many cells: large ones keep the reading thread out of the way of the other one.
 _CELLS = 2**22
 # Smaller ones, as they come from some sources, are put together to so many rows.
@@ -138,7 +137,7 @@ class Reading:
 def read(
     source: object,
     *,
-    group: str | None,
+    group: Group,
     columns: Iterable[str] | None,
     missing: Missing,
     batch_rows: int | None = None,
@@ -150,7 +149,7 @@ def read(
 def prepare(
     source: object,
     *,
-    group: str | None,
+    group: Group,
     columns: Iterable[str] | None,
     missing: Missing,
     name: str | None = None,
@@ -159,9 +158,10 @@ def prepare(
     """Open a table or files, and check the columns.
 
     Args:
-        source: a frame, a dict of frames, a path, a pattern, a folder, a URL, or a list of these.
-        group: the column that says which data set a row came from; None when each frame of a dict
-            or each file is a data set.
+        source: a frame, a dict or list of frames, a path, a pattern, a folder, a URL, or a list of
+            these.
+        group: the column that says which data set a row came from, or the data set of each row;
+            None when each frame of a dict or list, or each file, is a data set.
         columns: the columns to keep; None for all but `group`, which then must be numeric.
         missing: "error" refuses missing cells; "drop" leaves out the rows that have one, "em" only
             those that have nothing else.
@@ -182,7 +182,7 @@ def prepare(
 def prepare_kinds(
     source: object,
     *,
-    group: str | None,
+    group: Group,
     columns: Iterable[str] | None,
     missing: Missing,
     kinds: Mapping[str, str] | None,
@@ -198,7 +198,7 @@ def prepare_kinds(
 
 def _opened(
     source: object,
-    group: str | None,
+    group: Group,
     columns: Iterable[str] | None,
     missing: Missing,
     name: str | None = None,
@@ -206,6 +206,8 @@ def _opened(
     """With the columns chosen, whatever they hold."""
     check_option("missing", missing, get_args(Missing))
     parts = as_parts(source)
+    if group is not None and not isinstance(group, str):
+        parts, group = grouped_by(source, parts, group)
     if name is not None:
         parts = [constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
         group = DATA_SET
@@ -229,6 +231,8 @@ def as_parts(source: object) -> list[Part]:
         if not source:
             raise DataError("the dict of frames is empty; give {name of data set: frame}")
         return [sources.frame(table, name) for name, table in source.items()]
+    if isinstance(source, list | tuple) and not any(isinstance(s, str) for s in source):
+        return [sources.frame(table, k) for k, table in enumerate(source, 1)]
     return [sources.frame(source, None)]
 
 

@@ -1,0 +1,111 @@
+"""Data sets that the user has beside the table: a label for each row, in place of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from poolbn.arguments import Kind
+from poolbn.errors import DataError, InPython
+from poolbn.tables.sources import Part, Piece, in_words, is_dask, unhashable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Group = str | Iterable[Hashable] | None
+
+# What the group column is called where no column has that name.
+DATA_SET = "data_set"
+
+
+def _are_labels(value: object) -> bool:
+    lists = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    return lists and not isinstance(value, bytes | dict) and not hasattr(value, "columns")
+
+
+GROUP_KIND = Kind(
+    "the name of a column, or a list or Series with the data set of each row",
+    lambda value: isinstance(value, str) or _are_labels(value),
+)
+
+
+def grouped_by(source: object, parts: list[Part], group: Any) -> tuple[list[Part], str]:
+    """The parts with labels as their group column, and what that is called.
+
+    Args:
+        source: what the parts were made of. A pandas table and labels must have the same index.
+        parts: one.
+        group: the labels, in the order of the rows. A Series gives the column its name, and hides a
+            column of that name.
+
+    Raises:
+        DataError: they do not go with the rows; from `pieces` where there are not as many.
+    """
+    import pandas as pd
+
+    name = getattr(group, "name", None)
+    if not isinstance(name, str) or not name:
+        name = DATA_SET
+        while any(name in part.types for part in parts):
+            name += "_"
+    if len(parts) > 1 or is_dask(source):
+        what = "a frame of Dask" if is_dask(source) else f"{len(parts)} frames or files"
+        raise DataError(f"labels of rows go with one table, and this is {what}; name a column")
+    own = source.index if isinstance(source, pd.DataFrame) else None
+    index = group.index if isinstance(group, pd.Series) else None
+    if own is not None and index is not None and len(own) == len(index) and not own.equals(index):
+        raise DataError(
+            "the table and the Series that says the data sets have different row labels (index); ",
+            InPython("give group=labels.to_numpy() if they are in the same order"),
+        )
+    return [_labelled(parts[0], name, *_coded(group, parts[0].origin))], name
+
+
+def _coded(group: Any, origin: str) -> tuple[NDArray[np.int64], list[Any]]:
+    """The index of each row's label, -1 where that is missing, (n,); and the labels."""
+    import pandas as pd
+
+    try:
+        labels = group if isinstance(group, pd.Series) else pd.Series(list(group), dtype=object)
+        codes, found = pd.factorize(labels)
+    except (TypeError, ValueError) as error:
+        raise unhashable("group", origin) from error
+    return codes.astype(np.int64), found.tolist()
+
+
+def _labelled(part: Part, name: str, codes: NDArray[np.int64], labels: list[Any]) -> Part:
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        if group != name:
+            yield from part.pieces(columns, group, rows, coded)
+            return
+        start = 0
+        for piece in part.pieces(columns, None, rows, coded):
+            end = start + len(piece.keys)
+            if end > len(codes):
+                raise _differ(len(codes), f"more rows{part.origin}, {end} or more")
+            yield replace(piece, keys=codes[start:end], labels=labels)
+            start = end
+        if start < len(codes):
+            raise _differ(len(codes), f"{start} rows{part.origin}")
+
+    def cells(column: str) -> Iterable[Any]:
+        if column != name:
+            return part.cells(column)
+        return (labels[code] if code >= 0 else None for code in codes)
+
+    numeric = all(isinstance(label, int | float) for label in labels)
+    types = part.types | {name: "" if numeric else in_words("str")}
+    truths = part.truths - {name}
+    return replace(part, types=types, pieces=pieces, cells=cells, truths=truths)
+
+
+def _differ(labels: int, rows: str) -> DataError:
+    return DataError(
+        f"group has {labels} labels, and the table {rows}; give one for each row",
+        InPython(", or the name of a column"),
+    )
