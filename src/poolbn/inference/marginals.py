@@ -129,11 +129,11 @@ class OnGrid(Marginal):
 
     def quantile(self, p: float) -> Floats:
         """The x with P(node <= x) = p."""
-        points, values = self._points(), np.sort(self._points().values, axis=1)
-        near, rows = points.quantile(p), np.arange(len(values))
-        at = (values < near[:, None]).sum(axis=1)
-        low = values[rows, np.maximum(at - 2, 0)]
-        high = values[rows, np.minimum(at + 2, values.shape[1] - 1)]
+        near, values = self._points().quantile(p), self._values()  # (n,), (n, B, Q)
+        at = (values < near[:, None, None]).sum(axis=2, keepdims=True)
+        beside = (np.clip(at + k, 0, values.shape[2] - 1) for k in (-2, 2))
+        below, above = (np.take_along_axis(values, k, axis=2)[..., 0] for k in beside)
+        low, high = below.min(axis=1), above.max(axis=1)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             above = self.cdf(middle) >= p

@@ -167,7 +167,7 @@ def posterior(
     answers(mixed, evidence[None], np.array([code]), targets, effort, found.append)
     (answer,) = found
     weights = np.zeros(len(mixed.levels))
-    weights[slice(None) if code < 0 else code] = answer.weights[0]
+    weights[slice(None) if code < 0 else slice(code, code + 1)] = answer.weights[0]
     return MixedPosterior(
         targets=tuple(mixed.names[t] for t in targets),
         levels=mixed.levels,

@@ -1,0 +1,234 @@
+"""The network as the report's script asks it: what if variables had these values?
+
+The script finds what `Network.posterior` finds, from the same distributions of nodes given their
+parents (`inference.locals`). Parents that are numbers are centred, so that few digits do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError
+from poolbn.inference.drawing import categories_of
+from poolbn.inference.locals import COUNT, Floats, Gaussian, Local, Regression, Tabular, Term
+from poolbn.inference.mixed import mixed_network
+from poolbn.inference.parts import Mixed
+from poolbn.network.adapting import kind_of
+from poolbn.network.network import Network
+from poolbn.page.numbers import rounded
+from poolbn.wording import BEYOND
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DIGITS = 10
+_MOST = 30_000  # numbers that a page has of the network, some 300 kB
+_DRAWS = 4000  # rows that tell where variables are
+_REACH = 3.0  # standard deviations to each side that can be chosen
+_STEPS = 120  # of a slider, about
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Values of a variable that can be chosen; all 0 for levels."""
+
+    low: float
+    high: float
+    step: float
+    middle: float
+
+
+def whatif_numbers(
+    net: Network, names: Sequence[str], shown: NDArray[np.bool_], *, plugin: bool | None = None
+) -> dict[str, Any]:
+    """What the script needs, as lists and texts.
+
+    Args:
+        net: the network.
+        names: of its data sets.
+        shown: which of them may be shown, (F,).
+        plugin: whether estimates are taken for certain; None does so where the numbers that say how
+            uncertain they are would be too many.
+    """
+    found, new = _with_new(net)
+    ranges = _ranges(net)
+    sure = plugin or False
+    mixed = _mixed(found, plugin=sure)
+    use, why = _usable(mixed, shown, new)
+    if plugin is None and _size(mixed, use) > _MOST:
+        sure, mixed = True, _mixed(found, plugin=True)
+        use, why = _usable(mixed, shown, new)
+    left_out = [names[j] for j in why]
+    offered = _largest(mixed, use, new)
+    centre = [of.middle for of in ranges]
+    nodes = [
+        {
+            "name": name,
+            "levels": list(categories_of(net.fits[name])),
+            "count": mixed.nodes[i].levels == COUNT,
+            "input": i in mixed.inputs,
+            "parents": list(mixed.nodes[i].parents),
+            "range": [ranges[i].low, ranges[i].high, ranges[i].step, ranges[i].middle],
+            **({} if i in mixed.inputs else _model(mixed.nodes[i], offered, centre)),
+        }
+        for i, name in enumerate(mixed.names)
+    ]
+    return {
+        "group": net.group,
+        "sets": [names[j] for j in offered if j != new],
+        "new": offered.index(new) if new in offered else None,
+        "prior": rounded(mixed.prior[offered], _DIGITS),
+        "order": list(mixed.order),
+        "sure": sure,
+        "leftOut": left_out,
+        "fewer": len(use) - len(offered),
+        "nodes": nodes,
+    }
+
+
+def _with_new(net: Network) -> tuple[Network, int | None]:
+    """The network with a data set that was not learned from, and its index; None without one."""
+    name = "new"
+    while any(str(level) == name for level in net.levels):
+        name += "*"
+    try:
+        return net.adapt(name=name), len(net.levels)
+    except DataError:  # without pooling there is no population
+        return net, None
+
+
+def _mixed(net: Network, *, plugin: bool) -> Mixed:
+    certain = [level for level in net.levels if level not in net.adapted] if plugin else []
+    return mixed_network(net.dag, net.fits, net.n, net.inputs, certain)
+
+
+def _usable(
+    mixed: Mixed, shown: NDArray[np.bool_], new: int | None
+) -> tuple[list[int], list[int]]:
+    """Data sets in which every node has a distribution, and those shown that are not among them."""
+    has = np.ones(len(mixed.levels), dtype=bool)
+    for i, node in enumerate(mixed.nodes):
+        if isinstance(node, Gaussian) and i not in mixed.inputs:
+            varies = np.isfinite(node.of.scale2) & (node.of.scale2 > 0)
+            has &= varies | _is_fixed(node)
+        for numbers in _arrays(node):
+            has &= (np.abs(numbers.reshape(len(numbers), -1)) < BEYOND).all(axis=1)
+    may = shown if new is None else np.append(shown, True)
+    return np.flatnonzero(has & may).tolist(), np.flatnonzero(may & ~has).tolist()
+
+
+def _is_fixed(node: Gaussian) -> bool:
+    """Whether it was set to one value by an intervention."""
+    return not node.terms and not node.of.scale2.any() and not node.of.cov.any()
+
+
+def _arrays(node: Local) -> list[Floats]:
+    """What a node has of each data set, (F, ...) each."""
+    if isinstance(node, Gaussian):
+        return [node.of.coef, node.of.cov, node.of.between]
+    if isinstance(node, Regression):
+        return [node.coef, node.cov]
+    assert isinstance(node, Tabular)
+    return [node.probabilities]
+
+
+def _size(mixed: Mixed, use: Sequence[int]) -> int:
+    """How many numbers there are, of matrices that are zero none."""
+    return sum(int(of[use].size) for node in mixed.nodes for of in _arrays(node) if of[use].any())
+
+
+def _largest(mixed: Mixed, use: list[int], new: int | None) -> list[int]:
+    """As many of the data sets as there is room for, those with most rows first to stay."""
+    if not use:
+        return []
+    room = max(1, _MOST * len(use) // max(1, _size(mixed, use)))
+    most = sorted(use, key=lambda j: (j != new, -mixed.prior[j]))[:room]
+    return sorted(most)
+
+
+# Where variables are
+
+
+def _ranges(net: Network) -> list[_Range]:
+    """From rows that the network draws, so that no row of the data is behind a number."""
+    rows = net.sample(_DRAWS, plugin=True)
+    return [_range(rows, name, net) for name in net.dag.nodes]
+
+
+def _range(rows: pd.DataFrame, name: str, net: Network) -> _Range:
+    kind = kind_of(net.fits[name])
+    if kind == "discrete":
+        return _Range(0.0, 0.0, 0.0, 0.0)
+    values = rows[name].to_numpy(dtype=np.float64)
+    mean, sd = float(values.mean()), float(values.std())
+    if not sd > 1e-9 * abs(mean):
+        return _Range(mean, mean, 0.0, mean)
+    if kind == "count":
+        high = math.ceil(mean + _REACH * sd)
+        return _Range(0.0, float(high), 1.0, float(round(mean)))
+    step = _nice(2 * _REACH * sd / _STEPS)
+    low, high, middle = (step * round((mean + k * _REACH * sd) / step) for k in (-1, 1, 0))
+    return _Range(*(float(f"{x:.12g}") for x in (low, high, step, middle)))
+
+
+def _nice(rough: float) -> float:
+    """1, 2 or 5 times a power of ten, near it."""
+    power = 10.0 ** math.floor(math.log10(rough))
+    factor: float = min((1.0, 2.0, 5.0, 10.0), key=lambda k: abs(math.log(k * power / rough)))
+    return factor * power
+
+
+# Nodes given their parents
+
+
+def _model(node: Local, sets: list[int], centre: Sequence[float]) -> dict[str, Any]:
+    if isinstance(node, Tabular):
+        return {"kind": "table", "p": rounded(node.probabilities[sets], _DIGITS)}
+    if isinstance(node, Regression):
+        T = _centred(node.terms, centre)
+        both = np.kron(np.eye(node.coef.shape[1]), T)
+        return {
+            "kind": "regression",
+            "terms": [list(term) for term in node.terms],
+            "coef": rounded(node.coef[sets] @ T.T, _DIGITS),
+            "cov": _packed(both @ node.cov[sets] @ both.T),
+            "dispersion": None if math.isinf(node.dispersion) else node.dispersion,
+        }
+    assert isinstance(node, Gaussian)
+    of, T = node.of, _centred(node.terms, centre)
+    return {
+        "kind": "gaussian",
+        "terms": [list(term) for term in node.terms],
+        "coef": rounded(of.coef[sets] @ T.T, _DIGITS),
+        "cov": _packed(T @ of.cov[sets] @ T.T),
+        "between": _packed(T @ of.between[sets] @ T.T),
+        "scale2": rounded(of.scale2[sets], _DIGITS),
+        "df": _degrees(of.df[sets]),
+        "withinDf": _degrees(of.within_df[sets]),
+        "betweenDf": _degrees(np.array([of.between_df]))[0],
+    }
+
+
+def _centred(terms: Sequence[Term], centre: Sequence[float]) -> Floats:
+    """What makes coefficients those of parents less their centres, (q, q)."""
+    T = np.eye(len(terms) + 1)
+    T[0, 1:] = [centre[node] if level < 0 else 0.0 for node, level in terms]
+    return T
+
+
+def _packed(cov: Floats) -> list[list[float]] | None:
+    """The upper halves of symmetric matrices, row by row; None where all are zero."""
+    if not cov.any():
+        return None
+    found: list[list[float]] = rounded(cov[:, *np.triu_indices(cov.shape[1])], _DIGITS)
+    return found
+
+
+def _degrees(df: Floats) -> list[float | None]:
+    return [None if math.isinf(of) else float(f"{of:.{_DIGITS}g}") for of in df.tolist()]
