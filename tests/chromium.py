@@ -179,7 +179,7 @@ class Chromium:
 
     def press(self, key: str) -> None:
         """Press and release a key."""
-        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowRight": 39, "ArrowDown": 40}
         told = {"key": key, "code": "Space" if key == " " else key,
                 "windowsVirtualKeyCode": codes[key]}  # fmt: skip
         letter = {"Enter": "\r", " ": " "}.get(key, "")

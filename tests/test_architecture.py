@@ -78,7 +78,7 @@ ORDER = {
     "plots": [],
     "page": [
         "fewrows", "material", "words", "graph", "numbers", "gaussian", "discrete", "nodes",
-        "sheets", "totals", "tables", "reporting", "notebook",
+        "sheets", "totals", "tables", "whatif", "reporting", "notebook",
     ],
     "studies": [
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",

@@ -132,8 +132,8 @@ class OnGrid(Marginal):
         near, values = self._points().quantile(p), self._values()  # (n,), (n, B, Q)
         at = (values < near[:, None, None]).sum(axis=2, keepdims=True)
         beside = (np.clip(at + k, 0, values.shape[2] - 1) for k in (-2, 2))
-        below, above = (np.take_along_axis(values, k, axis=2)[..., 0] for k in beside)
-        low, high = below.min(axis=1), above.max(axis=1)
+        left, right = (np.take_along_axis(values, k, axis=2)[..., 0] for k in beside)
+        low, high = left.min(axis=1), right.max(axis=1)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             above = self.cdf(middle) >= p

@@ -27,12 +27,16 @@ from poolbn.page.graph import picture
 from poolbn.page.material import Material, gathered
 from poolbn.page.nodes import node_numbers
 from poolbn.page.tables import missing_map, report_tables
+from poolbn.page.whatif import whatif_numbers
 from poolbn.page.words import about_privacy, about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
 
-_SCRIPTS = ("tools", "charts", "details", "node", "discrete", "page")
+_SCRIPTS = (
+    "tools", "charts", "details", "node", "discrete", "page", "locals", "infer", "answers",
+    "whatif",
+)  # fmt: skip
 _PACKAGES = ("poolbn", "numpy", "numba", "scipy", "pandas")
 _NO_RESIDUALS = "The report was made without the rows, so it has no residuals."
 
@@ -126,6 +130,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             "overview": numbers.overview_numbers(of),
             "comparison": compared,
             "bootstrap": None if boot is None else numbers.bootstrap_numbers(boot),
+            "whatif": whatif_numbers(net, of.names, of.shown),
         },
         "tables": report_tables(of),
         "missing": missing_map(of),

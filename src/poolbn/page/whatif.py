@@ -7,7 +7,7 @@ parents (`inference.locals`). Parents that are numbers are centred, so that few 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +64,7 @@ def whatif_numbers(
     if plugin is None and _size(mixed, use) > _MOST:
         sure, mixed = True, _mixed(found, plugin=True)
         use, why = _usable(mixed, shown, new)
-    left_out = [names[j] for j in why]
+    left_out = [names[j] for j in why if j != new]
     offered = _largest(mixed, use, new)
     centre = [of.middle for of in ranges]
     nodes = [
@@ -108,9 +108,7 @@ def _mixed(net: Network, *, plugin: bool) -> Mixed:
     return mixed_network(net.dag, net.fits, net.n, net.inputs, certain)
 
 
-def _usable(
-    mixed: Mixed, shown: NDArray[np.bool_], new: int | None
-) -> tuple[list[int], list[int]]:
+def _usable(mixed: Mixed, shown: NDArray[np.bool_], new: int | None) -> tuple[list[int], list[int]]:
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)
     for i, node in enumerate(mixed.nodes):
@@ -170,8 +168,7 @@ def _range(rows: pd.DataFrame, name: str, net: Network) -> _Range:
     if not sd > 1e-9 * abs(mean):
         return _Range(mean, mean, 0.0, mean)
     if kind == "count":
-        high = math.ceil(mean + _REACH * sd)
-        return _Range(0.0, float(high), 1.0, float(round(mean)))
+        return _Range(0.0, float(math.ceil(mean + _REACH * sd)), 1.0, float(round(mean)))
     step = _nice(2 * _REACH * sd / _STEPS)
     low, high, middle = (step * round((mean + k * _REACH * sd) / step) for k in (-1, 1, 0))
     return _Range(*(float(f"{x:.12g}") for x in (low, high, step, middle)))

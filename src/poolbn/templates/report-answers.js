@@ -56,6 +56,30 @@ function drawnLevel(p, u) {
   return p.length - 1;
 }
 
+// Predictors of a regression, drawn from what is known of them.
+function drawnPredictors(network, node, values, j, dice) {
+  const [eta, V] = predictorsAt(network, node, values, j);
+  if (!V) return eta;
+  const C = eta.length;
+  const noise = Array.from(eta, dice.normal);
+  for (let a = 0; a < C; a += 1) { // V becomes its Cholesky factor
+    for (let b = 0; b <= a; b += 1) {
+      let s = V[a * C + b];
+      for (let k = 0; k < b; k += 1) s -= V[a * C + k] * V[b * C + k];
+      if (b < a) V[a * C + b] = V[b * C + b] > 0 ? s / V[b * C + b] : 0;
+      else V[a * C + a] = s > 0 ? Math.sqrt(s) : 0;
+      eta[a] += V[a * C + b] * noise[b];
+    }
+  }
+  return eta;
+}
+
+function chances(eta) {
+  const p = new Float64Array(eta.length + 1);
+  addSoftmax(eta, p, 1);
+  return p;
+}
+
 // A value of a node given its parents.
 function drawNode(network, i, values, j, dice) {
   const node = network.nodes[i];
@@ -65,36 +89,27 @@ function drawNode(network, i, values, j, dice) {
     return mean + Math.sqrt(scale2) * noise;
   }
   if (node.kind === "table") return drawnLevel(tableRow(node, values, j), dice.uniform());
-  const [eta, V] = predictorsAt(network, node, values, j);
-  if (V) {
-    const C = eta.length;
-    const noise = eta.map(() => dice.normal());
-    const L = V.slice();
-    for (let a = 0; a < C; a += 1) {
-      for (let b = 0; b <= a; b += 1) {
-        let s = L[a * C + b];
-        for (let k = 0; k < b; k += 1) s -= L[a * C + k] * L[b * C + k];
-        if (b < a) L[a * C + b] = L[b * C + b] > 0 ? s / L[b * C + b] : 0;
-        else L[a * C + a] = s > 0 ? Math.sqrt(s) : 0;
-        eta[a] += L[a * C + b] * noise[b];
-      }
-    }
-  }
-  if (node.size > 0) {
-    const p = new Float64Array(eta.length + 1);
-    addSoftmax(eta, p, 1);
-    return drawnLevel(p, dice.uniform());
-  }
+  const eta = drawnPredictors(network, node, values, j, dice);
+  if (node.size > 0) return drawnLevel(chances(eta), dice.uniform());
   const mean = Math.exp(Math.min(eta[0], Math.log(1e15)));
   return dice.poisson(node.dispersion === Infinity ? mean : (mean * dice.gamma(node.dispersion)) / node.dispersion);
 }
 
-const DRAWS = 2000; // at a time
-const MOST_DRAWS = 6000;
+// What a known node adds to a log weight: where its predictor is uncertain, at one that is drawn.
+function drawWeight(network, i, values, j, dice) {
+  const node = network.nodes[i];
+  if (node.kind !== "regression") return logDensity(network, i, values, j);
+  const eta = drawnPredictors(network, node, values, j, dice);
+  if (node.size > 0) return Math.log(chances(eta)[values[i]]);
+  return logPoint(values[i], eta[0], 0, node.dispersion, false);
+}
+
+const DRAWS = 500; // at a time
 const ENOUGH = 1000; // effective draws
+const mostDraws = (network) => Math.min(4000, Math.max(DRAWS, 16000 / network.prior.length));
 
 // Likelihood weighting in data set j: rows drawn parents first, weighted by what is known.
-function drawRows(network, known, j, most = MOST_DRAWS) {
+function drawRows(network, known, j) {
   const { nodes, order } = network;
   const dice = chance(j + 1);
   const hidden = order.filter((i) => !known[i]);
@@ -102,14 +117,14 @@ function drawRows(network, known, j, most = MOST_DRAWS) {
   const values = known.map((is) => (is ? is.value : NaN));
   const logs = [];
   let [logZ, p, ess] = [-Infinity, [], 0];
-  while (logs.length < most && ess < ENOUGH) {
+  while (logs.length < mostDraws(network) && !(ess > ENOUGH)) {
     for (let k = 0; k < DRAWS; k += 1) {
       let log = 0;
       for (const i of order) {
         if (!known[i]) {
           values[i] = drawNode(network, i, values, j, dice);
           columns.get(i).push(values[i]);
-        } else if (!known[i].act && !nodes[i].input) log += logDensity(network, i, values, j);
+        } else if (!known[i].act && !nodes[i].input) log += drawWeight(network, i, values, j, dice);
       }
       logs.push(log);
     }

@@ -178,7 +178,8 @@ function linearPart(network, j, chosen, hidden) {
 
 // Plans
 
-const MOST_CONFIGURATIONS = 20000;
+const MOST_CONFIGURATIONS = 4000;
+const COUNTED = 60; // values of a count, about
 
 // What is to be done for what is known and some targets.
 function planOf(network, known, targets) {
@@ -220,8 +221,8 @@ function methodOf(network, { hidden, factors }) {
     if (nodes[i].size) nodes[i].parents.filter((p) => is.has(p) && !nodes[p].size).forEach((p) => above.add(p));
   }
   const endless = finite.some((i) => nodes[i].size < 0 && nodes[i].parents.some((p) => is.has(p) && nodes[p].size <= 0));
-  const size = finite.reduce((product, i) => product * Math.max(nodes[i].size, 1), 1);
-  const nearby = above.size ? 200 : 1; // a quadrature is as much work as so many configurations
+  const size = finite.reduce((product, i) => product * (nodes[i].size > 0 ? nodes[i].size : COUNTED), 1);
+  const nearby = above.size ? 100 : 1; // a quadrature is as much work as so many configurations
   const drawn = above.size > 1 || endless || size * nearby > MOST_CONFIGURATIONS;
   const method = above.size ? "quadrature" : "exact";
   return { hidden, factors, finite, node: [...above][0], method: drawn ? "sampling" : method, key: `${hidden}|${factors}` };
@@ -248,7 +249,8 @@ function gridOver(total, centre, scale) {
     for (const way of [1, -1]) {
       for (let k = way > 0 ? middle : middle - 1; k >= 0 && k < nodes.length; k += way) {
         const [g, step] = nodes[k];
-        logs[k] = total(at.centre + at.scale * g) + Math.log(at.scale * step);
+        const more = Math.log(at.scale * step);
+        logs[k] = total(at.centre + at.scale * g, top - NEGLIGIBLE - more) + more;
         top = Math.max(top, logs[k]);
         if (Math.abs(g) > 3 && logs[k] < top - NEGLIGIBLE) break;
       }
@@ -318,10 +320,10 @@ function weigh(network, part, j, values) {
   const leaves = []; // values of finite nodes, and what is linear
   const grids = [];
 
-  const totalAt = (x) => {
+  const totalAt = (x, least) => { // below `least` it need not be right: probabilities are at most 1
     values[c] = x;
     let log = linear(values).loglik;
-    for (const i of below) if (log > -Infinity) log += logDensity(network, i, values, j);
+    for (const i of below) if (log > least) log += logDensity(network, i, values, j);
     return log;
   };
 

@@ -141,6 +141,7 @@ function networkOf(numbers) {
   const nodes = numbers.nodes.map((node) => {
     const size = node.levels.length || (node.count ? -1 : 0);
     const own = { ...node, size, centre: node.range[3], certain: false };
+    own.z = new Float64Array(node.terms ? node.terms.length + 1 : 0); // for `design`
     if (node.kind === "table") own.sizes = node.parents.map((p) => numbers.nodes[p].levels.length);
     if (node.kind === "gaussian") {
       const q = node.terms.length + 1;
@@ -154,19 +155,23 @@ function networkOf(numbers) {
     if (node.kind === "regression") {
       own.cov = node.cov && node.cov.map((half) => unpacked(half, node.coef[0].length * node.coef[0][0].length));
       own.dispersion = infinite(node.dispersion);
+      own.eta = new Float64Array(node.coef[0].length); // for `predictorsAt`
+      own.V = new Float64Array(own.eta.length ** 2);
     }
     return own;
   });
   return { ...numbers, nodes };
 }
 
-// 1 and the parents.
+// 1 and the parents, until the next call for the same node.
 function design(network, node, values) {
-  const z = new Float64Array(node.terms.length + 1);
+  const { z, terms } = node;
   z[0] = 1;
-  node.terms.forEach(([parent, level], k) => {
-    z[k + 1] = level < 0 ? values[parent] - network.nodes[parent].centre : Number(values[parent] === level);
-  });
+  for (let k = 1; k < z.length; k += 1) {
+    const [parent, level] = terms[k - 1];
+    if (level < 0) z[k] = values[parent] - network.nodes[parent].centre;
+    else z[k] = values[parent] === level ? 1 : 0;
+  }
   return z;
 }
 
@@ -199,23 +204,25 @@ function gaussianAt(network, node, values, j) {
   const z = design(network, node, values);
   const spread = node.cov ? form(z, node.cov[j]) : 0;
   const between = node.between ? form(z, node.between[j]) : 0;
-  return [dot(node.coef[j], z), ...scaleOf(node, j, spread, between)];
+  const [scale2, df] = scaleOf(node, j, spread, between);
+  return [dot(node.coef[j], z), scale2, df];
 }
 
-// Predictors of a regression and their covariance, or null where it is certain.
+// Predictors of a regression and their covariance, or null where it is certain; until the next call.
 function predictorsAt(network, node, values, j) {
   const z = design(network, node, values);
-  const eta = node.coef[j].map((own) => dot(own, z));
+  const { eta, V } = node;
+  const C = eta.length;
+  for (let a = 0; a < C; a += 1) eta[a] = dot(node.coef[j][a], z);
   if (!node.cov) return [eta, null];
   const q = z.length;
-  const C = eta.length;
-  const V = new Float64Array(C * C);
+  const cov = node.cov[j];
   for (let a = 0; a < C; a += 1) {
     for (let b = 0; b <= a; b += 1) {
       let sum = 0;
       for (let k = 0; k < q; k += 1) {
         let inner = 0;
-        for (let m = 0; m < q; m += 1) inner += node.cov[j][(a * q + k) * C * q + b * q + m] * z[m];
+        for (let m = 0; m < q; m += 1) inner += cov[(a * q + k) * C * q + b * q + m] * z[m];
         sum += inner * z[k];
       }
       V[a * C + b] = sum;
@@ -269,16 +276,18 @@ const RULE_SIZES = [3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 // The largest SD of a predictor for which each is right to 2e-7: half again that for 1e-10.
 const RULE_LIMITS = [0.05, 0.12, 0.28, 0.43, 0.68, 0.89, 1.2, 1.35, 1.7, 2.0].map((sd) => 1.5 * sd);
 
+// Add probabilities times a weight; predictors become their exponentials.
 function addSoftmax(eta, p, weight) {
-  const top = eta.reduce((most, value) => Math.max(most, value), 0);
-  let total = Math.exp(-top);
-  const each = eta.map((value) => {
-    const e = Math.exp(value - top);
-    total += e;
-    return e;
-  });
-  p[0] += (weight * Math.exp(-top)) / total;
-  each.forEach((e, a) => { p[a + 1] += (weight * e) / total; });
+  let top = 0;
+  for (let a = 0; a < eta.length; a += 1) if (eta[a] > top) top = eta[a];
+  const first = Math.exp(-top);
+  let total = first;
+  for (let a = 0; a < eta.length; a += 1) {
+    eta[a] = Math.exp(eta[a] - top);
+    total += eta[a];
+  }
+  p[0] += (weight * first) / total;
+  for (let a = 0; a < eta.length; a += 1) p[a + 1] += (weight * eta[a]) / total;
 }
 
 // Expected probabilities of three levels or more: products of rules along a Cholesky factor.
@@ -303,30 +312,33 @@ function softmaxLevels(eta, V) {
     }
   }
   const most = RULE_SIZES.filter((size) => size <= 8192 ** (1 / C) + 1e-9).length - 1;
-  const point = (at) => eta.map((value, a) => {
-    let sum = value;
-    for (let k = 0; k <= a; k += 1) sum += L[a * C + k] * at[k];
-    return sum;
-  });
+  const [at, point] = [new Float64Array(C), new Float64Array(C)];
+  const add = (weight) => {
+    for (let a = 0; a < C; a += 1) {
+      point[a] = eta[a];
+      for (let k = 0; k <= a; k += 1) point[a] += L[a * C + k] * at[k];
+    }
+    addSoftmax(point, p, weight);
+  };
   if (most < 0) {
     for (let k = 0; k < 2 * C; k += 1) {
-      const at = new Float64Array(C);
+      at.fill(0);
       at[k % C] = k < C ? Math.sqrt(C) : -Math.sqrt(C);
-      addSoftmax(point(at), p, 0.5 / C);
+      add(0.5 / C);
     }
     return p;
   }
   let rule = 0;
   while (rule < most && RULE_LIMITS[rule] < 1.5 * Math.sqrt(largest)) rule += 1;
   const [nodes, weights] = hermite(RULE_SIZES[rule]);
-  const visit = (a, at, weight) => {
-    if (a === C) {
-      addSoftmax(point(at), p, weight);
-      return;
+  const visit = (a, weight) => {
+    for (let k = 0; k < nodes.length; k += 1) {
+      at[a] = nodes[k];
+      if (a === C - 1) add(weight * weights[k]);
+      else visit(a + 1, weight * weights[k]);
     }
-    for (let k = 0; k < nodes.length; k += 1) visit(a + 1, [...at, nodes[k]], weight * weights[k]);
   };
-  visit(0, [], 1);
+  visit(0, 1);
   return p;
 }
 

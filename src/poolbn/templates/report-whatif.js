@@ -8,14 +8,15 @@ function whatIf(numbers) {
   const { nodes } = network;
   const home = document.getElementById("whatif-tools");
   const population = network.new === null ? -1 : network.new;
-  const nameOf = (j) => (j < 0 ? "all data sets together" : j === network.new ? "a new data set" : network.sets[j]);
+  const nameOf = (j) => (j < 0 ? "all together" : j === network.new ? "a new data set" : network.sets[j]);
   const first = nodes.map((node) => (node.levels.length ? 0 : node.range[3]));
   const fresh = () => nodes.map((node, i) => (node.input ? { value: first[i], act: false } : null));
   const shown = nodes.map((node) => node.input || !node.certain);
+  const expected = [...first]; // where controls of what is not known stand
   let known = fresh();
   let set = network.sets.length ? 0 : population;
-  let outcome = [...network.order].reverse().find((i) => !nodes[i].input && !nodes[i].certain);
-  let level = Math.max(0, nodes[outcome].levels.length - 1);
+  const targets = nodes.map((_, i) => i).filter((i) => !nodes[i].input && !nodes[i].certain);
+  let [outcome, level] = [targets[targets.length - 1], 0];
 
   // Controls
 
@@ -32,7 +33,6 @@ function whatIf(numbers) {
   const status = make("p", { id: "whatif-status", role: "status" });
   const note = make("p", { class: "soft", id: "whatif-note" });
   const list = make("div", { class: "whats" });
-  const targets = nodes.map((_, i) => i).filter((i) => !nodes[i].input && !nodes[i].certain);
   const [outLabel, outChoice] = choice("Outcome", targets.map((i) => nodes[i].name), targets, "whatif-outcome");
   const [levelLabel, levelChoice] = choice("level", [], [], "whatif-level");
   const strip = make("div", { class: "chart", id: "whatif-strip" });
@@ -43,11 +43,15 @@ function whatIf(numbers) {
     make("ul", { class: "key" },
       key("now", "now, in the chosen data set"),
       key("before", "before anything was set"),
-      key("others", `now, ${population < 0 ? "in all data sets together" : "in a new data set: the population"}`)),
-    list,
-    make("h3", {}, "Each data set beside the population"),
-    make("div", { class: "bar" }, outLabel, levelLabel),
-    strip,
+      key("others", `now, ${population < 0 ? "in all data sets together" : "in a new data set: the population"}`),
+      make("li", {}, "numbers: mean (95% interval), or probabilities")),
+    make("div", { class: "whatif" },
+      make("div", { class: "side" },
+        make("h3", {}, "Each data set beside the population"),
+        make("div", { class: "bar" }, outLabel, levelLabel),
+        make("p", { class: "soft" }, "Means with 95% intervals, or probabilities. Hollow: before anything was set."),
+        make("div", { class: "reel" }, strip)),
+      list),
   );
 
   const rows = nodes.map((node, i) => {
@@ -62,7 +66,7 @@ function whatIf(numbers) {
     ];
     const fields = [];
     const [low, high, step] = node.range;
-    if (node.levels.length) fields.push(make("select", { "aria-labelledby": name }, ...options(node.levels, node.levels.map((_, k) => k))));
+    if (node.levels.length) fields.push(make("select", { "aria-labelledby": name }, ...(node.input ? [] : options(["not known"], [""])), ...options(node.levels, node.levels.map((_, k) => k))));
     else {
       if (high > low) fields.push(make("input", { type: "range", min: low, max: high, step, "aria-labelledby": name }));
       fields.push(make("input", { type: "number", step: node.count ? 1 : "any", min: node.count ? 0 : null, "aria-labelledby": name }));
@@ -73,26 +77,27 @@ function whatIf(numbers) {
       make("div", { class: "head" }, title, make("div", { class: "tools" }, ...buttons)),
       make("div", { class: "field" }, ...fields), figure, told);
     list.append(row);
-    const value = () => (known[i] ? known[i].value : first[i]);
+    const clear = () => {
+      if (!known[i] || node.input) return;
+      known[i] = null;
+      changed(i);
+    };
     const put = (text, how) => {
       const next = text === "" ? NaN : Number(text);
+      if (node.levels.length && text === "") clear();
       if (!Number.isFinite(next) || (node.count && (next < 0 || next % 1))) return;
-      first[i] = next;
       known[i] = { value: next, act: how === undefined ? Boolean(known[i] && known[i].act) : how };
       changed(i);
     };
     for (const field of fields) field.addEventListener(field.type === "number" ? "change" : "input", () => put(field.value));
     for (const button of buttons) {
-      button.addEventListener("click", () => {
-        if (button.dataset.how !== "clear") put(String(value()), button.dataset.how === "do");
-        else if (known[i]) {
-          known[i] = null;
-          changed(i);
-        }
-      });
+      const { how } = button.dataset;
+      // Levels start from the most probable one.
+      button.addEventListener("click", () => (how === "clear" ? clear() : put(String(known[i] ? known[i].value : expected[i]), how === "do")));
     }
     const show = () => {
-      for (const field of fields) if (field !== document.activeElement || field.type !== "number") field.value = value();
+      const value = known[i] ? known[i].value : node.levels.length ? "" : expected[i];
+      for (const field of fields) if (field !== document.activeElement || Number(field.value) !== value) field.value = value;
       const state = !known[i] ? "clear" : known[i].act ? "do" : "set";
       row.classList.toggle("known", state !== "clear" && !node.input);
       row.classList.toggle("acted", state === "do");
@@ -139,12 +144,13 @@ function whatIf(numbers) {
     said = setTimeout(() => { document.getElementById("said").textContent = spoken(i); }, 600);
   }
 
-  let last = null;
+  let [last, painted] = [null, null];
   function spoken(i) {
-    const what = known[i] ? `${nodes[i].name} ${known[i].act ? "made" : "set to"} ${valueWords(i)}. ` : i >= 0 ? `${nodes[i].name} cleared. ` : "";
-    return known[outcome] || !last ? `${what}${status.textContent}` : `${what}${nodes[outcome].name} in ${nameOf(set)}: ${summaryOf(nodes[outcome], last(outcome, set))}.`;
+    const what = known[i] ? `${nodes[i].name} ${how(i)} ${valueWords(i)}. ` : i >= 0 ? `${nodes[i].name} cleared. ` : "";
+    return known[outcome] || !last ? (last ? what : status.textContent) : `${what}${nodes[outcome].name} in ${nameOf(set)}: ${summaryOf(nodes[outcome], last(outcome, set))}.`;
   }
 
+  const how = (i) => (known[i].act ? "brought to" : "set to");
   const valueWords = (i) => (nodes[i].levels.length ? nodes[i].levels[known[i].value] : number(known[i].value));
 
   function render() {
@@ -153,7 +159,7 @@ function whatIf(numbers) {
     const now = remembered(answers);
     last = possible ? now : null;
     const told = nodes.map((_, i) => i).filter((i) => known[i] && !nodes[i].input);
-    const words = told.map((i) => `${nodes[i].name} ${known[i].act ? "made" : "="} ${valueWords(i)}`);
+    const words = told.map((i) => `${nodes[i].name} ${how(i)} ${valueWords(i)}`);
     status.classList.toggle("warning", !possible);
     status.textContent = possible ? (words.length ? `${words.join(", ")}.` : "Nothing is set.") : `These values cannot occur together in ${nameOf(set)}: ${words.join(", ")}. Clear one of them.`;
     const start = before();
@@ -161,10 +167,11 @@ function whatIf(numbers) {
     const methods = new Set();
     rows.forEach((row, i) => {
       if (!row) return;
+      if (!known[i] && possible) expected[i] = standing(nodes[i], now(i, set));
       row.show();
       if (known[i] || !possible) {
         row.figure.replaceChildren(...(known[i] && !nodes[i].levels.length && !nodes[i].input ? [valueMark(nodes[i], known[i].value, start(i, set))] : []));
-        row.told.textContent = nodes[i].input ? "an input: it has no distribution" : known[i] ? `${known[i].act ? "made" : "set to"} ${valueWords(i)}` : "";
+        row.told.textContent = nodes[i].input ? "an input: it has no distribution" : known[i] ? `${how(i)} ${valueWords(i)}` : "";
         return;
       }
       const [own, old, other] = [now(i, set), start(i, set), beside ? now(i, population) : null];
@@ -172,10 +179,12 @@ function whatIf(numbers) {
       if (own.method === "sampling") methods.add(own.ess);
       row.figure.replaceChildren(...(own.shares ? [shareBars(nodes[i], own, told.length ? old : null, other)] : [curves(nodes[i], own, told.length ? old : null, other)]));
       const change = told.length && summaryOf(nodes[i], own) !== summaryOf(nodes[i], old);
-      row.told.replaceChildren(summaryOf(nodes[i], own), ...(change ? [make("span", { class: "soft" }, ` before: ${summaryOf(nodes[i], old)}`)] : []));
+      // Bars have their numbers, but not how far these may be off.
+      row.told.replaceChildren(own.shares && own.method !== "sampling" ? "" : summaryOf(nodes[i], own), ...(change ? [make("span", { class: "soft" }, ` before: ${summaryOf(nodes[i], old)}`)] : []));
     });
     note.textContent = howFound(methods);
-    follow(strip, (width) => ranks(Math.min(width, 760), now, start, answers));
+    painted = (width) => ranks(Math.min(width, 760), now, start, answers);
+    if (strip.clientWidth) strip.replaceChildren(painted(strip.clientWidth));
   }
 
   function howFound(methods) {
@@ -197,9 +206,9 @@ function whatIf(numbers) {
     const read = (of) => (of.shares ? [of.shares[level], of.shares[level], of.shares[level]] : [of.mean, of.quantile(0.025), of.quantile(0.975)]);
     const found = order.map((j, k) => (there[k] ? read(now(outcome, j)) : null));
     const old = order.map((j) => read(start(outcome, j)));
-    const axis = node.levels.length ? `probability of ${node.levels[level]}` : `${node.name}: mean and 95% interval`;
+    const axis = node.levels.length ? `probability of ${node.levels[level]}` : node.name;
     const limits = node.levels.length ? [0, Math.min(1, 1.1 * Math.max(...[...found, ...old].filter((of) => of).map(([p]) => p)))] : around([...found, ...old].filter((of) => of).flat());
-    const notes = found.map((of) => (of ? (node.levels.length ? share(of[0]) : number(of[0])) : "impossible"));
+    const notes = found.map((of, k) => (of ? (node.levels.length ? share(of[0]) : digits(of[0], now(outcome, order[k]).sd)) : "impossible"));
     const label = `${axis}: ${order.map((j, k) => `${nameOf(j)} ${notes[k]}`).join(", ")}.`;
     const { svg, x, y } = rowsChart({ width, names: order.map(nameOf), notes, limits, label, high: 24, axis, name: "ranks" });
     order.forEach((j, row) => {
@@ -234,17 +243,26 @@ function whatIf(numbers) {
     changed(-1);
   });
   reset.addEventListener("click", () => {
-    nodes.forEach((node, i) => { first[i] = node.levels.length ? 0 : node.range[3]; });
     known = fresh();
     changed(-1);
   });
   chooseOutcome(outcome);
   render();
+  follow(strip, (width) => painted(width));
 }
 
 // Words and charts of one variable
 
 const share = (p) => (p > 0 && p < 0.001 ? "< 0.1%" : p < 1 && p > 0.999 ? "> 99.9%" : `${(100 * p).toFixed(1)}%`);
+
+// A number to a hundredth of a standard deviation, about.
+function digits(value, sd) {
+  const after = 1 - Math.floor(Math.log10(sd > 0 ? sd : 1));
+  if (!(Math.abs(after) < 12)) return number(value);
+  const least = 10 ** -Math.max(after, 0);
+  const rounded = Math.round(value / least) * least;
+  return (rounded || 0).toLocaleString("en", { minimumFractionDigits: Math.max(after, 0), maximumFractionDigits: Math.max(after, 0) }).replace("-", "−");
+}
 
 function summaryOf(node, found) {
   if (found.shares) {
@@ -254,9 +272,17 @@ function summaryOf(node, found) {
   }
   if (!found.summary) {
     const off = found.method === "sampling" ? ` ± ${number(Number(found.error.toPrecision(2)))}` : "";
-    found.summary = `${number(found.mean)}${off} (${range([found.quantile(0.025), found.quantile(0.975)])})`;
+    const [low, high] = [0.025, 0.975].map((p) => digits(found.quantile(p), found.sd));
+    found.summary = `${digits(found.mean, found.sd)}${off} (${low} to ${high})`;
   }
   return found.summary;
+}
+
+// Where a control stands: at the mean, or the most probable level.
+function standing(node, found) {
+  if (found.shares) return found.shares.indexOf(Math.max(...found.shares));
+  const step = node.range[2] || 1e-6;
+  return Number((step * Math.round(found.mean / step)).toPrecision(12));
 }
 
 function key(name, words) {
