@@ -17,6 +17,7 @@ from scipy import special, stats
 import poolbn as pb
 from poolbn.inference.mixtures import Posterior
 from poolbn.page import whatif
+from poolbn.page.fewrows import Cells
 from poolbn.page.whatif import whatif_numbers
 
 TEMPLATES = Path(pb.__file__).parent / "templates"
@@ -84,8 +85,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 def numbers_of(net: pb.Network, **more: Any) -> dict[str, Any]:
-    shown = np.ones(len(net.levels), dtype=bool)
-    return whatif_numbers(net, [str(level) for level in net.levels], shown, **more)
+    cells = Cells(net, None, np.ones(len(net.levels), dtype=bool), open=True)
+    return whatif_numbers(net, [str(level) for level in net.levels], cells, **more)
 
 
 # Python's own answers, which the script is compared with

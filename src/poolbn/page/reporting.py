@@ -130,7 +130,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             "overview": numbers.overview_numbers(of),
             "comparison": compared,
             "bootstrap": None if boot is None else numbers.bootstrap_numbers(boot),
-            "whatif": whatif_numbers(net, of.names, of.shown),
+            "whatif": whatif_numbers(net, of.names, of.cells),
         },
         "tables": report_tables(of),
         "missing": missing_map(of),
@@ -146,6 +146,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
         ],
         "code": _code(net),
         "files": _files(of),
+        "few": of.hidden,
         "hidden": bool(of.hidden) or not of.cells.all_shown,
     }
 

@@ -7,8 +7,8 @@ parents (`inference.locals`). Parents that are numbers are centred, so that few 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from poolbn.inference.mixed import mixed_network
 from poolbn.inference.parts import Mixed
 from poolbn.network.adapting import kind_of
 from poolbn.network.network import Network
+from poolbn.nodes.tabular import TabularFit
+from poolbn.page.fewrows import Cells
 from poolbn.page.numbers import rounded
-from poolbn.wording import BEYOND
+from poolbn.wording import BEYOND, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +34,8 @@ _MOST = 30_000  # numbers that a page has of the network, some 300 kB
 _DRAWS = 4000  # rows that tell where variables are
 _REACH = 3.0  # standard deviations to each side that can be chosen
 _STEPS = 120  # of a slider, about
+_NAMED = 5  # data sets
+_BY_DATA_SET = ("coef", "cov", "between", "scale2", "df", "within_df")  # of `Predictive`
 
 
 @dataclass(frozen=True)
@@ -45,26 +49,26 @@ class _Range:
 
 
 def whatif_numbers(
-    net: Network, names: Sequence[str], shown: NDArray[np.bool_], *, plugin: bool | None = None
+    net: Network, names: Sequence[str], cells: Cells, *, plugin: bool | None = None
 ) -> dict[str, Any]:
     """What the script needs, as lists and texts.
 
     Args:
         net: the network.
         names: of its data sets.
-        shown: which of them may be shown, (F,).
+        cells: what may be shown of them. A node of which it may not in a data set is there as it is
+            in a new one.
         plugin: whether estimates are taken for certain; None does so where the numbers that say how
             uncertain they are would be too many.
     """
     found, new = _with_new(net)
-    ranges = _ranges(net)
+    ranges, veiled = _ranges(net), _veiled(net, cells)
     sure = plugin or False
-    mixed = _mixed(found, plugin=sure)
-    use, why = _usable(mixed, shown, new)
+    mixed = _mixed(found, veiled, new, plugin=sure)
+    use, left_out = _usable(mixed, cells, veiled, new)
     if plugin is None and _size(mixed, use) > _MOST:
-        sure, mixed = True, _mixed(found, plugin=True)
-        use, why = _usable(mixed, shown, new)
-    left_out = [names[j] for j in why if j != new]
+        sure, mixed = True, _mixed(found, veiled, new, plugin=True)
+        use, left_out = _usable(mixed, cells, veiled, new)
     offered = _largest(mixed, use, new)
     centre = [of.middle for of in ranges]
     nodes = [
@@ -86,7 +90,12 @@ def whatif_numbers(
         "prior": rounded(mixed.prior[offered], _DIGITS),
         "order": list(mixed.order),
         "sure": sure,
-        "leftOut": left_out,
+        "leftOut": [names[j] for j in left_out],
+        "veiled": [
+            f"{name} in {listed([names[j] for j in own], _NAMED)}"
+            for name, hidden in veiled.items()
+            if (own := [j for j in np.flatnonzero(_any(hidden)).tolist() if j in offered])
+        ],
         "fewer": len(use) - len(offered),
         "nodes": nodes,
     }
@@ -103,12 +112,52 @@ def _with_new(net: Network) -> tuple[Network, int | None]:
         return net, None
 
 
-def _mixed(net: Network, *, plugin: bool) -> Mixed:
+def _veiled(net: Network, cells: Cells) -> dict[str, NDArray[np.bool_]]:
+    """What may not be shown of nodes in data sets that are shown, (F,), of tables (F, C)."""
+    found = {}
+    for name, fit in net.fits.items():
+        if name not in net.inputs:
+            tabular = isinstance(fit, TabularFit)
+            may = cells.table(name) if tabular else cells.node(name)
+            found[name] = ~may & cells.shown.reshape(-1, *[1] * tabular)
+    return {name: hidden for name, hidden in found.items() if hidden.any()}
+
+
+def _any(hidden: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Data sets of which something may not be shown, (F,)."""
+    return np.asarray(hidden.reshape(len(hidden), -1).any(axis=1))
+
+
+def _mixed(
+    net: Network, veiled: Mapping[str, NDArray[np.bool_]], new: int | None, *, plugin: bool
+) -> Mixed:
     certain = [level for level in net.levels if level not in net.adapted] if plugin else []
-    return mixed_network(net.dag, net.fits, net.n, net.inputs, certain)
+    mixed = mixed_network(net.dag, net.fits, net.n, net.inputs, certain)
+    if new is None:
+        return mixed
+    nodes = [
+        _as_new(node, veiled[name], new) if name in veiled else node
+        for name, node in zip(mixed.names, mixed.nodes, strict=True)
+    ]
+    return replace(mixed, nodes=tuple(nodes))
 
 
-def _usable(mixed: Mixed, shown: NDArray[np.bool_], new: int | None) -> tuple[list[int], list[int]]:
+def _as_new(node: Local, hidden: NDArray[np.bool_], new: int) -> Local:
+    """The node, where it may not be shown as it is in the new data set."""
+    if isinstance(node, Tabular):
+        own = np.where(hidden[..., None], node.probabilities[new], node.probabilities[:new])
+        return replace(node, probabilities=np.concatenate([own, node.probabilities[new:]]))
+    at = np.where(np.append(hidden, False), new, np.arange(new + 1))
+    if isinstance(node, Regression):
+        return replace(node, coef=node.coef[at], cov=node.cov[at])
+    assert isinstance(node, Gaussian)
+    of = {name: getattr(node.of, name)[at] for name in _BY_DATA_SET}
+    return replace(node, of=replace(node.of, **of))
+
+
+def _usable(
+    mixed: Mixed, cells: Cells, veiled: Mapping[str, NDArray[np.bool_]], new: int | None
+) -> tuple[list[int], list[int]]:
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)
     for i, node in enumerate(mixed.nodes):
@@ -117,8 +166,14 @@ def _usable(mixed: Mixed, shown: NDArray[np.bool_], new: int | None) -> tuple[li
             has &= varies | _is_fixed(node)
         for numbers in _arrays(node):
             has &= (np.abs(numbers.reshape(len(numbers), -1)) < BEYOND).all(axis=1)
-    may = shown if new is None else np.append(shown, True)
-    return np.flatnonzero(has & may).tolist(), np.flatnonzero(may & ~has).tolist()
+    may = cells.shown
+    if new is None:
+        for hidden in veiled.values():
+            has &= ~_any(hidden)
+    else:
+        may = np.append(may, True)
+    left_out = [j for j in np.flatnonzero(may & ~has).tolist() if j != new]
+    return np.flatnonzero(has & may).tolist(), left_out
 
 
 def _is_fixed(node: Gaussian) -> bool:

@@ -208,7 +208,7 @@ function whatIf(numbers) {
     const old = order.map((j) => read(start(outcome, j)));
     const axis = node.levels.length ? `probability of ${node.levels[level]}` : node.name;
     const limits = node.levels.length ? [0, Math.min(1, 1.1 * Math.max(...[...found, ...old].filter((of) => of).map(([p]) => p)))] : around([...found, ...old].filter((of) => of).flat());
-    const notes = found.map((of, k) => (of ? (node.levels.length ? share(of[0]) : digits(of[0], now(outcome, order[k]).sd)) : "impossible"));
+    const notes = found.map((of, k) => (of ? (node.levels.length ? percentOf(of[0]) : digits(of[0], now(outcome, order[k]).sd)) : "impossible"));
     const label = `${axis}: ${order.map((j, k) => `${nameOf(j)} ${notes[k]}`).join(", ")}.`;
     const { svg, x, y } = rowsChart({ width, names: order.map(nameOf), notes, limits, label, high: 24, axis, name: "ranks" });
     order.forEach((j, row) => {
@@ -253,7 +253,7 @@ function whatIf(numbers) {
 
 // Words and charts of one variable
 
-const share = (p) => (p > 0 && p < 0.001 ? "< 0.1%" : p < 1 && p > 0.999 ? "> 99.9%" : `${(100 * p).toFixed(1)}%`);
+const percentOf = (p) => (p > 0 && p < 0.001 ? "< 0.1%" : p < 1 && p > 0.999 ? "> 99.9%" : `${(100 * p).toFixed(1)}%`);
 
 // A number to a hundredth of a standard deviation, about.
 function digits(value, sd) {
@@ -268,7 +268,7 @@ function summaryOf(node, found) {
   if (found.shares) {
     const off = (k) => (found.method === "sampling" ? ` ± ${(100 * found.errors[k]).toFixed(1)}` : "");
     const order = [...found.shares.keys()].sort((a, b) => found.shares[b] - found.shares[a]).slice(0, 3);
-    return order.map((k) => `${node.levels[k]} ${share(found.shares[k])}${off(k)}`).join(", ") + (node.levels.length > 3 ? ", …" : "");
+    return order.map((k) => `${node.levels[k]} ${percentOf(found.shares[k])}${off(k)}`).join(", ") + (node.levels.length > 3 ? ", …" : "");
   }
   if (!found.summary) {
     const off = found.method === "sampling" ? ` ± ${number(Number(found.error.toPrecision(2)))}` : "";
@@ -374,7 +374,7 @@ function shareBars(node, own, old, other) {
     const marks = [make("span", { class: "now", style: `width:${at(own)}%` })];
     if (other) marks.unshift(make("span", { class: "others", style: `width:${at(other)}%` }));
     if (old) marks.push(make("span", { class: "before", style: `left:${at(old)}%` }));
-    return make("li", {}, make("span", { class: "level" }, node.levels[k]), make("span", { class: "share", "aria-hidden": "true" }, ...marks), make("span", { class: "n" }, share(own.shares[k])));
+    return make("li", {}, make("span", { class: "level" }, node.levels[k]), make("span", { class: "share", "aria-hidden": "true" }, ...marks), make("span", { class: "n" }, percentOf(own.shares[k])));
   };
   return make("ul", { class: "shares" }, ...node.levels.map((_, k) => bar(k)));
 }
