@@ -70,29 +70,37 @@ class Calibration:
         """Neighbouring rows by the probability of a level, equal ones together.
 
         Each part has `FEWEST` rows or more, of which `CELL` or more have the level and as many do
-        not. There is none where that cannot be.
+        not; of every other level it has no row or `CELL`, as shares of all levels together would
+        tell of it. There is none where that cannot be.
         """
         p = self.probabilities[:, level]
         order = np.argsort(p, kind="stable")
-        x, y = p[order], self.seen[order] == level
-        before = np.concatenate([[0], np.cumsum(y)])
+        x, seen = p[order], self.seen[order]
+        before = np.zeros((len(x) + 1, len(self.categories)), dtype=np.int64)
+        before[1:] = np.cumsum(seen[:, None] == np.arange(len(self.categories)), axis=0)
         wanted = max(FEWEST, -(-len(x) // _BINS))
 
         def enough(part: range) -> bool:
-            have = int(before[part.stop] - before[part.start])
-            return len(part) >= wanted and min(have, len(part) - have) >= CELL
+            counts = before[part.stop] - before[part.start]
+            least = min(counts[level], len(part) - counts[level])
+            return len(part) >= wanted and least >= CELL and _many(counts)
 
-        return [_share(x[part], y[part]) for part in neighbours(x, enough)]
+        return [_share(x[part], seen[part] == level) for part in neighbours(x, enough)]
 
     def by_data_set(self, level: int) -> dict[int, Share]:
-        """By data set, of those with `FEWEST` rows or more; a level has none of them, or `CELL`."""
+        """By data set, of those with `FEWEST` rows or more, and of each level none or `CELL`."""
         found = {}
         for code in np.unique(self.codes).tolist():
             own = self.codes == code
-            y = self.seen[own] == level
-            if len(y) >= FEWEST and not 0 < min(y.sum(), (~y).sum()) < CELL:
-                found[code] = _share(self.probabilities[own, level], y)
+            counts = np.bincount(self.seen[own], minlength=len(self.categories))
+            if counts.sum() >= FEWEST and _many(counts):
+                found[code] = _share(self.probabilities[own, level], self.seen[own] == level)
         return found
+
+
+def _many(counts: NDArray[np.int64]) -> bool:
+    """Whether no count tells of few rows."""
+    return not ((counts > 0) & (counts < CELL)).any()
 
 
 def _share(p: Floats, y: NDArray[np.bool_]) -> Share:

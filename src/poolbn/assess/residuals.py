@@ -122,6 +122,8 @@ def neighbours(x: Floats, enough: Callable[[range], bool]) -> list[slice]:
             edges.append(end)
     if len(edges) > 1:
         edges[-1] = len(x)  # the last ones may be too few to stand alone
+    while len(edges) > 1 and not enough(range(edges[-2], len(x))):
+        del edges[-2]  # and the one before goes with them, or nothing is left
     return [slice(*ends) for ends in pairwise(edges)]
 
 

@@ -181,7 +181,7 @@ def _about_calibration(found: Calibration) -> str:
         f"{said} Each dot is of {FEWEST} rows or more with similar probabilities, of which {CELL} "
         "or more have the level and as many do not; lines are 95% intervals. If probabilities are "
         "right, dots lie on the line, and in each data set about as many rows have the level as "
-        "are expected."
+        "the thick line expects."
     )
 
 
@@ -214,7 +214,7 @@ def _equations(fit: RegressionFit) -> list[str]:
         if outcome:
             against = f" against {fit.categories[0]}" * (len(fit.categories) > 2)
             left = f"log odds of {fit.child} = {outcome}{against}"
-        lines.append(f"{left} = {weighted_sum(values[k].tolist(), fit.columns)}")
+        lines.append(f"{left}: {weighted_sum(values[k].tolist(), fit.columns)}")
     return lines
 
 

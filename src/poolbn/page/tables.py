@@ -22,7 +22,7 @@ from poolbn.page.gaussian import sd_range
 from poolbn.page.material import Material
 from poolbn.page.sheets import MOST, ReportTable, made, p_cell, text_cell, value_cell
 from poolbn.page.totals import totals
-from poolbn.page.words import is_warning
+from poolbn.page.words import is_warning, standardised
 from poolbn.show.figures import is_sure, pair_name
 from poolbn.show.texts import arrow, number, percent, term_name
 
@@ -74,7 +74,7 @@ def _arcs(of: Material) -> ReportTable:
     rows = []
     for size, terms in zip(of.sizes, of.estimates, strict=True):
         strength = None if of.strengths is None else of.strengths[size.index].strength
-        for found, standardised in zip(terms, size.each, strict=True):
+        for found, effect in zip(terms, size.each, strict=True):
             told = map(found.reported, (found.population, *found.population_interval))
             known = found.effect[np.isfinite(found.effect)]
             opposite = float(np.mean(known * found.population < 0)) if len(known) else math.nan
@@ -83,7 +83,7 @@ def _arcs(of: Material) -> ReportTable:
                 None if linear else text_cell(term_name(found) or "each unit"),
                 None if linear else text_cell(found.scale),
                 *(value_cell(float(value)) for value in told),
-                value_cell(standardised),
+                value_cell(effect, standardised(of.net, effect)),
                 value_cell(found.between_sd),
                 value_cell(opposite, percent(opposite) if len(known) else "–"),
                 p_cell(of.p_values.get((size.parent, size.child))) if of.tests else None,

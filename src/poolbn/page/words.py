@@ -20,8 +20,9 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
-from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling, Status
+from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.tabular import TabularFit
 from poolbn.page.material import Material
 from poolbn.show.figures import is_sure
 from poolbn.show.texts import arrow, instead, number, p_value, percent, term_name
@@ -57,22 +58,27 @@ def p_words(p: float) -> str:
 # Nodes and arcs
 
 
-def about_pooling(pooling: Pooling) -> str:
-    """What a pooling means."""
+def about_pooling(fit: LocalFit) -> str:
+    """What the pooling of a node means."""
+    pooling, own = fit.pooling, ""
+    what = "probabilities" if isinstance(fit, TabularFit) else "coefficients"
+    if isinstance(fit, GaussianFit):
+        own = " and residual variance"
     if isinstance(pooling, Complete):
-        return "All data sets share the same coefficients and residual variance."
+        return f"All data sets share the same {what}{own}."
     if isinstance(pooling, NoPooling):
-        return "Each data set has coefficients and a residual variance of its own."
+        return f"Each data set has {what}{own.replace('and', 'and a')} of its own."
     if not isinstance(pooling, Partial):
         return ""
-    said = "The coefficients of the data sets vary around those of the population"
+    said = f"The {what} of the data sets vary around those of the population"
     if pooling.random == "intercept":
         said = "The intercepts of the data sets vary around that of the population, not the slopes"
-    said += {
-        "shared": "",
-        "pooled": "; so do residual variances",
-        "separate": "; each data set has a residual variance of its own",
-    }[pooling.residuals]
+    if isinstance(fit, GaussianFit):
+        said += {
+            "shared": "",
+            "pooled": "; so do residual variances",
+            "separate": "; each data set has a residual variance of its own",
+        }[pooling.residuals]
     return f"{said}. Data sets with few rows are shrunk towards the population."
 
 
@@ -121,7 +127,9 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
     if len(terms) > _TERMS:
         said.append(f"The other {len(terms) - _TERMS} effects are below.")
     strongest = "that is" if len(terms) == 1 else "the strongest of these is"
-    said[-1] += f" In standard deviations{_measure(fit)} {strongest} {number(size.effect)}."
+    said[-1] += (
+        f" In standard deviations{_measure(fit)} {strongest} {standardised(of.net, size.effect)}."
+    )
     if size.between_sd > 0:
         found = terms[size.term]
         name = "the logarithm of the ratio" if found.is_ratio else "the effect"
@@ -142,6 +150,11 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
         way = f"; in {percent(strength.direction)} of these it points this way" if times else ""
         said.append(f"{told}{way}.")
     return said
+
+
+def standardised(net: Network, effect: float) -> str:
+    """A standardised effect; to two decimals where it is found by simulation."""
+    return number(effect if net.is_linear else round(effect, 2))
 
 
 def _change(found: Estimates) -> str:
@@ -224,8 +237,6 @@ def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
     kinds = Counter(kind_of(fit) for fit in net.fits.values())
     told = "" if net.is_linear else f" ({listed([f'{n} {kind}' for kind, n in kinds.items()])})"
     said = [f"{counted(len(net.dag.nodes), 'variable')}{told}, {counted(len(sizes), 'arc')}."]
-    if net.inputs and not net.is_linear:
-        said.append(f"Inputs, which have no distribution: {listed(net.inputs)}.")
     if not sizes:
         return [*said, "No variable depends on another."]
     free = sum(size.reversible for size in sizes)
@@ -234,6 +245,8 @@ def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
     lone = [n for n in net.dag.nodes if not net.dag.parents(n) and not net.dag.children(n)]
     if lone:
         said.append(f"Without any arc: {listed(lone)}.")
+    if net.inputs:
+        said.append(f"Inputs, which have no distribution: {listed(net.inputs)}.")
     return said
 
 
@@ -241,8 +254,9 @@ def _pooling(net: Network) -> list[str]:
     count = Counter(str(fit.pooling) for fit in net.fits.values()).most_common()
     said = [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
     if len(count) == 1:
-        pooling = next(iter(net.fits.values())).pooling
-        said = [f"{str(pooling).capitalize()} for all variables. {about_pooling(pooling)}".strip()]
+        fit = max(net.fits.values(), key=lambda fit: isinstance(fit, GaussianFit))
+        about = about_pooling(fit)
+        said = [f"{str(fit.pooling).capitalize()} for all variables. {about}".strip()]
     singular = [node for node, fit in net.fits.items() if fit.status is Status.SINGULAR]
     if singular:
         said.append(f"Singular fits: {listed(singular)}: {Status.SINGULAR.text}.")
@@ -256,7 +270,7 @@ def _strongest(of: Material) -> list[str]:
         found = of.estimates[size.index][size.term]
         said.append(
             f"{arrow(size.parent, size.child)}: {_short(found)} {_interval(found)}; "
-            f"{number(size.effect)} in standard deviations."
+            f"{standardised(of.net, size.effect)} in standard deviations."
         )
     return said
 

@@ -51,8 +51,8 @@ function sample(name, words) {
 }
 
 // A chart of estimates in all data sets with its key, and the numbers.
-function forestDetail(found, what, column, name) {
-  const key = make("ul", { class: "key" },
+function forestDetail(found, what, column, name, first = true) {
+  const key = !first ? null : make("ul", { class: "key" },
     found.alone ? sample("alone", "no pooling: its own rows alone") : null,
     sample("pooled", found.pooling),
     sample("population", found.population),
@@ -68,7 +68,7 @@ function forestDetail(found, what, column, name) {
     return { cells };
   });
   return [
-    chart((width) => forest(found, what, Math.min(width, 760)), key),
+    chart((width) => forest(found, what, Math.min(width, 760)), ...(key ? [key] : [])),
     make("details", { open: data.levels.length <= 12 ? "" : null }, make("summary", {}, "Numbers"), plainTable(head, [{ cells: whole, whole: true }, ...rows], name)),
   ];
 }
@@ -76,12 +76,12 @@ function forestDetail(found, what, column, name) {
 // The effects of an arc: one, or one for each level.
 function effectsDetail(arc) {
   const [parent, child] = [data.nodes[arc.parent].name, data.nodes[arc.child].name];
-  return arc.terms.flatMap((term) => {
+  return arc.terms.flatMap((term, k) => {
     const which = term.name ? `, ${term.name}` : "";
     const name = term.scale === "difference" ? "effect" : term.scale;
     return [
       arc.terms.length > 1 ? make("h5", {}, term.name) : null,
-      ...forestDetail(term, `Effect of ${parent} on ${child}${which}`, name, `Effects in each data set${which}`),
+      ...forestDetail(term, `Effect of ${parent} on ${child}${which}`, name, `Effects in each data set${which}`, k === 0),
     ];
   });
 }

@@ -7,7 +7,8 @@ function discreteDetail(node) {
     const counts = node.kind === "count";
     parts.push(
       make("h4", {}, counts ? "Expected count" : "Probability along each parent"),
-      make("p", { class: "soft" }, "The black line is the population's, others are data sets'. Other parents are at their means."),
+      make("p", { class: "soft" }, `The thick line is the population's.${node.coefficients.terms.length > 2 ? " Other parents are at their means." : ""}`),
+      curveKey(node),
       make("div", { class: "charts" }, ...node.curves.map((curve) => chart((width) => curveChart(node, curve, Math.min(width, 420))))),
     );
   }
@@ -26,22 +27,27 @@ function discreteDetail(node) {
 
 const share = (value) => (value === null ? "–" : value > 0 && value < 0.001 ? "< 0.1%" : `${Number((100 * value).toPrecision(value < 0.1 ? 2 : 3))}%`);
 
-// Small multiples: a panel for each configuration of the parents and each level.
+// Small multiples: a panel for each configuration of the parents and each level, with a bar for each
+// data set; where these are the same, one for each level with a bar for each configuration.
 function probabilityDetail(node) {
   const { shown, configurations, population, own, name, more } = node.probabilities;
   const { levels } = node;
   const most = Math.max(0.01, ...shown.flatMap((k) => configurations.flatMap((_, c) => [population[c][k], ...own.map((each) => each[c][k] || 0)])));
-  const panels = configurations.flatMap((given, c) => shown.map((k) => {
-    const title = given ? `${levels[k]} given ${given}` : levels[k];
-    return make("figure", {}, make("figcaption", {}, title), follower((width) => probabilityBars(node, c, k, title, most, Math.min(width, 420))));
-  }));
-  const parts = [make("div", { class: "multiples" }, ...panels)];
-  if (more) parts.push(make("p", { class: "soft" }, `${more} more sets of the parents' levels are not drawn.`));
+  const panel = (title, names, values, whole) => make("figure", {}, make("figcaption", {}, title),
+    follower((width) => probabilityBars({ title: `${node.name} ${title}`, names, values, whole, most, width: Math.min(width, 420) })));
+  const panels = own.length
+    ? configurations.flatMap((given, c) => shown.map((k) => panel(given ? `${levels[k]} given ${given}` : levels[k],
+      [name, ...data.levels], [population[c][k], ...own.map((each) => each[c][k])], true)))
+    : shown.map((k) => panel(levels[k], configurations.map((given) => given || "all data sets"), population.map((line) => line[k]), false));
   const head = ["", ...configurations.flatMap((given) => shown.map((k) => (given ? `${levels[k]}, ${given}` : levels[k])))];
   const cells = (table) => table.flatMap((line) => shown.map((k) => share(line[k])));
   const rows = [{ cells: [name, ...cells(population)], whole: true }, ...own.map((each, j) => ({ cells: [data.levels[j], ...cells(each)] }))];
-  const text = own.length ? [] : [make("p", { class: "soft" }, "They are the same in all data sets.")];
-  return [...text, ...parts, make("details", {}, make("summary", {}, "Numbers"), plainTable(head, rows, `Probabilities of ${node.name}`))];
+  return [
+    ...(own.length ? [] : [make("p", { class: "soft" }, "They are the same in all data sets.")]),
+    make("div", { class: own.length ? "multiples" : "multiples wide" }, ...panels),
+    ...(more ? [make("p", { class: "soft" }, `${more} more sets of the parents' levels are not drawn.`)] : []),
+    make("details", {}, make("summary", {}, "Numbers"), plainTable(head, rows, `Probabilities of ${node.name}`)),
+  ];
 }
 
 function follower(paint) {
@@ -50,23 +56,28 @@ function follower(paint) {
   return holder;
 }
 
-function probabilityBars(node, c, k, title, most, width) {
-  const { population, own, name } = node.probabilities;
-  const values = [population[c][k], ...own.map((each) => each[c][k])];
-  const names = [name, ...own.map((_, j) => data.levels[j])];
+// A bar for each name; the first is that of the whole, if there is one.
+function probabilityBars({ title, names, values, whole, most, width }) {
   const high = names.length > 20 ? 14 : 18;
-  const label = `Probability of ${node.name} ${title}: ${names.map((words, j) => `${words} ${values[j] === null ? "not shown" : share(values[j])}`).slice(0, 30).join(", ")}.`;
+  const label = `Probability of ${title}: ${names.map((words, row) => `${words} ${values[row] === null ? "not shown" : share(values[row])}`).slice(0, 30).join(", ")}.`;
   const { svg, x, y, top, bottom } = rowsChart({ width, names, notes: values.map(share), room: 6, limits: [0, most], label, high, name: "bars", axis: "probability" });
   values.forEach((value, row) => {
     if (value === null) {
       svg.append(text(x(0) + 4, y(row) + 4, "few rows: not shown", { class: "note" }));
       return;
     }
-    const mark = draw("rect", { x: x(0), y: y(row) - high * 0.36, width: Math.max(0.5, x(value) - x(0)), height: high * 0.72, class: row ? "share" : "share whole", "data-value": value });
-    svg.append(mark);
+    const look = whole && !row ? "share whole" : "share";
+    svg.append(draw("rect", { x: x(0), y: y(row) - high * 0.36, width: Math.max(0.5, x(value) - x(0)), height: high * 0.72, class: look, "data-value": value }));
   });
-  if (own.length) svg.append(line(x(values[0]), top, x(values[0]), bottom, "mean"));
+  if (whole) svg.append(line(x(values[0]), top, x(values[0]), bottom, "mean"));
   return svg;
+}
+
+function curveKey(node) {
+  if (data.levels.length > 8) return make("p", { class: "soft" }, "Thin lines are data sets'.");
+  const drawn = data.levels.map((level, j) => [level, j]).filter(([, j]) => node.curves[0].own[j][0] !== null);
+  return make("ul", { class: "key" }, ...drawn.map(([level, j]) =>
+    make("li", {}, draw("svg", { width: 22, height: 12, "aria-hidden": "true" }, draw("path", { d: "M1,6H21", class: "curve", style: `stroke: var(--s${j})` })), ` ${level}`)));
 }
 
 function curveChart(node, curve, width) {
@@ -117,7 +128,7 @@ function sharesChart(node, { level, sets }, width) {
   const far = Math.min(1, 1.05 * Math.max(0.02, ...sets.flatMap(([, , expected, , , upper]) => [expected, upper])));
   const { svg, x, y } = rowsChart({
     width, names: sets.map(([code]) => data.levels[code]), notes: sets.map(([, rows]) => rows.toLocaleString("en")), limits: [0, far], name: "shares",
-    high: sets.length > 20 ? 15 : 22, axis: `share of ${name}; thick line: expected`,
+    high: sets.length > 20 ? 15 : 22, axis: `share of ${name}`,
     label: `Share of ${name} in each data set: ${sets.map(([code, , expected, seen]) => `${data.levels[code]} ${share(seen)}, expected ${share(expected)}`).slice(0, 30).join("; ")}.`,
   });
   sets.forEach(([, rows, expected, seen, lower, upper], row) => {
