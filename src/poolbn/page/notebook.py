@@ -21,6 +21,7 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.network.network import Network
 from poolbn.page.graph import FONT, Picture, SvgArc, SvgNode, picture
 from poolbn.show import style
+from poolbn.show.drawing import Look
 from poolbn.show.figures import pair_name
 from poolbn.wording import figure, sure, visible
 
@@ -47,11 +48,8 @@ def shown(result: object) -> str:
 
 @shown.register
 def _(net: Network) -> str:
-    drawing = ""
-    if net.is_linear:
-        found = picture(net)
-        drawing = _image(network_svg(found), "network", found.width)
-    return net.summary().as_html(_ROWS) + drawing
+    found = picture(net)
+    return net.summary().as_html(_ROWS) + _image(network_svg(found), "network", found.width)
 
 
 @shown.register
@@ -100,6 +98,7 @@ def network_svg(found: Picture) -> str:
 
 def _arc(arc: SvgArc) -> str:
     colour = style.NEGATIVE if arc.negative else style.POSITIVE
+    colour = colour if arc.signed else style.SOFT
     dashes = f"{1.5 * arc.width + 3:.1f} {0.8 * arc.width + 2:.1f}" if arc.reversible else "none"
     inside = style.PAPER if arc.reversible else colour
     return (
@@ -113,12 +112,26 @@ def _arc(arc: SvgArc) -> str:
 
 def _node(node: SvgNode) -> str:
     lines = (f'<tspan x="{node.middle}" y="{y}">{_escaped(line)}</tspan>' for y, line in node.lines)
+    dashes = ' stroke-dasharray="5 3"' if node.given else ""
     return (
         f"<g><title>{_escaped(node.label)}</title>"
-        f'<rect x="{node.x}" y="{node.y}" width="{node.width}" height="{node.height}" rx="6" '
-        f'fill="{style.NODE if node.ok else style.TROUBLE}" stroke="{style.SOFT}"/>'
+        f'<g fill="{style.NODE if node.ok else style.TROUBLE}" stroke="{style.SOFT}"{dashes}>'
+        f"{_box(node)}</g>"
         f'<text text-anchor="middle" fill="{style.INK}">{"".join(lines)}</text></g>'
     )
+
+
+def _box(node: SvgNode) -> str:
+    """The outline of a node, by its kind."""
+    if node.look == Look.COUNT:
+        return f'<polygon points="{node.corners}"/>'
+
+    def rect(inset: float, more: str = "") -> str:
+        x, y = node.x + inset, node.y + inset
+        wide, high = node.width - 2 * inset, node.height - 2 * inset
+        return f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}"{more}/>'
+
+    return rect(0) + rect(3) if node.look == Look.DISCRETE else rect(0, ' rx="6"')
 
 
 def _escaped(text: str) -> str:

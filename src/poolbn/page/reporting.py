@@ -60,11 +60,13 @@ def report(
     Args:
         net: the network.
         path: the file to write.
-        data: the rows, as a table or file as for `pb.stats` with the group column: for residuals;
-            and for a loaded network, for tests and for estimates of data sets alone.
+        data: the rows, as a table or file as for `pb.stats` with the group column, or from
+            `pb.table`: for residuals and calibration; and for a loaded network, or one whose
+            columns are not all continuous, for tests and for estimates of data sets alone.
         rows: whether the report may contain rows, as dots of the residuals, and what is particular
-            to data sets with fewer than 10 rows. By default it has neither: sums over 10 rows or
-            more, and counts of 5 or more. Its head says which it is.
+            to data sets with fewer than 10 rows, or to few of their rows with the same levels. By
+            default it has neither: sums over 10 rows or more, and counts of 5 or more. Its head
+            says which it is.
         bootstrap: from `pb.bootstrap`: how sure the arcs are.
         comparison: from `pb.compare`: which model predicts best.
         settings: how the network was made, by name: whatever a reader needs to make it again.
