@@ -281,3 +281,55 @@ def test_a_few_numbers_and_a_text_are_levels() -> None:
     for text in ("<0.5", "n/a", "NA", "?", "missing"):
         with pytest.raises(pb.DataError, match="mostly numbers, but 50 cells hold"):
             pb.table(made.replace("3+", f" {text}".strip()), group="site", missing="drop")
+
+
+WRITTEN = {
+    "percent": (lambda k: f"{k}%", "percent sign, such as '0%'; write them without it"),
+    "percent, decimals": (lambda k: f"{k}.5 %", "numbers with a percent sign"),
+    "thousands": (lambda k: f"{1000 * k + 999:,}", "commas, which seem to stand between thousands"),
+    "unit": (lambda k: f"{k} mg/dl", "numbers with a unit, such as '0 mg/dl'"),
+    "currency": (lambda k: f"${k}.50", "numbers with a unit"),
+    "decimal comma": (lambda k: f"{k},5", "decimal comma"),
+    "days": (lambda k: f"2021-03-{k + 1:02d}", "holds dates, such as '2021-03-01'; turn them"),
+    "days of Europe": (lambda k: f"{k + 1}.3.2021", "holds dates"),
+    "times": (lambda k: f"{k + 1}/3/2021 12:00", "holds dates"),
+    "limits": (lambda k: "<0.5" if k < 2 else str(k), "make such cells missing, or the limit"),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_numbers_that_are_written_as_texts_have_a_remedy(how: str) -> None:
+    """Numbers as read by Python in their place are taken; so is what somebody calls levels."""
+    write, words = WRITTEN[how]
+    table = pd.DataFrame(
+        {"site": np.repeat(list("ab"), 120), "x": [write(k % 24) for k in range(240)]}
+    )
+    with pytest.raises(pb.DataError) as caught:
+        pb.table(table, group="site")
+    assert words in str(caught.value)
+    assert "kinds={'x': 'discrete'}" in str(caught.value)
+    assert pb.table(table, group="site", kinds={"x": "discrete"}).kind("x") == "discrete"
+    numbers = table.assign(x=[k % 24 for k in range(240)])
+    assert pb.table(numbers, group="site").kind("x") == "continuous"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda k: f"{k % 6}{'abc'[k % 3]}",  # classes
+        lambda k: f"{k % 8}{['th', 'st', 'nd', 'rd'][min(k % 8, 4) % 4]}",
+        lambda k: f"{k % 12} to {k % 12 + 1} years",
+        lambda k: f"{5 * (k % 12)}-{5 * (k % 12) + 4}",
+        lambda k: f"{10 * (k % 4)}%",  # doses
+        lambda k: f"T{k % 20}",
+    ],
+)
+def test_levels_that_begin_with_numbers_are_levels(write: Any) -> None:
+    table = pd.DataFrame({"site": np.repeat(list("ab"), 120), "x": [write(k) for k in range(240)]})
+    assert pb.table(table, group="site").kind("x") == "discrete"
+
+
+def test_dates_have_a_remedy() -> None:
+    table = rows().assign(day=pd.date_range("2021-03-01", periods=60))
+    with pytest.raises(pb.DataError, match=r"neither a number nor a level; turn it into a number"):
+        pb.table(table, group="site")

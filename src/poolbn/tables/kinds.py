@@ -26,6 +26,24 @@ _FEW = 5  # levels, most of which may occur once
 _MANY, _RARE = 10, 0.05  # levels, or a share of texts among numbers, that numbers with texts have
 # What stands for a missing number, or for one beyond a limit.
 _NO_LEVEL = re.compile(r"n\.?/?a\.?n?|null|none|missing|unknown|[-.?]+|[<>≤≥].*", re.IGNORECASE)
+# Numbers that are written with more than digits, and dates: what they have, and what to do.
+_NUMBER = r"[-+]?\d+([.,]\d+)*"
+_WITH_UNIT = re.compile(rf"[$€£¥]\s*{_NUMBER}|{_NUMBER}\s*([$€£¥]|[A-Za-zµ°][A-Za-z²³/°]{{0,7}})")
+_DRESSED = (
+    (re.compile(rf"{_NUMBER}\s*%"), "numbers with a percent sign", "write them without it"),
+    (
+        re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d+"),
+        "numbers with commas, which seem to stand between thousands",
+        "write them without commas, or if these are decimal, with a point",
+    ),
+    (_WITH_UNIT, "numbers with a unit", "write them without it"),
+    (
+        re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?"),
+        "dates",
+        "turn them into numbers, such as days since the first",
+    ),
+)
+_DATES = ("date", "time", "interval")  # what names of types have
 _TEXTS = ("text", "category", "mixed", "mixed-integer")
 
 
@@ -65,10 +83,11 @@ def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnK
                 "numeric, or use ",
                 Option("kinds", {name: "discrete"}),
             )
-        if holds not in _TEXTS and not holds.startswith("dictionary"):
+        if not holds_levels(holds):
+            day = "turn it into a number, such as days since the first, " * is_date(holds)
             raise DataError(
                 f"column {name!r}{part.origin} holds {holds}, which is neither a number nor a "
-                "level; ",
+                f"level; {day}",
                 left_out(name),
                 ", or use ",
                 Option("kinds", {name: "discrete"}),
@@ -76,6 +95,16 @@ def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnK
     if given is not None:
         return given
     return "discrete" if text or any(name in part.truths for part in parts) else "continuous"
+
+
+def holds_levels(holds: str) -> bool:
+    """Whether a type that is no number, in words, is one of levels."""
+    return holds in _TEXTS or holds.startswith("dictionary")
+
+
+def is_date(holds: str) -> bool:
+    """Whether a type in words is one of dates or times."""
+    return any(word in holds for word in _DATES)
 
 
 @dataclass
@@ -182,6 +211,14 @@ def check_levels(
             "that they stand for, and the column numeric; if they are levels, use ",
             Option("kinds", {name: "discrete"}),
         )
+    dressed = _dressed(levels) if guessed and K > _FEW else None
+    if dressed is not None:
+        raise DataError(
+            f"column {name!r}{origin} holds {dressed[0]}, such as {levels[0]!r}; {dressed[1]}, or ",
+            left_out(name),
+            "; if they are levels, use ",
+            Option("kinds", {name: "discrete"}),
+        )
     if guessed and odd and all(looks_numeric(level.replace(",", ".")) for level in levels):
         raise DataError(
             f"column {name!r}{origin} holds numbers with a decimal comma, such as "
@@ -199,6 +236,19 @@ def check_levels(
             "; else make them fewer, or ",
             left_out(name),
         )
+
+
+def _dressed(levels: Sequence[str]) -> tuple[str, str] | None:
+    """What numbers are written with, if all levels are such, and what to do."""
+    texts = [level.strip() for level in levels]
+    if all(map(looks_numeric, texts)):
+        return None
+    for pattern, what, remedy in _DRESSED:
+        if all(map(pattern.fullmatch, texts)):
+            # Classes such as 5a and 5b are no numbers with units, nor are 1st and 2nd.
+            units = {re.sub(_NUMBER, "", text).strip() for text in texts}
+            return (what, remedy) if pattern is not _WITH_UNIT or len(units) == 1 else None
+    return None
 
 
 def check_counts(
