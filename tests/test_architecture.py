@@ -38,7 +38,7 @@ ORDER = {
         "missingness", "coarsening", "plausible", "gapsfile", "cellsfile", "statsfile",
         "checkpoint", "summaries", "daskstats", "groupstats", "patternstats", "kinds", "recoding",
         "fewerlevels", "cellstats", "tallying", "reading", "table", "imputing", "standardised",
-        "inspected", "checks",
+        "inspected", "checks", "surveying", "looking",
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
@@ -84,7 +84,7 @@ ORDER = {
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
     ],
     "cli": [
-        "terminal", "gathering", "inputs", "studies", "showing", "learning", "networks",
+        "terminal", "gathering", "inputs", "looking", "studies", "showing", "learning", "networks",
         "statistics", "demonstration", "app",
     ],
     "__init__": [],

@@ -144,10 +144,14 @@ def typed(command: str) -> str:
         Path(path).write_text(text.replace("\\n", "\n"))
         return ""
     assert program == "poolbn"
-    return CliRunner().invoke(app, arguments).output
+    sent = None
+    if "<" in arguments:
+        *arguments, _, path = arguments
+        sent = Path(path).read_bytes()
+    return CliRunner().invoke(app, arguments, input=sent).output
 
 
-@pytest.mark.parametrize(("page", "least"), [("commands", 9), ("federation", 9), ("large", 3)])
+@pytest.mark.parametrize(("page", "least"), [("commands", 11), ("federation", 9), ("files", 2), ("large", 3)])
 def test_the_commands_of_the_documentation(
     page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,7 @@ def calls(folder: Path) -> list[Call]:
                                      "seed": 0}),
         *(Call(f"metrics.{name}", {"actual": ["a", "b"], "probabilities": pd.DataFrame(
             {"a": [0.5, 0.4], "b": [0.5, 0.6]})}) for name in ("log_loss", "brier", "auc")),
+        Call("look", {"source": rows(), "group": "site", "columns": ["x"], "kinds": None}),
         Call("metrics.rmad", {"actual": [1.0], "predicted": [1.0]}),
         Call("metrics.median_rmad", {"actual": [[1.0]], "predicted": [[1.0]]}),
         Call("metrics.shd", {"a": DAG, "b": DAG}),
@@ -253,7 +254,7 @@ WITHOUT = {
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison", "Comparison.behind",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
-    "CellStats", "PatternStats", "Table",
+    "Look", "CellStats", "PatternStats", "Table",
     "Network", "Posterior", "Probability", "Status",
 }  # fmt: skip
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from poolbn.moments.checks import check
     from poolbn.moments.groupstats import GroupStats
     from poolbn.moments.imputing import impute
+    from poolbn.moments.looking import Look, look
     from poolbn.moments.patternstats import PatternStats
     from poolbn.moments.reading import stats
     from poolbn.moments.table import Table, table
@@ -86,6 +87,7 @@ _LATER = {
     "GroupStats": "moments.groupstats",
     "HillClimb": "search.climbing",
     "LocalFit": "nodes.localfit",
+    "Look": "moments.looking",
     "MissingPackageError": "errors",
     "Network": "network.network",
     "NoPooling": "nodes.poolings",
@@ -106,6 +108,7 @@ _LATER = {
     "impute": "moments.imputing",
     "learn": "learning",
     "load": "network.network",
+    "look": "moments.looking",
     "on_cluster": "run.cluster",
     "random_dag": "simulate",
     "random_network": "simulate",
@@ -147,6 +150,7 @@ __all__ = [
     "GroupStats",
     "HillClimb",
     "LocalFit",
+    "Look",
     "MissingPackageError",
     "Network",
     "NoPooling",
@@ -168,6 +172,7 @@ __all__ = [
     "impute",
     "learn",
     "load",
+    "look",
     "metrics",
     "on_cluster",
     "plots",

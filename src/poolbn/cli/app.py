@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from poolbn.cli import demonstration, learning, networks, statistics, studies
+from poolbn.cli import demonstration, learning, looking, networks, statistics, studies
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -14,6 +14,7 @@ app = typer.Typer(
     help="Bayesian networks from several related data sets, by partial pooling.",
 )
 for _command in (
+    looking.look,
     learning.learn,
     networks.compare,
     networks.bootstrap,

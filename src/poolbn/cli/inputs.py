@@ -87,8 +87,8 @@ Dask = Annotated[
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Which rows to read, and what of them."""
+class Chosen:
+    """Which data sets and columns there are."""
 
     group: Annotated[
         str | None,
@@ -108,6 +108,30 @@ class Reading:
         list[str] | None,
         typer.Option(metavar="A,B,...", help=f"Columns to leave out. {_NAMES}"),
     ] = None
+
+    def names(
+        self, entries: Sequence[str], common: Callable[[str], None] | None = None
+    ) -> list[str] | None:
+        """The columns to use of these files; None for all.
+
+        Args:
+            entries: the files.
+            common: for the columns that all files have: is told which are left out.
+        """
+        columns = names(self.columns)
+        if common is not None:
+            if columns is not None:
+                raise OptionError("--common and --columns exclude each other; give one of them")
+            columns = common_columns(entries, self.group, common)
+        if left := names(self.exclude):
+            columns = without_columns(entries, self.group, columns, left)
+        return columns
+
+
+@dataclass(frozen=True)
+class Reading(Chosen):
+    """Which rows to read, and what of them."""
+
     missing: Annotated[
         Missing,
         typer.Option(
@@ -127,22 +151,10 @@ class Reading:
     def options(
         self, entries: Sequence[str], common: Callable[[str], None] | None = None
     ) -> ReadingOptions:
-        """As keywords, for these files.
-
-        Args:
-            entries: the files.
-            common: for the columns that all files have: is told which are left out.
-        """
-        columns = names(self.columns)
-        if common is not None:
-            if columns is not None:
-                raise OptionError("--common and --columns exclude each other; give one of them")
-            columns = common_columns(entries, self.group, common)
-        if left := names(self.exclude):
-            columns = without_columns(entries, self.group, columns, left)
+        """As keywords, for these files; arguments are as for `names`."""
         return {
             "group": self.group,
-            "columns": columns,
+            "columns": self.names(entries, common),
             "missing": self.missing,
             "inputs": names(self.inputs) or (),
         }

@@ -163,6 +163,11 @@ class Terminal:
             ]
             console.print("\n".join(lines), soft_wrap=True)
 
+    def line(self, words: str) -> None:
+        """Print a line for people to paste, however long it is."""
+        if not (self.json or self.quiet):
+            typer.echo(visible(words))
+
     def table(
         self, headers: Sequence[str], rows: Iterable[Sequence[str]], *, needless: int = 0
     ) -> None:

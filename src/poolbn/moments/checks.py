@@ -394,8 +394,9 @@ def _uneven(table: Inspected) -> Finding | None:
     )
     if table.names != table.every:  # EM is for continuous columns
         remedy = (
-            "leave out the columns that have most of these, with ",
-            InPython("columns=", "--exclude"),
+            "leave out the columns that have most of these, which ",
+            InPython("pb.look", "poolbn look"),
+            " shows",
         )
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 

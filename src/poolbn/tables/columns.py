@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from poolbn.tables.sources import Part
 
 # R's write.csv has no name for them, pandas and readr make one of that.
+_PLACES = re.compile(
+    r"site|clinic|cent(er|re)|hospital|school|study|batch|lab$|cohort|country|region|district|"
+    r"plate|farm|island|ward|group|cluster",
+    re.IGNORECASE,
+)
 _ROW_NAMES = re.compile(r"|unnamed: ?0|\.\.\.1|row[._]?names?", re.IGNORECASE)
 
 
@@ -28,7 +33,7 @@ def check_group(parts: list[Part], group: str | None) -> None:
                 raise DataError(f"no column {group!r}{part.origin}{nearest(group, part.types)}")
         return
     if parts[0].name is None:
-        likely = [c for c in parts[0].types if _looks_like_group(parts[0], c)]
+        likely = likely_groups(parts[0])
         which = f"; it could be {' or '.join(map(repr, likely[:5]))}" if likely else ""
         raise DataError(
             "no column says which data set a row came from: name it with ",
@@ -46,12 +51,20 @@ def check_group(parts: list[Part], group: str | None) -> None:
         )
 
 
-def _looks_like_group(part: Part, column: str) -> bool:
-    cells = [str(cell) for cell in islice(part.cells(column), 10_000)]
-    if not cells:
-        return bool(part.types[column])
-    few = len(set(cells)) <= max(2, min(50, len(cells) // 2))
-    return few and not any("." in cell for cell in cells) if not part.types[column] else few
+def likely_groups(part: Part) -> list[str]:
+    """Columns that could say which data set a row came from, the likeliest first.
+
+    That is those with the name of a place or the like, then those with more than two values, texts
+    before numbers.
+    """
+    found: dict[str, tuple[bool, bool, bool]] = {}
+    for column, holds in part.types.items():
+        cells = [str(cell) for cell in islice(part.cells(column), 10_000)]
+        several = len(set(cells))
+        few = several <= max(2, min(50, len(cells) // 2)) if cells else bool(holds)
+        if few and (holds or not any("." in cell for cell in cells)):
+            found[column] = not _PLACES.search(column), several <= 2, not holds
+    return sorted(found, key=found.__getitem__)
 
 
 def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) -> tuple[str, ...]:

@@ -172,7 +172,7 @@ def prepare(
         DataError: the source or a column cannot be used.
         OptionError: `missing` is none of its values.
     """
-    reading = _opened(source, group, columns, missing, name)
+    reading = opened(source, group, columns, missing, name)
     numbers = [column for column in reading.names if column not in discrete]
     for part in reading.parts:
         check_types(part, numbers, reading.group, chosen=columns is not None)
@@ -189,21 +189,26 @@ def prepare_kinds(
     name: str | None = None,
 ) -> tuple[Reading, tuple[ColumnKind, ...]]:
     """The same for columns of all kinds, and what these are; `kinds` are those that are given."""
-    reading = _opened(source, group, columns, missing, name)
+    reading = opened(source, group, columns, missing, name)
     found = column_kinds(reading.parts, reading.names, kinds)
     held = zip(reading.names, found, strict=True)
     discrete = frozenset(name for name, kind in held if kind == "discrete")
     return replace(reading, discrete=discrete), found
 
 
-def _opened(
+def opened(
     source: object,
     group: Group,
     columns: Iterable[str] | None,
     missing: Missing,
     name: str | None = None,
 ) -> Reading:
-    """With the columns chosen, whatever they hold."""
+    """With the columns chosen, whatever they hold; arguments are as for `prepare`.
+
+    Raises:
+        DataError: the source or a column cannot be used.
+        OptionError: `missing` is none of its values.
+    """
     check_option("missing", missing, get_args(Missing))
     parts = as_parts(source)
     if group is not None and not isinstance(group, str):

@@ -56,6 +56,19 @@ def column_kinds(
         DataError: a column is not known, or holds what has no kind, such as dates.
         OptionError: a kind is not known.
     """
+    chosen = checked_kinds(names, given)
+    return tuple(_kind(parts, name, chosen.get(name)) for name in names)
+
+
+def checked_kinds(
+    names: Sequence[str], given: Mapping[str, str] | None
+) -> Mapping[str, ColumnKind]:
+    """The kinds that are given, of columns that are there.
+
+    Raises:
+        DataError: a column is not known.
+        OptionError: a kind is not known.
+    """
     chosen: Mapping[str, Any] = {} if given is None else given
     if not isinstance(chosen, Mapping):
         raise OptionError(
@@ -68,7 +81,7 @@ def column_kinds(
         if kind not in get_args(ColumnKind):
             known = ", ".join(map(repr, get_args(ColumnKind)))
             raise OptionError(f"the kind of column {name!r} is {kind!r}; use one of {known}")
-    return tuple(_kind(parts, name, chosen.get(name)) for name in names)
+    return chosen
 
 
 def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnKind:

@@ -1,0 +1,415 @@
+"""`look`: the first thing to do with a table. What it holds, what to fix, how to learn from it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isnan
+from typing import TYPE_CHECKING, get_args
+
+from poolbn.errors import DataError, Option, OptionError
+from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.moments.cellstats import CellStats
+from poolbn.moments.checks import check
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.reading import check_reading
+from poolbn.moments.surveying import ColumnFacts, Survey, survey, worst
+from poolbn.moments.table import Table, gathered
+from poolbn.tables import data
+from poolbn.tables.columns import likely_groups, own_columns
+from poolbn.tables.kinds import MOST_LEVELS, ColumnKind, is_date
+from poolbn.tables.missing import Missing
+from poolbn.wording import counted, listed, shortened, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROUNDS = 30  # of reading with what was found in the one before
+_LEVELS, _SETS = 4, 3  # that a line of the table lists
+_LISTED = 12  # data sets above it
+# Columns of which these are said are left out.
+_OUT = (
+    FindingKind.ROW_NAMES,
+    FindingKind.ID,
+    FindingKind.REPEATED_ID,
+    FindingKind.CONSTANT,
+    FindingKind.COLLINEAR,
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How `pb.learn` could read the table."""
+
+    kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
+    missing: Missing = "error"
+    inputs: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)  # columns, and why
+    unread: tuple[str, ...] = ()  # columns that were not asked for
+
+    def given(self, names: Sequence[str], *, shell: bool) -> list[Option]:
+        """As Python or the command line has them; `names` are all columns but the group."""
+        kept = [name for name in names if name not in self.left_out]
+        gone = [*self.unread, *self.left_out]
+        few = shell and len(gone) <= len(kept)
+        given = (
+            ("exclude" if few else "columns", gone if few else kept if gone else []),
+            ("kinds", dict(self.kinds)),
+            ("inputs", list(self.inputs)),
+            ("missing", "" if self.missing == "error" else self.missing),
+        )
+        return [Option(name, value) for name, value in given if value]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Look:
+    """What a table holds, and how to learn from it; `print` shows it.
+
+    Attributes:
+        source: the files, as they were named; nothing for tables in memory.
+        group: the column that says which data set a row came from; None where that is not known.
+        levels: the F data sets.
+        n: rows of each, (F,).
+        columns: what each column holds, as values; `table()` has the same.
+        likely: without `group`, columns that it could be.
+        rows: how many rows would be learned from; 0 where none can be yet.
+        nodes: the kind of each column that would be learned from.
+        options: how `pb.learn` could read the table.
+        fixes: what to correct in the table first, or to leave out.
+        findings: what is odd about the rest, as `pb.check` finds it.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
+        >>> pb.look(trial, group="clinic").rows
+        742
+    """
+
+    source: tuple[str, ...]
+    group: str | None
+    levels: tuple[Hashable, ...]
+    n: tuple[int, ...]
+    columns: tuple[ColumnFacts, ...]
+    likely: tuple[str, ...]
+    rows: int
+    nodes: Mapping[str, ColumnKind]
+    options: Options
+    fixes: tuple[DataError, ...]
+    findings: tuple[Finding, ...]
+
+    def table(self) -> pd.DataFrame:
+        """What each column holds: a row for each.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
+            >>> pb.look(trial, group="clinic").table()
+                column        kind use  missing           values               where
+            0      age  continuous            0         16 to 44
+            1      bmi  continuous           73         15 to 68  NY 57, MN 10, KY 6
+            2  preterm    discrete            9  no 711, yes 103          NY 6, KY 3
+        """
+        import pandas as pd
+
+        names = ("column", "kind", "use", "missing", "values", "where")
+        return pd.DataFrame([self._line(column) for column in self.columns], columns=list(names))
+
+    def _line(self, column: ColumnFacts) -> tuple[str, str, str, int, str, str]:
+        if column.levels:
+            cells = [f"{level} {count}" for level, count in column.levels]
+            values = shortened(cells, _LEVELS)
+        else:
+            values = "" if isnan(column.low) else f"{column.low:.6g} to {column.high:.6g}"
+        pairs = zip(self.levels, column.missing, strict=True)
+        lacking = sorted((p for p in pairs if p[1]), key=lambda pair: -pair[1])
+        where = [f"{level} {count}" for level, count in lacking] if len(self.levels) > 1 else []
+        more = f" and {len(where) - _SETS} more" * (len(where) > _SETS)
+        kind = _words(self.options.kinds.get(column.name, column.kind))
+        why = self.options.left_out.get(column.name)
+        use = "input" if column.name in self.options.inputs else f"left out: {why}" if why else ""
+        return column.name, kind, use, column.gaps, values, ", ".join(where[:_SETS]) + more
+
+    @property
+    def call(self) -> str:
+        """What to do next in Python, to paste.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
+            >>> print(pb.look(trial, group="clinic").call)
+            pb.learn(data, group='clinic', missing='drop')
+        """
+        files = "data"
+        if self.source:
+            files = repr(self.source[0] if len(self.source) == 1 else list(self.source))
+        words = ", ".join([files, *(option.python() for option in self._given(shell=False))])
+        return f"pb.{'learn' if self.rows else 'look'}({words})"
+
+    @property
+    def command(self) -> str:
+        """The same on the command line.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
+            >>> print(pb.look(trial, group="clinic").command)
+            poolbn learn FILE --group clinic --missing drop -o out
+        """
+        files = " ".join(map(shlex.quote, self.source)) or "FILE"
+        words = [files, *(option.shell() for option in self._given(shell=True))]
+        verb, last = ("learn", ["-o out"]) if self.rows else ("look", [])
+        return " ".join(["poolbn", verb, *words, *last])
+
+    def _given(self, *, shell: bool) -> list[Option]:
+        if not self.rows:
+            group = self.likely[0] if self.group is None and self.likely else self.group
+            return [] if group is None else [Option("group", group)]
+        own = [] if self.group is None else [Option("group", self.group)]
+        names = [column.name for column in self.columns]
+        return [*own, *self.options.given(names, shell=shell)]
+
+    def __str__(self) -> str:
+        table = self.table().astype(str)
+        cells = [list(table), *table.to_numpy().tolist()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = (zip(row, widths, strict=True) for row in cells)
+        rows = ["  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in lines]
+        text = "\n".join([head(self), "", *rows, "", *tail(self, shell=False), self.call])
+        return visible(text, "\n")
+
+    __repr__ = __str__
+
+
+def head(found: Look) -> str:
+    """How large a table is, and its data sets."""
+    size = f"{counted(sum(found.n), 'row')}, {counted(len(found.columns), 'column')}"
+    if found.group is None and len(found.levels) == 1:
+        return size
+    sets = [f"{level} {count:,}" for level, count in zip(found.levels, found.n, strict=True)]
+    by = f" by {found.group!r}" if found.group is not None else ""
+    return f"{size}; {counted(len(sets), 'data set')}{by}: {listed(sets, _LISTED)}"
+
+
+def tail(found: Look, *, shell: bool) -> list[str]:
+    """What would be learned from, what to fix, and what is odd; a line for each."""
+    lines = [_learned(found, shell=shell)]
+    if found.fixes:
+        lines += ["", "To correct, or else to leave out:"]
+        lines += [f"- {fix.for_shell() if shell else fix}" for fix in found.fixes]
+    if found.findings:
+        lines += ["", "Worth knowing:"]
+        lines += [f"- {each.for_shell() if shell else each}" for each in found.findings]
+    return [*lines, "", "Next:"]
+
+
+def _learned(found: Look, *, shell: bool) -> str:
+    if found.group is None and len(found.levels) == 1:
+        if not found.likely:
+            return "No column could say which data set a row came from."
+        names = " or ".join(map(repr, found.likely[:5]))
+        return f"Which column says which data set a row came from? It could be {names}."
+    if not found.rows:
+        return "Nothing can be learned from this table as it is."
+    total = sum(found.n)
+    of = f" of {total:,}" * (found.rows < total)
+    how = Option("missing", found.options.missing)
+    word = how.shell() if shell else how.python()
+    lost = f"; {word} leaves out {counted(total - found.rows, 'row')}" * (found.rows < total)
+    if found.options.missing == "em":
+        lost = f"; {word} uses what rows with missing values have"
+    kinds = [f"{list(found.nodes.values()).count(k)} {k}" for k in ("continuous", "discrete",
+             "count") if k in found.nodes.values()]  # fmt: skip
+    several = counted(len(found.nodes), "column")
+    return f"To learn from: {counted(found.rows, 'row')}{of}, {several} ({', '.join(kinds)}){lost}."
+
+
+def look(
+    source: object,
+    *,
+    group: str | None = None,
+    columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+) -> Look:
+    """Look at a table before anything else: what it holds, what is missing, what to fix.
+
+    Rows are read a few times. Nothing is changed, and nothing is raised for a column that cannot be
+    learned from: it is told of, and left out of what is proposed.
+
+    Args:
+        source: what `pb.stats` takes.
+        group: the column that says which data set a row came from. Without it, those are named that
+            it could be; several files, or frames in a dict, are data sets themselves.
+        columns: the columns to look at; None for all.
+        kinds: of some columns, as for `pb.learn`.
+
+    Returns:
+        What was found, as values; `print` shows it, and the call of `pb.learn` to paste.
+
+    Raises:
+        DataError: the source cannot be read.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
+        >>> print(pb.look(trial.assign(id=range(823)), group="clinic"))
+        823 rows, 4 columns; 4 data sets by 'clinic': NY 173, MN 247, KY 211 and MS 192
+        <BLANKLINE>
+        column   kind        use           missing  values           where
+        age      continuous                0        16 to 44
+        bmi      continuous                73       15 to 68         NY 57, MN 10, KY 6
+        preterm  discrete                  9        no 711, yes 103  NY 6, KY 3
+        id       continuous  left out: id  0        0 to 822
+        <BLANKLINE>
+        To learn from: 742 rows of 823, 3 columns (2 continuous, 1 discrete); missing='drop' leaves
+        out 81 rows.
+        <BLANKLINE>
+        Worth knowing:
+        - data set 'NY' lost 36% of its rows to missing values and 'MS' 0%, so those left may not be
+        like the others; leave out the columns that have most of these, which pb.look shows
+        <BLANKLINE>
+        Next:
+        pb.learn(data, group='clinic', columns=['age', 'bmi', 'preterm'], missing='drop')
+    """
+    check_reading(group, columns, (), None)
+    chosen = None if columns is None else list(columns)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DataWarning)
+        found = _looked(source, group, chosen, kinds)
+    early = {str(w.message): w.message.finding for w in told if isinstance(w.message, DataWarning)}
+    return replace(found, findings=(*early.values(), *found.findings))
+
+
+def _looked(
+    source: object,
+    group: str | None,
+    columns: list[str] | None,
+    kinds: Mapping[str, ColumnKind] | None,
+) -> Look:
+    parts = data.as_parts(source)
+    alone = group is None and len(parts) == 1
+    reading = data.opened(source, group, columns, "em", "all rows" if alone else None)
+    seen = survey(reading, kinds)
+    wrong = {c.name: _short(c) for c in seen.columns if c.error is not None}
+    fixes = tuple(c.error for c in seen.columns if c.error is not None)
+    made: GroupStats | CellStats | Table | None = None
+    findings: tuple[Finding, ...] = ()
+    unread = (name for name in own_columns(parts[0], group) if name not in reading.names)
+    options = Options(dict(kinds or {}), left_out=wrong, unread=tuple(unread) if columns else ())
+    if not alone and len(wrong) < len(seen.columns):
+        made, options, findings, more = _proposed(source, group, seen, options)
+        fixes += more
+    nodes: dict[str, ColumnKind] = {}
+    if isinstance(made, GroupStats):
+        nodes = dict.fromkeys(made.names, "continuous")
+    elif made is not None:
+        nodes = dict(zip(made.names, made.kinds, strict=True))
+    return Look(
+        _files(source),
+        group,
+        seen.levels,
+        seen.n,
+        seen.columns,
+        tuple(likely_groups(parts[0])) if alone else (),
+        0 if made is None else made.n_rows,
+        nodes,
+        options,
+        fixes,
+        findings,
+    )
+
+
+def _files(source: object) -> tuple[str, ...]:
+    """What was named, as it was; nothing for tables in memory."""
+    several = source if isinstance(source, list | tuple) else [source]
+    paths = [os.fspath(path) for path in several if isinstance(path, str | os.PathLike)]
+    return tuple(map(str, paths)) if len(paths) == len(several) else ()
+
+
+def _short(column: ColumnFacts) -> str:
+    """Why a column cannot be learned from, in two or three words."""
+    if column.kind not in get_args(ColumnKind):
+        return _words(column.kind)
+    if not column.levels:
+        return "no values"
+    several = len(column.levels)
+    return (
+        "one level"
+        if several == 1
+        else f"{several} levels" * (several > MOST_LEVELS) or "see below"
+    )
+
+
+def _words(kind: str) -> str:
+    """A kind of column, for people."""
+    return "date" if kind not in get_args(ColumnKind) and is_date(kind) else kind
+
+
+def _proposed(
+    source: object, group: str | None, seen: Survey, options: Options
+) -> tuple[
+    GroupStats | CellStats | Table | None, Options, tuple[Finding, ...], tuple[DataError, ...]
+]:
+    """What could be learned from, how it is read, what is odd about it, and what is in the way.
+
+    Reads with what was found in the reading before, until nothing is to be changed.
+    """
+    lacking = any(c.gaps for c in seen.columns if c.name not in options.left_out)
+    options = replace(options, missing="em" if lacking else "drop" if seen.unknown else "error")
+    for _ in range(_ROUNDS):
+        kept = [c for c in seen.columns if c.name not in options.left_out]
+        names = [c.name for c in kept]
+        kinds = {name: kind for name, kind in options.kinds.items() if name in names}
+        options = replace(options, kinds=kinds)
+        try:
+            made = gathered(
+                source, group=group, columns=names, kinds=kinds, missing=options.missing,
+                inputs=options.inputs,
+            )  # fmt: skip
+        except OptionError as error:
+            if options.missing != "em":
+                return None, options, (), (DataError(*error.args),)
+            options = replace(options, missing="drop")
+            continue
+        except DataError as error:
+            most = worst(kept, seen.n) if options.missing == "drop" else None
+            if most is None or len(kept) == 1:
+                return None, options, (), (error,)
+            options = _leaving_out(options, {most.name: "missing too often"})
+            continue
+        findings = check(made)
+        changed = _changed(options, findings, names)
+        if changed is None:
+            return made, options, tuple(findings), ()
+        options = changed
+    return made, options, tuple(findings), ()
+
+
+def _leaving_out(options: Options, names: Mapping[str, str]) -> Options:
+    return replace(
+        options,
+        left_out={**options.left_out, **names},
+        inputs=tuple(name for name in options.inputs if name not in names),
+    )
+
+
+def _changed(options: Options, findings: Sequence[Finding], names: Sequence[str]) -> Options | None:
+    """The options with the remedies of findings that options can apply; None where none can."""
+    out: dict[str, str] = {}
+    inputs, kinds = list(options.inputs), dict(options.kinds)
+    for found in findings:
+        if found.kind in _OUT:
+            out |= dict.fromkeys(found.columns, found.kind.value)
+        elif found.kind is FindingKind.COPIES:  # of two, the later one
+            out[found.columns[-1]] = f"a copy of {found.columns[-2]!r}"
+        elif found.kind is FindingKind.SITE_LEVEL:
+            inputs += found.columns
+        elif found.kind is FindingKind.BINARY:
+            kinds |= dict.fromkeys(found.columns, "discrete")
+    if not set(names) - set(out) or not set(names) - set(inputs):
+        return None
+    made = _leaving_out(replace(options, kinds=kinds, inputs=tuple(inputs)), out)
+    same = made.kinds == options.kinds and made.inputs == options.inputs and not out
+    return None if same else made

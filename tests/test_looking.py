@@ -1,0 +1,231 @@
+"""`look`: what a table holds, as pandas counts it; and what is proposed works when it is pasted."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import poolbn as pb
+from poolbn.cli.app import app
+from poolbn.moments.looking import Look
+from poolbn.moments.table import gathered
+
+TRIAL = pb.datasets.opt()
+N = len(TRIAL)
+RNG = np.random.default_rng(5)
+# A column that cannot be learned from as it is, or that something is odd about.
+ODD: dict[str, Callable[[], Any]] = {
+    "id": lambda: range(1, N + 1),
+    "visit": lambda: 1,
+    "arm": lambda: np.arange(N) % 2,
+    "grade": lambda: np.arange(N) % 3 + 1,
+    "when": lambda: pd.date_range("2020-01-01", periods=N),
+    "note": lambda: [f"woman {k}" for k in range(N)],
+    "lab": lambda: ["<0.5" if k % 50 == 0 else str(k % 7 + 0.5) for k in range(N)],
+    "share": lambda: [f"{k % 40}%" for k in range(N)],
+    "months": lambda: 12 * TRIAL["age"],
+    "beds": lambda: TRIAL["clinic"].map({"NY": 150.0, "MN": 250.0, "KY": 310.0, "MS": 420.0}),
+    "empty": lambda: np.nan,
+    "trial": lambda: "OPT",
+    "rare": lambda: ["often", "once", *["often", "seldom", "often"] * N][:N],
+    "gone": lambda: TRIAL["age"].where(TRIAL["clinic"] != "KY").astype(float) ** 0.5,
+    "old": lambda: TRIAL["age"] > 25,
+    "crp": lambda: np.exp(3 * np.random.default_rng(1).standard_normal(N)),
+}
+
+
+def read(source: Any, **options: Any) -> Any:
+    usual = {"group": None, "columns": None, "kinds": None, "missing": "error", "inputs": ()}
+    return gathered(source, **(usual | options))
+
+
+def pasted(found: Look, source: Any) -> Any:
+    """What `pb.learn` would learn from, were the call that is printed last pasted."""
+    line = str(found).splitlines()[-1]
+    assert line.startswith("pb.learn(")
+    return eval(line.replace("pb.learn", "read"), {"read": read, "data": source})
+
+
+def agrees(found: Look, made: Any) -> None:
+    assert made.n_rows == found.rows
+    kinds = dict.fromkeys(made.names, "continuous")
+    own = (
+        kinds if isinstance(made, pb.GroupStats) else dict(zip(made.names, made.kinds, strict=True))
+    )
+    assert found.nodes == own
+    assert found.findings[-len(pb.check(made)) or None :] == tuple(pb.check(made))
+
+
+def test_the_trial_is_as_pandas_counts_it() -> None:
+    found = pb.look(TRIAL, group="clinic")
+    assert dict(zip(found.levels, found.n, strict=True)) == TRIAL["clinic"].value_counts().to_dict()
+    for column in found.columns:
+        cells = TRIAL[column.name]
+        missing = cells.isna().groupby(TRIAL["clinic"]).sum()
+        assert dict(zip(found.levels, column.missing, strict=True)) == missing.to_dict()
+        if pd.api.types.is_numeric_dtype(cells):
+            assert (column.kind, column.levels) == ("continuous", ())
+            assert (column.low, column.high) == (cells.min(), cells.max())
+        else:
+            assert column.kind == "discrete"
+            assert dict(column.levels) == cells.value_counts().to_dict()
+    assert found.rows == len(TRIAL.dropna())
+    agrees(found, pasted(found, TRIAL))
+
+
+def test_continuous_columns_with_gaps_go_to_em() -> None:
+    table = pb.datasets.opt(kind="continuous")
+    found = pb.look(table, group="clinic")
+    assert found.options.missing == "em"
+    assert found.rows == len(table)
+    agrees(found, pasted(found, table))
+    complete = pb.look(table.dropna(), group="clinic")
+    assert complete.options.missing == "error"
+    agrees(complete, pasted(complete, table.dropna()))
+
+
+def test_each_odd_column_is_told_of_and_left_out_if_it_must_be() -> None:
+    table = TRIAL[["clinic", "age", "bmi", "preterm"]].assign(**{n: v() for n, v in ODD.items()})
+    table.insert(0, "Unnamed: 0", range(N))
+    found = pb.look(table, group="clinic")
+    out = {"id", "visit", "when", "note", "lab", "share", "months", "empty", "trial", "gone"}
+    assert set(found.options.left_out) == out
+    assert found.options.inputs == ("beds",)
+    assert found.options.kinds == {"arm": "discrete"}
+    fixes = [str(fix) for fix in found.fixes]
+    for name in ("when", "note", "lab", "share", "empty", "trial"):
+        assert sum(repr(name) in fix for fix in fixes) == 1
+    kinds = [each.kind for each in found.findings]
+    for kind in ("ROW_NAMES", "CODES", "RARE_LEVEL", "SKEWED"):
+        assert pb.FindingKind[kind] in kinds
+    agrees(found, pasted(found, table))
+    lines = found.table().set_index("column")["use"]
+    assert lines["months"] == "left out: a copy of 'age'"
+    assert lines["when"] == "left out: date"
+    assert lines["beds"] == "input"
+    assert "as it is" not in str(found)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.sets(st.sampled_from(sorted(ODD)), min_size=1), st.booleans())
+def test_what_is_proposed_can_be_read(names: set[str], some: bool) -> None:
+    """And what `pb.learn` would warn of has been told."""
+    base = TRIAL[["clinic", "gestation_days", "birthweight_g"][: 2 + some]]
+    table = base.assign(**{name: ODD[name]() for name in sorted(names)})
+    found = pb.look(table, group="clinic")
+    assert found.rows > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agrees(found, pasted(found, table))
+
+
+def test_without_a_group_it_says_which_could_be() -> None:
+    found = pb.look(TRIAL)
+    assert found.likely[0] == "clinic"
+    assert found.rows == 0
+    assert len(found.columns) == 25
+    assert str(found).splitlines()[-1] == "pb.look(data, group='clinic')"
+    none = pb.look(pd.DataFrame({"x": RNG.standard_normal(30)}))
+    assert "No column could say" in str(none)
+
+
+def test_data_sets_of_a_dict_and_of_files(tmp_path: Path) -> None:
+    sites = {str(k): t[["age", "gestation_days"]] for k, t in TRIAL.groupby("clinic")}
+    for name, table in sites.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    files = sorted(tmp_path.glob("*.csv"))
+    for source in (sites, files):
+        found = pb.look(source)
+        assert dict(zip(found.levels, found.n, strict=True)) == {
+            k: len(t) for k, t in sites.items()
+        }
+        agrees(found, pasted(found, source))
+
+
+def test_columns_and_kinds_stay_as_they_are_given() -> None:
+    names = ["age", "preterm", "calculus_5"]
+    found = pb.look(TRIAL, group="clinic", columns=names, kinds={"age": "count"})
+    assert found.nodes == {"age": "count", "preterm": "discrete", "calculus_5": "continuous"}
+    agrees(found, pasted(found, TRIAL))
+    words = shlex.split(found.command)
+    assert words[words.index("--columns") + 1] == ",".join(names)
+    most = [c for c in TRIAL if c not in ("clinic", "bmi", "preterm")]
+    words = shlex.split(pb.look(TRIAL, group="clinic", columns=most).command)
+    assert words[words.index("--exclude") + 1] == "bmi,preterm"
+
+
+def test_nothing_to_learn_from() -> None:
+    table = pd.DataFrame({"site": list("ab") * 20, "note": [f"n{k}" for k in range(40)]})
+    found = pb.look(table, group="site")
+    assert found.rows == 0
+    assert "Nothing can be learned from this table as it is." in str(found)
+    assert "'note' has 40 levels" in str(found)
+
+
+def test_rows_of_no_data_set_are_dropped() -> None:
+    table = TRIAL[["clinic", "age"]].assign(clinic=TRIAL["clinic"].where(np.arange(N) > 9))
+    found = pb.look(table, group="clinic")
+    assert (found.options.missing, found.rows) == ("drop", N - 10)
+    agrees(found, pasted(found, table))
+
+
+# The command
+
+
+def run(*words: object) -> Any:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_the_command_that_is_printed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the table as it is to the network, pasting what is printed last."""
+    monkeypatch.chdir(tmp_path)
+    odd = {name: ODD[name]() for name in ("id", "visit", "arm", "when", "lab")}
+    table = TRIAL[["clinic", "age", "bmi", "preterm"]].assign(**odd).groupby("clinic").head(150)
+    table.to_csv("a trial.csv", index=False)
+    first = run("look", "a trial.csv").stdout.splitlines()[-1]
+    assert first == "poolbn look 'a trial.csv' --group clinic"
+    second = run(*shlex.split(first)[1:]).stdout.splitlines()[-1]
+    assert second == (
+        "poolbn learn 'a trial.csv' --group clinic --exclude when,lab,id,visit "
+        "--kinds arm=discrete --missing drop -o out"
+    )
+    done = run(*shlex.split(second)[1:], "--json")
+    nodes = {"age": "continuous", "bmi": "continuous", "preterm": "discrete", "arm": "discrete"}
+    assert set(json.loads(done.stdout)["nodes"]) == set(nodes)
+    record = json.loads(run(*shlex.split(first)[1:], "--json").stdout)
+    assert record["command"] == second
+    assert record["nodes"] == nodes
+    assert set(record["left_out"]) == {"when", "lab", "id", "visit"}
+    assert record["rows"] == len(table[list(nodes)].dropna())
+    assert record["data_sets"] == table["clinic"].value_counts().to_dict()
+    by_name: Mapping[str, Any] = {column["name"]: column for column in record["columns"]}
+    assert by_name["preterm"]["levels"] == table["preterm"].value_counts().to_dict()
+    assert run(*shlex.split(first)[1:], "--quiet").output == ""
+
+
+def test_the_command_leaves_out_what_it_is_told(tmp_path: Path) -> None:
+    TRIAL.to_csv(tmp_path / "t.csv", index=False)
+    done = run("look", tmp_path / "t.csv", "-g", "clinic", "--exclude", "calculus_5")
+    assert "--exclude calculus_5" in done.stdout.splitlines()[-1]
+    assert "calculus_5 " not in done.stdout.partition("Next:")[0]
+
+
+def test_look_needs_rows(tmp_path: Path) -> None:
+    table = TRIAL[["clinic", "age"]]
+    pb.stats(table, group="clinic").save(tmp_path / "t.stats")
+    done = CliRunner().invoke(app, ["look", str(tmp_path / "t.stats")])
+    assert done.exit_code == 2
+    assert "look needs rows" in done.stderr
