@@ -27,6 +27,7 @@ from poolbn.cli import demonstration, gathering, inputs, learning, showing
 from poolbn.cli.app import app
 from poolbn.cli.terminal import Terminal, plain
 from poolbn.errors import DataError, InPython, Option
+from poolbn.wording import counted
 
 COLUMNS = ["age", "bmi", "gestation_days", "birthweight_g"]
 TIERS = [["age", "bmi"], ["gestation_days"], ["birthweight_g"]]
@@ -646,7 +647,7 @@ def test_ctrl_c_in_a_real_search(folder: Path, tmp_path: Path) -> None:
     assert b"Traceback" not in said
     assert b"the best network so far is in" in re.sub(rb"\s+", b" ", said)
     learned = pb.load(tmp_path / "out" / "network.json")
-    assert f"{len(learned.dag.arcs)} arcs" in printed
+    assert f", {counted(len(learned.dag.arcs), 'arc')}, " in printed
 
 
 # The program itself

@@ -151,7 +151,9 @@ def typed(command: str) -> str:
     return CliRunner().invoke(app, arguments, input=sent).output
 
 
-@pytest.mark.parametrize(("page", "least"), [("commands", 11), ("federation", 9), ("files", 2), ("large", 3)])
+@pytest.mark.parametrize(
+    ("page", "least"), [("commands", 11), ("federation", 9), ("files", 2), ("large", 3)]
+)
 def test_the_commands_of_the_documentation(
     page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
