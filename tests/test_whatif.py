@@ -68,9 +68,11 @@ MIXED = [
 ]  # fmt: skip
 
 
+READ: dict[str, Any] = {"group": "site", "inputs": ["arm"], "kinds": {"visits": "count"}}
+
+
 def learned(table: pd.DataFrame, **how: Any) -> pb.Network:
-    return pb.learn(table, group="site", inputs=["arm"], kinds={"visits": "count"}, start=MIXED,
-                    search=KEPT, **how)  # fmt: skip
+    return pb.learn(table, search=KEPT, **READ, **{"start": MIXED, **how})
 
 
 @pytest.fixture(scope="module")
@@ -350,10 +352,53 @@ def test_small_data_sets_are_not_offered(trial: pd.DataFrame, tmp_path: Path) ->
     own = net.fits["bmi"].coef[list(net.levels).index("KY"), 1]
     assert f"{own:.6g}" not in json.dumps(numbers)
     assert "Data sets with fewer than 10 rows are not offered" in text
+    # How uncertain the others are would tell what the hidden one is.
+    assert numbers["sure"]
+    assert "Estimates are taken for certain" in text
     pb.report(net, tmp_path / "open.html", data=few, rows=True)
     text = (tmp_path / "open.html").read_text()
     numbers = json.loads(text.split('id="numbers">')[1].split("</script>")[0])["whatif"]
     assert "KY" in numbers["sets"]
+
+
+def test_what_few_rows_tell_is_as_in_a_new_data_set() -> None:
+    """Three of 150 rows of a site have the level z, and four the event."""
+    table = mixed_table()
+    one = table.index[table["site"] == "a"]
+    table.loc[one, "grade"] = ["z"] * 3 + ["x"] * (len(one) - 3)
+    table.loc[one, "event"] = ["yes"] * 4 + ["no"] * (len(one) - 4)
+    net = learned(table)
+    cells = Cells(net, pb.table(table, **READ), np.ones(4, dtype=bool), open=False)
+    numbers = whatif_numbers(net, [str(level) for level in net.levels], cells)
+    assert {"grade in a", "pressure in a", "event in a"} <= set(numbers["veiled"])
+    at, new = numbers["sets"].index("a"), numbers["new"]
+    nodes = {node["name"]: node for node in numbers["nodes"]}
+    for name in ("pressure", "event"):
+        assert nodes[name]["coef"][at] == nodes[name]["coef"][new]
+        assert nodes[name]["cov"][at] == nodes[name]["cov"][new]
+    assert nodes["age"]["coef"][at] != nodes["age"]["coef"][new]
+    whole = {node["name"]: node for node in numbers_of(net)["nodes"]}
+    assert whole["pressure"]["coef"][at] != whole["pressure"]["coef"][new]
+
+
+def test_tables_are_as_in_a_new_data_set_where_few_rows_tell() -> None:
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame({
+        "site": np.repeat(["a", "b", "c"], 100), "x": rng.choice(["u", "v"], size=300),
+        "y": rng.choice(["no", "yes"], size=300, p=[0.7, 0.3]),
+    })  # fmt: skip
+    table.loc[(table["site"] == "b") & (table["x"] == "u"), "y"] = "no"
+    table.loc[table.index[(table["site"] == "b") & (table["x"] == "u")][:2], "y"] = "yes"
+    net = pb.learn(table, group="site", pooling=pb.Partial(discrete="table"), start=[("x", "y")],
+                   search=KEPT)  # fmt: skip
+    rows = pb.table(table, group="site")
+    cells = Cells(net, rows, np.ones(3, dtype=bool), open=False)
+    numbers = whatif_numbers(net, ["a", "b", "c"], cells)
+    assert numbers["veiled"] == ["y in b"]
+    (y,) = (node for node in numbers["nodes"] if node["name"] == "y")
+    at, new = numbers["sets"].index("b"), numbers["new"]
+    assert y["p"][at][0] == y["p"][new][0]
+    assert y["p"][at][1] != y["p"][new][1]
 
 
 def test_ranges_do_not_tell_extremes_of_the_data(trial: pd.DataFrame, net: pb.Network) -> None:
@@ -588,3 +633,70 @@ def test_values_that_cannot_be_say_so(chromium: Chromium, tmp_path: Path) -> Non
     assert script.run(
         f"ask(network, [{{ value: 0, act: false }}, {json.dumps(brought)}]).possible(0)"
     )
+
+
+# A page with columns of all kinds
+
+
+@pytest.fixture(scope="module")
+def kinds() -> pb.Network:
+    """Nothing leads to the count: its total effects take long."""
+    return learned(mixed_table(), start=[arc for arc in MIXED if "visits" not in arc])
+
+
+@pytest.fixture(scope="module")
+def kinds_page(kinds: pb.Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("kinds") / "report.html"
+    pb.report(kinds, path, data=mixed_table(), rows=True)
+    return path
+
+
+@needs_browser
+def test_levels_are_chosen_with_keys(
+    chromium: Chromium, kinds: pb.Network, kinds_page: Path
+) -> None:
+    opened(chromium, kinds_page)
+    for name, key in (("event", "ArrowDown"), ("arm", "ArrowDown")):
+        chromium.run(f"document.querySelector('{row_of(kinds, name)} select').focus()")
+        chromium.press(key)
+    given = {"event": "no", "arm": "yes", "site": kinds.levels[0]}
+    assert text_of(chromium, "#whatif-status") == "event set to no."
+    levels = chromium.run(
+        f"[...document.querySelectorAll('{row_of(kinds, 'grade')} .shares li')]"
+        ".map((of) => of.lastChild.textContent)"
+    )
+    expected = kinds.posterior(given, "grade").probabilities["grade"]
+    assert levels == [f"{100 * p:.1f}%" for p in expected]
+    visits = kinds.posterior(given, "visits")
+    low, high = visits.quantile([0.025, 0.975])
+    told = text_of(chromium, f"{row_of(kinds, 'visits')} .told")
+    assert told == f"{visits.mean[0]:.1f} ({low:.0f} to {high:.0f})"
+    bars = chromium.run(f"document.querySelectorAll('{row_of(kinds, 'visits')} rect.now').length")
+    assert bars > 2
+    assert not problems(chromium)
+    assert not requests(chromium)
+
+
+@needs_browser
+def test_what_is_drawn_at_random_says_so(
+    chromium: Chromium, kinds: pb.Network, kinds_page: Path
+) -> None:
+    opened(chromium, kinds_page)
+    assert text_of(chromium, "#whatif-note") == ""
+    for name in ("event", "ward"):
+        chromium.click(f"{row_of(kinds, name)} [data-how=set]")
+    assert "±" in text_of(chromium, f"{row_of(kinds, 'age')} .told")
+    assert "±" not in text_of(chromium, f"{row_of(kinds, 'visits')} .told")
+    note = text_of(chromium, "#whatif-note")
+    assert note.startswith(
+        "Where ± stands, answers are approximate: means of weighted random draws"
+    )
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [400, 1300])
+def test_a_page_of_all_kinds_fits_into_the_window(
+    chromium: Chromium, kinds_page: Path, width: int
+) -> None:
+    opened(chromium, kinds_page, width)
+    assert chromium.run("document.documentElement.scrollWidth") <= width

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _DIGITS = 10
+_COARSE = 6  # where some data sets are not shown
 _MOST = 30_000  # numbers that a page has of the network, some 300 kB
 _DRAWS = 4000  # rows that tell where variables are
 _REACH = 3.0  # standard deviations to each side that can be chosen
@@ -59,14 +60,16 @@ def whatif_numbers(
         cells: what may be shown of them. A node of which it may not in a data set is there as it is
             in a new one.
         plugin: whether estimates are taken for certain; None does so where the numbers that say how
-            uncertain they are would be too many.
+            uncertain they are would be too many, or where data sets are not shown: estimates of
+            the others and how uncertain these are would tell what those are.
     """
     found, new = _with_new(net)
     ranges, veiled = _ranges(net), _veiled(net, cells)
-    sure = plugin or False
+    closed = not cells.shown.all()
+    sure, digits = (closed if plugin is None else plugin), (_COARSE if closed else _DIGITS)
     mixed = _mixed(found, veiled, new, plugin=sure)
     use, left_out = _usable(mixed, cells, veiled, new)
-    if plugin is None and _size(mixed, use) > _MOST:
+    if plugin is None and not sure and _size(mixed, use) > _MOST:
         sure, mixed = True, _mixed(found, veiled, new, plugin=True)
         use, left_out = _usable(mixed, cells, veiled, new)
     offered = _largest(mixed, use, new)
@@ -79,7 +82,7 @@ def whatif_numbers(
             "input": i in mixed.inputs,
             "parents": list(mixed.nodes[i].parents),
             "range": [ranges[i].low, ranges[i].high, ranges[i].step, ranges[i].middle],
-            **({} if i in mixed.inputs else _model(mixed.nodes[i], offered, centre)),
+            **({} if i in mixed.inputs else _model(mixed.nodes[i], offered, centre, digits)),
         }
         for i, name in enumerate(mixed.names)
     ]
@@ -239,17 +242,17 @@ def _nice(rough: float) -> float:
 # Nodes given their parents
 
 
-def _model(node: Local, sets: list[int], centre: Sequence[float]) -> dict[str, Any]:
+def _model(node: Local, sets: list[int], centre: Sequence[float], digits: int) -> dict[str, Any]:
     if isinstance(node, Tabular):
-        return {"kind": "table", "p": rounded(node.probabilities[sets], _DIGITS)}
+        return {"kind": "table", "p": rounded(node.probabilities[sets], digits)}
     if isinstance(node, Regression):
         T = _centred(node.terms, centre)
         both = np.kron(np.eye(node.coef.shape[1]), T)
         return {
             "kind": "regression",
             "terms": [list(term) for term in node.terms],
-            "coef": rounded(node.coef[sets] @ T.T, _DIGITS),
-            "cov": _packed(both @ node.cov[sets] @ both.T),
+            "coef": rounded(node.coef[sets] @ T.T, digits),
+            "cov": _packed(both @ node.cov[sets] @ both.T, digits),
             "dispersion": None if math.isinf(node.dispersion) else node.dispersion,
         }
     assert isinstance(node, Gaussian)
@@ -257,10 +260,10 @@ def _model(node: Local, sets: list[int], centre: Sequence[float]) -> dict[str, A
     return {
         "kind": "gaussian",
         "terms": [list(term) for term in node.terms],
-        "coef": rounded(of.coef[sets] @ T.T, _DIGITS),
-        "cov": _packed(T @ of.cov[sets] @ T.T),
-        "between": _packed(T @ of.between[sets] @ T.T),
-        "scale2": rounded(of.scale2[sets], _DIGITS),
+        "coef": rounded(of.coef[sets] @ T.T, digits),
+        "cov": _packed(T @ of.cov[sets] @ T.T, digits),
+        "between": _packed(T @ of.between[sets] @ T.T, digits),
+        "scale2": rounded(of.scale2[sets], digits),
         "df": _degrees(of.df[sets]),
         "withinDf": _degrees(of.within_df[sets]),
         "betweenDf": _degrees(np.array([of.between_df]))[0],
@@ -274,11 +277,11 @@ def _centred(terms: Sequence[Term], centre: Sequence[float]) -> Floats:
     return T
 
 
-def _packed(cov: Floats) -> list[list[float]] | None:
+def _packed(cov: Floats, digits: int) -> list[list[float]] | None:
     """The upper halves of symmetric matrices, row by row; None where all are zero."""
     if not cov.any():
         return None
-    found: list[list[float]] = rounded(cov[:, *np.triu_indices(cov.shape[1])], _DIGITS)
+    found: list[list[float]] = rounded(cov[:, *np.triu_indices(cov.shape[1])], digits)
     return found
 
 

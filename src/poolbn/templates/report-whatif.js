@@ -73,7 +73,7 @@ function whatIf(numbers) {
     }
     const told = make("p", { class: "told" });
     const figure = make("div", { class: "chart" });
-    const row = make("div", { class: "what", role: "group", "aria-labelledby": name, "data-what": i },
+    const row = make("div", { class: node.levels.length ? "what levels" : "what", role: "group", "aria-labelledby": name, "data-what": i },
       make("div", { class: "head" }, title, make("div", { class: "tools" }, ...buttons)),
       make("div", { class: "field" }, ...fields), figure, told);
     list.append(row);
@@ -272,7 +272,7 @@ function summaryOf(node, found) {
   }
   if (!found.summary) {
     const off = found.method === "sampling" ? ` ± ${number(Number(found.error.toPrecision(2)))}` : "";
-    const [low, high] = [0.025, 0.975].map((p) => digits(found.quantile(p), found.sd));
+    const [low, high] = [0.025, 0.975].map((p) => (node.count ? number(found.quantile(p)) : digits(found.quantile(p), found.sd)));
     found.summary = `${digits(found.mean, found.sd)}${off} (${low} to ${high})`;
   }
   return found.summary;
