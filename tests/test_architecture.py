@@ -26,7 +26,8 @@ ORDER = {
     "kernels": [
         "lanes", "linalg", "elementary", "moments", "regress", "work", "deviance", "bounds",
         "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves", "expect",
-        "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals",
+        "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals", "tails",
+        "independence", "separators",
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
@@ -48,9 +49,10 @@ ORDER = {
         "auto", "imputed", "given", "tabular", "regression", "adaptingkinds", "kinds", "choosing",
     ],
     "scoring": [
-        "sparsity", "likelihoods", "kinds", "gprior", "criteria", "bge", "bde", "local",
+        "sparsity", "likelihoods", "kinds", "gprior", "criteria", "bge", "bde", "local", "combined",
+        "separating", "independence",
     ],
-    "search": ["problem", "state", "climbing", "exact", "naming"],
+    "search": ["problem", "state", "climbing", "exact", "pattern", "pc", "hybrid", "naming"],
     "inference": [
         "assembled", "divergence", "drawing", "plausible", "standardise", "simulated",
         "conditioning", "mixtures", "uncertain", "infer", "locals", "weighting", "plans", "parts",

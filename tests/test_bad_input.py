@@ -54,6 +54,10 @@ def of(table: Any, **options: Any) -> Callable[[Path], Any]:
     return lambda folder: stats(table, **({"group": "site"} | options))
 
 
+def a_test(*columns: Any, **options: Any) -> Callable[[Path], Any]:
+    return lambda folder: pb.ci_test(stats(frame(), group="site"), *columns, **options)
+
+
 def dasked(table: pd.DataFrame, **options: Any) -> Callable[[Path], Any]:
     return of(dd.from_pandas(table, npartitions=2), **options)
 
@@ -567,6 +571,21 @@ TABLE = [
         ("tier 1 is 1", "list of names")),
     Bad("required number", lambda f: pb.Constraints(required=3), GraphError, ("required=3",)),
     Bad("negative seed", lambda f: pb.HillClimb(seed=-1), OptionError, ("seed=-1",)),
+    Bad("level of a test", lambda f: pb.PC(alpha=1.5), OptionError, ("alpha=1.5", "0.05")),
+    Bad("level of candidates", lambda f: pb.MMPC(alpha=0), OptionError, ("alpha=0", "0.05")),
+    Bad("unknown test", lambda f: pb.PC(test="cor"), OptionError, ("test='cor'", "combined")),
+    Bad("unknown rule", lambda f: pb.PC(rule="x"), OptionError, ("rule='x'", "majority")),
+    Bad("negative max_given", lambda f: pb.PC(max_given=-1), OptionError, ("max_given=-1",)),
+    Bad("no restriction", lambda f: pb.Hybrid(restrict="pc"), OptionError,
+        ("restrict='pc'", "pb.MMPC()")),
+    Bad("no maximiser", lambda f: pb.Hybrid(maximise=3), OptionError,
+        ("maximise=3", "pb.HillClimb()")),
+    Bad("test of itself", a_test("x", "x"), DataError, ("'x'", "two columns")),
+    Bad("test of no column", a_test("x", "z"), DataError, ("'z'",)),
+    Bad("test given itself", a_test("x", "y", ["x"]), DataError, ("'x'", "given=")),
+    Bad("test of few rows", a_test("x", "y"), DataError,
+        ("'x' and 'y'", "4 rows", "fewer columns")),
+    Bad("test of unknown kind", a_test("x", "y", test="lr"), OptionError, ("test='lr'",)),
     Bad("exact with too few parents", learn(search=pb.Exact(max_parents=0),
         constraints=pb.Constraints(required=[("x", "y")])), GraphError,
         ("1 arcs into 'y'", "max_parents=0")),

@@ -478,6 +478,8 @@ def test_columns_that_cannot_be_left_out(folder: Path, left: str, words: str) ->
         ("learn trial.csv -g clinic --tiers sites", "cannot read"),
         ("learn trial.csv -g clinic --tiers /dev/zero", "not a regular file"),
         ("learn trial.csv -g clinic --search tabu --restarts 3", "--restarts is for --search hc"),
+        ("learn trial.csv -g clinic --search hc --alpha 0.1", "--alpha is for --search pc"),
+        ("learn trial.csv -g clinic --search pc --alpha 2", "--alpha 2"),
         ("learn trial.csv -g clinic --pooling none --residuals pooled", "--pooling partial"),
         ("learn trial.csv -g clinic --score bge", "BGe is a score for complete pooling"),
         ("learn trial.csv -g clinic -o trial.csv", "is a file, so"),

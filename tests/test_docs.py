@@ -20,8 +20,8 @@ from poolbn.cli.app import app
 DOCS = Path(__file__).parents[1] / "docs"
 # Options that are objects: only the package calls their methods.
 OPTIONS = {
-    "Auto", "BGe", "Complete", "Constraints", "Exact", "HillClimb", "NoPooling", "Partial",
-    "Tabu",
+    "Auto", "BGe", "Complete", "Constraints", "Exact", "HillClimb", "Hybrid", "MMPC",
+    "NoPooling", "PC", "Partial", "Tabu",
 }  # fmt: skip
 
 

@@ -102,6 +102,7 @@ USED = {
     pb.Auto: "pooling", pb.Complete: "pooling", pb.NoPooling: "pooling", pb.Partial: "pooling",
     pb.Constraints: "constraints", pb.BGe: "score", pb.BDeu: "score",
     pb.HillClimb: "search", pb.Tabu: "search", pb.Exact: "search",
+    pb.PC: "search", pb.Hybrid: "search",
 }  # fmt: skip
 READING: dict[str, Any] = {
     "source": rows(), "group": "site", "columns": ["x", "y"], "missing": "error", "inputs": [],
@@ -174,6 +175,12 @@ def calls(folder: Path) -> list[Call]:
                              "continuous_to_discrete": True}),
         Call("HillClimb", {"restarts": 0, "perturb": 1, "max_iter": None, "seed": 0}),
         Call("Tabu", {"length": 10, "patience": 10, "max_iter": None}),
+        Call("PC", {"alpha": 0.01, "test": "auto", "rule": "majority", "max_given": None}),
+        Call("PC.pattern", {"data": stats(), "pooling": "partial", "constraints": None}, pb.PC()),
+        Call("Hybrid", {"restrict": pb.MMPC(), "maximise": pb.Tabu(), "widen": False}),
+        Call("MMPC", {"alpha": 0.01, "test": "auto", "max_given": None, "both": True}),
+        Call("ci_test", {"data": stats(), "x": "x", "y": "y", "given": [], "pooling": "none",
+                         "test": "auto"}),
         Call("Exact", {"max_parents": 2}),
         Call("Dag", {"nodes": ["x", "y"], "arcs": []}),
         Call("Cpdag", {"nodes": ["x", "y"], "directed": [], "undirected": []}),
@@ -255,7 +262,8 @@ WITHOUT = {
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
     "Look", "CellStats", "PatternStats", "Table",
-    "Network", "Posterior", "Probability", "Status",
+    "IndependenceTest", "MMPC.joined", "Network", "Pattern", "Pattern.table", "Posterior",
+    "Probability", "Status",
 }  # fmt: skip
 
 

@@ -45,9 +45,13 @@ if TYPE_CHECKING:
     from poolbn.run.cluster import on_cluster
     from poolbn.scoring.bde import BDeu
     from poolbn.scoring.bge import BGe
+    from poolbn.scoring.independence import IndependenceTest, ci_test
     from poolbn.scoring.local import score
     from poolbn.search.climbing import HillClimb, Tabu
     from poolbn.search.exact import Exact
+    from poolbn.search.hybrid import MMPC, Hybrid
+    from poolbn.search.pattern import Pattern
+    from poolbn.search.pc import PC
     from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 
     Separate = NoPooling
@@ -86,12 +90,17 @@ _LATER = {
     "GraphError": "errors",
     "GroupStats": "moments.groupstats",
     "HillClimb": "search.climbing",
+    "Hybrid": "search.hybrid",
+    "IndependenceTest": "scoring.independence",
     "LocalFit": "nodes.localfit",
     "Look": "moments.looking",
+    "MMPC": "search.hybrid",
     "MissingPackageError": "errors",
     "Network": "network.network",
     "NoPooling": "nodes.poolings",
     "OptionError": "errors",
+    "PC": "search.pc",
+    "Pattern": "search.pattern",
     "PatternStats": "moments.patternstats",
     "Partial": "nodes.poolings",
     "PoolbnError": "errors",
@@ -103,6 +112,7 @@ _LATER = {
     "Tabu": "search.climbing",
     "bootstrap": "assess.resample",
     "check": "moments.checks",
+    "ci_test": "scoring.independence",
     "compare": "assess.comparing",
     "fit_node": "nodes.choosing",
     "impute": "moments.imputing",
@@ -126,6 +136,8 @@ __version__ = "0.2.0.dev0"
 _OLD = {"Separate": "NoPooling"}  # a name of 0.1; it goes with 0.3
 
 __all__ = [
+    "MMPC",
+    "PC",
     "ArgumentError",
     "Auto",
     "BDeu",
@@ -149,6 +161,8 @@ __all__ = [
     "GraphError",
     "GroupStats",
     "HillClimb",
+    "Hybrid",
+    "IndependenceTest",
     "LocalFit",
     "Look",
     "MissingPackageError",
@@ -156,6 +170,7 @@ __all__ = [
     "NoPooling",
     "OptionError",
     "Partial",
+    "Pattern",
     "PatternStats",
     "PoolbnError",
     "Posterior",
@@ -166,6 +181,7 @@ __all__ = [
     "Tabu",
     "bootstrap",
     "check",
+    "ci_test",
     "compare",
     "datasets",
     "fit_node",

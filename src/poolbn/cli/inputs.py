@@ -28,6 +28,8 @@ from poolbn.run.cluster import on_cluster
 from poolbn.scoring.local import Kind
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
+from poolbn.search.hybrid import MMPC, Hybrid
+from poolbn.search.pc import PC
 from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
@@ -199,9 +201,19 @@ class Searching:
         ),
     ] = "bic"
     search: Annotated[
-        Literal["hc", "tabu", "exact"],
-        typer.Option(help="Hill climbing, tabu search, or the exact optimum (up to 20 columns)."),
+        Literal["hc", "tabu", "exact", "pc", "hybrid"],
+        typer.Option(
+            help="Hill climbing, tabu search, or the exact optimum (up to 20 columns); pc asks "
+            "independence tests, hybrid climbs among what they leave."
+        ),
     ] = "hc"
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="The level of independence tests, of --search pc (0.01 by default) and hybrid "
+            "(0.05)."
+        ),
+    ] = None
     restarts: Annotated[
         int | None,
         typer.Option(min=0, help="Restarts of hill climbing, from changes of the best network."),
@@ -236,10 +248,16 @@ class Searching:
         """As keywords."""
         if self.search != "hc" and self.restarts is not None:
             raise OptionError(f"--restarts is for --search hc; --search {self.search} has none")
+        if self.search not in ("pc", "hybrid") and self.alpha is not None:
+            raise OptionError(
+                f"--alpha is for --search pc and hybrid; --search {self.search} has none"
+            )
         searches: dict[str, Learner] = {
             "hc": HillClimb(restarts=self.restarts or 0, seed=self.seed),
             "tabu": Tabu(),
             "exact": Exact(),
+            "pc": PC() if self.alpha is None else PC(alpha=self.alpha),
+            "hybrid": Hybrid() if self.alpha is None else Hybrid(MMPC(alpha=self.alpha)),
         }
         constraints = Constraints(
             required=[_arc(text, "--require") for text in self.require or ()],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,81 @@ def completed(
         for d in np.flatnonzero(directed[b] & apart[a]):
             direct(np.flatnonzero(undirected[a] & undirected[d] & joined[b]), d)
     return directed, undirected
+
+
+def oriented(
+    directed: NDArray[np.bool_],
+    undirected: NDArray[np.bool_],
+    unsure: Callable[[int, int, int], bool],
+    fixed: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Apply Meek's rules 1 to 4 to arcs and (symmetric) edges that tests and knowledge gave.
+
+    Such arcs may contradict each other, and then the order in which rules are applied would matter.
+    So all rules are applied at once, again and again; an edge that they direct in both ways stays
+    undirected. Arcs on a cycle become edges again.
+
+    Args:
+        directed: arcs so far, (N, N).
+        undirected: edges, (N, N).
+        unsure: whether it is not known of a, b, c, with a and c apart and both joined to b, if
+            their arcs meet in b. No rule concludes anything from that.
+        fixed: arcs that are known, and stay also on a cycle, (N, N).
+    """
+    directed, undirected = directed.copy(), undirected.copy()
+    joined = directed | directed.T | undirected
+    apart = ~(joined | np.eye(len(directed), dtype=bool))
+    open_ = undirected.copy()
+    while True:
+        new = np.zeros_like(directed)
+        for b, c in np.argwhere(open_).tolist():
+            new[b, c] = _follows(b, c, directed, undirected, joined, apart, unsure)
+        open_ &= ~(new & new.T)
+        new &= open_
+        if not new.any():
+            break
+        directed |= new
+        undirected &= ~(new | new.T)
+        open_ &= undirected
+    on_cycle = directed & _reached(directed).T & ~fixed
+    return directed & ~on_cycle, undirected | on_cycle | on_cycle.T
+
+
+def _follows(
+    b: int,
+    c: int,
+    directed: NDArray[np.bool_],
+    undirected: NDArray[np.bool_],
+    joined: NDArray[np.bool_],
+    apart: NDArray[np.bool_],
+    unsure: Callable[[int, int, int], bool],
+) -> bool:
+    """Whether one of Meek's rules directs the edge b -- c from b to c."""
+    # Rule 1: a -> b -- c with a, c apart.
+    if any(not unsure(a, b, c) for a in np.flatnonzero(directed[:, b] & apart[c]).tolist()):
+        return True
+    # Rule 2: b -> a -> c.
+    if (directed[b] & directed[:, c]).any():
+        return True
+    # Rule 3: b -- a -> c and b -- d -> c with a, d apart.
+    sides = np.flatnonzero(undirected[b] & directed[:, c]).tolist()
+    if any(apart[a, d] and not unsure(a, b, d) for a, d in combinations(sides, 2)):
+        return True
+    # Rule 4: b -- a -> d -> c with a, c apart and b, d joined.
+    for a in np.flatnonzero(undirected[b] & apart[c]).tolist():
+        if (directed[a] & directed[:, c] & joined[b]).any() and not unsure(a, b, c):
+            return True
+    return False
+
+
+def _reached(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether a way leads from the first node to the second, (N, N)."""
+    ways = arcs.astype(np.float32)
+    while True:
+        longer = ((ways + ways @ ways) > 0).astype(np.float32)
+        if (longer == ways).all():
+            return np.asarray(ways > 0)
+        ways = longer
 
 
 def extended(

@@ -172,6 +172,8 @@ class LocalScores:
 
     Attributes:
         names: the columns; families are positions in them.
+        data: the table, for learners that ask it more than scores.
+        model: of nodes.
         made: scores computed so far.
     """
 
@@ -186,9 +188,10 @@ class LocalScores:
     ) -> None:
         check_data(stats)
         self.names = stats.names
+        self.data = stats
         self.made = 0
-        model = as_pooling(pooling).first(stats.levels)
-        self._scores = _scores(stats, model, as_score(score))
+        self.model = as_pooling(pooling).first(stats.levels)
+        self._scores = _scores(stats, self.model, as_score(score))
         self._threads = parallel.available_cores() if threads is None else threads
         self._final = final
         self._memo: dict[Family, float] = {}

@@ -8,19 +8,27 @@ from typing import Literal, get_args
 from poolbn.errors import Option, OptionError, nearest
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
+from poolbn.search.hybrid import Hybrid
+from poolbn.search.pc import PC
 from poolbn.search.problem import Learner
 
-SearchName = Literal["hc", "tabu", "exact"]
+SearchName = Literal["hc", "tabu", "exact", "pc", "hybrid"]
 
-_BY_NAME: dict[str, Callable[[], Learner]] = {"hc": HillClimb, "tabu": Tabu, "exact": Exact}
+_BY_NAME: dict[str, Callable[[], Learner]] = {
+    "hc": HillClimb,
+    "tabu": Tabu,
+    "exact": Exact,
+    "pc": PC,
+    "hybrid": Hybrid,
+}
 
 
 def as_learner(search: SearchName | Learner | None) -> Learner:
     """The search that is meant.
 
     Args:
-        search: an object with `learn`, or a name: "hc", "tabu" or "exact" is that search with its
-            defaults; None is hill climbing.
+        search: an object with `learn`, or a name: "hc", "tabu", "exact", "pc" or "hybrid" is that
+            search with its defaults; None is hill climbing.
 
     Raises:
         OptionError: it is none.
@@ -36,14 +44,14 @@ def as_learner(search: SearchName | Learner | None) -> Learner:
             raise OptionError(
                 Option("search", search),
                 f" is not a search{nearest(search, get_args(SearchName))}; pb.HillClimb(), "
-                "pb.Tabu() and pb.Exact() take options",
+                "pb.Tabu(), pb.Exact(), pb.PC() and pb.Hybrid() take options",
             )
         return _BY_NAME[search]()
     learner: object = search
     if isinstance(learner, type) or not hasattr(learner, "learn"):
         raise OptionError(
             Option("search", search),
-            " is not a search; use 'hc', 'tabu' or 'exact', or with options pb.HillClimb(), "
-            "pb.Tabu() or pb.Exact()",
+            " is not a search; use 'hc', 'tabu', 'exact', 'pc' or 'hybrid', or with options "
+            "pb.HillClimb(), pb.Tabu(), pb.Exact(), pb.PC() or pb.Hybrid()",
         )
     return search

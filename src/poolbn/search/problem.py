@@ -17,7 +17,8 @@ class Move(NamedTuple):
     """One step of a search.
 
     Attributes:
-        kind: "add", "remove", "reverse"; "restart" or "exact" for another graph altogether.
+        kind: "add", "remove", "reverse"; "restart", "exact" or "tests" for another graph
+            altogether.
         arc: parent and child before the move; empty for another graph.
         gain: what the score gained.
         fits: local scores computed for it.

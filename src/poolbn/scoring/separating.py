@@ -1,0 +1,353 @@
+"""What constraint-based learners ask of tests, many at once; answered by compiled ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, combinations
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.constants import CONSTANT_TOLERANCE
+from poolbn.moments.standardised import StandardisedStats
+from poolbn.run import parallel
+from poolbn.run.compiling import kernels
+from poolbn.scoring import combined
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+R = TypeVar("R")
+
+GAUSSIAN = ("t", "z", "mi-g", "f", "combined")  # as the kernels number them
+COMPLETE = ("t", "z", "mi-g")
+
+
+class Separated(NamedTuple):
+    """What tests of M pairs given sets of one size found.
+
+    Attributes:
+        found: pairs that a set separates, (M,).
+        sets: the first such set, (M, k); anything where there is none.
+        log_p: the largest log p-value, (M,); -inf where nothing could be tested.
+        tests: how many tests that took, as bnlearn counts them, (M,).
+    """
+
+    found: Flags
+    sets: Integers
+    log_p: Floats
+    tests: Integers
+
+
+class Votes(NamedTuple):
+    """How often a node between a pair is in a set that separates it.
+
+    Attributes:
+        separating: sets that separate each pair, (M,).
+        hits: those with each of the nodes between, in order.
+    """
+
+    separating: Integers
+    hits: Integers
+
+
+class MaxMin(NamedTuple):
+    """Candidates of each node.
+
+    Attributes:
+        joined: (N, N), not symmetric.
+        log_p: the largest log p-value, (N, N), NaN where none was asked for.
+        tests: how many tests that took.
+    """
+
+    joined: Flags
+    log_p: Floats
+    tests: int
+
+
+class CITests(Protocol):
+    """Independence tests of one table."""
+
+    @property
+    def test(self) -> str:
+        """The name of the test."""
+
+    def level(
+        self, pairs: Integers, neighbours: Sequence[Integers], k: int, log_alpha: float
+    ) -> Separated:
+        """Test pairs, (M, 2), given sets of k neighbours of one of the two."""
+
+    def votes(
+        self,
+        pairs: Integers,
+        centres: Sequence[Integers],
+        neighbours: Sequence[Integers],
+        sizes: Integers,
+        log_alpha: float,
+    ) -> Votes:
+        """Of pairs, with nodes between them, given sets of up to so many neighbours."""
+
+    def max_min(self, may: Flags, must: Flags, most: int, log_alpha: float) -> MaxMin:
+        """Max-min parents and children, of pairs that may be and those that must be."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianTests:
+    """Compiled tests of partial correlations.
+
+    Attributes:
+        test: one of `GAUSSIAN`.
+        R: correlations, (N, N, F); F is 1 where data sets are pooled completely. 0 on the diagonal
+            of columns that are constant in a data set, NaN where it has none.
+        n: rows, (F,).
+        squares: sums of squares in units of the pooled variance, (N, F).
+    """
+
+    test: str
+    R: Floats
+    n: Floats
+    squares: Floats
+
+    @staticmethod
+    def on(data: StandardisedStats, test: str) -> GaussianTests:
+        """The tests of some statistics."""
+        if test in COMPLETE:
+            scatter, n = data.total[None], np.array([data.rows])
+            lacking = np.zeros((1, len(data.names)), dtype=bool)
+        else:
+            scatter, n, lacking = data.scatter, data.n, data.unmeasured
+        squares = np.einsum("jaa->ja", scatter)
+        constant = squares <= CONSTANT_TOLERANCE * n[:, None]
+        root = np.where(constant, 1.0, np.sqrt(squares))
+        R = scatter / (root[:, :, None] * root[:, None, :])
+        R[constant] = 0.0
+        R.transpose(0, 2, 1)[constant] = 0.0
+        R[lacking] = math.nan
+        R.transpose(0, 2, 1)[lacking] = math.nan
+        return GaussianTests(
+            test, np.ascontiguousarray(R.transpose(1, 2, 0)), n, np.ascontiguousarray(squares.T)
+        )
+
+    @property
+    def _data(self) -> tuple[object, ...]:
+        table = combined.table() if self.test == "combined" else np.zeros((4, 4))
+        return self.R, self.n, self.squares, table, GAUSSIAN.index(self.test)
+
+    def _space(self, most: int) -> tuple[Floats, Floats]:
+        kernel = kernels("independence")
+        F = self.R.shape[2]
+        W = np.empty((most + kernel.BLOCKS, max(most + 1, kernel.ROWS), F))
+        return W, np.empty(kernel.SPACE)
+
+    def _room(self) -> Integers:
+        return np.zeros((6, len(self.R) + 1), dtype=np.int64)
+
+    def batch(
+        self, pairs: Sequence[tuple[int, int]], given: Sequence[Sequence[int]]
+    ) -> tuple[Floats, Flags]:
+        """Tests of M pairs: what `independence.py` lists, (M, 5); data sets that count, (M, F)."""
+        kernel = kernels("independence")
+        x, y = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+        offsets = np.array([0, *accumulate(map(len, given))], dtype=np.int64)
+        flat = np.array([s for S in given for s in S], dtype=np.int64)
+        most = max(map(len, given), default=0)
+        W, one = self._space(most)
+        out = np.empty((len(x), kernel.RESULTS))
+        used = np.empty((len(x), len(self.n)), dtype=np.uint8)
+        kernel.batch(*self._data, x, y, offsets, flat, most, W, one, out, used)
+        if self.test == "combined":  # to all digits
+            out[:, kernel.LOG_P] = combined.log_p(out[:, kernel.STATISTIC], out[:, kernel.DF1])
+        return out, used.astype(bool)
+
+    def level(
+        self, pairs: Integers, neighbours: Sequence[Integers], k: int, log_alpha: float
+    ) -> Separated:
+        """Test pairs, (M, 2), given sets of k neighbours of one of the two."""
+        ptr, nbrs = _packed(neighbours)
+
+        def run(part: Integers) -> Separated:
+            M = len(part)
+            found, tests = np.zeros(M, dtype=np.int64), np.zeros(M, dtype=np.int64)
+            sets, log_p = np.zeros((M, k), dtype=np.int64), np.empty(M)
+            x, y = part.T.copy()
+            W, one = self._space(k)
+            kernels("separators").level(
+                *self._data, log_alpha, k, x, y, ptr, nbrs, self._room(), W, one, sets, log_p,
+                tests, found,
+            )  # fmt: skip
+            return Separated(found.astype(bool), sets, log_p, tests)
+
+        parts = _threaded(run, pairs)
+        return Separated(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def votes(
+        self,
+        pairs: Integers,
+        centres: Sequence[Integers],
+        neighbours: Sequence[Integers],
+        sizes: Integers,
+        log_alpha: float,
+    ) -> Votes:
+        """Of pairs, with nodes between them, given sets of up to so many neighbours."""
+        ptr, nbrs = _packed(neighbours)
+        W_most = int(sizes.max(initial=0))
+
+        def run(at: Integers) -> Votes:
+            x, y = pairs[at].T.copy()
+            offsets, flat = _packed([centres[m] for m in at.tolist()])
+            separating, hits = np.zeros(len(at), dtype=np.int64), np.zeros_like(flat)
+            W, one = self._space(W_most)
+            kernels("separators").votes(
+                *self._data, log_alpha, sizes[at], x, y, ptr, nbrs, offsets, flat, self._room(), W,
+                one, separating, hits,
+            )  # fmt: skip
+            return Votes(separating, hits)
+
+        parts = _threaded(run, np.arange(len(pairs)))
+        return Votes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def max_min(self, may: Flags, must: Flags, most: int, log_alpha: float) -> MaxMin:
+        """Max-min parents and children, of pairs that may be and those that must be."""
+        N = len(self.R)
+        open_, sure = (may | must).astype(np.uint8), must.astype(np.uint8)
+
+        def run(targets: Integers) -> tuple[NDArray[np.uint8], Floats, Integers]:
+            log_p = np.empty((len(targets), N))
+            joined = np.empty((len(targets), N), dtype=np.uint8)
+            tests = np.zeros(len(targets), dtype=np.int64)
+            W, one = self._space(most)
+            kernels("separators").maxmin(
+                *self._data, log_alpha, targets, open_, sure, self._room(), W, one, log_p, joined,
+                tests,
+            )  # fmt: skip
+            return joined, log_p, tests
+
+        parts = _threaded(run, np.arange(N))
+        joined, log_p, tests = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return MaxMin(joined.astype(bool) | must, log_p, int(tests.sum()))
+
+
+def _packed(lists: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """Lists one after the other, and where each begins."""
+    ptr = np.array([0, *accumulate(map(len, lists))], dtype=np.int64)
+    flat = np.concatenate(lists) if len(lists) else np.zeros(0, dtype=np.int64)
+    return ptr, flat.astype(np.int64)
+
+
+def _threaded(run: Callable[[Integers], R], items: Integers) -> list[R]:
+    """In parts, over threads: the same results for any number of them."""
+    cores = parallel.available_cores()
+    step = max(-(-len(items) // (8 * cores)), 16) if cores > 1 else len(items)
+    parts = [items[i : i + step] for i in range(0, len(items), step)] or [items]
+    return parallel.map_threads(run, parts, cores)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedTests:
+    """Tests that a function answers, one at a time, each once.
+
+    Attributes:
+        test: the name of the test.
+        ask: gives the log p-value of positions x < y given others in order; NaN for none.
+    """
+
+    test: str
+    ask: Callable[[int, int, tuple[int, ...]], float]
+    _memo: dict[tuple[int, int, tuple[int, ...]], float] = field(default_factory=dict)
+
+    def _log_p(self, x: int, y: int, S: Iterable[int]) -> float:
+        key = min(x, y), max(x, y), tuple(sorted(S))
+        if key not in self._memo:
+            self._memo[key] = self.ask(*key)
+        return self._memo[key]
+
+    def level(
+        self, pairs: Integers, neighbours: Sequence[Integers], k: int, log_alpha: float
+    ) -> Separated:
+        """Test pairs, (M, 2), given sets of k neighbours of one of the two."""
+        M = len(pairs)
+        made = Separated(
+            np.zeros(M, dtype=bool),
+            np.zeros((M, k), dtype=np.int64),
+            np.full(M, -math.inf),
+            np.zeros(M, dtype=np.int64),
+        )
+        for m, (x, y) in enumerate(pairs.tolist()):
+            for S in _sets(x, y, neighbours, k):
+                log_p = self._log_p(x, y, S)
+                if math.isnan(log_p):
+                    continue
+                made.tests[m] += 1
+                made.log_p[m] = max(made.log_p[m], log_p)
+                if log_p > log_alpha:
+                    made.found[m], made.sets[m] = True, S
+                    break
+        return made
+
+    def votes(
+        self,
+        pairs: Integers,
+        centres: Sequence[Integers],
+        neighbours: Sequence[Integers],
+        sizes: Integers,
+        log_alpha: float,
+    ) -> Votes:
+        """Of pairs, with nodes between them, given sets of up to so many neighbours."""
+        separating, hits = np.zeros(len(pairs), dtype=np.int64), []
+        for m, (x, y) in enumerate(pairs.tolist()):
+            every = (set(S) for k in range(sizes[m] + 1) for S in _sets(x, y, neighbours, k))
+            separators = [S for S in every if self._log_p(x, y, S) > log_alpha]
+            separating[m] = len(separators)
+            hits += [sum(c in S for S in separators) for c in centres[m].tolist()]
+        return Votes(separating, np.array(hits, dtype=np.int64))
+
+    def max_min(self, may: Flags, must: Flags, most: int, log_alpha: float) -> MaxMin:
+        """Max-min parents and children, of pairs that may be and those that must be."""
+        N = len(may)
+        joined, worst = must.copy(), np.full((N, N), math.nan)
+        before = len(self._memo)
+        for x in range(N):
+            own = np.flatnonzero(must[x]).tolist()
+            left = {y: self._log_p(x, y, ()) for y in np.flatnonzero(may[x] & ~must[x]).tolist()}
+            new: list[int] = []
+            while left:
+                for y, log_p in left.items():
+                    left[y] = max(log_p, self._through(x, y, own, new, most, log_alpha))
+                worst[x, list(left)] = list(left.values())
+                left = {y: log_p for y, log_p in left.items() if log_p <= log_alpha}
+                if left:
+                    new = [min(left, key=lambda y: left[y])]
+                    own += new
+                    del left[new[0]]
+            for y in own[::-1]:
+                if not must[x, y]:
+                    rest = [s for s in own if s != y]
+                    worst[x, y] = max(worst[x, y], self._through(x, y, rest, [], most, log_alpha))
+                    if worst[x, y] > log_alpha:
+                        own.remove(y)
+            joined[x, own] = True
+        return MaxMin(joined, worst, len(self._memo) - before)
+
+    def _through(
+        self, x: int, y: int, own: list[int], new: list[int], most: int, log_alpha: float
+    ) -> float:
+        """The largest log p-value given subsets of candidates, all of them with the new one."""
+        others, largest = [s for s in own if s not in new], -math.inf
+        for k in range(min(len(others), most - len(new)) + 1):
+            for S in combinations(others, k):
+                log_p = self._log_p(x, y, (*S, *new))
+                largest = largest if math.isnan(log_p) else max(largest, log_p)
+                if largest > log_alpha:
+                    return largest
+        return largest
+
+
+def _sets(x: int, y: int, neighbours: Sequence[Integers], k: int) -> Iterator[tuple[int, ...]]:
+    """Sets of k neighbours of x, then of y that were not among them."""
+    first = [s for s in neighbours[x].tolist() if s != y]
+    second = [s for s in neighbours[y].tolist() if s != x]
+    yield from combinations(first, k)
+    yield from (S for S in combinations(second, k) if not set(S) <= set(first))

@@ -1,0 +1,290 @@
+"""PC and hybrid learning: against an oracle, and laws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import poolbn as pb
+from poolbn.graph.equivalence import completed, oriented
+from poolbn.scoring.separating import AskedTests
+from poolbn.search.pattern import as_pattern, find_skeleton, orient
+
+RULES = ("standard", "conservative", "majority")
+
+
+def random_graph(rng: np.random.Generator, most: int = 8) -> pb.Dag:
+    N = int(rng.integers(2, most + 1))
+    arcs = np.triu(rng.random((N, N)) < rng.uniform(0.1, 0.7), 1)
+    order = rng.permutation(N)
+    return pb.Dag.from_adjacency(
+        arcs[np.ix_(order, order)].astype(int), [f"V{k}" for k in range(N)]
+    )
+
+
+def oracle(dag: pb.Dag) -> AskedTests:
+    names = dag.nodes
+
+    def ask(x: int, y: int, S: tuple[int, ...]) -> float:
+        return 0.0 if dag.d_separated(names[x], names[y], [names[s] for s in S]) else -50.0
+
+    return AskedTests("oracle", ask)
+
+
+def pattern(dag: pb.Dag, rule: str, constraints: pb.Constraints) -> pb.Pattern:
+    tests, allowed = oracle(dag), constraints.on(dag.nodes)
+    skeleton = find_skeleton(tests, allowed, 0.01, None)
+    found = orient(tests, skeleton, allowed, 0.01, rule)
+    return as_pattern(dag.nodes, "oracle", 0.01, skeleton, found)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_oracle_gives_the_class(rule: str, seed: int) -> None:
+    """1000 random graphs."""
+    rng = np.random.default_rng([seed, RULES.index(rule)])
+    for _ in range(84):
+        dag = random_graph(rng)
+        found = pattern(dag, rule, pb.Constraints())
+        assert found.cpdag == dag.cpdag()
+        assert not found.conflicts
+        for (a, b), separator in found.separators.items():
+            assert dag.d_separated(a, b, separator)
+
+
+def test_an_oracle_with_tiers_and_a_required_arc() -> None:
+    """The class is that of the graphs which keep to what is known."""
+    rng = np.random.default_rng(7)
+    for _ in range(150):
+        dag = random_graph(rng)
+        order = dag.topological_order()
+        cut = int(rng.integers(1, len(order))) if len(order) > 1 else 1
+        tiers = [order[:cut], order[cut:]] if order[cut:] else [order]
+        required = dag.arcs[:1]
+        constraints = pb.Constraints(tiers=tiers, required=required)
+        allowed = constraints.on(dag.nodes)
+        fixed = allowed.required | (allowed.arcs & ~allowed.arcs.T)
+        directed, undirected = completed(dag.to_adjacency().astype(bool), fixed)
+        names = np.array(dag.nodes)
+        theirs = pb.Cpdag(
+            dag.nodes,
+            [tuple(pair) for pair in names[np.argwhere(directed)].tolist()],
+            [tuple(pair) for pair in names[np.argwhere(np.triu(undirected))].tolist()],
+        )
+        for rule in RULES:
+            assert pattern(dag, rule, constraints).cpdag == theirs
+
+
+def test_meeks_rules_by_two_algorithms() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        arcs = random_graph(rng, 10).to_adjacency().astype(bool)
+        directed, undirected = completed(arcs)
+        joined = arcs | arcs.T
+        apart = ~(joined | np.eye(len(arcs), dtype=bool))
+        meeting = np.zeros_like(arcs)
+        for c in range(len(arcs)):
+            pa = np.flatnonzero(arcs[:, c])
+            meeting[pa[apart[np.ix_(pa, pa)].any(axis=1)], c] = True
+        found = oriented(
+            meeting,
+            joined & ~(meeting | meeting.T),
+            lambda a, b, c: False,
+            np.zeros_like(arcs),
+        )
+        assert (found[0] == directed).all()
+        assert (found[1] == undirected).all()
+
+
+def test_arcs_on_a_cycle_become_edges() -> None:
+    cycle = np.zeros((4, 4), dtype=bool)
+    cycle[[0, 1, 2, 2], [1, 2, 0, 3]] = True
+    none = np.zeros_like(cycle)
+    directed, undirected = oriented(cycle, none, lambda a, b, c: True, none)
+    assert np.argwhere(directed).tolist() == [[2, 3]]
+    assert np.argwhere(np.triu(undirected)).tolist() == [[0, 1], [0, 2], [1, 2]]
+    known = none.copy()
+    known[0, 1] = True
+    directed, _ = oriented(cycle, none, lambda a, b, c: True, known)
+    assert directed[0, 1]
+
+
+def rows(seed: int = 1, N: int = 8, data_sets: int = 5, n: int = 60) -> pd.DataFrame:
+    """A random network with coefficients that differ between data sets."""
+    rng = np.random.default_rng(seed)
+    arcs = np.triu(rng.random((N, N)) < 0.3, 1)
+    X = np.zeros((data_sets, n, N))
+    for c in range(N):
+        pa = np.flatnonzero(arcs[:, c])
+        slopes = rng.normal(0.7, 0.2, (data_sets, len(pa)))
+        X[:, :, c] = np.einsum("jp,jnp->jn", slopes, X[:, :, pa]) + rng.normal(size=(data_sets, n))
+    frame = pd.DataFrame(X.reshape(-1, N), columns=[f"c{k}" for k in range(N)])
+    return frame.assign(F=np.repeat([f"set {j}" for j in range(data_sets)], n))
+
+
+@pytest.mark.parametrize("rule", ["conservative", "majority"])
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial"])
+def test_order_and_units_do_not_matter(rule: str, pooling: str) -> None:
+    """Nothing but the number of tests and which of several separating sets is named."""
+    rng = np.random.default_rng(5)
+    for seed in range(4):
+        frame = rows(seed, N=10)
+        columns = [c for c in frame.columns if c != "F"]
+        learner = pb.PC(alpha=0.05, rule=rule)
+        found = learner.pattern(pb.stats(frame, group="F"), pooling=pooling)
+        mixed = frame[[*rng.permutation(columns), "F"]].sample(frac=1, random_state=seed)
+        mixed[columns] = mixed[columns] * rng.uniform(-9, 9, len(columns)) + 3
+        other = learner.pattern(pb.stats(mixed, group="F"), pooling=pooling)
+        assert found.cpdag == other.cpdag
+        assert {frozenset(t) for t in found.unsure} == {frozenset(t) for t in other.unsure}
+        joined = found.table().query("joined")
+        p = {frozenset((r.x, r.y)): r.p_value for r in other.table().itertuples()}
+        for row in joined.itertuples():
+            assert p[frozenset((row.x, row.y))] == pytest.approx(row.p_value, rel=1e-4, abs=1e-12)
+
+
+def test_what_a_pattern_says() -> None:
+    stats = pb.stats(rows(2), group="F")
+    found = pb.PC().pattern(stats)
+    assert found.test == "combined"
+    table = found.table()
+    joined = {frozenset(pair) for pair in (*found.cpdag.directed, *found.cpdag.undirected)}
+    assert len(table) == math.comb(8, 2)
+    for row in table.itertuples():
+        assert row.joined == ({row.x, row.y} in joined) == (row.p_value <= 0.01)
+        if not row.joined:
+            test = pb.ci_test(stats, row.x, row.y, row.given)
+            assert test.p_value == pytest.approx(row.p_value, rel=1e-4)
+            assert test.p_value > 0.01
+    doubt = np.abs(np.log(table["p_value"]) - math.log(0.01))
+    assert doubt.is_monotonic_increasing
+    assert f"{found.tests} tests (combined) at alpha = 0.01" in repr(found)
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial"])
+def test_a_learned_network_is_of_the_class(pooling: str) -> None:
+    inside = 0
+    for seed in range(6):
+        stats = pb.stats(rows(seed), group="F")
+        found = pb.PC().pattern(stats, pooling=pooling)
+        net = pb.learn(stats, pooling=pooling, search=pb.PC())
+        try:
+            first = found.cpdag.extension()
+        except pb.GraphError:
+            continue
+        inside += 1
+        assert {frozenset(pair) for pair in net.dag.skeleton()} == {
+            frozenset(pair) for pair in (*found.cpdag.directed, *found.cpdag.undirected)
+        }
+        assert set(found.cpdag.directed) <= set(net.dag.arcs)
+        assert set(net.dag.v_structures()) == set(first.v_structures())
+        assert net.score >= pb.score(stats, first, pooling=pooling) - 1e-6
+    assert inside >= 4
+
+
+def test_the_best_orientation_of_a_chain() -> None:
+    """With random effects equivalent networks score differently; the best of all is found."""
+    rng = np.random.default_rng(4)
+    codes = np.repeat(np.arange(6), 40)
+    a = rng.normal(size=240)
+    b = rng.normal(1, 0.7, 6)[codes] * a + rng.normal(size=240)
+    c = rng.normal(1, 0.7, 6)[codes] * b + rng.normal(size=240)
+    stats = pb.stats(pd.DataFrame({"c": c, "a": a, "b": b, "F": codes}), group="F")
+    assert pb.PC().pattern(stats).cpdag == pb.Cpdag(list("abc"), [], [("a", "b"), ("b", "c")])
+    chains = ["[a][b|a][c|b]", "[c][b|c][a|b]", "[b][a|b][c|b]"]
+    scores = {text: pb.score(stats, text) for text in chains}
+    assert pb.learn(stats, search=pb.PC()).score == pytest.approx(max(scores.values()))
+    assert len({round(value, 3) for value in scores.values()}) == 3
+
+
+def test_constraints() -> None:
+    frame = rows(3)
+    stats = pb.stats(frame, group="F")
+    tiers = [["c6", "c7"], ["c0", "c1", "c2"], ["c3", "c4", "c5"]]
+    constraints = pb.Constraints(
+        tiers=tiers, required=[("c6", "c3")], forbidden=[("c0", "c1"), ("c1", "c0")]
+    )
+    tier = {name: number for number, names in enumerate(tiers) for name in names}
+    for search in (pb.PC(), pb.Hybrid(), pb.Hybrid(pb.PC(alpha=0.05))):
+        dag = pb.learn(stats, search=search, constraints=constraints).dag
+        assert ("c6", "c3") in dag.arcs
+        assert not {("c0", "c1"), ("c1", "c0")} & set(dag.arcs)
+        assert all(tier[parent] <= tier[child] for parent, child in dag.arcs)
+    few = pb.Constraints(max_parents=1)
+    for search in (pb.PC(alpha=0.2), pb.Hybrid()):
+        dag = pb.learn(stats, search=search, constraints=few).dag
+        assert max(len(dag.parents(node)) for node in dag.nodes) == 1
+
+
+def test_inputs_are_never_children() -> None:
+    stats = pb.stats(rows(4), group="F", inputs=["c5", "c6", "c7"])
+    found = pb.PC().pattern(stats)
+    assert not [arc for arc in found.cpdag.directed if arc[1] in stats.inputs]
+    dag = pb.learn(stats, search=pb.PC()).dag
+    assert all(not dag.parents(name) for name in stats.inputs)
+
+
+def test_max_given() -> None:
+    stats = pb.stats(rows(5, N=10), group="F")
+    found = pb.PC(max_given=0).pattern(stats)
+    assert found.tests == math.comb(10, 2)
+    assert set(found.separators.values()) == {()}
+
+
+def test_contradicting_colliders_still_give_a_network() -> None:
+    """Many tests at a high level: no network has all that they say."""
+    trouble = 0
+    for seed in range(12):
+        stats = pb.stats(rows(seed, N=9, n=15), group="F")
+        search = pb.PC(alpha=0.3, rule="standard")
+        try:
+            search.pattern(stats).cpdag.extension()
+        except pb.GraphError:
+            trouble += 1
+            assert pb.learn(stats, search=search).dag.arcs
+    assert trouble > 0
+
+
+class Everything:
+    """Restricts nothing."""
+
+    test = "auto"
+
+    def joined(self, tests: object, allowed: object) -> np.ndarray:
+        return np.ones((8, 8), dtype=bool)
+
+
+def test_hybrid_without_a_restriction_is_the_search_itself() -> None:
+    stats = pb.stats(rows(6), group="F")
+    for search in (pb.HillClimb(), pb.Exact()):
+        plain = pb.learn(stats, search=search)
+        assert pb.learn(stats, search=pb.Hybrid(Everything(), search)).dag == plain.dag
+
+
+def test_hybrid_joins_candidates_only_and_widens() -> None:
+    stats = pb.stats(rows(7, N=12), group="F")
+    for restrict in (pb.MMPC(), pb.PC(alpha=0.05)):
+        narrow = pb.learn(stats, search=pb.Hybrid(restrict, widen=False))
+        wide = pb.learn(stats, search=pb.Hybrid(restrict))
+        assert wide.score >= narrow.score
+    skeleton = {frozenset(pair) for pair in narrow.dag.skeleton()}
+    found = pb.PC(alpha=0.05).pattern(stats).cpdag
+    assert skeleton <= {frozenset(pair) for pair in (*found.directed, *found.undirected)}
+    assert sum(move.gain for move in wide.trace) == pytest.approx(
+        wide.score - pb.score(stats, []), rel=1e-6
+    )
+
+
+def test_missing_cells() -> None:
+    frame = rows(8)
+    rng = np.random.default_rng(1)
+    cells = frame.drop(columns="F").mask(rng.random((len(frame), 8)) < 0.05)
+    cells.loc[frame["F"] == "set 0", "c3"] = np.nan  # never measured there
+    stats = pb.stats(cells.assign(F=frame["F"]), group="F", missing="em")
+    assert pb.ci_test(stats, "c1", "c3").left_out == ("set 0",)
+    assert pb.ci_test(stats, "c1", "c2", ["c3"]).left_out == ("set 0",)
+    assert pb.ci_test(stats, "c1", "c2").left_out == ()
+    assert pb.learn(stats, search=pb.PC()).dag.nodes == stats.names
