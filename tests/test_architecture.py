@@ -82,6 +82,7 @@ ORDER = {
         "fewrows", "material", "words", "graph", "numbers", "gaussian", "discrete", "nodes",
         "sheets", "totals", "tables", "whatif", "reporting", "notebook",
     ],
+    "sklearn": [],
     "studies": [
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
     ],
@@ -100,7 +101,7 @@ MODULES = [
 LONGEST = 350  # lines of code that a newcomer reads in one go
 HEAVY = [
     "numba", "pandas", "polars", "pyarrow", "duckdb", "scipy", "networkx", "igraph", "matplotlib",
-    "typer", "dask", "distributed",
+    "typer", "dask", "distributed", "sklearn",
 ]  # fmt: skip
 
 

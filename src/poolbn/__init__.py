@@ -65,7 +65,7 @@ shown_by(
 
 # All is loaded with its first use: a second of start-up counts, and Ctrl-C in it finds nothing that
 # runs yet.
-_MODULES = ("datasets", "metrics", "plots")
+_MODULES = ("datasets", "metrics", "plots", "sklearn")
 _LATER = {
     "ArgumentError": "errors",
     "Auto": "nodes.auto",
@@ -216,4 +216,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]  # what a user calls: Tab shows nothing else
+    return [*__all__, "sklearn", "__version__"]  # what a user calls: Tab shows nothing else
