@@ -80,7 +80,7 @@ ORDER = {
     "plots": [],
     "page": [
         "fewrows", "material", "words", "graph", "numbers", "gaussian", "discrete", "nodes",
-        "sheets", "totals", "tables", "whatif", "reporting", "notebook",
+        "sheets", "totals", "treatments", "tables", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "studies": [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +15,10 @@ from poolbn.graph.dag import Dag
 from poolbn.moments.reading import check_reading
 from poolbn.moments.table import Table, table
 from poolbn.multiplicity import adjusted_p
-from poolbn.network.effects import terms_by_arc
+from poolbn.network.effects import arc_terms, terms_by_arc
 from poolbn.nodes.choosing import as_pooling, fit_node
+from poolbn.nodes.intervals import t_interval
+from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
 from poolbn.tables.grouping import Group
@@ -22,8 +26,11 @@ from poolbn.tables.kinds import ColumnKind
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from poolbn.nodes.model import Choice
+
+    Floats = NDArray[np.float64]
 
 # What `Network.effects` has, and is the same here in all rows or says how the model was made.
 _LEFT_OUT = ["parent", "pooling", "opposite"]
@@ -55,10 +62,12 @@ def treatment_effects(
         interval: the probability of the intervals.
 
     Returns:
-        A row for each outcome, and for each level of a treatment or outcome but the first: the
-        effect in the population, a difference of means, an odds ratio or a rate ratio; its
-        interval; a p-value, and Benjamini and Hochberg's for all rows; the rows that it is from;
-        and the effect in each data set.
+        A row for each outcome, and for each level of a treatment or outcome but the first. `effect`
+        is a difference of means, an odds ratio or a rate ratio in the population of data sets, with
+        its interval: what a data set like these can expect, and with few of them nobody knows well.
+        `mean` is that of these data sets themselves, each weighted by its precision, with its
+        interval, a p-value, and Benjamini and Hochberg's for all rows. Then the rows that have both
+        columns, and the effect in each data set, as far as it is known, shrunk towards the others.
 
     Raises:
         DataError: a column is not there, or cannot be used.
@@ -67,34 +76,43 @@ def treatment_effects(
         >>> import poolbn as pb
         >>> found = pb.treatment_effects(pb.datasets.opt(), treatment="treatment", group="clinic",
         ...                              outcomes=["bleeding_5", "preterm"])
-        >>> found[["child", "scale", "effect", "lower", "upper", "rows"]].round(2)
-                child       scale  effect  lower  upper  rows
-        0  bleeding_5  difference  -21.24 -40.64  -1.85   659
-        1     preterm  odds ratio    0.93   0.46   1.89   814
+        >>> found[["child", "scale", "effect", "lower", "upper", "mean", "p_value"]].round(2)
+                child       scale  effect  lower  upper   mean  p_value
+        0  bleeding_5  difference  -21.24 -40.64  -1.85 -24.53     0.00
+        1     preterm  odds ratio    0.93   0.46   1.89   0.93     0.73
     """
-    import pandas as pd
-
     check_arguments(treatment=(treatment, TEXT))
     check_reading(group, outcomes, ())
     check_interval(interval)
     model = as_pooling(pooling)
     chosen = _outcomes(source, treatment, group, outcomes, kinds)
+    tables = ((name, _rows(source, group, [treatment, name], kinds)) for name in chosen)
+    return effects_in_tables(treatment, tables, model, interval)
+
+
+def effects_in_tables(
+    treatment: str, tables: Iterable[tuple[str, Table]], pooling: Choice, interval: float = 0.95
+) -> pd.DataFrame:
+    """The effects on outcomes, each with its rows; see `treatment_effects`."""
+    import pandas as pd
+
     found = []
-    for outcome in chosen:
-        columns = [treatment, outcome]
-        of = _rows(source, group, columns, kinds)
+    for outcome, of in tables:
         fits = {
             treatment: fit_node(of, treatment, pooling=Complete(discrete="table")),
-            outcome: fit_node(of, outcome, [treatment], pooling=model),
+            outcome: fit_node(of, outcome, [treatment], pooling=pooling),
         }
-        terms = terms_by_arc(Dag(columns, [(treatment, outcome)]), fits, interval)
-        first = list(terms.columns).index("between_sd")
-        terms.insert(first, "rows", of.n_rows)
+        arc = Dag([treatment, outcome], [(treatment, outcome)])
+        terms = terms_by_arc(arc, fits, interval).drop(columns=_LEFT_OUT)
+        at = list(terms.columns).index("between_sd")
+        means = _means(of, treatment, outcome, terms["scale"], interval)
+        for k, (name, values) in enumerate(means.items()):
+            terms.insert(at + k, name, values)
+        terms.insert(at + len(means), "rows", of.n_rows)
         found.append(terms)
-    made = pd.concat(found, ignore_index=True).drop(columns=_LEFT_OUT)
-    p = _p_values(made)
-    made.insert(list(made.columns).index("rows"), "p_value", p)
-    made.insert(list(made.columns).index("rows"), "p_adjusted", adjusted_p(p))
+    made = pd.concat(found, ignore_index=True)
+    p = adjusted_p(made["p_value"].tolist())
+    made.insert(list(made.columns).index("rows"), "p_adjusted", p)
     return made
 
 
@@ -135,12 +153,53 @@ def _rows(
     return table(source, group=group, columns=columns, kinds=own, missing="drop")
 
 
-def _p_values(effects: pd.DataFrame) -> list[float]:
-    """Of tests that an effect in the population is 0, or a ratio 1."""
+def _means(
+    of: Table, treatment: str, outcome: str, scale: pd.Series[str], interval: float
+) -> dict[str, Floats]:
+    """The mean of the data sets' own effects, by precision, its interval and p-value, (m,) each.
+
+    Its degrees of freedom are those of Satterthwaite, as if weights were known.
+    """
     from scipy.stats import t
 
-    effect = effects["effect"].to_numpy()
-    with np.errstate(divide="ignore"):
-        effect = np.where(effects["scale"] == "difference", effect, np.log(np.abs(effect)))
-    found: list[float] = (2 * t.sf(np.abs(effect / effects["se"]), effects["df"])).tolist()
-    return found
+    discrete = of.kind(treatment) == of.kind(outcome) == "discrete"
+    own = Complete("unbiased", discrete="table" if discrete else "auto")
+    b, v, df = np.array(
+        [_own(_data_set(of, j), treatment, outcome, own) for j in range(len(of.levels))]
+    ).transpose(1, 2, 0)  # (m, F) each
+    known = np.isfinite(v) & (v > 0)
+    w = np.divide(1.0, v, out=np.zeros_like(v), where=known)
+    total = w.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, w * b, 0.0).sum(axis=1) / total
+        se = 1 / np.sqrt(total)
+        df = total**2 / np.where(known, w**2 / df, 0.0).sum(axis=1)
+    ends = t_interval(mean, se, df, interval)
+    ratio = (scale != "difference").to_numpy()
+    told = [np.where(ratio, np.exp(x), x) for x in (mean, ends[:, 0], ends[:, 1])]
+    p = 2 * t.sf(np.abs(mean / se), df)
+    return dict(zip(("mean", "mean_lower", "mean_upper", "p_value"), (*told, p), strict=True))
+
+
+def _data_set(of: Table, j: int) -> Table:
+    """The rows of one data set."""
+    rows = slice(of.offsets[j], of.offsets[j + 1])
+    return replace(
+        of,
+        levels=of.levels[j : j + 1],
+        offsets=of.offsets[j : j + 2] - of.offsets[j],
+        values=np.ascontiguousarray(of.values[:, rows]),
+        dropped=of.dropped[j : j + 1],
+    )
+
+
+def _own(one: Table, treatment: str, outcome: str, model: Complete) -> list[list[float]]:
+    """Effects in one data set, their variances and degrees of freedom, (m,) each."""
+    fits = {
+        treatment: fit_node(one, treatment, pooling=Complete(discrete="table")),
+        outcome: fit_node(one, outcome, [treatment], pooling=model),
+    }
+    good = fits[outcome].status.ok and fits[outcome].status is not Status.SEPARATED
+    terms = list(arc_terms(fits, treatment, outcome))
+    found = [(term.effect, term.se**2 if good else math.inf, term.df) for term in terms]
+    return [list(each) for each in zip(*found, strict=True)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.assess.residuals import FEWEST, Residuals, cell_residuals
 from poolbn.assess.spreads import Spreads, spreads
+from poolbn.assess.treatment import effects_in_tables
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
 from poolbn.inference.drawing import categories_of
@@ -27,10 +29,14 @@ from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import Status
+from poolbn.nodes.poolings import Partial
 from poolbn.page.fewrows import Cells
 from poolbn.show.figures import Test, arc_strengths, equality_tests
 from poolbn.tables.cells import Cells as RowCells
 from poolbn.tables.cells import find_level, read_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
@@ -51,6 +57,7 @@ class Material:
     open: bool  # whether the report may show them
     given: GroupStats | Table | None  # of complete rows; None if there are none
     residuals: Mapping[str, Fitting]  # of each node
+    treated: Mapping[str, pd.DataFrame]  # what inputs do to other nodes, by the rows
 
     @cached_property
     def shown(self) -> NDArray[np.bool_]:
@@ -144,7 +151,7 @@ def gathered(
 ) -> Material:
     """Gather it, or raise if the rows lack a column."""
     known: GroupStats | Table | None = net.stats
-    dropped, given = None, None
+    dropped, given, treated = None, None, {}
     residuals: dict[str, Fitting] = dict.fromkeys(net.dag.nodes, _NO_ROWS)
     if data is not None:
         table = data if isinstance(data, Table) else None
@@ -152,9 +159,15 @@ def gathered(
         residuals = {node: _residuals(net, cells, node) for node in net.dag.nodes}
         given, dropped = _complete(net, cells, table)
         known = given if known is None else known
+        treated = {
+            name: effects
+            for name in net.inputs
+            if (effects := _treated(net, cells, name)) is not None
+        }
     if net.stats is not None:
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
-    return Material(net, boot, found, known, dropped, data is not None, open, given, residuals)
+    rows = data is not None
+    return Material(net, boot, found, known, dropped, rows, open, given, residuals, treated)
 
 
 def _of_table(net: Network, table: Table) -> RowCells:
@@ -198,7 +211,7 @@ def _complete(
     if not whole.any():
         return None, dropped
     if not net.is_linear:
-        return _table(net, cells, whole, counts), dropped
+        return _table(net, cells, net.dag.nodes, whole, counts), dropped
     labels = np.empty(len(net.levels), dtype=object)
     for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
         labels[j] = level
@@ -210,23 +223,41 @@ def _complete(
 
 
 def _table(
-    net: Network, cells: RowCells, whole: NDArray[np.bool_], dropped: NDArray[np.int64]
+    net: Network,
+    cells: RowCells,
+    names: Sequence[str],
+    whole: NDArray[np.bool_],
+    dropped: NDArray[np.int64],
 ) -> Table:
     """Complete rows of the data sets that have any, with columns and levels as in the network."""
-    codes, values = cells.codes[whole], cells.of(net.dag.nodes)[whole]
+    codes, values = cells.codes[whole], cells.of(names)[whole]
     rows = np.bincount(codes, minlength=len(net.levels))
     there = np.flatnonzero(rows)
     return Table(
-        names=net.dag.nodes,
-        kinds=tuple(kind_of(net.fits[node]) for node in net.dag.nodes),
-        categories=tuple(categories_of(net.fits[node]) for node in net.dag.nodes),
+        names=tuple(names),
+        kinds=tuple(kind_of(net.fits[node]) for node in names),
+        categories=tuple(categories_of(net.fits[node]) for node in names),
         levels=tuple(net.levels[j] for j in there),
         offsets=np.concatenate([[0], np.cumsum(rows[there])]),
         values=values[np.argsort(codes, kind="stable")].T,
         dropped=dropped[there],
         group=net.group,
-        inputs=net.inputs,
+        inputs=tuple(name for name in net.inputs if name in names),
     )
+
+
+def _treated(net: Network, cells: RowCells, cause: str) -> pd.DataFrame | None:
+    """What an input does to the other nodes, each in the rows that have both."""
+    tables = []
+    for node in net.dag.nodes:
+        whole = (cells.codes >= 0) & ~np.isnan(cells.of([cause, node])).any(axis=1)
+        if node not in net.inputs and whole.any():
+            none = np.zeros(len(net.levels), dtype=np.int64)
+            tables.append((node, _table(net, cells, [cause, node], whole, none)))
+    try:
+        return effects_in_tables(cause, tables, Partial())
+    except DataError:  # it does not vary in the rows
+        return None
 
 
 def _residuals(net: Network, cells: RowCells, node: str) -> Fitting:

@@ -27,6 +27,7 @@ from poolbn.page.graph import picture
 from poolbn.page.material import Material, gathered
 from poolbn.page.nodes import node_numbers
 from poolbn.page.tables import missing_map, report_tables
+from poolbn.page.treatments import treatment_cards, treatment_tables
 from poolbn.page.whatif import whatif_numbers
 from poolbn.page.words import about_privacy, about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
@@ -112,7 +113,7 @@ def _check_same(net: Network, comparison: Comparison) -> None:
 
 def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
     """What the template shows."""
-    net, boot = of.net, of.boot
+    net, boot, cards = of.net, of.boot, summary(of)
     compared = None if of.found is None else numbers.comparison_numbers(of.found, open=of.open)
     old = [level not in net.adapted for level in net.levels]
     nodes, sets = counted(len(net.dag.nodes), "variable"), counted(len(old), "data set")
@@ -121,7 +122,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
         "open": of.open,
         "privacy": about_privacy(of),
         "title": f"A network of {nodes} in {sets}",
-        "summary": summary(of),
+        "summary": [*cards[:1], *treatment_cards(of), *cards[1:]],
         "picture": picture(net),
         "numbers": {
             "levels": [n + " (adapted)" * (not o) for n, o in zip(of.names, old, strict=True)],
@@ -135,6 +136,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             "whatif": whatif_numbers(net, of.names, of.cells),
         },
         "tables": report_tables(of),
+        "treated": treatment_tables(of),
         "missing": missing_map(of),
         "note": about_rows(net, of.given) if of.rows else _NO_RESIDUALS,
         "verdict": "" if of.found is None else of.found.verdict,

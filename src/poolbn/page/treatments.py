@@ -1,0 +1,109 @@
+"""What inputs do to the other variables: a table, and a card of the summary."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from poolbn.inference.drawing import categories_of
+from poolbn.page.material import Material
+from poolbn.page.sheets import ReportTable, made, p_cell, text_cell, value_cell
+from poolbn.page.words import Card
+from poolbn.show.texts import number
+
+_COLUMNS = 12  # data sets that have a column each
+_NAMED = 4  # variables in a sentence
+_CLEAR = 0.05  # adjusted p-value
+
+
+def treatment_tables(of: Material) -> list[ReportTable]:
+    """A table for each input: a row for each effect of it, in the rows that have both columns."""
+    return [_table(of, cause, number) for number, cause in enumerate(of.treated)]
+
+
+def _table(of: Material, cause: str, index: int) -> ReportTable:
+    each, levels = len(of.names) <= _COLUMNS, categories_of(of.net.fits[cause])
+    help = {
+        "variable": "choose it to see its distribution",
+        "for": f"level of {cause}",
+        "scale": "of the effect",
+        "effect": "mean of these data sets, by precision",
+        "95% interval": "of the mean",
+        "p": "test of no effect, adjusted for the rows of this table (Benjamini and Hochberg)",
+        "data set like these": "95% interval of the effect in the population of data sets",
+        "rows": "that have both variables",
+        **(dict.fromkeys(of.names, "") if each else {"least": "of the data sets", "largest": ""}),
+    }
+    nodes = {name: i for i, name in enumerate(of.net.dag.nodes)}
+    rows = []
+    for row in of.treated[cause].sort_values("p_value", kind="stable").to_dict("records"):
+        own = _shown(of, cause, row)
+        ends = [np.nanmin(own), np.nanmax(own)] if np.isfinite(own).any() else [math.nan] * 2
+        rows.append(
+            (
+                text_cell(row["child"], node=nodes[row["child"]]),
+                text_cell(row["level"]) if len(levels) > 2 else None,
+                text_cell(_scale(row)),
+                value_cell(row["mean"], _short(row["mean"])),
+                value_cell(row["mean_lower"], _interval(row, "mean_")),
+                p_cell(row["p_adjusted"]),
+                value_cell(row["lower"], _interval(row)),
+                value_cell(row["rows"], f"{row['rows']:,}"),
+                *(value_cell(float(of), _short(float(of))) for of in (own if each else ends)),
+            )
+        )
+    change = f"of {levels[1]} instead of {levels[0]} " if len(levels) == 2 else ""
+    note = (
+        f"Each variable given {cause} alone, in all rows that have both. If {cause} was drawn by "
+        f"lot, these are its effects, {change}in each data set and in all of them; if not, they "
+        "are associations. Those of single data sets are shrunk towards the others."
+    )
+    return made(f"treated-{index}", f"What {cause} changes", help, rows, note)
+
+
+def _scale(row: dict[Any, Any]) -> str:
+    return f"{row['scale']}{' of ' * bool(row['outcome'])}{row['outcome']}"
+
+
+def _shown(of: Material, cause: str, row: dict[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The effects of data sets; NaN where there is none, or it may not be shown, (F,)."""
+    own = np.array([row.get(level, math.nan) for level in of.net.levels], dtype=np.float64)
+    shown = of.cells.term(cause, row["child"], row["level"], row["outcome"])
+    return np.where(shown, own, math.nan)
+
+
+def _interval(row: dict[Any, Any], of: str = "") -> str:
+    return f"{_short(row[f'{of}lower'])} to {_short(row[f'{of}upper'])}"
+
+
+def _short(value: float) -> str:
+    """Three digits: the fourth is not sure."""
+    return number(float(f"{value:.3g}"))
+
+
+def treatment_cards(of: Material) -> list[Card]:
+    """For each input, what it clearly changes, and what not."""
+    return [_card(of, cause) for cause in of.treated]
+
+
+def _card(of: Material, cause: str) -> Card:
+    clear: list[str] = []
+    others: list[str] = []
+    for row in of.treated[cause].to_dict("records"):
+        scale = "" if row["scale"] == "difference" else f" {_scale(row)}"
+        told = f"{row['child']}{scale} {_short(row['mean'])} ({_interval(row, 'mean_')})"
+        (clear if row["p_adjusted"] < _CLEAR else others).append(told)
+    sentences = []
+    if clear:
+        sentences.append(f"Clear: {_last(clear)}.")
+    if others:
+        sentences.append(f"Not clear: {_last(others)}.")
+    return Card(f"What {cause} changes", sentences, bullets=True)
+
+
+def _last(told: list[str]) -> str:
+    """The last ones: the last columns of a table are its outcomes, as a rule."""
+    more = f", and {len(told) - _NAMED} more" * (len(told) > _NAMED)
+    return f"{', '.join(told[-_NAMED:])}{more}"

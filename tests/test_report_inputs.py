@@ -1,0 +1,82 @@
+"""What inputs change, in the report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import poolbn as pb
+from poolbn.page.material import gathered
+from poolbn.page.treatments import treatment_cards, treatment_tables
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(8)
+    n = 240
+    site = np.repeat(["a", "b", "c"], n // 3)
+    arm = np.where(rng.random(n) < 0.5, "treated", "control")
+    y = rng.normal(size=n) - 1.5 * (arm == "treated")
+    event = np.where(rng.random(n) < 0.4, "yes", "no")
+    frame = pd.DataFrame({"site": site, "arm": arm, "y": y, "event": event})
+    frame.loc[::9, "event"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def net(rows: pd.DataFrame) -> pb.Network:
+    return pb.learn(rows.dropna(), group="site", inputs=["arm"])
+
+
+def test_the_table_has_the_effects_of_the_rows(rows: pd.DataFrame, net: pb.Network) -> None:
+    of = gathered(net, rows, None, None)
+    found = pb.treatment_effects(rows, treatment="arm", group="site", outcomes=["y", "event"])
+    pd.testing.assert_frame_equal(of.treated["arm"], found)
+    (table,) = treatment_tables(of)
+    assert [row[0].text for row in table.rows] == ["y", "event"]  # the clearest first
+    told = dict(zip(table.columns, table.rows[0], strict=True))
+    y = found.set_index("child").loc["y"]
+    assert told["effect"].value == y["mean"]
+    assert told["b"].value == y["b"]
+    assert told["rows"].text == "240"
+    assert dict(zip(table.columns, table.rows[1], strict=True))["rows"].text == str(
+        rows["event"].notna().sum()
+    )
+
+
+def test_the_summary_says_what_is_clear(rows: pd.DataFrame, net: pb.Network) -> None:
+    (card,) = treatment_cards(gathered(net, rows, None, None))
+    assert card.heading == "What arm changes"
+    clear, others = card.sentences
+    assert re.match(r"Clear: y −1\.\d+ \(−\d\.\d+ to −\d\.\d+\)\.", clear)
+    assert others.startswith("Not clear: event odds ratio of yes ")
+
+
+def test_effects_of_few_rows_are_not_shown(rows: pd.DataFrame) -> None:
+    few = pd.concat([rows, rows.head(6).assign(site="tiny", event="no")])
+    net = pb.learn(few.dropna(), group="site", inputs=["arm"])
+    (table,) = treatment_tables(gathered(net, few, None, None))
+    assert dict(zip(table.columns, table.rows[0], strict=True))["tiny"].text == "–"
+    (table,) = treatment_tables(gathered(net, few, None, None, open=True))
+    assert dict(zip(table.columns, table.rows[0], strict=True))["tiny"].text != "–"
+
+
+def test_the_page_has_it_only_with_inputs(
+    rows: pd.DataFrame, net: pb.Network, tmp_path: Path
+) -> None:
+    pb.report(net, tmp_path / "with.html", data=rows)
+    pb.report(pb.learn(rows.dropna(), group="site"), tmp_path / "without.html", data=rows)
+    assert "What arm changes" in (tmp_path / "with.html").read_text(encoding="utf-8")
+    assert "What arm changes" not in (tmp_path / "without.html").read_text(encoding="utf-8")
+
+
+def test_an_input_that_describes_data_sets(tmp_path: Path, rows: pd.DataFrame) -> None:
+    size = rows["site"].map({"a": 10.0, "b": 20.0, "c": 35.0})
+    made = rows[["site", "y"]].assign(size=size)
+    net = pb.learn(made, group="site", inputs=["size"])
+    pb.report(net, tmp_path / "r.html", data=made)
+    assert (tmp_path / "r.html").exists()
