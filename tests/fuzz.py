@@ -9,11 +9,13 @@ what it raised. The exit code is the number of kinds of failures, at most 100.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import random
 import resource
 import shlex
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -22,6 +24,10 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
+import pandas as pd
+import pyreadr
+import pyreadstat
 from typer.testing import CliRunner
 
 import poolbn as pb
@@ -61,6 +67,36 @@ def damaged(rng: random.Random, whole: bytes) -> bytes:
         else:
             data[at:at] = data[at:end] * rng.randint(1, 3)
     return bytes(data)
+
+
+def formats(folder: Path, rows: pd.DataFrame) -> dict[str, bytes]:
+    """The rows in files of all kinds, by the endings of their names."""
+    texts = [c for c in rows if not pd.api.types.is_numeric_dtype(rows[c])]
+    factors = rows.reset_index(drop=True).astype(dict.fromkeys(texts, "category"))
+    plain = rows.reset_index(drop=True).astype(dict.fromkeys(texts, object))
+    lines = rows.to_json(orient="records", lines=True).encode()
+    made = {
+        "tsv": rows.to_csv(index=False, sep="\t", decimal=",").encode("utf-16"),
+        "csv": rows.to_csv(index=False, sep=";", decimal=",").encode("latin-1"),
+        "csv.gz": gzip.compress(rows.to_csv(index=False).encode()),
+        "jsonl": lines,
+        "jsonl.gz": gzip.compress(lines),
+    }
+    binary = ("parquet", "feather", "dta", "sav", "xpt", "rds", "xlsx", "sqlite", "duckdb")
+    path = {ending: str(folder / f"whole.{ending}") for ending in binary}
+    factors.to_parquet(path["parquet"])
+    factors.to_feather(path["feather"], compression="uncompressed")
+    factors.to_stata(path["dta"], write_index=False)
+    pyreadstat.write_sav(plain, path["sav"])
+    pyreadstat.write_xport(plain, path["xpt"], file_format_version=8)
+    pyreadr.write_rds(path["rds"], factors)
+    rows.to_excel(path["xlsx"], index=False)
+    with contextlib.closing(sqlite3.connect(path["sqlite"])) as database:
+        rows.to_sql("visits", database, index=False)
+    with duckdb.connect(path["duckdb"]) as base:
+        base.register("rows", rows)
+        base.execute("create table visits as from rows")
+    return made | {ending: Path(whole).read_bytes() for ending, whole in path.items()}
 
 
 def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
@@ -106,9 +142,18 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
         file.write_bytes(data)
         return repr(pb.load(file))
 
-    def read_levels(data: bytes) -> object:
-        (folder / "case.csv").write_bytes(data)
-        return pb.table(folder / "case.csv", group="clinic", missing="drop", kinds=kinds)
+    def read_as(ending: str, then: Callable[[Path], object]) -> Callable[[bytes], object]:
+        def read(data: bytes) -> object:
+            (folder / f"case.{ending}").write_bytes(data)
+            return then(folder / f"case.{ending}")
+
+        return read
+
+    def tabled(path: Path) -> object:
+        return pb.table(path, group="clinic", missing="drop", kinds=kinds)
+
+    def looked(path: Path) -> object:
+        return str(pb.look(path, group="clinic"))
 
     def ask(data: bytes) -> object:
         return net.query(data.decode("utf-8", "replace"))
@@ -134,6 +179,7 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
         "predict whole.json t.csv --target bmi -o out.csv",
         "classify whole.json t.csv",
         "stats show whole.stats",
+        "look levels.csv -g clinic --exclude tobacco --kinds age=count --json",
         "learn levels.csv -g clinic --kinds age=count,preterm=discrete --quiet --pooling complete",
     ]
     return {
@@ -142,7 +188,12 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
         "cells": ((folder / "cells.stats").read_bytes(), read_cells),
         "patterns": ((folder / "gaps.stats").read_bytes(), read_gaps),
         "gaps": (gaps.groupby("clinic").head(12).to_csv(index=False).encode(), fill_csv),
-        "levels": (levels.to_csv(index=False).encode(), read_levels),
+        "levels": (levels.to_csv(index=False).encode(), read_as("csv", tabled)),
+        "look": (levels.to_csv(index=False).encode(), read_as("csv", looked)),
+        **{
+            f"file .{ending}": (whole, read_as(ending, tabled))
+            for ending, whole in formats(folder, levels).items()
+        },
         "network": ((folder / "whole.json").read_bytes(), read_network),
         "network of all kinds": ((folder / "kinds.json").read_bytes(), read_network),
         "event": (b"age > 25 and (bmi < 30 or not `age` + 2 * bmi >= 70) and clinic == 'KY'", ask),

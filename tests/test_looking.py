@@ -229,3 +229,17 @@ def test_look_needs_rows(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["look", str(tmp_path / "t.stats")])
     assert done.exit_code == 2
     assert "look needs rows" in done.stderr
+
+
+def test_classes_by_number_could_be_data_sets() -> None:
+    """Of columns with many values, those with the name of a place; and texts before numbers."""
+    table = pd.DataFrame(
+        {
+            "age": np.arange(900) % 30,
+            "sex": np.where(np.arange(900) % 2, "m", "f"),
+            "arm": np.array(["a", "b", "c"])[np.arange(900) % 3],
+            "class": np.arange(900) // 9,
+            "y": RNG.standard_normal(900),
+        }
+    )
+    assert pb.look(table).likely == ("class", "arm", "age", "sex")

@@ -22,7 +22,7 @@ from poolbn.tables import data
 from poolbn.tables.columns import likely_groups, own_columns
 from poolbn.tables.kinds import MOST_LEVELS, ColumnKind, is_date
 from poolbn.tables.missing import Missing
-from poolbn.wording import counted, listed, shortened, visible
+from poolbn.wording import clipped, counted, listed, shortened, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _ROUNDS = 30  # of reading with what was found in the one before
 _LEVELS, _SETS = 4, 3  # that a line of the table lists
 _LISTED = 12  # data sets above it
+_WIDE = 24  # characters of the name of a level or data set
 # Columns of which these are said are left out.
 _OUT = (
     FindingKind.ROW_NAMES,
@@ -107,10 +108,10 @@ class Look:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
             >>> pb.look(trial, group="clinic").table()
-                column        kind use  missing           values               where
-            0      age  continuous            0         16 to 44
-            1      bmi  continuous           73         15 to 68  NY 57, MN 10, KY 6
-            2  preterm    discrete            9  no 711, yes 103          NY 6, KY 3
+                column        kind use  missing               values                     where
+            0      age  continuous            0             16 to 44
+            1      bmi  continuous           73             15 to 68  NY (57), MN (10), KY (6)
+            2  preterm    discrete            9  no (711), yes (103)            NY (6), KY (3)
         """
         import pandas as pd
 
@@ -119,13 +120,17 @@ class Look:
 
     def _line(self, column: ColumnFacts) -> tuple[str, str, str, int, str, str]:
         if column.levels:
-            cells = [f"{level} {count}" for level, count in column.levels]
+            cells = [f"{clipped(level, _WIDE)} ({count})" for level, count in column.levels]
             values = shortened(cells, _LEVELS)
         else:
             values = "" if isnan(column.low) else f"{column.low:.6g} to {column.high:.6g}"
         pairs = zip(self.levels, column.missing, strict=True)
         lacking = sorted((p for p in pairs if p[1]), key=lambda pair: -pair[1])
-        where = [f"{level} {count}" for level, count in lacking] if len(self.levels) > 1 else []
+        where = (
+            [f"{clipped(str(level), _WIDE)} ({count})" for level, count in lacking]
+            if len(self.levels) > 1
+            else []
+        )
         more = f" and {len(where) - _SETS} more" * (len(where) > _SETS)
         kind = _words(self.options.kinds.get(column.name, column.kind))
         why = self.options.left_out.get(column.name)
@@ -188,7 +193,7 @@ def head(found: Look) -> str:
     size = f"{counted(sum(found.n), 'row')}, {counted(len(found.columns), 'column')}"
     if found.group is None and len(found.levels) == 1:
         return size
-    sets = [f"{level} {count:,}" for level, count in zip(found.levels, found.n, strict=True)]
+    sets = [f"{level} ({count:,})" for level, count in zip(found.levels, found.n, strict=True)]
     by = f" by {found.group!r}" if found.group is not None else ""
     return f"{size}; {counted(len(sets), 'data set')}{by}: {listed(sets, _LISTED)}"
 
@@ -255,12 +260,12 @@ def look(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
         >>> print(pb.look(trial.assign(id=range(823)), group="clinic"))
-        823 rows, 4 columns; 4 data sets by 'clinic': NY 173, MN 247, KY 211 and MS 192
+        823 rows, 4 columns; 4 data sets by 'clinic': NY (173), MN (247), KY (211) and MS (192)
         <BLANKLINE>
-        column   kind        use           missing  values           where
+        column   kind        use           missing  values               where
         age      continuous                0        16 to 44
-        bmi      continuous                73       15 to 68         NY 57, MN 10, KY 6
-        preterm  discrete                  9        no 711, yes 103  NY 6, KY 3
+        bmi      continuous                73       15 to 68             NY (57), MN (10), KY (6)
+        preterm  discrete                  9        no (711), yes (103)  NY (6), KY (3)
         id       continuous  left out: id  0        0 to 822
         <BLANKLINE>
         To learn from: 742 rows of 823, 3 columns (2 continuous, 1 discrete); missing='drop' leaves

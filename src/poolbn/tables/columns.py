@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # R's write.csv has no name for them, pandas and readr make one of that.
 _PLACES = re.compile(
     r"site|clinic|cent(er|re)|hospital|school|study|batch|lab$|cohort|country|region|district|"
-    r"plate|farm|island|ward|group|cluster",
+    r"plate|farm|island|ward$|group|cluster|class|town|village|province|county",
     re.IGNORECASE,
 )
 _ROW_NAMES = re.compile(r"|unnamed: ?0|\.\.\.1|row[._]?names?", re.IGNORECASE)
@@ -61,9 +61,11 @@ def likely_groups(part: Part) -> list[str]:
     for column, holds in part.types.items():
         cells = [str(cell) for cell in islice(part.cells(column), 10_000)]
         several = len(set(cells))
-        few = several <= max(2, min(50, len(cells) // 2)) if cells else bool(holds)
+        place = _PLACES.search(column) is not None
+        most = len(cells) // 5 if place else min(50, len(cells) // 2)
+        few = several <= max(2, most) if cells else bool(holds)
         if few and (holds or not any("." in cell for cell in cells)):
-            found[column] = not _PLACES.search(column), several <= 2, not holds
+            found[column] = not place, several <= 2, not holds
     return sorted(found, key=found.__getitem__)
 
 

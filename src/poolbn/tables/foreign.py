@@ -41,13 +41,13 @@ def foreign_part(
         DataError: it cannot be read, or is too large for memory.
         MissingPackageError: what reads it is not installed.
     """
-    size = _size(path, kind)
-    if size > MOST_BYTES:
-        raise DataError(
-            f"{shown!r} has {size / 2**30:.1f} GB, and {kind} files are read into memory, up to "
-            f"{MOST_BYTES >> 30} GB; turn it into Parquet or CSV, which are streamed"
-        )
     try:
+        size = _size(path, kind)
+        if size > MOST_BYTES:
+            raise DataError(
+                f"{shown!r} has {size / 2**30:.1f} GB, and {kind} files are read into memory, up "
+                f"to {MOST_BYTES >> 30} GB; turn it into Parquet or CSV, which are streamed"
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other programs' ways with files
             found = _READERS[kind](path, shown, table)
