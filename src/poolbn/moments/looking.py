@@ -107,11 +107,11 @@ class Look:
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
-            >>> pb.look(trial, group="clinic").table()
-                column        kind use  missing               values                     where
-            0      age  continuous            0             16 to 44
-            1      bmi  continuous           73             15 to 68  NY (57), MN (10), KY (6)
-            2  preterm    discrete            9  no (711), yes (103)            NY (6), KY (3)
+            >>> pb.look(trial, group="clinic").table()[["column", "kind", "missing", "where"]]
+                column        kind  missing                     where
+            0      age  continuous        0
+            1      bmi  continuous       73  NY (57), MN (10), KY (6)
+            2  preterm    discrete        9            NY (6), KY (3)
         """
         import pandas as pd
 
