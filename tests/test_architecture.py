@@ -70,8 +70,8 @@ ORDER = {
     "metrics": [],
     "assess": [
         "arceffects", "patternmap", "residualsds", "residuals", "calibration", "spreads",
-        "effectsizes", "leaveout", "replicates", "strengths", "resample", "folds", "comparison",
-        "comparing", "treatment",
+        "effectsizes", "leaveout", "mixedleaveout", "replicates", "strengths", "resample", "folds",
+        "comparison", "comparing", "treatment",
     ],
     "show": [
         "layers", "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -11,24 +11,28 @@ from numpy.typing import NDArray
 
 from poolbn import metrics
 from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
-from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy
+from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
 from poolbn.assess.leaveout import leave_out
+from poolbn.assess.mixedleaveout import held_out, node_logs, spreads, squares
 from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
-from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
+from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords, check_no_group
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.groupstats import GroupStats, list_of_names
 from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
+from poolbn.moments.table import Table, gathered, some_rows
 from poolbn.network.network import Network
+from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
 from poolbn.tables.grouping import Group
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 
 Floats = NDArray[np.float64]
@@ -42,6 +46,7 @@ def compare(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     folds: int = 10,
@@ -59,10 +64,14 @@ def compare(
     Rows are read once and become sufficient statistics. Of more than 20,000 rows a random sample of
     20,000 is predicted; of more than 20 data sets, 20 at random are left out in turn.
 
+    Columns may be of all kinds; rows are then held in memory. A level that has no probability, as
+    none of the rows learned from has it, counts as if half a row of its data set had.
+
     Args:
-        source: anything with rows that `pb.stats` takes.
+        source: anything with rows that `pb.stats` takes, or a `pb.Table`.
         group: the column that says which data set a row came from.
         columns: the columns to keep; None for all but `group`.
+        kinds: of some columns, as for `pb.table`.
         missing: "error" refuses missing values; "drop" leaves out the rows that have one; "em"
             learns from what they have, and predicts that of those that are held out. It holds the
             rows in memory, and errors of single variables are those of rows without gaps.
@@ -98,13 +107,62 @@ def compare(
     plans = _plans(poolings, learning)
     if isinstance(source, GroupStats | CellStats):
         raise DataError("sufficient statistics hold no rows to hold out; give the rows themselves")
-    rows = data.read(source, group=group, columns=columns, missing=missing)
-    for plan in plans.values():
-        plan.constraints.on(rows.names)
-    dealt = (deal_gappy if missing == "em" else deal)(rows, folds, seed, inputs)
+    dealt = _dealt(source, group, columns, kinds, missing, inputs, folds, seed, plans.values())
     _check(dealt)
     warn(dealt.total)
     return _compare(plans, dealt, seed)
+
+
+def _dealt(
+    source: object,
+    group: Group,
+    columns: Iterable[str] | None,
+    kinds: Mapping[str, ColumnKind] | None,
+    missing: Missing,
+    inputs: Iterable[str],
+    folds: int,
+    seed: int,
+    plans: Iterable[Plan],
+) -> Folds:
+    """The rows, dealt to folds."""
+    if isinstance(source, Table):
+        check_no_group(group)
+    if isinstance(source, Table) or not _is_continuous(source, group, columns, kinds, missing):
+        if isinstance(source, Table) and columns is not None:
+            source = source.select(columns)
+        found = gathered(
+            source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
+        )
+        assert isinstance(found, Table)
+        for plan in plans:
+            plan.allowed(found)
+        return deal_table(found, folds, seed)
+    rows = data.read(source, group=group, columns=columns, missing=missing)
+    for plan in plans:
+        plan.constraints.on(rows.names)
+    return (deal_gappy if missing == "em" else deal)(rows, folds, seed, inputs)
+
+
+def _is_continuous(
+    source: object,
+    group: Group,
+    columns: Iterable[str] | None,
+    kinds: Mapping[str, ColumnKind] | None,
+    missing: Missing,
+) -> bool:
+    """Whether all columns of a source are continuous."""
+    columns = None if columns is None else list_of_names("columns", columns)
+    _, found = data.prepare_kinds(
+        source, group=group, columns=columns, missing=missing, kinds=kinds
+    )
+    return all(kind == "continuous" for kind in found)
+
+
+def _is_alone(fit: LocalFit) -> bool:
+    """Whether a node says nothing of a new data set."""
+    if isinstance(fit, GaussianFit):
+        return fit.fixed is None
+    return isinstance(fit.pooling, NoPooling)
 
 
 def _plans(poolings: Sequence[str | Choice], learning: SearchOptions) -> dict[str, Plan]:
@@ -145,10 +203,11 @@ class _Task:
     """Learn from some rows and predict others."""
 
     plan: Plan
-    train: GroupStats
+    train: GroupStats | Table
     values: Floats  # rows to predict, (m, N)
     codes: NDArray[np.int64]  # their data sets, as positions in `train.levels`, (m,)
     new: Hashable = None  # the data set that all of them are from, if it is not one of these
+    categories: tuple[tuple[str, ...], ...] = ()  # levels of columns, where these are of all kinds
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,22 +233,22 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     if folds[0] < 0:  # rows that are never held out
         folds, held = folds[1:], held[1:]
     away = [np.flatnonzero(dealt.codes == j) for j in sets]
+    levels = total.categories if isinstance(total, Table) else ()
     tasks = [
-        _Task(plan, dealt.train[k], dealt.values[at], dealt.codes[at])
+        _Task(plan, dealt.train[k], dealt.values[at], dealt.codes[at], categories=levels)
         for k, at in zip(folds, held, strict=True)
         for plan in plans.values()
     ]
     for j, at in zip(sets, away, strict=True):
-        others = [i for i in range(len(total.levels)) if i != j]
-        rest = data_sets_at(total, others, (total.levels[i] for i in others))
+        rest = _without(total, int(j))
         last = np.full(len(at), len(rest.levels))
         new = total.levels[j]
-        tasks += [_Task(plan, rest, dealt.values[at], last, new) for plan in plans.values()]
+        tasks += [_Task(plan, rest, dealt.values[at], last, new, levels) for plan in plans.values()]
     networks, results = _run(plans, total, tasks)
     P, cut = len(plans), len(plans) * len(folds)
     of_folds = [results[:cut][p::P] for p in range(P)]
     of_sets = [results[cut:][p::P] for p in range(P)]
-    sd = standardise(total).scale
+    sd = spreads(total) if isinstance(total, Table) else standardise(total).scale
     rows = np.array([len(at) for at in held])
     whole = np.array([[result.rows for result in of] for of in of_folds])
     actual = [dealt.codes[at] for at in held]
@@ -208,8 +267,18 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     )
 
 
+def _without(total: GroupStats | Table, j: int) -> GroupStats | Table:
+    """All data sets but one."""
+    others = [i for i in range(len(total.levels)) if i != j]
+    levels = [total.levels[i] for i in others]
+    if isinstance(total, Table):
+        ends = total.offsets
+        return some_rows(total, [np.arange(ends[i], ends[i + 1]) for i in others], levels)
+    return data_sets_at(total, others, levels)
+
+
 def _run(
-    plans: dict[str, Plan], total: GroupStats, tasks: list[_Task]
+    plans: dict[str, Plan], total: GroupStats | Table, tasks: list[_Task]
 ) -> tuple[dict[str, Network], list[_Result]]:
     found: dict[int, _Result] = {}
     with Progress() as progress:
@@ -226,13 +295,15 @@ def _assess(task: _Task) -> _Result:
     if task.new is not None and (why := _no_population(plan.pooling, task.train)):
         return _nothing(task, why, np.nan)
     net = plan.learned(task.train)
-    for node, fit in net.linear_fits.items():
+    for node, fit in net.fits.items():
         if not fit.status.ok:
             return _nothing(task, f"{node!r}: {fit.status}: {fit.detail}", -np.inf)
-        if task.new is not None and fit.fixed is None:
+        if task.new is not None and _is_alone(fit):
             return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
     if task.new is not None:
         net = net.adapt(name=(task.new,))  # like no other name: of 7 and 007 each is left out
+    if isinstance(task.train, Table):
+        return _assess_mixed(task, task.train, net)
     model = net._model(plugin=False)
     loglik = float(log_densities(model, values, codes).mean())
     if task.new is not None:
@@ -250,7 +321,21 @@ def _assess(task: _Task) -> _Result:
     return _Result(loglik, len(whole), known, unknown, data_set)
 
 
-def _no_population(pooling: Choice, train: GroupStats) -> str:
+def _assess_mixed(task: _Task, train: Table, net: Network) -> _Result:
+    """Predict rows with columns of all kinds."""
+    rows = held_out(train, task.categories, task.values)
+    log = node_logs(net._mixed(plugin=False), rows, net.n).sum(axis=0)
+    loglik = float(log[np.arange(len(log)), task.codes].mean())
+    if task.new is not None:
+        return _nothing(task, "", loglik)
+    with np.errstate(divide="ignore"):
+        data_set = (log + np.log(net.n / net.n.sum())).argmax(axis=1)
+    certain = net._mixed(plugin=True)
+    known, unknown = squares(certain, rows, node_logs(certain, rows, net.n), task.codes)
+    return _Result(loglik, len(log), known, unknown, data_set)
+
+
+def _no_population(pooling: Choice, train: GroupStats | Table) -> str:
     """Why networks say nothing of a new data set, if that is known without learning them."""
     if isinstance(pooling, NoPooling):
         return "without pooling there is no population to predict a new data set from"

@@ -15,6 +15,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import accumulate, in_memory, patterns_of, stats
 from poolbn.moments.standardised import standardise
 from poolbn.moments.sums import Sums
+from poolbn.moments.table import Table, some_rows
 from poolbn.tables.data import Batch, Rows
 
 _KEPT = 20_000  # upper bound of the rows that are kept to be predicted
@@ -24,8 +25,8 @@ _KEPT = 20_000  # upper bound of the rows that are kept to be predicted
 class Folds:
     """All rows as statistics, and some of them as they are."""
 
-    total: GroupStats  # of all rows
-    train: tuple[GroupStats, ...]  # for each of the K folds that of all other rows
+    total: GroupStats | Table  # of all rows; these where columns are of all kinds
+    train: Sequence[GroupStats | Table]  # for each of the K folds that of all other rows
     values: NDArray[np.float64]  # rows to predict, (m, N): all, or of many a random sample
     codes: NDArray[np.int64]  # the data set of each, as a position in `total.levels`, (m,)
     fold: NDArray[np.int64]  # the fold of each, -1 if it is never held out, (m,)
@@ -77,6 +78,30 @@ def deal_gappy(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) ->
     return Folds(total.with_inputs(given), train, values[kept], codes[kept], fold[kept])
 
 
+def deal_table(table: Table, folds: int, seed: int) -> Folds:
+    """The same for rows with columns of all kinds, which are in memory."""
+    n, F = table.n, len(table.levels)
+    codes = np.repeat(np.arange(F), n)
+    _check(folds, table)
+    given = [*table.inputs, *_constant(table)]
+    total = table.with_inputs(given if len(given) < len(table.names) else table.inputs)
+    fold = _Dealer(folds, seed, len(table.names)).deal(codes, F)
+    fold[(n == 1)[codes]] = -1
+    train = []
+    for k in range(folds):
+        at = [np.flatnonzero((codes == j) & (fold != k)) for j in range(F)]
+        train.append(some_rows(total, at))
+    kept = np.sort(random_stream(seed).permutation(len(codes))[:_KEPT])
+    return Folds(total, train, table.values.T[kept], codes[kept], fold[kept])
+
+
+def _constant(table: Table) -> list[str]:
+    """Columns that do not vary inside any data set, and are not inputs."""
+    first = np.repeat(table.values[:, table.offsets[:-1]], table.n, axis=1)
+    same = (table.values == first).all(axis=1)
+    return [c for c, yes in zip(table.names, same, strict=True) if yes and c not in table.inputs]
+
+
 def check_folds(folds: int) -> None:
     """Raise for a number of folds that no comparison has.
 
@@ -91,7 +116,7 @@ def check_folds(folds: int) -> None:
         )
 
 
-def _check(folds: int, total: GroupStats) -> None:
+def _check(folds: int, total: GroupStats | Table) -> None:
     if folds > total.n_rows:
         raise OptionError(
             Option("folds", folds),

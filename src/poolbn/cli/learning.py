@@ -22,7 +22,6 @@ from poolbn.cli.terminal import (
     make_folder,
     write_csv,
 )
-from poolbn.errors import OptionError
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
@@ -117,8 +116,6 @@ class _Job:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
         data = read_data(self.files, terminal.note, self.kinds, **self.reading)
-        if compare and not isinstance(data, GroupStats):
-            raise OptionError("--compare is for continuous columns; leave it out")
         patterns = data.patterns if isinstance(data, GroupStats) else None
         left = int(data.dropped.sum())
         said = f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
@@ -179,7 +176,9 @@ class _Job:
             showing.show_bootstrap(terminal, boot)
         if compare:
             terminal.note("comparing poolings on held-out rows")
-            found = compare_poolings(rows, seed=self.seed, **self.reading, **self.learning)
+            found = compare_poolings(
+                rows, seed=self.seed, kinds=self.kinds, **self.reading, **self.learning
+            )
             record["comparison"] = showing.comparison_record(found)
             terminal.text()
             showing.show_comparison(terminal, found)
@@ -187,7 +186,7 @@ class _Job:
             nets = self._other_poolings(net, data)
             record["scores"] = {name: other.score for name, other in nets.items()}
             terminal.text()
-            showing.show_scores(terminal, nets, hint=given.has_rows(rows) and net.is_linear)
+            showing.show_scores(terminal, nets, hint=given.has_rows(rows))
         if self.out is None:
             return
         if boot is not None:

@@ -32,6 +32,7 @@ def compare(
     files: given.Rows,
     *,
     reading: given.Reading,
+    kinds: given.Kinds = None,
     poolings: Annotated[
         str, typer.Option(metavar="A,B,...", help="The poolings to compare.")
     ] = "complete,none,partial,auto",
@@ -48,7 +49,7 @@ def compare(
         given.check_group_known(files, reading.group)
         found = compare_poolings(
             files, poolings=given.names([poolings]) or (), folds=folds, seed=searching.seed,
-            **reading.options(files), **searching.options(),
+            kinds=given.kinds_of(kinds), **reading.options(files), **searching.options(),
         )  # fmt: skip
         showing.show_comparison(terminal, found)
         file.write(found.table(), terminal, index=True)
@@ -126,7 +127,7 @@ def predict(
     one = wanted[0] if len(wanted) == 1 else wanted
     found = load(network).predict(data, one, interval=interval)
     if len(wanted) > 1:
-        found.columns = found.columns.map("_".join)
+        found.columns = found.columns.map(lambda parts: "_".join(filter(None, parts)))
     _rows_out(terminal, found, file)
 
 

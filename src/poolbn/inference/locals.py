@@ -217,10 +217,17 @@ class Regression(Local):
         more = 1.0 if math.isinf(self.dispersion) else 1.0 + mean / self.dispersion
         # A gamma distribution has heavier tails than a normal one.
         heavy = 0.0 if math.isinf(self.dispersion) else 40.0 * mean / self.dispersion
-        return np.asarray(mean + _TAIL * np.sqrt(mean * more) + heavy + 30.0)
+        high = np.ceil(mean + _TAIL * np.sqrt(mean * more) + heavy + 30.0)
+        low = np.minimum(np.ceil(np.exp(np.minimum(eta[:, 0], _LARGEST))), high)
+        while (high - low > 0.1 * high + 1).any():  # that is a bound; probabilities tell
+            middle = np.floor((low + high) / 2)
+            beyond = self._log(middle, eta, V) < _NO_CHANCE
+            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+        return np.asarray(high + 1)
 
 
 _LARGEST = math.log(1e15)  # mean of a count
+_NO_CHANCE = -45.0  # log probability
 
 
 def locals_of(

@@ -197,7 +197,9 @@ class _Worker:
         """Log weights, and what is wanted of nodes that are linear."""
         grid = self.grid
         total = np.zeros(self.shape) if grid is None else grid.log_steps
-        below = [i for i in self.finite if grid and grid.node in self.mixed.nodes[i].parents]
+        many = {i for i in self.axis if self.mixed.nodes[i].levels < 0}  # counts
+        many |= set() if grid is None else {grid.node}
+        below = [i for i in self.finite if many.intersection(self.mixed.nodes[i].parents)]
         normals: dict[int, Normal] = {}
         if self.left:
             more, normals = self.linear(self.continuous, self.left, wanted)
@@ -205,18 +207,26 @@ class _Worker:
         for i in (*self.finite, *(() if self.left else self.continuous)):
             if i not in below:
                 total = total + self.factor(i)
-        if grid is None or not below:
-            return total, normals
-        # Probabilities are at most 1: most nodes of a quadrature cannot matter beside its middle.
-        middle = len(grid.u) // 2
-        x = self.values[grid.node]
-        self.values[grid.node] = x[..., middle : middle + 1]
-        least = total[..., middle : middle + 1] + sum(self.factor(i) for i in below)
-        self.values[grid.node] = x
-        matter = total > np.where(np.isfinite(least), least - _NEGLIGIBLE, -np.inf)
+        return (self.with_below(total, below) if below else total), normals
+
+    def with_below(self, total: Floats, below: Sequence[int]) -> Floats:
+        """Log weights with factors of which there are many, and most cannot matter.
+
+        Probabilities are at most 1: what is far below the largest log weight, with all
+        probabilities, stays there.
+        """
+        cut = (self.values[i] for i in self.part.cut)
+        total = np.broadcast_to(total, np.broadcast_shapes(total.shape, *(x.shape for x in cut)))
+        flat = total.reshape(*total.shape[:2], -1)
+        top = np.zeros(flat.shape, dtype=bool)
+        np.put_along_axis(top, flat.argmax(axis=2)[..., None], True, axis=2)
+        one = top.reshape(total.shape)
+        least = (total[one] + sum(self.factor(i, one)[one] for i in below)).reshape(flat.shape[:2])
+        least = np.where(np.isfinite(least), least - _NEGLIGIBLE, -np.inf)
+        matter = total > least.reshape(*least.shape, *[1] * (total.ndim - 2))
         for i in below:
             total = np.where(matter, total, -np.inf) + self.factor(i, matter)
-        return total, normals
+        return total
 
     def factor(self, i: int, matter: Flags | None = None) -> Floats:
         """The log density of a node given its parents; 0 for what does not matter."""
@@ -368,6 +378,8 @@ def _place(worker: _Worker, c: int) -> None:
         sd = np.sqrt((p * (x - mean) ** 2).sum(axis=-1, keepdims=True))
         # Where one node has it all, the width is that between nodes, or less.
         sd = np.maximum(sd, 0.3 * (p * grid.steps).sum(axis=-1, keepdims=True)) * (scale > 0)
+        matter = np.isfinite(total).any(axis=-1, keepdims=True)  # others stay where they are
+        mean, sd = np.where(matter, mean, grid.centre), np.where(matter, sd, scale)
         moved = np.maximum(np.abs(mean - grid.centre), np.abs(sd - scale))
         grid = replace(grid, centre=mean, scale=sd)
         if (moved <= _SETTLED * scale).all():

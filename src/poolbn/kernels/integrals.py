@@ -7,7 +7,7 @@ Two levels: Gauss-Hermite rules, as many nodes as the variance needs for 1e-10. 
 variances: the integrand is log-concave in the standardised predictor z. The trapezoidal rule around
 its maximum, in steps that are short for its width and for the distance of its poles, converges
 exponentially, and stops where nothing is added. Three levels and more: products of Gauss-Hermite
-rules in the coordinates of a Cholesky factor.
+rules in the coordinates of a Cholesky factor; the trapezoidal rule where three levels need more.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ _STEPS = 100_000  # of the trapezoidal rule, in one direction
 _WIDTH, _POLE = 0.55, 0.35  # steps, in widths of the integrand and in parts of 1 / SD
 _ROUNDS = 60  # of Newton's method; a few do
 _FURTHEST = 2.0  # that one of them moves the predictor
+_PLANE = 0.78  # steps of the trapezoidal rule with three levels, in parts of 1 / SD
+_RADIUS = 8.0  # how far they go
+_MOST_STEPS = 64  # in one direction
 
 
 @jit
@@ -149,6 +152,20 @@ def _softmax(eta: Floats, p: Floats, weight: float) -> None:
         p[a + 1] += weight * eta[a]
 
 
+@jit
+def _plane(mean: Floats, L: Floats, sd: float, eta: Floats, p: Floats) -> None:
+    """Add the expected probabilities of three levels, by the trapezoidal rule in two dimensions."""
+    m = min(math.ceil(_RADIUS * sd / _PLANE), _MOST_STEPS)
+    h = _RADIUS / m
+    for a in range(-m, m + 1):
+        for b in range(-m, m + 1):
+            square = h * h * (a * a + b * b)
+            if square <= _RADIUS * _RADIUS:
+                eta[0] = mean[0] + L[0, 0] * a * h
+                eta[1] = mean[1] + L[1, 0] * a * h + L[1, 1] * b * h
+                _softmax(eta, p, h * h * math.exp(-0.5 * square) / (2.0 * math.pi))
+
+
 @entry(matrix, cube, matrix, matrix, integers, vector, numba.int64, matrix, integers, matrix)
 def softmax_integrals(
     mean: Floats,
@@ -216,7 +233,9 @@ def softmax_integrals(
                     rule += 1
                 for a in range(C):
                     index[a] = 0
-                while True:
+                if C == 2 and limits[rule] < sd:
+                    _plane(mean[i], L, sd, eta, p)
+                while C > 2 or limits[rule] >= sd:
                     weight = 1.0
                     for a in range(C):
                         weight *= weights[rule, index[a]]

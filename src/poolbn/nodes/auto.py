@@ -72,8 +72,10 @@ class Auto:
         return self._candidates(levels)[-1]
 
     def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> OneOf:
-        """The first candidate that is as good as the last, but for chance."""
+        """The first candidate that is as good as the last, but for chance; without nodes that."""
         *earlier, last = self._candidates(data.levels)
+        if not families:  # no column is continuous
+            return last
         most = last.beyond_chance(data, families) if earlier else (0, 0.0)
         return next((one for one in earlier if one.beyond_chance(data, families) >= most), last)
 

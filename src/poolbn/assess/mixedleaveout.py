@@ -1,0 +1,141 @@
+"""Rows that networks with columns of all kinds were not learned from: densities and predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.inference.locals import COUNT
+from poolbn.inference.parts import Mixed, Weighed, count_sizes, weigh
+from poolbn.inference.plans import plan
+from poolbn.moments.table import Table
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_IMPOSSIBLE = -1e4  # log density of what cannot be, beside which all else is likely
+_ROWS = 128  # that are predicted at a time
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows as the network of other rows knows them.
+
+    Attributes:
+        x: the cells, (n, N). Where a level is not known there is the most common one.
+        strange: the cells whose level is not known, (n, N).
+    """
+
+    x: Floats
+    strange: Flags
+
+
+def held_out(train: Table, categories: tuple[tuple[str, ...], ...], values: Floats) -> HeldOut:
+    """Rows in the codes of a table that may lack some levels.
+
+    Args:
+        train: the table that a network is learned from.
+        categories: the levels of all columns that the rows are coded by.
+        values: the rows, (n, N).
+    """
+    x, strange = values.copy(), np.zeros(values.shape, dtype=bool)
+    for i, (own, every) in enumerate(zip(train.categories, categories, strict=True)):
+        if own != every:
+            code = {level: k for k, level in enumerate(own)}
+            known = np.array([code.get(level, -1) for level in every])
+            x[:, i] = known[values[:, i].astype(np.int64)]
+            strange[:, i] = x[:, i] < 0
+            common = np.bincount(train.values[i].astype(np.int64)).argmax()
+            x[strange[:, i], i] = common
+    return HeldOut(x, strange)
+
+
+def node_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
+    """Log densities of all nodes given their parents, in all data sets, (N, r, F).
+
+    What has no probability counts as if half a row of the data set had it. Inputs have 0.
+
+    Args:
+        mixed: the network.
+        rows: the rows.
+        n: rows of each data set that it was learned from, (F,).
+    """
+    r, F = len(rows.x), len(mixed.levels)
+    sets, least = np.tile(np.arange(F), r), np.log(0.5 / np.maximum(n, 1))
+    out = np.zeros((len(mixed.nodes), r, F))
+    for i, node in enumerate(mixed.nodes):
+        if i not in mixed.inputs:
+            above = {p: np.repeat(rows.x[:, p], F) for p in node.parents}
+            found = node.log_density(np.repeat(rows.x[:, i], F), above, sets).reshape(r, F)
+            none = rows.strange[:, i, None] | np.isneginf(found)
+            out[i] = np.where(none, least, found)
+    return out
+
+
+def squares(
+    mixed: Mixed, rows: HeldOut, logs: Floats, codes: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Squared errors of each node predicted from all others, summed over rows, (N,) each.
+
+    Of a discrete node they are those of the indicators of all its levels. First with data sets
+    known, then unknown.
+
+    Args:
+        mixed: the network.
+        rows: the rows.
+        logs: see `node_logs`.
+        codes: their data sets, (r,).
+    """
+    total, known, unknown = logs.sum(axis=0), np.zeros(len(logs)), np.zeros(len(logs))
+    with np.errstate(divide="ignore"):
+        prior = np.log(mixed.prior)
+    for t, node in enumerate(mixed.nodes):
+        seen = [i for i in range(len(logs)) if i != t]
+        (part,) = plan(mixed.nodes, mixed.order, mixed.inputs, seen, [t], drawn=False).parts
+        closed = total - logs[list(part.factors)].sum(axis=0)
+        sets = np.arange(len(mixed.levels))[None]
+        for start in range(0, len(rows.x), _ROWS):
+            at = slice(start, start + _ROWS)
+            x = rows.x[at].copy()
+            sizes = {}
+            if node.levels == COUNT:
+                sizes = {i: int(of.max()) for i, of in count_sizes(mixed, part, x, sets).items()}
+            x[:, t] = np.nan
+            rng = np.random.default_rng(0)  # nothing is drawn with one node hidden
+            found = weigh(mixed, part, x, sets, [t], sizes=sizes, particles=1, rng=rng)
+            log = prior + closed[at] + np.maximum(found.log_z, _IMPOSSIBLE)
+            weight = np.exp(log - log.max(axis=1, keepdims=True))
+            weight /= weight.sum(axis=1, keepdims=True)
+            expected = _expected(found, t, node.levels)  # (r, F, K)
+            actual = rows.x[at, t, None]
+            if node.levels > 0:
+                actual = (actual == np.arange(node.levels)) & ~rows.strange[at, t, None]
+            own = expected[np.arange(len(x)), codes[at]]
+            all_sets = (weight[..., None] * expected).sum(axis=1)
+            # A level that is not known is one more, and had no probability.
+            more = float(rows.strange[at, t].sum())
+            known[t] += float(((own - actual) ** 2).sum()) + more
+            unknown[t] += float(((all_sets - actual) ** 2).sum()) + more
+    return known, unknown
+
+
+def _expected(found: Weighed, t: int, levels: int) -> Floats:
+    """Of a node: probabilities of levels, or the mean, in each data set, (r, F, K)."""
+    if t in found.normals:
+        return np.broadcast_to(found.normals[t].mean, found.p.shape)[..., None]
+    if levels > 0:
+        return found.p
+    return np.asarray((found.p * found.values[t]).sum(axis=-1, keepdims=True))
+
+
+def spreads(table: Table) -> Floats:
+    """Standard deviations of columns in all rows; of a discrete one over all its levels, (N,)."""
+    out = np.empty(len(table.names))
+    for i, column in enumerate(table.values):
+        out[i] = column.std() or 1.0
+        if table.kinds[i] == "discrete":
+            share = np.bincount(column.astype(np.int64)) / len(column)
+            out[i] = np.sqrt((share * (1 - share)).sum())
+    return out
