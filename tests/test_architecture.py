@@ -61,9 +61,8 @@ ORDER = {
     ],
     "network": [
         "presenting", "graphical", "summary", "mixedanswers", "questions", "adapting",
-        "interventions", "totals", "effects",
-        "tabulating", "exporting", "bif", "fields", "format1", "linearfile", "kindsfile", "file",
-        "network",
+        "interventions", "totals", "effects", "tabulating", "exporting", "bif", "topgmpy", "fields",
+        "format1", "linearfile", "kindsfile", "file", "network",
     ],
     "learning": [],
     "simulate": [],

@@ -195,6 +195,7 @@ def calls(folder: Path) -> list[Call]:
         Call("Network.plot", {"strengths": None, "ax": None}, one),
         Call("Network.report", {"path": folder / "report.html"}, one),
         Call("Network.summary", {"interval": 0.9}, one),
+        Call("Network.to_pgmpy", {"data_set": "a"}, one),
         *(call for of, owner in (("Dag", DAG), ("Network", one)) for call in (
             Call(f"{of}.d_separated", {"x": "x", "y": "y", "given": ()}, owner),
             Call(f"{of}.is_adjustment_set", {"cause": "x", "effect": "y", "given": ()}, owner),

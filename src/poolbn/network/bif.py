@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
-from poolbn.network.tabulating import kind_of, probability_table
-from poolbn.nodes.localfit import LocalFit, level_columns
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
+from poolbn.network.tabulating import kind_of, network_tables
+from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import listed
 
 _NAMED = 5  # nodes in an error
@@ -36,18 +34,8 @@ def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np
             f"BIF is for networks whose columns are all discrete, and {listed(others, _NAMED)} "
             f"{are} not; use to_bnlearn() or to_json()"
         )
-    data_set = str(level_columns([group], dag.nodes)[0])
-    names = _words("the names of nodes", [data_set, *dag.nodes])
-    levels: dict[str, Sequence[Hashable]] = {data_set: fits[dag.nodes[0]].levels}
-    tables: dict[str, tuple[tuple[str, ...], NDArray[np.float64]]] = {data_set: ((), prior)}
-    for node in dag.nodes:
-        fit = fits[node]
-        assert isinstance(fit, TabularFit | RegressionFit)
-        levels[node] = fit.categories
-        table = probability_table(fit, dag.parents(node), fits)
-        same = bool((table == table[:1]).all())
-        parents = dag.parents(node) if same else (data_set, *dag.parents(node))
-        tables[node] = (parents, table[0] if same else table)
+    levels, tables = network_tables(dag, fits, group, prior)
+    names = _words("the names of nodes", levels)
     words = {name: _words(f"the levels of {name}", own) for name, own in levels.items()}
     renamed = {**names, **{level: w for own in words.values() for level, w in own.items()}}
     lines = [

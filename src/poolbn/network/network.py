@@ -29,7 +29,7 @@ from poolbn.moments.checks import alike
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.table import Table
-from poolbn.network import bif, exporting
+from poolbn.network import bif, exporting, topgmpy
 from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
 from poolbn.network.file import Content, network_text, read_network
@@ -564,6 +564,33 @@ class Network(Presented, Graphical, Questions):
             }
         """
         return bif.to_bif(self.dag, self.fits, self.group, self.n / self.n_rows)
+
+    def to_pgmpy(self, data_set: Hashable = None) -> Any:
+        """A network of pgmpy, whose nodes are all discrete or all continuous.
+
+        Where they are discrete, the group column is a node, and a parent of all nodes whose
+        probabilities differ between data sets; levels are texts. Where they are continuous, it is a
+        linear Gaussian network with the coefficients of one data set.
+
+        Args:
+            data_set: which one, where all nodes are continuous; None if they are all the same, as
+                with complete pooling.
+
+        Raises:
+            GraphError: some nodes are discrete and some are not, or there are counts.
+            DataError: data sets differ and none is named, or it is not known.
+            MissingPackageError: pgmpy is not installed.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "tobacco", "preterm"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> model = net.to_pgmpy()  # doctest: +SKIP
+            >>> model.check_model()  # doctest: +SKIP
+            True
+        """
+        prior = self.n / self.n_rows
+        return topgmpy.to_pgmpy(self.dag, self.fits, self.group, prior, data_set)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network as JSON, whole or not at all; `pb.load` reads it.

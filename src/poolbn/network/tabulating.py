@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.graph.dag import Dag
 from poolbn.inference.drawing import (
     categories_of,
     level_probabilities,
     linear_predictor,
     with_indicators,
 )
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.localfit import GaussianFit, LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.kinds import ColumnKind
@@ -49,6 +50,37 @@ def probability_table(
     columns, sizes = _grid(parents, fits)
     each = [level_probabilities(fit, columns, _all(j, sizes)) for j in range(len(fit.levels))]
     return np.reshape(each, (len(each), *sizes, len(fit.categories)))
+
+
+def network_tables(
+    dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats
+) -> tuple[dict[str, Sequence[Hashable]], dict[str, tuple[tuple[str, ...], Floats]]]:
+    """A network whose nodes are all discrete as tables; the data sets are a node too, the first.
+
+    That node is a parent of the nodes whose tables differ between data sets.
+
+    Args:
+        dag: the graph.
+        fits: its nodes.
+        group: the group column, which the node of the data sets is called after.
+        prior: the probability of each data set, (F,).
+
+    Returns:
+        The levels of each node; and its parents, with a table that has a dimension for each of
+        them and the node's own levels last.
+    """
+    data_set = str(level_columns([group], dag.nodes)[0])
+    levels: dict[str, Sequence[Hashable]] = {data_set: fits[dag.nodes[0]].levels}
+    tables: dict[str, tuple[tuple[str, ...], Floats]] = {data_set: ((), prior)}
+    for node in dag.nodes:
+        fit = fits[node]
+        assert isinstance(fit, TabularFit | RegressionFit)
+        levels[node] = fit.categories
+        table = probability_table(fit, dag.parents(node), fits)
+        same = bool((table == table[:1]).all())
+        parents = dag.parents(node) if same else (data_set, *dag.parents(node))
+        tables[node] = (parents, table[0] if same else table)
+    return levels, tables
 
 
 def regression_table(
