@@ -27,7 +27,7 @@ ORDER = {
         "lanes", "linalg", "elementary", "moments", "regress", "work", "deviance", "bounds",
         "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves", "expect",
         "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals", "tails",
-        "independence", "separators",
+        "independence", "separators", "subsets", "orders",
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
@@ -71,6 +71,9 @@ ORDER = {
         "arceffects", "patternmap", "residualsds", "residuals", "calibration", "spreads",
         "effectsizes", "leaveout", "mixedleaveout", "replicates", "strengths", "resample", "folds",
         "comparison", "comparing", "treatment",
+    ],
+    "posteriors": [
+        "families", "summing", "chains", "sample", "averaging", "posterior", "asking",
     ],
     "show": [
         "layers", "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from poolbn.nodes.localfit import LocalFit, Status
     from poolbn.nodes.poolings import Complete, NoPooling, Partial
     from poolbn.page.reporting import report
+    from poolbn.posteriors.asking import arc_posterior
+    from poolbn.posteriors.chains import OrderMCMC
+    from poolbn.posteriors.posterior import ArcPosterior, PosteriorInterrupted
+    from poolbn.posteriors.sample import GraphSample
     from poolbn.run.cluster import on_cluster
     from poolbn.scoring.bde import BDeu
     from poolbn.scoring.bge import BGe
@@ -67,6 +71,7 @@ shown_by(
 # runs yet.
 _MODULES = ("datasets", "metrics", "plots", "sklearn")
 _LATER = {
+    "ArcPosterior": "posteriors.posterior",
     "ArgumentError": "errors",
     "Auto": "nodes.auto",
     "BDeu": "scoring.bde",
@@ -88,6 +93,7 @@ _LATER = {
     "Finding": "findings",
     "FindingKind": "findings",
     "GraphError": "errors",
+    "GraphSample": "posteriors.sample",
     "GroupStats": "moments.groupstats",
     "HillClimb": "search.climbing",
     "Hybrid": "search.hybrid",
@@ -101,15 +107,18 @@ _LATER = {
     "OptionError": "errors",
     "PC": "search.pc",
     "Pattern": "search.pattern",
+    "OrderMCMC": "posteriors.chains",
     "PatternStats": "moments.patternstats",
     "Partial": "nodes.poolings",
     "PoolbnError": "errors",
     "Posterior": "inference.mixtures",
+    "PosteriorInterrupted": "posteriors.posterior",
     "Probability": "inference.events",
     "SearchInterrupted": "learning",
     "Status": "nodes.localfit",
     "Table": "moments.table",
     "Tabu": "search.climbing",
+    "arc_posterior": "posteriors.asking",
     "bootstrap": "assess.resample",
     "check": "moments.checks",
     "ci_test": "scoring.independence",
@@ -138,6 +147,7 @@ _OLD = {"Separate": "NoPooling"}  # a name of 0.1; it goes with 0.3
 __all__ = [
     "MMPC",
     "PC",
+    "ArcPosterior",
     "ArgumentError",
     "Auto",
     "BDeu",
@@ -159,6 +169,7 @@ __all__ = [
     "Finding",
     "FindingKind",
     "GraphError",
+    "GraphSample",
     "GroupStats",
     "HillClimb",
     "Hybrid",
@@ -169,16 +180,19 @@ __all__ = [
     "Network",
     "NoPooling",
     "OptionError",
+    "OrderMCMC",
     "Partial",
     "Pattern",
     "PatternStats",
     "PoolbnError",
     "Posterior",
+    "PosteriorInterrupted",
     "Probability",
     "SearchInterrupted",
     "Status",
     "Table",
     "Tabu",
+    "arc_posterior",
     "bootstrap",
     "check",
     "ci_test",

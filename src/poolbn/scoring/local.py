@@ -291,14 +291,30 @@ def final_fits(
 ) -> tuple[dict[str, LocalFit], float]:
     """The final fit of each node, and the score of the network."""
     scores, families = _scores(stats, model, score), _families(stats, dag)
-    threads = parallel.available_cores() if _worth_threads(scores, families) else 1
-    fits = parallel.map_fits(scores.fit, families, threads)
+    fits = _fits(scores, families)
     total = scores.total(fits)
-    if isinstance(stats, GroupStats) and stats.filled is not None:
-        penalty = same_for_all(math.log(stats.n_rows) / 2)
-        made = zip(fits, families, strict=True)
-        fits = [honest(fit, stats, of, penalty) for fit, of in made if isinstance(fit, GaussianFit)]
-    return dict(zip(dag.nodes, fits, strict=True)), total
+    return dict(zip(dag.nodes, _honest(fits, stats, families), strict=True)), total
+
+
+def family_fits(
+    stats: Data, families: Sequence[Family], model: NodeModel, score: Score
+) -> list[LocalFit]:
+    """The final fits of some nodes with some parents."""
+    return _honest(_fits(_scores(stats, model, score), families), stats, families)
+
+
+def _fits(scores: Scores, families: Sequence[Family]) -> list[LocalFit]:
+    threads = parallel.available_cores() if _worth_threads(scores, families) else 1
+    return parallel.map_fits(scores.fit, families, threads)
+
+
+def _honest(fits: list[LocalFit], stats: Data, families: Sequence[Family]) -> list[LocalFit]:
+    """Fits that know of the cells that are filled in, if there are any."""
+    if not isinstance(stats, GroupStats) or stats.filled is None:
+        return fits
+    penalty = same_for_all(math.log(stats.n_rows) / 2)
+    made = zip(fits, families, strict=True)
+    return [honest(fit, stats, of, penalty) for fit, of in made if isinstance(fit, GaussianFit)]
 
 
 def families(stats: Data, arcs: NDArray[np.bool_]) -> list[Family]:

@@ -1,0 +1,235 @@
+"""Effects averaged over graphs: what is uncertain of the graph is in their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.errors import DataError, InPython
+from poolbn.inference.plausible import has_population, of_data_sets, of_new_data_sets
+from poolbn.moments.standardised import Family
+from poolbn.network.effects import Term, arc_terms
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.posteriors.families import Families
+from poolbn.posteriors.sample import GraphSample
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Fit = Callable[[Sequence[Family]], list[LocalFit]]
+
+_LEFT = 0.005  # probability of sets of parents that are so improbable that none is fitted
+_SMALL = 0.01  # probability of an arc that is not worth a row
+_STEPS = 60  # of bisection
+
+_TERM = ("parent", "level", "child", "outcome", "scale")
+COLUMNS = ("parent", "child", "probability", "effect", "if_present", "lower", "upper")
+MIXED_COLUMNS = (*_TERM, *COLUMNS[2:])
+
+
+class _Parts(NamedTuple):
+    """Student's t distributions, and with the rest of the probability 0.
+
+    Attributes:
+        weight: probabilities, (K,).
+        center: (K,).
+        se: (K,).
+        df: (K,).
+    """
+
+    weight: Floats
+    center: Floats
+    se: Floats
+    df: Floats
+
+    @property
+    def mean(self) -> float:
+        """Of all."""
+        return float(self.weight @ self.center)
+
+    def quantile(self, p: float) -> float:
+        """The least number that is exceeded with probability 1 - p; NaN where an error is."""
+        from scipy.special import stdtr
+
+        used = self.weight > 0
+        weight, center, se, df = (each[used] for each in self)
+        if not (np.isfinite(se).all() and np.isfinite(center).all()):
+            return float("nan")
+        rest = max(0.0, 1.0 - float(weight.sum()))
+
+        def below(x: float) -> float:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                z = (x - center) / se
+            z = np.where(se > 0, z, np.where(x >= center, np.inf, -np.inf))
+            return float(weight @ stdtr(df, z)) + (rest if x >= 0 else 0.0)
+
+        # 0 is a point with a probability of its own.
+        if below(0.0) >= p > below(0.0) - rest:
+            return 0.0
+        low, high = -1.0, 1.0
+        while below(low) > p:
+            low *= 2
+        while below(high) < p:
+            high *= 2
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if below(middle) < p else (low, middle)
+        return (low + high) / 2
+
+
+class _Fitted(NamedTuple):
+    """A node with some parents, and their probability."""
+
+    fit: LocalFit
+    parents: tuple[int, ...]
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """The fits of probable sets of parents.
+
+    Attributes:
+        names: the N columns.
+        fits: for each node its fits, with their parents and probabilities, which have sum 1.
+        arcs: the probability of each arc, (N, N).
+    """
+
+    names: tuple[str, ...]
+    fits: Mapping[int, Sequence[_Fitted]]
+    arcs: Floats
+
+    def table(self, interval: float) -> pd.DataFrame:
+        """A row for each arc that is not improbable; for each `Term` of it."""
+        import pandas as pd
+
+        first = {self.names[c]: own[0].fit for c, own in self.fits.items()}
+        linear = all(isinstance(fit, GaussianFit) for fit in first.values())
+        order = np.argsort(-self.arcs, axis=None, kind="stable")
+        rows: list[tuple[Any, ...]] = []
+        for p, c in zip(*np.unravel_index(order, self.arcs.shape), strict=True):
+            if self.arcs[p, c] < _SMALL:
+                break
+            parent, child = self.names[p], self.names[c]
+            for key, parts, report in self._terms(first, parent, int(c)):
+                tails = ((1 - interval) / 2, (1 + interval) / 2)
+                weight = float(parts.weight.sum())
+                present = parts.mean / weight if weight > 0 else float("nan")
+                numbers = (parts.mean, present, *map(parts.quantile, tails))
+                term = (key[0], child, *key[1:])
+                told = (parent, child) if linear else (parent, *term)
+                rows.append((*told, float(self.arcs[p, c]), *map(float, report(np.array(numbers)))))
+        return pd.DataFrame(rows, columns=list(COLUMNS if linear else MIXED_COLUMNS))
+
+    def _terms(
+        self, first: Mapping[str, LocalFit], parent: str, c: int
+    ) -> list[tuple[tuple[str, str, str], _Parts, Callable[[Any], Any]]]:
+        """The effects of an arc: level, outcome and scale; their distribution; how to report."""
+        child, own = self.names[c], self.fits[c]
+        found: dict[tuple[str, str, str], list[tuple[float, Term]]] = {}
+        at = self.names.index(parent)
+        for fit, parents, probability in own:
+            if at in parents:
+                for term in arc_terms({**first, child: fit}, parent, child):
+                    key = (term.level, term.outcome, term.scale)
+                    found.setdefault(key, []).append((probability, term))
+        made = []
+        for key, terms in found.items():
+            columns = zip(*((w, term.effect, term.se, term.df) for w, term in terms), strict=True)
+            parts = _Parts(*(np.array(column, dtype=float) for column in columns))
+            made.append((key, parts, terms[0][1].reported))
+        return made
+
+
+def averaged_fits(
+    names: tuple[str, ...],
+    parts: Sequence[tuple[Families, Floats]],
+    arcs: Floats,
+    fit: Fit,
+) -> Averaged:
+    """Fits of the sets of parents that have nearly all of the probability.
+
+    Args:
+        names: the columns.
+        parts: sets of parents, and the probability of each.
+        arcs: the probability of each arc, (N, N).
+        fit: makes the final fits of families.
+    """
+    wanted: list[tuple[Family, float]] = []
+    for families, probabilities in parts:
+        for c, node in enumerate(families.nodes.tolist()):
+            own = probabilities[families.of(c)]
+            order = np.argsort(-own, kind="stable")
+            kept = order[: int(np.searchsorted(np.cumsum(own[order]), 1 - _LEFT)) + 1]
+            for k in kept.tolist():
+                row = families.parents[families.start[c] + k]
+                share = float(own[k] / own[kept].sum())
+                wanted.append(((node, tuple(row[row >= 0].tolist())), share))
+    found: dict[int, list[_Fitted]] = {}
+    fits = fit([family for family, _ in wanted])
+    for ((node, parents), share), made in zip(wanted, fits, strict=True):
+        found.setdefault(node, []).append(_Fitted(made, parents, share))
+    return Averaged(names, found, arcs)
+
+
+def total_effects(
+    graphs: GraphSample, fit: Fit, interval: float, rng: np.random.Generator
+) -> pd.DataFrame:
+    """The effect along all directed paths, averaged over graphs and coefficients.
+
+    Raises:
+        DataError: a node is not continuous.
+    """
+    import pandas as pd
+
+    names = graphs.nodes
+    coefficients = _coefficients(graphs, fit, rng)
+    total = np.linalg.inv(np.eye(len(names)) - coefficients).astype(float)  # (draws, N, N)
+    rows: list[tuple[Any, ...]] = []
+    for cause, effect, probability, _ in graphs.paths().itertuples(index=False, name=None):
+        if probability < _SMALL:
+            break
+        own = total[:, names.index(cause), names.index(effect)]
+        mean, error = graphs.mean(own)
+        ends = np.quantile(own, [(1 - interval) / 2, (1 + interval) / 2])
+        rows.append((cause, effect, probability, float(mean), *ends.tolist(), float(error)))
+    columns = ["cause", "effect", "probability", "total", "lower", "upper", "simulation_se"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _coefficients(graphs: GraphSample, fit: Fit, rng: np.random.Generator) -> Floats:
+    """Those of the population, drawn for each graph, 0 where there is no arc; (draws, N, N)."""
+    found = np.zeros(graphs.arcs.shape)
+    wanted: dict[Family, list[int]] = {}
+    for d, arcs in enumerate(graphs.arcs):
+        for c in range(len(graphs.nodes)):
+            parents = tuple(np.flatnonzero(arcs[:, c]).tolist())
+            if parents:
+                wanted.setdefault((c, parents), []).append(d)
+    for (c, parents), at, made in zip(wanted, wanted.values(), fit(list(wanted)), strict=True):
+        if not isinstance(made, GaussianFit) or made.parents != tuple(
+            graphs.nodes[p] for p in parents
+        ):
+            raise DataError(
+                f"total effects are averaged where all columns are continuous, and "
+                f"{graphs.nodes[c]!r} or a parent of it is not; use the paths of the graphs",
+                InPython(", post.sample().paths()"),
+            )
+        drawn = _population_draws(made, len(at), rng)
+        found[np.ix_(at, parents, [c])] = drawn[:, 1:, None]
+    return found
+
+
+def _population_draws(fit: GaussianFit, draws: int, rng: np.random.Generator) -> Floats:
+    """Coefficients of the population, with what is uncertain of them, (draws, q)."""
+    if has_population(fit):
+        made = of_new_data_sets(fit, 2, draws, rng)  # two whose random effects cancel
+    else:
+        made = of_data_sets(fit, draws, rng)
+    assert isinstance(made, GaussianFit)
+    return np.asarray(made.coef.reshape(draws, -1, made.coef.shape[1]).mean(axis=1))
