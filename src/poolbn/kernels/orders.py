@@ -166,8 +166,8 @@ def _slots(
 
 
 @entry(
-    integers, _table, vector, integers, integers, integers, integers, vector, matrix, matrix,
-    vector, vector, vector,
+    integers, _table, vector, integers, integers, integers, integers, vector, numba.float64,
+    matrix, matrix, vector, vector, vector,
 )  # fmt: skip
 def move_nodes(
     start: Integers,
@@ -178,6 +178,7 @@ def move_nodes(
     order: Integers,
     at: Integers,
     sums: Floats,
+    beta: float,
     uniforms: Floats,
     other: Floats,
     tops: Floats,
@@ -195,6 +196,8 @@ def move_nodes(
         order: the nodes; changed, (n,).
         at: the position of each; changed, (n,).
         sums: the log sum of each; changed, (n,).
+        beta: the power of the probabilities of orders that the chain has; below 1 they are more
+            alike.
         uniforms: between 0 and 1; which node, and where to, (steps, 2).
         other: work space: log sums of other nodes without the node before them, and with, (2, n).
         tops: work space, (n,).
@@ -244,7 +247,7 @@ def move_nodes(
                     away += other[0, s] - other[1, s]
         total = 0.0
         for s in range(n):
-            odds[s] = math.exp(odds[s] - best)
+            odds[s] = math.exp(beta * (odds[s] - best))
             total += odds[s]
         left = uniforms[step, 1] * total
         new = old

@@ -111,12 +111,12 @@ def arc_posterior(
         scores = LocalScores(data, pooling=model, score=plan.score)
         families = all_families(scores, allowed, most, partial(_tell_scores, progress))
         going = [
-            summed(own, prior) if chains is None else begun(own, chains)
+            summed(own, prior) if chains is None else begun(own, allowed.required, chains)
             for own, chains in zip(families, wanted, strict=True)
         ]
         sweeps = max((chains.sweeps for chains in wanted if chains is not None), default=0)
         tell = partial(tell_sweeps, progress)
-        parts, stopped = walked(going, sweeps, allowed.required, tell)
+        parts, stopped = walked(going, sweeps, len(data.names), tell)
     fit = partial(family_fits, data, model=model, score=plan.score)
     found = assembled(data.names, parts, prior, most, Known(fit, allowed))
     if stopped:

@@ -1,14 +1,16 @@
 """Chains over orders, for more nodes than sums can be taken over (Friedman and Koller 2003).
 
 In each step a node is taken out of the order, and put back at a place drawn from all, with their
-probabilities. Given an order the probabilities of sets of parents are exact, and are averaged.
+probabilities. Given an order the probabilities of sets of parents are exact, and are averaged. Each
+chain has some beside it over powers of these probabilities, which get from one group of good orders
+to another more easily, and changes orders with them (parallel tempering).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from poolbn.run.parallel import available_cores, map_threads
 
 _KEPT = 5000  # orders of each chain that are kept, about
 _FEWEST = 8  # and that there must be to average over them
+_POWERS = (1.0, 0.7, 0.5, 0.35)  # of the probabilities of orders
 _MATTERS = 0.01  # standard deviation over orders below which an arc's R-hat does not matter
 
 Floats = NDArray[np.float64]
@@ -46,7 +49,7 @@ class OrderMCMC:
     """
 
     chains: int = 4
-    sweeps: int = 5000
+    sweeps: int = 3000
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -102,12 +105,14 @@ class Chains:
         families: the nodes, their sets of parents, and scores.
         options: how they run.
         orders: those that are kept, (chains, kept, n).
+        now: where each is, and those beside it, (chains, powers, n).
         generators: the random numbers of each chain, for more.
     """
 
     families: Families
     options: OrderMCMC
     orders: Integers
+    now: Integers
     generators: tuple[np.random.Generator, ...]
 
     @property
@@ -121,18 +126,26 @@ class Chains:
         return self.orders[:, self.orders.shape[1] // 2 :]
 
 
-def begun(families: Families, options: OrderMCMC) -> Chains:
-    """Chains over the orders of nodes that can be on a cycle together, which have not moved yet."""
+def begun(families: Families, required: NDArray[np.bool_], options: OrderMCMC) -> Chains:
+    """Chains over the orders of nodes that can be on a cycle together, which have not moved yet.
+
+    Args:
+        families: of the nodes.
+        required: arcs between all columns that must be there, (N, N).
+        options: how they run.
+    """
     seeds = np.random.SeedSequence(options.seed, spawn_key=(int(families.nodes[0]),))
     generators = tuple(map(np.random.default_rng, seeds.spawn(options.chains)))
     none = np.empty((options.chains, 0, len(families)), dtype=np.int64)
-    return Chains(families, options, none, generators)
+    own = required[np.ix_(families.nodes, families.nodes)]
+    now = [[_random_order(own, rng) for _ in _POWERS] for rng in generators]
+    return Chains(families, options, none, np.array(now), generators)
 
 
 def walked(
     parts: Sequence[Summed | Chains],
     sweeps: int,
-    required: NDArray[np.bool_],
+    N: int,
     tell: Callable[[int, int], None],
 ) -> tuple[list[Summed | Sampled], bool]:
     """Averages over chains when they have gone on; and whether the user stopped them before.
@@ -140,7 +153,7 @@ def walked(
     Args:
         parts: sums, which stay as they are, and chains, as far as they are.
         sweeps: more of each chain.
-        required: arcs that must be there, (N, N).
+        N: columns.
         tell: is told how many sweeps are done, and how many there will be.
 
     Raises:
@@ -154,69 +167,84 @@ def walked(
             continue
         chains = part
         if not stopped:
-            chains, stopped = _longer(part, sweeps, required, tell)
+            chains, stopped = _longer(part, sweeps, tell)
         if chains.orders.shape[1] < _FEWEST:
             raise KeyboardInterrupt
-        found.append(averaged(chains, len(required)))
+        found.append(averaged(chains, N))
     return found, stopped
 
 
-def _longer(
-    chains: Chains,
-    sweeps: int,
-    required: NDArray[np.bool_],
-    tell: Callable[[int, int], None],
-) -> tuple[Chains, bool]:
+def _longer(chains: Chains, sweeps: int, tell: Callable[[int, int], None]) -> tuple[Chains, bool]:
     """Chains with more sweeps; their random numbers go on."""
-    walkers = [
-        _Walker(chains, k, generator, required) for k, generator in enumerate(chains.generators)
-    ]
+    walkers = [_Walker(chains, k) for k in range(len(chains.now))]
     kept: list[Integers] = []
+    state = chains.now, chains.generators
     stopped = False
     try:
         for record in range(math.ceil(sweeps / chains.options.thin)):
             tell(record * chains.options.thin, sweeps)
             kept.append(np.array(map_threads(_Walker.walk, walkers, available_cores())))
+            state = np.array([walker.orders for walker in walkers]), _copies(walkers)
     except KeyboardInterrupt:
         stopped = True
     if kept:
         whole = np.concatenate([chains.orders, np.stack(kept, axis=1)], axis=1)
-        generators = tuple(walker.rng for walker in walkers)
-        chains = replace(chains, orders=whole, generators=generators)
+        chains = Chains(chains.families, chains.options, whole, *state)
     return chains, stopped
 
 
 class _Walker:
-    """A chain in motion."""
+    """A chain in motion, with those beside it.
 
-    def __init__(
-        self,
-        chains: Chains,
-        number: int,
-        generator: np.random.Generator,
-        required: NDArray[np.bool_],
-    ) -> None:
+    Attributes:
+        orders: of all, the chain's own first, (powers, n).
+        rng: its random numbers.
+    """
+
+    def __init__(self, chains: Chains, number: int) -> None:
         families, n = chains.families, len(chains.families)
-        self.rng = np.random.Generator(type(generator.bit_generator)())
-        self.rng.bit_generator.state = generator.bit_generator.state
-        self._own = (families.start, families.members, families.scores)
+        self.rng = _copy(chains.generators[number])
+        self.orders = chains.now[number].copy()
+        self._sets = (families.start, families.members, families.scores)
         self._having = families.having
-        self._steps = n * chains.options.thin
-        if chains.orders.shape[1]:
-            self._order = chains.orders[number, -1].copy()
-        else:
-            self._order = _random_order(required[np.ix_(families.nodes, families.nodes)], self.rng)
-        self._at, self._sums = np.empty(n, dtype=np.int64), np.empty(n)
-        kernels("orders").order_sums(*self._own, self._order, self._at, self._sums)
+        self._thin = chains.options.thin
+        self._at = np.empty(self.orders.shape, dtype=np.int64)
+        self._sums = np.empty(self.orders.shape)
         self._work = (np.empty((2, n)), np.empty(n), np.empty(n), np.empty(n))
 
     def walk(self) -> Integers:
         """The order after some sweeps."""
-        uniforms = self.rng.random((self._steps, 2))
-        state = (self._order, self._at, self._sums)
-        kernels("orders").move_nodes(*self._own, *self._having, *state, uniforms, *self._work)
-        kernels("orders").order_sums(*self._own, *state)  # without errors that add up
-        return np.array(self._order)
+        kernel, n = kernels("orders"), self.orders.shape[1]
+        for k in range(len(_POWERS)):  # anew, as rounding errors add up
+            kernel.order_sums(*self._sets, *self._state(k))
+        for _ in range(self._thin):
+            for k, power in enumerate(_POWERS):
+                uniforms = self.rng.random((n, 2))
+                sets = (*self._sets, *self._having)
+                kernel.move_nodes(*sets, *self._state(k), power, uniforms, *self._work)
+            self._exchange()
+        return np.array(self.orders[0])
+
+    def _state(self, k: int) -> tuple[Integers, Integers, Floats]:
+        return self.orders[k], self._at[k], self._sums[k]
+
+    def _exchange(self) -> None:
+        """Neighbours change orders, with the probability that leaves all distributions."""
+        for k in range(len(_POWERS) - 1):
+            gain = self._sums[k + 1].sum() - self._sums[k].sum()
+            if math.log(self.rng.random()) < (_POWERS[k] - _POWERS[k + 1]) * gain:
+                for each in (self.orders, self._at, self._sums):
+                    each[[k, k + 1]] = each[[k + 1, k]]
+
+
+def _copy(generator: np.random.Generator) -> np.random.Generator:
+    made = np.random.Generator(type(generator.bit_generator)())
+    made.bit_generator.state = generator.bit_generator.state
+    return made
+
+
+def _copies(walkers: Sequence[_Walker]) -> tuple[np.random.Generator, ...]:
+    return tuple(_copy(walker.rng) for walker in walkers)
 
 
 def _random_order(required: NDArray[np.bool_], rng: np.random.Generator) -> Integers:

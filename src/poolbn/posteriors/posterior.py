@@ -315,8 +315,8 @@ class ArcPosterior:
             raise OptionError("the probabilities are exact; there are no chains to continue")
         with Progress() as progress:
             going = [part.chains if isinstance(part, Sampled) else part for part in self._parts]
-            required = self._known.allowed.required
-            parts, stopped = walked(going, sweeps, required, partial(tell_sweeps, progress))
+            tell = partial(tell_sweeps, progress)
+            parts, stopped = walked(going, sweeps, len(self.nodes), tell)
         made = assembled(self.nodes, parts, self.prior, self.max_parents, self._known)
         if stopped:
             raise PosteriorInterrupted(made)
