@@ -235,6 +235,22 @@ def boot(table: Any = None, **options: Any) -> Callable[[Path], Any]:
     return lambda folder: pb.bootstrap(rows, **given)
 
 
+def posterior(table: Any = None, **options: Any) -> Callable[[Path], Any]:
+    rows = frame() if table is None else table
+    given = {"group": "site", "pooling": "complete"} | options
+    return lambda folder: pb.arc_posterior(rows, **given)
+
+
+def of_posterior(use: Callable[[pb.ArcPosterior], Any]) -> Callable[[Path], Any]:
+    return lambda folder: use(posterior()(folder))
+
+
+def wide_frame() -> pd.DataFrame:
+    cells = np.random.default_rng(0).normal(size=(40, 18))
+    named = pd.DataFrame(cells, columns=[f"x{k}" for k in range(18)])
+    return named.assign(site=list("ab") * 20)
+
+
 def compared(table: Any = None, **options: Any) -> Callable[[Path], Any]:
     rows = frame() if table is None else table
     return lambda folder: pb.compare(rows, **({"group": "site", "folds": 2} | options))
@@ -863,6 +879,42 @@ TABLE = [
         GraphError, ("'yy'", "did you mean 'y'")),
     Bad("bootstrap with gaps", boot(frame(x=[1.0, NAN, 2.0, 3.0])), DataError,
         ("row 2", "'x'", "missing='drop'")),
+    Bad("posterior with an unknown prior", posterior(prior="graphs"), OptionError,
+        ("prior='graphs'", "orders", "dags")),
+    Bad("posterior with a fraction of a parent", posterior(max_parents=1.5), OptionError,
+        ("max_parents=1.5",)),
+    Bad("posterior with a method by name", posterior(method="mcmc"), OptionError,
+        ("method='mcmc'", "pb.OrderMCMC")),
+    Bad("posterior of too many graphs", posterior(wide_frame(), prior="dags"), OptionError,
+        ("up to 17 columns", "18", "prior='orders'")),
+    Bad("posterior of graphs with chains", posterior(prior="dags", method=pb.OrderMCMC()),
+        OptionError, ("chains are over orders", "prior='orders'")),
+    Bad("posterior that requires more than it allows", posterior(
+        constraints=pb.Constraints(required=[("x", "y")]), max_parents=0), GraphError,
+        ("1 arcs into 'y'", "max_parents=0", "require fewer")),
+    Bad("posterior with bad constraints", posterior(
+        constraints=pb.Constraints(forbidden=[("x", "yy")])), GraphError,
+        ("'yy'", "did you mean 'y'")),
+    Bad("posterior without a likelihood", posterior(frame(site=list("abcd")), pooling="none"),
+        DataError, ("'x'", "likelihood", "too few rows", "leave it out")),
+    Bad("posterior of statistics with a group", of_stats(
+        lambda s: pb.arc_posterior(s, group="site")), DataError, ("leave group='site' out",)),
+    Bad("one chain", lambda f: pb.OrderMCMC(chains=1), OptionError, ("chains=1",)),
+    Bad("no sweeps", lambda f: pb.OrderMCMC(sweeps=0), OptionError, ("sweeps=0",)),
+    Bad("probability of no node", of_posterior(lambda p: p.probability("x", "yy")), GraphError,
+        ("'yy'", "did you mean 'y'")),
+    Bad("probability of a loop", of_posterior(lambda p: p.probability("x", "x")), GraphError,
+        ("'x' is given twice",)),
+    Bad("parents of no node", of_posterior(lambda p: p.parent_sets("yy")), GraphError,
+        ("'yy'", "did you mean 'y'")),
+    Bad("a threshold above 1", of_posterior(lambda p: p.median_graph(2)), OptionError,
+        ("threshold=2", "between 0 and 1")),
+    Bad("exact probabilities continued", of_posterior(lambda p: p.continued(10)), OptionError,
+        ("exact",)),
+    Bad("averaged effects with no interval", of_posterior(lambda p: p.effects(95)), OptionError,
+        ("interval=95", "0.95")),
+    Bad("a function of graphs without a number", of_posterior(
+        lambda p: p.sample(10).average(lambda dag: dag.arcs)), OptionError, ("tuple", "number")),
     Bad("bootstrap of statistics", of_stats(pb.bootstrap), DataError,
         ("no rows", "unit='data set'")),
     Bad("bootstrap of statistics with a group",

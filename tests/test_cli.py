@@ -314,6 +314,24 @@ def test_bootstrap(folder: Path, trial: pd.DataFrame, tmp_path: Path) -> None:
     assert sets["unit"] == "data set"
 
 
+def test_posterior(folder: Path, trial: pd.DataFrame, tmp_path: Path) -> None:
+    command = ["posterior", folder / "trial.csv", "-g", "clinic", "--prior", "dags"]
+    done = fine(*command, "-o", tmp_path / "arcs.csv", "--max-parents", 2, "--forbid", "age:bmi")
+    rules = pb.Constraints(max_parents=2, forbidden=[("age", "bmi")])
+    post = pb.arc_posterior(trial, group="clinic", prior="dags", constraints=rules)
+    written = pd.read_csv(tmp_path / "arcs.csv")
+    pd.testing.assert_frame_equal(written, post.arcs(), check_dtype=False)
+    assert "over all graphs of the columns, with up to 2 parents" in done.stdout
+    assert f"has {len(post.median_graph().arcs)} arc" in done.stdout
+    found = json.loads(fine("posterior", folder / "sites" / "*.stats", "--json").stdout)
+    assert found["exact"] is True
+    options = ["-g", "clinic", "--sweeps", 40, "--score", "bic-h"]
+    chains = json.loads(fine("posterior", folder / "trial.csv", *options, "--json").stdout)
+    same = pb.arc_posterior(trial, group="clinic", score="bic-h", method=pb.OrderMCMC(sweeps=40))
+    assert chains["r_hat"] == pytest.approx(same.chains.r_hat)
+    assert "4 chains of 40 sweeps" in fine("posterior", folder / "trial.csv", *options).stdout
+
+
 def test_predict(folder: Path, net: pb.Network, trial: pd.DataFrame, tmp_path: Path) -> None:
     command = ["predict", folder / "network.json", folder / "trial.csv"]
     same = net.predict(trial, "birthweight_g")
@@ -425,6 +443,7 @@ def test_columns_can_be_left_out(folder: Path, tmp_path: Path) -> None:
     for command in (
         ["learn", folder / "trial.csv", *rows],
         ["bootstrap", folder / "trial.csv", *rows, "--replicates", 2],
+        ["posterior", folder / "trial.csv", *rows],
         ["compare", folder / "trial.csv", *rows, "--folds", 2, "--poolings", "none"],
         ["learn", *sorted((folder / "sites").glob("*.stats")), "--json"],
     ):
@@ -460,6 +479,7 @@ def test_columns_that_cannot_be_left_out(folder: Path, left: str, words: str) ->
         ("learn trial.csv", "name it with --group COLUMN; it could be 'clinic'"),
         ("compare trial.csv", "name it with --group"),
         ("bootstrap trial.csv", "name it with --group"),
+        ("posterior trial.csv", "name it with --group"),
         ("learn trial.csv -g clinik", "did you mean 'clinic'?"),
         ("learn gaps.csv -g clinic", "Leave such rows out with --missing drop"),
         ("learn sites -g clinic", "no column 'clinic' of KY.csv"),
@@ -625,6 +645,21 @@ def test_a_bootstrap_that_is_interrupted_counts_what_is_there(
     assert "a -- b" in done.stdout
 
 
+def test_chains_that_are_interrupted_count_as_far_as_they_are(
+    folder: Path, trial: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = pb.arc_posterior(trial, group="clinic", method=pb.OrderMCMC(sweeps=20))
+
+    def stopped(*_: object, **__: object) -> None:
+        raise pb.PosteriorInterrupted(post)
+
+    monkeypatch.setattr("poolbn.cli.networks.arc_posterior", stopped)
+    done = run("posterior", folder / "trial.csv", "-g", "clinic", "--sweeps", 100)
+    assert done.exit_code == 130
+    assert "interrupted" in done.stderr
+    assert "4 chains of 20 sweeps" in done.stdout
+
+
 def test_ctrl_c_in_a_real_search(folder: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()  # with a terminal there is a line that says the search is on
     command = [
@@ -671,8 +706,8 @@ def test_the_module_is_the_command(folder: Path) -> None:
 def test_version_and_help() -> None:
     assert fine("--version").stdout == f"poolbn {pb.__version__}\n"
     for command in (
-        "", "learn", "compare", "bootstrap", "predict", "classify", "report", "demo", "stats",
-        "stats make", "stats add", "stats show", "study", "study run", "study report",
+        "", "learn", "compare", "bootstrap", "posterior", "predict", "classify", "report", "demo",
+        "stats", "stats make", "stats add", "stats show", "study", "study run", "study report",
     ):  # fmt: skip
         assert "Usage:" in fine(*command.split(), "--help").stdout
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 import poolbn as pb
+from poolbn.posteriors import asking
 from poolbn.posteriors.averaging import _Parts
 from poolbn.posteriors.chains import effective_size, split_r_hat
 from poolbn.posteriors.families import components
@@ -34,14 +35,20 @@ each_prior = pytest.mark.parametrize("prior", PRIORS)
 
 
 def network_rows(
-    seed: int, nodes: int, *, data_sets: int = 3, rows: int = 12, strength: float = 0.5
+    seed: int,
+    nodes: int,
+    *,
+    data_sets: int = 3,
+    rows: int = 12,
+    strength: float = 0.5,
+    density: float = 0.5,
 ) -> pd.DataFrame:
     """Columns in random order of a random linear network, and F."""
     rng = np.random.default_rng([seed, nodes])
     codes = np.repeat(np.arange(data_sets), rows)
     X = np.zeros((len(codes), nodes))
     for c in range(nodes):
-        b = rng.normal(size=c) * (rng.random(c) < 0.5) * strength
+        b = rng.normal(size=c) * (rng.random(c) < density) * strength
         own = b + 0.2 * rng.normal(size=(data_sets, c)) * (b != 0)
         X[:, c] = rng.normal(size=data_sets)[codes] + (own[codes] * X[:, :c]).sum(axis=1)
         X[:, c] += rng.normal(size=len(codes))
@@ -356,24 +363,26 @@ def test_drawn_graphs_keep_to_constraints(prior: Any) -> None:
     assert edges.loc[("b", "a"), "reverse"] == 1
 
 
-def test_chains_find_the_exact_probabilities() -> None:
-    frame = network_rows(8, 12, data_sets=5, rows=30)
+@pytest.mark.parametrize(
+    ("sweeps", "near"), [(1000, 0.06), pytest.param(10_000, 0.02, marks=pytest.mark.slow)]
+)
+def test_chains_find_the_exact_probabilities(sweeps: int, near: float) -> None:
+    frame = network_rows(8, 12, data_sets=5, rows=30, density=0.2)
     options: Any = {"group": "F", "pooling": "complete", "max_parents": 2}
     exact = pb.arc_posterior(frame, **options)
-    post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=2500))
+    post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=sweeps))
     assert post.chains is not None
     assert exact.chains is None
-    assert np.abs(post.probabilities - exact.probabilities).max() < 0.02
+    away = np.abs(post.probabilities - exact.probabilities)
+    assert away.max() < near
+    assert (away < 5 * np.maximum(post.chains.arc_se, 1e-3)).all()
     assert post.chains.r_hat < 1.05
-    assert post.chains.ess > 400
-    error = np.maximum(post.chains.arc_se, 1e-3)
-    assert (np.abs(post.probabilities - exact.probabilities) < 5 * error).all()
+    assert post.chains.ess > 100
     # Graphs of chains have errors that allow for their dependence.
     graphs = post.sample(2000)
     assert graphs.chains == 4
     found = graphs.paths().set_index(["from", "to"])
-    true = exact.sample(20_000).paths().set_index(["from", "to"])
-    true = true.loc[found.index]
+    true = exact.sample(20_000).paths().set_index(["from", "to"]).loc[found.index]
     gap = (found["probability"] - true["probability"]).abs()
     assert (gap <= 5 * np.hypot(found["se"], true["se"]) + 0.01).all()
 
@@ -426,9 +435,9 @@ def test_ctrl_c_gives_what_chains_have(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_columns_than_sums_can_be_taken_over() -> None:
     frame = network_rows(11, 22, data_sets=2, rows=60)
     options: Any = {"group": "F", "pooling": "complete", "max_parents": 1}
-    post = pb.arc_posterior(frame, **options)
+    post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=20))
     assert post.chains is not None
-    assert post.chains.sweeps == 3000
+    assert asking._way(22, "orders", None) == pb.OrderMCMC()
     # In tiers of up to 20 they can be.
     names = [f"x{k}" for k in range(22)]
     rules = pb.Constraints(tiers=[names[:11], names[11:]])
@@ -466,7 +475,7 @@ options = dict(group="F", pooling="complete")
 post = pb.arc_posterior(frame, **options, prior={prior!r})
 print(post.probabilities.ravel().tolist(), post.sample(50).arcs.mean(axis=0).ravel().tolist())
 if {prior!r} == "orders":
-    chains = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(chains=2, sweeps=10))
+    chains = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(chains=2, sweeps=16))
     print(chains.probabilities.ravel().tolist())
 """
 

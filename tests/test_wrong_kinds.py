@@ -97,6 +97,11 @@ def comparison() -> pb.Comparison:
     return pb.compare(rows(), group="site", folds=2, poolings=["complete", "partial"])
 
 
+@cache
+def arcs() -> pb.ArcPosterior:
+    return pb.arc_posterior(rows(), group="site", method=pb.OrderMCMC(sweeps=16))
+
+
 # What is made to be given to `learn`, which may fail then, with an error of poolbn.
 USED = {
     pb.Auto: "pooling", pb.Complete: "pooling", pb.NoPooling: "pooling", pb.Partial: "pooling",
@@ -149,6 +154,18 @@ def calls(folder: Path) -> list[Call]:
         Call("score", {"stats": stats(), "dag": DAG, "pooling": "complete", "score": "bic"}),
         Call("bootstrap", READING | SEARCH | {"replicates": 1, "unit": "row", "seed": 0,
              "kinds": {"x": "continuous"}, "pooling": "complete"}),
+        Call("arc_posterior", READING | {"kinds": {"x": "continuous"}, "pooling": "complete",
+             "score": "bic", "max_parents": 1, "constraints": None, "prior": "orders",
+             "method": None}),
+        Call("OrderMCMC", {"chains": 2, "sweeps": 16, "seed": 0}),
+        Call("ArcPosterior.probability", {"parent": "x", "child": "y"}, arcs()),
+        Call("ArcPosterior.parent_sets", {"node": "x", "most": 2}, arcs()),
+        Call("ArcPosterior.median_graph", {"threshold": 0.5}, arcs()),
+        Call("ArcPosterior.sample", {"draws": 4, "seed": 0}, arcs()),
+        Call("ArcPosterior.effects", {"interval": 0.9}, arcs()),
+        Call("ArcPosterior.total_effects", {"draws": 8, "interval": 0.9, "seed": 0}, arcs()),
+        Call("ArcPosterior.continued", {"sweeps": 2}, arcs()),
+        Call("GraphSample.average", {"function": lambda dag: True}, arcs().sample(8)),
         Call("compare", READING | SEARCH | {"folds": 2, "poolings": ["complete"], "seed": 0}),
         Call("treatment_effects", {"source": rows(), "treatment": "x", "group": "site",
              "outcomes": ["y"], "kinds": {"x": "continuous"}, "pooling": "complete",
@@ -262,7 +279,7 @@ WITHOUT = {
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison", "Comparison.behind",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
-    "Look", "CellStats", "PatternStats", "Table",
+    "Look", "CellStats", "PatternStats", "Table", "ArcPosterior", "GraphSample",
     "IndependenceTest", "MMPC.joined", "Network", "Pattern", "Pattern.table", "Posterior",
     "Probability", "Status",
 }  # fmt: skip

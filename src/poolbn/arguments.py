@@ -61,6 +61,7 @@ NUMBERS = Kind("a number, or an array of numbers", _are_numbers)
 LIST = Kind("a list", lambda value: isinstance(value, Iterable))
 # One name is a list of its letters; functions that take none say so themselves.
 NAMES = Kind("a list of names", lambda value: isinstance(value, Iterable))
+FUNCTION = Kind("a function", callable)
 DICT = Kind("a dict", lambda value: isinstance(value, Mapping))
 LABEL = Kind("a name, such as a text or a number", _is_hashable)
 

@@ -18,6 +18,7 @@ for _command in (
     learning.learn,
     networks.compare,
     networks.bootstrap,
+    networks.posterior,
     networks.predict,
     networks.classify,
     networks.report,

@@ -190,8 +190,8 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Searching:
-    """How to search."""
+class Scoring:
+    """Which networks are good, and which are allowed."""
 
     score: Annotated[
         Kind,
@@ -200,24 +200,6 @@ class Searching:
             "complete pooling, gprior for few data sets."
         ),
     ] = "bic"
-    search: Annotated[
-        Literal["hc", "tabu", "exact", "pc", "hybrid"],
-        typer.Option(
-            help="Hill climbing, tabu search, or the exact optimum (up to 20 columns); pc asks "
-            "independence tests, hybrid climbs among what they leave."
-        ),
-    ] = "hc"
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            help="The level of independence tests, of --search pc (0.01 by default) and hybrid "
-            "(0.05)."
-        ),
-    ] = None
-    restarts: Annotated[
-        int | None,
-        typer.Option(min=0, help="Restarts of hill climbing, from changes of the best network."),
-    ] = None
     require: Annotated[
         list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must be there.")
     ] = None
@@ -242,6 +224,40 @@ class Searching:
             help="No arcs from continuous columns or counts to discrete ones.",
         ),
     ] = False
+
+    def constraints(self) -> Constraints:
+        """Which networks are allowed."""
+        return Constraints(
+            required=[_arc(text, "--require") for text in self.require or ()],
+            forbidden=[_arc(text, "--forbid") for text in self.forbid or ()],
+            tiers=() if self.tiers is None else read_tiers(self.tiers),
+            max_parents=self.max_parents,
+            continuous_to_discrete=not self.discrete_first,
+        )
+
+
+@dataclass(frozen=True)
+class Searching(Scoring):
+    """How to search."""
+
+    search: Annotated[
+        Literal["hc", "tabu", "exact", "pc", "hybrid"],
+        typer.Option(
+            help="Hill climbing, tabu search, or the exact optimum (up to 20 columns); pc asks "
+            "independence tests, hybrid climbs among what they leave."
+        ),
+    ] = "hc"
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="The level of independence tests, of --search pc (0.01 by default) and hybrid "
+            "(0.05)."
+        ),
+    ] = None
+    restarts: Annotated[
+        int | None,
+        typer.Option(min=0, help="Restarts of hill climbing, from changes of the best network."),
+    ] = None
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
 
     def options(self) -> SearchOptions:
@@ -259,14 +275,11 @@ class Searching:
             "pc": PC() if self.alpha is None else PC(alpha=self.alpha),
             "hybrid": Hybrid() if self.alpha is None else Hybrid(MMPC(alpha=self.alpha)),
         }
-        constraints = Constraints(
-            required=[_arc(text, "--require") for text in self.require or ()],
-            forbidden=[_arc(text, "--forbid") for text in self.forbid or ()],
-            tiers=() if self.tiers is None else read_tiers(self.tiers),
-            max_parents=self.max_parents,
-            continuous_to_discrete=not self.discrete_first,
-        )
-        return {"score": self.score, "search": searches[self.search], "constraints": constraints}
+        return {
+            "score": self.score,
+            "search": searches[self.search],
+            "constraints": self.constraints(),
+        }
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`poolbn compare`, `bootstrap`, `predict`, `classify`, `report`."""
+"""`poolbn compare`, `bootstrap`, `posterior`, `predict`, `classify`, `report`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from poolbn.assess.resample import BootstrapInterrupted
 from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import ReadingOptions, read_stats
+from poolbn.cli.gathering import ReadingOptions, read_data, read_stats
 from poolbn.cli.terminal import INTERRUPTED, Quiet, Terminal, check_free, command, make_folder
 from poolbn.errors import Option, OptionError
 from poolbn.network.network import load
 from poolbn.network.tabulating import kind_of
 from poolbn.page.reporting import report as write_report
+from poolbn.posteriors.asking import arc_posterior
+from poolbn.posteriors.chains import OrderMCMC
+from poolbn.posteriors.posterior import PosteriorInterrupted
+from poolbn.posteriors.summing import Prior
 from poolbn.wording import csv_text, visible
 
 if TYPE_CHECKING:
@@ -104,6 +108,51 @@ def bootstrap(
         terminal.result(showing.bootstrap_record(boot, threshold))
         if stopped:
             raise typer.Exit(INTERRUPTED)
+
+
+@command
+def posterior(
+    files: given.Files,
+    *,
+    reading: given.Reading,
+    kinds: given.Kinds = None,
+    prior: Annotated[
+        Prior,
+        typer.Option(help="What is as probable beforehand: orders of the columns, or graphs."),
+    ] = "orders",
+    sweeps: Annotated[
+        int | None,
+        typer.Option(
+            min=16,
+            help="Run chains over orders, of so many sweeps; more than 20 columns need them.",
+        ),
+    ] = None,
+    model: given.Model,
+    scoring: given.Scoring,
+    file: given.CsvFile,
+    terminal: Terminal,
+) -> None:
+    """Find out how sure arcs are: their probability over all networks.
+
+    On Ctrl-C what chains give so far is printed and written.
+    """
+    file.check()
+    given.check_group_known(files, reading.group)
+    data = read_data(files, terminal.note, given.kinds_of(kinds), **reading.options(files))
+    stopped = False
+    try:
+        post = arc_posterior(
+            data, pooling=model.chosen(), score=scoring.score, constraints=scoring.constraints(),
+            prior=prior, method=None if sweeps is None else OrderMCMC(sweeps=sweeps),
+        )  # fmt: skip
+    except PosteriorInterrupted as interrupted:
+        post, stopped = interrupted.posterior, True
+        terminal.note("interrupted; chains count as far as they are")
+    showing.show_posterior(terminal, post)
+    file.write(post.arcs(), terminal)
+    terminal.result(showing.posterior_record(post))
+    if stopped:
+        raise typer.Exit(INTERRUPTED)
 
 
 @command

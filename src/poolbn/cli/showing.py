@@ -19,6 +19,8 @@ from poolbn.moments.statsfile import About
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.posteriors.chains import R_HAT
+from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import percent
 from poolbn.wording import counted, figure, listed
 
@@ -181,6 +183,46 @@ def bootstrap_record(boot: Bootstrap, threshold: float | None = None) -> dict[st
         "threshold": boot.threshold if threshold is None else threshold,
         "strengths": boot.table(),
         "averaged": boot.averaged(threshold).arcs,
+    }
+
+
+def show_posterior(terminal: Terminal, post: ArcPosterior) -> None:
+    """Print how probable arcs are, those in the median-probability graph first."""
+    median = post.median_graph()
+    table = post.arcs().sort_values("probability", ascending=False, kind="stable")
+    rows = []
+    for row in table.to_dict("records"):
+        arc = (row["parent"], row["child"])
+        joined = arc in median.arcs or arc[::-1] in median.arcs
+        numbers = [f"{row[name]:.2f}" for name in ("probability", "direction")]
+        rows.append([" -> ".join(arc), *numbers, "yes" if joined else ""])
+    shown = len(median.arcs) + _WEAKER
+    how = "all orders" if post.prior == "orders" else "all graphs"
+    most = counted(post.max_parents, "parent")
+    terminal.text(f"Probabilities of arcs, over {how} of the columns, with up to {most}:")
+    terminal.table(["arc", "probability", "direction", "median"], rows[:shown])
+    more = f"; {len(rows) - shown} less probable pairs are not shown" if len(rows) > shown else ""
+    arcs = counted(len(median.arcs), "arc")
+    terminal.text(
+        f"The probability is that of an arc either way, the direction the share of it this way. "
+        f"The median-probability graph has {arcs}{more}."
+    )
+    if post.chains is not None:
+        mixed = "" if post.chains.r_hat <= R_HAT else "; they have not mixed, give more --sweeps"
+        terminal.text(f"From {post.chains}{mixed}.")
+
+
+def posterior_record(post: ArcPosterior) -> dict[str, Any]:
+    """The same for programs."""
+    chains = post.chains
+    return {
+        "prior": post.prior,
+        "max_parents": post.max_parents,
+        "exact": chains is None,
+        "r_hat": None if chains is None else chains.r_hat,
+        "ess": None if chains is None else chains.ess,
+        "arcs": post.arcs(),
+        "median": post.median_graph().arcs,
     }
 
 

@@ -14,6 +14,7 @@ from poolbn.inference.plausible import has_population, of_data_sets, of_new_data
 from poolbn.moments.standardised import Family
 from poolbn.network.effects import Term, arc_terms
 from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.posteriors.chains import monte_carlo
 from poolbn.posteriors.families import Families
 from poolbn.posteriors.sample import GraphSample
 
@@ -195,7 +196,7 @@ def total_effects(
         if probability < _SMALL:
             break
         own = total[:, names.index(cause), names.index(effect)]
-        mean, error = graphs.mean(own)
+        mean, error = monte_carlo(own, graphs.chains)
         ends = np.quantile(own, [(1 - interval) / 2, (1 + interval) / 2])
         rows.append((cause, effect, probability, float(mean), *ends.tolist(), float(error)))
     columns = ["cause", "effect", "probability", "total", "lower", "upper", "simulation_se"]

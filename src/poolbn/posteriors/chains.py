@@ -21,6 +21,7 @@ from poolbn.posteriors.summing import Summed, parents_along
 from poolbn.run.compiling import kernels
 from poolbn.run.parallel import available_cores, map_threads
 
+R_HAT = 1.05  # above which chains have not mixed
 _KEPT = 5000  # orders of each chain that are kept, about
 _FEWEST = 8  # and that there must be to average over them
 _POWERS = (1.0, 0.7, 0.5, 0.35)  # of the probabilities of orders
@@ -49,12 +50,12 @@ class OrderMCMC:
     """
 
     chains: int = 4
-    sweeps: int = 3000
+    sweeps: int = 5000
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_count(2, chains=self.chains)
-        check_count(8, sweeps=self.sweeps)
+        check_count(16, sweeps=self.sweeps)
         check_count(seed=self.seed)
 
     @property
@@ -68,7 +69,7 @@ class Diagnostics:
     """How well chains agree.
 
     Attributes:
-        r_hat: the largest split R-hat of all arcs; above 1.05 chains have not mixed.
+        r_hat: the largest split R-hat of all arcs; above 1.05 they have not mixed.
         ess: the smallest effective sample size of all arcs.
         sweeps: of each chain.
         chains: how many.
@@ -377,3 +378,23 @@ def effective_size(trace: Floats) -> float:
     pairs = np.minimum.accumulate(pairs[: ends[0]] if len(ends) else pairs)
     time = max(2.0 * float(pairs.sum()) - 1.0, 1.0 / math.log10(max(m * n, 10)))
     return float(m * n / time)
+
+
+def monte_carlo(values: Floats, chains: int) -> tuple[Floats, Floats]:
+    """The mean of numbers of each draw, (draws, ...), and its Monte Carlo standard error.
+
+    Args:
+        values: of draws, those of one chain after those of another.
+        chains: how many; 1 for draws that are independent.
+
+    Examples:
+        >>> mean, se = monte_carlo(np.random.default_rng(0).normal(size=(400, 2)), 1)
+        >>> se.round(2)
+        array([0.05, 0.05])
+    """
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    if chains == 1:
+        return mean, spread / math.sqrt(len(values))
+    flat = values.reshape(chains, -1, math.prod(values.shape[1:]))
+    sizes = [effective_size(flat[:, :, k]) for k in range(flat.shape[2])]
+    return mean, spread / np.sqrt(sizes).reshape(np.shape(mean))

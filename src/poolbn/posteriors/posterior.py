@@ -125,7 +125,7 @@ class ArcPosterior:
             >>> post = pb.arc_posterior(trial.dropna(), group="clinic", constraints=in_time)
             >>> post.arcs().round(3)
                        parent           child  probability  direction
-            0             age  gestation_days        0.000        1.0
+            0             age  gestation_days        0.038        1.0
             1             age   birthweight_g        0.000        1.0
             2  gestation_days   birthweight_g        1.000        1.0
         """

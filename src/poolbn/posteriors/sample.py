@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import FUNCTION, check_arguments
 from poolbn.errors import ArgumentError
 from poolbn.graph.dag import Dag
 from poolbn.graph.equivalence import completed
 from poolbn.inference.events import Probability
-from poolbn.posteriors.chains import effective_size
+from poolbn.posteriors.chains import monte_carlo
 from poolbn.posteriors.families import reachable
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class GraphSample:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
             >>> post = pb.arc_posterior(trial, group="clinic", pooling="complete", score="bge")
-            >>> sorted(map(str, post.sample(400).graphs()["dag"]))[0]
-            "Dag('[birthweight_g][gestation_days|birthweight_g]')"
+            >>> sorted(dag.to_modelstring() for dag in post.sample(400).graphs()["dag"])[0]
+            '[birthweight_g][gestation_days|birthweight_g]'
         """
         import pandas as pd
 
@@ -100,6 +100,7 @@ class GraphSample:
             >>> 1 < found.value < 2 and found.se < 0.05
             True
         """
+        check_arguments(function=(function, FUNCTION))
         each, of = self._distinct
         values = np.empty(len(each))
         for k, arcs in enumerate(each):
@@ -110,7 +111,7 @@ class GraphSample:
                     f"object of type {type(value).__name__}"
                 )
             values[k] = value
-        return Probability(*(float(x) for x in self.mean(values[of])))
+        return Probability(*(float(x) for x in self._mean(values[of])))
 
     def paths(self) -> pd.DataFrame:
         """The probability that a directed path leads from one node to another.
@@ -171,30 +172,15 @@ class GraphSample:
         a, b = np.triu_indices(len(self.nodes), 1)
         kinds = [directed[:, a, b], directed[:, b, a], undirected[:, a, b]]
         kinds.append(~(kinds[0] | kinds[1] | kinds[2]))
-        means, errors = zip(*(self.mean(kind.astype(float)) for kind in kinds), strict=True)
+        means, errors = zip(*(self._mean(kind.astype(float)) for kind in kinds), strict=True)
         names = np.array(self.nodes, dtype=object)
         labels = ("arc", "reverse", "undirected", "none")
         columns = {"from": names[a], "to": names[b], **dict(zip(labels, means, strict=True))}
         table = pd.DataFrame(columns).assign(se=np.max(errors, axis=0))
         return table.sort_values("none", kind="stable", ignore_index=True)
 
-    def mean(self, values: Floats) -> tuple[Floats, Floats]:
-        """The mean of numbers of each graph, (draws, ...), and its Monte Carlo standard error.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
-            >>> graphs = pb.arc_posterior(trial, group="clinic").sample(100)
-            >>> mean, se = graphs.mean(graphs.arcs.sum(axis=(1, 2)))
-            >>> float(mean), float(se)
-            (1.0, 0.0)
-        """
-        mean, spread = values.mean(axis=0), values.std(axis=0)
-        if self.chains == 1:
-            return mean, spread / math.sqrt(len(self))
-        flat = values.reshape(self.chains, -1, math.prod(values.shape[1:]))
-        sizes = [effective_size(flat[:, :, k]) for k in range(flat.shape[2])]
-        return mean, spread / np.sqrt(sizes).reshape(np.shape(mean))
+    def _mean(self, values: Floats) -> tuple[Floats, Floats]:
+        return monte_carlo(values, self.chains)
 
     def _pairs(self, joined: Flags, *, both: bool = True) -> pd.DataFrame:
         """The probability of what two nodes have, (draws, N, N)."""
@@ -202,7 +188,7 @@ class GraphSample:
 
         N = len(self.nodes)
         a, b = np.nonzero(~np.eye(N, dtype=bool)) if both else np.triu_indices(N, 1)
-        mean, se = self.mean(joined[:, a, b].astype(float))
+        mean, se = self._mean(joined[:, a, b].astype(float))
         names = np.array(self.nodes, dtype=object)
         table = pd.DataFrame({"from": names[a], "to": names[b], "probability": mean, "se": se})
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
