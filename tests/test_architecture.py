@@ -89,8 +89,8 @@ ORDER = {
         "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
     ],
     "cli": [
-        "terminal", "gathering", "inputs", "looking", "studies", "showing", "learning", "networks",
-        "statistics", "demonstration", "app",
+        "terminal", "gathering", "scoring", "inputs", "looking", "studies", "showing", "learning",
+        "networks", "statistics", "demonstration", "app",
     ],
     "__init__": [],
     "__main__": [],

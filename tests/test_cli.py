@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 
 import poolbn as pb
 from poolbn import errors
-from poolbn.cli import demonstration, gathering, inputs, learning, showing
+from poolbn.cli import demonstration, gathering, inputs, learning, scoring, showing
 from poolbn.cli.app import app
 from poolbn.cli.terminal import Terminal, plain
 from poolbn.errors import DataError, InPython, Option
@@ -422,7 +422,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stdout.rstrip().endswith("poolbn-demo/report.html")
     out = tmp_path / "poolbn-demo"
     trial = pb.datasets.opt(kind="continuous")
-    tiers = inputs.read_tiers(out / "tiers.toml")
+    tiers = scoring.read_tiers(out / "tiers.toml")
     columns = [name for tier in tiers for name in tier]
     same = pb.learn(
         pb.stats(trial, group="clinic", columns=columns, missing="drop"),
