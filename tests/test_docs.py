@@ -136,20 +136,26 @@ def sessions(page: str) -> Iterator[tuple[str, str]]:
 
 def typed(command: str) -> str:
     """What a command prints, of those that pages use."""
-    program, *arguments = shlex.split(command)
+    return result_of(command)[1]
+
+
+def result_of(command: str) -> tuple[int, str]:
+    """Its exit code, and what it prints."""
+    program, *arguments = shlex.split(command, comments=True)
     if program == "python":
         exec(arguments[1], {})
-        return ""
+        return 0, ""
     if program == "printf":
         text, _, path = arguments
         Path(path).write_text(text.replace("\\n", "\n"))
-        return ""
+        return 0, ""
     assert program == "poolbn"
     sent = None
     if "<" in arguments:
         *arguments, _, path = arguments
         sent = Path(path).read_bytes()
-    return CliRunner().invoke(app, arguments, input=sent).output
+    done = CliRunner().invoke(app, arguments, input=sent)
+    return done.exit_code, done.output
 
 
 @pytest.mark.parametrize(
@@ -168,3 +174,19 @@ def test_the_commands_of_the_documentation(
         assert same_output(printed, got), f"$ {command}\n{got}"
         seen += 1
     assert seen >= least
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are written, one after the other; what the first one proposes runs, too."""
+    monkeypatch.chdir(tmp_path)
+    readme = (DOCS.parent / "README.md").read_text()
+    (block,) = re.findall(r"^```\n(python -c.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    commands = block.splitlines()
+    assert [command.split()[1] for command in commands[1:3]] == ["look", "learn"]
+    for command in commands:
+        code, said = result_of(command)
+        assert code == 0, f"$ {command}\n{said}"
+        if " look " in command:
+            assert result_of(f"{said.splitlines()[-1]}-2")[0] == 0
+    assert Path("out/report.html").exists()

@@ -122,12 +122,11 @@ def as_utf8(path: str, shown: str) -> str:
             with opened(path) as file:
                 start = file.read(2)
             if start in _UTF16:
-                copy = _copied(path, shown, _from_utf16)
+                _known[key] = _copied(path, shown, _from_utf16)
             elif _is_utf8(path):
-                return path
+                _known[key] = path
             else:
-                copy = _copied(path, shown, _from_windows)
-            _known[key] = copy
+                _known[key] = _copied(path, shown, _from_windows)
     except DAMAGED as error:
         raise damaged(shown, error) from error
     return _known[key]

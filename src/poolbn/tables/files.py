@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Set
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from poolbn.tables.foreign import foreign_part
 from poolbn.tables.jsonlines import json_part
 from poolbn.tables.labels import written
 from poolbn.tables.paths import STDIN, SUFFIXES, at_arrow, folders, kind_of, parted_table
-from poolbn.tables.sources import Part, Piece, arrow_part, first_line
+from poolbn.tables.sources import Part, arrow_part, first_line, with_names
 
 # What to do with files that are not read, by the ending of their names.
 _REMEDIES = {
@@ -181,10 +181,4 @@ def _named(part: Part) -> Part:
             return label
         return label.decode(errors="replace") if isinstance(label, bytes) else written(label)
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        for piece in part.pieces(columns, group, rows, coded):
-            yield replace(piece, labels=[name(label) for label in piece.labels])
-
-    return replace(part, pieces=pieces)
+    return with_names(part, name)

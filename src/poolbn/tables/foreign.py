@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import warnings
 import zipfile
-from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from poolbn.errors import DataError, MissingPackageError
 from poolbn.tables.databases import chosen_table
-from poolbn.tables.sources import Part, Piece, first_line, pandas_part
+from poolbn.tables.sources import Part, first_line, pandas_part, with_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,15 +62,7 @@ def foreign_part(
             f"{shown!r} cannot be read as a file of {kind}: it is damaged, cut short, or of "
             f"another kind ({first_line(error)}); save it anew, or save it as CSV"
         ) from error
-    part = pandas_part(found, name, origin)
-
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        for piece in part.pieces(columns, group, rows, coded):
-            yield replace(piece, labels=[_name(label) for label in piece.labels])
-
-    return replace(part, pieces=pieces, path=path)
+    return replace(with_names(pandas_part(found, name, origin), _name), path=path)
 
 
 def _size(path: str, kind: str) -> int:

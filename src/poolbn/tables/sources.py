@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -341,6 +341,18 @@ def arrow_piece(
     indices, (labels, _) = codes(group)
     keys = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return Piece(cut, keys, labels, meanings)
+
+
+def with_names(part: Part, name: Callable[[Any], Any]) -> Part:
+    """The part with other names of data sets; `name` makes one of what is in the cells."""
+
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        for piece in part.pieces(columns, group, rows, coded):
+            yield replace(piece, labels=[name(label) for label in piece.labels])
+
+    return replace(part, pieces=pieces)
 
 
 def unhashable(group: str, origin: str) -> DataError:
