@@ -186,6 +186,14 @@ def test_ratio_ticks_are_round_and_inside(low: float, span: float) -> None:
         assert len(ticks) >= 2
 
 
+def test_equal_estimates_have_an_axis() -> None:
+    made = pb.random_network(pb.random_dag(3, 1.0, seed=3), 50, discrete=0.5, seed=3)
+    node = next(name for name, fit in made.fits.items() if fit.model == "linear regression")
+    sd = math.sqrt(made.fits[node].sigma2[0])
+    low, high = pb.plots.forest(made, None, node).get_xlim()
+    assert low < 0.99 * sd < 1.01 * sd < high
+
+
 # Calibration
 
 

@@ -444,3 +444,66 @@ def test_calibration_needs_enough_rows_of_a_level(rows: pd.DataFrame) -> None:
     found = node_calibration(net, made, "rare")
     assert found.bins(1) == []
     assert sorted(found.by_data_set(1)) == [1, 2]
+
+
+# The whole trial
+
+
+@pytest.fixture(scope="module")
+def trial_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[pb.Network, Path]:
+    trial = pb.datasets.opt()
+    end = ["infection", "preterm", "gestation_days", "birthweight_g"]
+    later = [name for name in trial if name.endswith("_5")]
+    first = [name for name in trial if name not in {*end, *later, "clinic"}]
+    net = pb.learn(trial, group="clinic", missing="drop", inputs=["treatment"],
+                   constraints=pb.Constraints(tiers=[first, later, end]))  # fmt: skip
+    file = tmp_path_factory.mktemp("trial") / "report.html"
+    pb.report(net, file, data=trial)
+    return net, file
+
+
+@pytest.mark.slow
+def test_the_page_of_the_trial_is_small_and_has_total_effects_of_treatment(
+    trial_page: tuple[pb.Network, Path],
+) -> None:
+    net, file = trial_page
+    assert file.stat().st_size < 1e6
+    assert len(net.dag.nodes) == 24
+    told = [text for text in Page(file).text if text.strip()]
+    totals = net.total_effects("treatment")
+    start = told.index("Total effects along all paths")
+    for effect, total in zip(totals["effect"], totals["total"], strict=True):
+        start = told.index(effect, start)
+        assert told[start + 1 : start + 3] == ["mean difference", number(total)]
+    for tag, attributes in Page(file).elements:
+        assert "src" not in attributes, tag
+        target = attributes.get("href")
+        assert target is None or target.startswith(("#", "data:,"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1300])
+def test_the_page_of_the_trial_works_everywhere(
+    chromium: Chromium, trial_page: tuple[pb.Network, Path], width: int, theme: str
+) -> None:
+    net, file = trial_page
+    media = [{"name": "prefers-color-scheme", "value": theme}]
+    chromium.call("Emulation.setEmulatedMedia", features=media)
+    chromium.size(width, 900)
+    chromium.open(file)
+    for kind, count in (("node", len(net.dag.nodes)), ("arc", len(net.dag.arcs))):
+        for k in range(count):
+            chromium.run(f"document.querySelector('#graph [data-{kind}=\"{k}\"]').focus()")
+            chromium.press("Enter")
+            assert chromium.run("document.documentElement.scrollWidth") <= width
+            # Nothing is drawn outside of its chart.
+            assert chromium.run(
+                "[...document.querySelectorAll('#detail .chart svg')].every((svg) => {"
+                "const box = svg.getBBox();"
+                "return box.x > -4 && box.x + box.width < svg.viewBox.baseVal.width + 4; })"
+            ), (kind, k)
+    chromium.call("Emulation.setEmulatedMedia", features=[])
+    asked = [e for e in chromium.events if e.get("method") == "Network.requestWillBeSent"]
+    assert all(e["params"]["request"]["url"].startswith(("file:", "data:")) for e in asked)
+    assert complaints(chromium) == []

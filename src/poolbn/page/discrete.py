@@ -19,7 +19,7 @@ from poolbn.nodes.poolings import Complete, NoPooling
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.page.gaussian import likelihood, residual_numbers, weighted_sum
-from poolbn.page.material import Fitting, Material
+from poolbn.page.material import Material
 from poolbn.page.numbers import rounded
 from poolbn.show.curves import Curve, curves
 from poolbn.show.texts import number, percent
@@ -39,7 +39,7 @@ def table_numbers(of: Material, fit: TabularFit) -> dict[str, Any]:
         "coefficients": None,
         "curves": [],
         **_probabilities(of, fit),
-        **_calibration(of, of.residuals[fit.child]),
+        **_calibration(of, fit),
     }
 
 
@@ -54,7 +54,7 @@ def regression_numbers(of: Material, fit: RegressionFit) -> dict[str, Any]:
         "coefficients": _coefficients(of, fit),
         "curves": [_curve(of, curve) for curve in curves(of.net, fit, of.spreads)],
         **(_probabilities(of, fit) if fit.categories else {"probabilities": None}),
-        **(_calibration(of, found) if fit.categories else residual_numbers(of, found)),
+        **(_calibration(of, fit) if fit.categories else residual_numbers(of, found)),
     }
 
 
@@ -143,7 +143,10 @@ def _curve(of: Material, curve: Curve) -> dict[str, Any]:
 # How it fits
 
 
-def _calibration(of: Material, found: Fitting) -> dict[str, Any]:
+def _calibration(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any]:
+    found = of.residuals[fit.child]
+    if fit.pooling == INPUT:
+        return {"calibration": None, "note": "An input has no distribution to compare with rows."}
     if not isinstance(found, Calibration):
         assert isinstance(found, str)
         return {"calibration": None, "note": found}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,14 @@ from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Partial
 from poolbn.page.fewrows import Cells
 from poolbn.show.figures import Test, arc_strengths, equality_tests
+from poolbn.show.texts import number
 from poolbn.tables.cells import Cells as RowCells
 from poolbn.tables.cells import find_level, read_cells
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_PAIRS = 24  # causes with effects, of which the total is simulated
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
 # How a node's distributions fit the rows, or in words why that is not known.
@@ -113,6 +115,17 @@ class Material:
         return Cells(self.net, rows, self.shown, self._free)
 
     @cached_property
+    def totals(self) -> list[Total]:
+        """Total effects of inputs, which are simulated: as few as take little time."""
+        dag, found, room = self.net.dag, list[Total](), _PAIRS
+        for cause in self.net.inputs:
+            reached = len(dag.descendants(cause))
+            if 0 < reached <= room:
+                found += _totals(self.net, cause)
+                room -= reached
+        return found
+
+    @cached_property
     def strengths(self) -> list[ArcStrength] | None:
         """How sure each arc is."""
         return None if self.boot is None else arc_strengths(self.net, self.boot)
@@ -126,6 +139,29 @@ class Material:
     def p_values(self) -> dict[Pair, float]:
         """The p-values of the tests."""
         return {arc: test.p_value for arc, test in self.tests.items()}
+
+
+class Total(NamedTuple):
+    """A row of `Network.total_effects` where columns are not all continuous."""
+
+    cause: str
+    before: str
+    after: str
+    effect: str
+    outcome: str
+    scale: str
+    total: float
+    lower: float
+    upper: float
+    own: NDArray[np.float64]  # in each data set, (F,)
+
+
+def _totals(net: Network, cause: str) -> Iterator[Total]:
+    for row in net.total_effects(cause).itertuples(index=False, name=None):
+        _, *ends, effect, outcome, scale, total, lower, upper = row[:9]
+        before, after = (number(end) if isinstance(end, float) else str(end) for end in ends)
+        own = np.array(row[-len(net.levels) :], dtype=np.float64)
+        yield Total(cause, before, after, effect, outcome, scale, total, lower, upper, own)
 
 
 def masked(found: Estimates, shown: NDArray[np.bool_]) -> Estimates:

@@ -34,7 +34,7 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
     tables = [_arcs(of), _nodes(of), _data(of)]
     if isinstance(of.stats, GroupStats) and of.stats.filled is not None:
         tables.append(_missing(of.stats, of.stats.filled))
-    if of.sizes:
+    if of.sizes and (of.net.is_linear or of.totals):
         tables.append(totals(of))
     if of.tests:
         tables.append(_tests(of))

@@ -9,13 +9,11 @@ import numpy as np
 
 from poolbn.page.material import Material
 from poolbn.page.sheets import MOST, ReportTable, made, text_cell, value_cell
-from poolbn.show.texts import number
 
 _NOTE = (
     "What a change of one variable from outside does to another, if each arc of the network is a "
     "cause, and no common cause is missing."
 )
-_CAUSES = 8  # whose total effects are simulated
 
 
 def totals(of: Material) -> ReportTable:
@@ -52,7 +50,7 @@ def _linear(of: Material) -> ReportTable:
 
 
 def _simulated(of: Material) -> ReportTable:
-    """By drawing rows, which takes its time: of inputs, or else of the first causes."""
+    """By drawing rows, which takes its time: of inputs."""
     help = {
         "cause": "that is set by an intervention",
         "change": "from what to what",
@@ -66,26 +64,21 @@ def _simulated(of: Material) -> ReportTable:
     }
     net = of.net
     index = {node: i for i, node in enumerate(net.dag.nodes)}
-    causes = [node for node in net.dag.topological_order() if net.dag.children(node)]
-    chosen = [node for node in net.inputs if node in causes] or causes[:_CAUSES]
     rows = []
-    for cause in chosen:
-        for row in net.total_effects(cause).to_dict("records"):
-            own = [row[level] for level in list(row)[-len(net.levels) :]]
-            told = list(compress(own, of.shown.tolist())) or [math.nan]
-            ends = [row[end] for end in ("from", "to")]
-            before, after = (number(end) if isinstance(end, float) else end for end in ends)
-            outcome = f" = {row['outcome']}" * bool(row["outcome"])
-            numbers = (row["total"], row["lower"], row["upper"], min(told), max(told))
-            rows.append(
-                (
-                    text_cell(cause, node=index[cause]),
-                    text_cell(f"{before} to {after}"),
-                    text_cell(f"{row['effect']}{outcome}", node=index[row["effect"]]),
-                    text_cell(row["scale"]),
-                    *(value_cell(float(value)) for value in numbers),
-                )
+    for total in of.totals:
+        outcome = f" = {total.outcome}" * bool(total.outcome)
+        own = total.own[of.shown].tolist() or [math.nan]
+        numbers = (total.total, total.lower, total.upper, min(own), max(own))
+        rows.append(
+            (
+                text_cell(total.cause, node=index[total.cause]),
+                text_cell(f"{total.before} to {total.after}"),
+                text_cell(f"{total.effect}{outcome}", node=index[total.effect]),
+                text_cell(total.scale),
+                *(value_cell(value) for value in numbers),
             )
-    some = len(chosen) < len(causes)
+        )
+    chosen = list(dict.fromkeys(total.cause for total in of.totals))
+    some = any(net.dag.children(node) and node not in chosen for node in net.dag.nodes)
     more = f"Here of {', '.join(chosen)}; net.total_effects() has all." * some
     return made("totals", "Total effects", help, rows[:MOST], _NOTE, more)

@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 MOST = 40  # rows of a figure with a row for each arc, unless told otherwise
 _FAR = 3.0  # times the middle half of the estimates, beyond which one is not shown
 _BEYOND = 0.75  # of the range of the estimates, that long intervals may add on each side
+_SAME = 1e-9  # of their size, that equal estimates may differ by
 _RATIO = 1.5  # in logarithms, that limits of ratios are apart from their middle, or more
 _LARGEST = 690.0  # logarithm of the largest ratio at an axis
 _NEAR = 0.5  # of that range, where zero is shown although no interval reaches it
@@ -69,7 +70,9 @@ def _limits(found: Estimates) -> tuple[float, float]:
         reach = _FAR * max(third - first, high - low)
         near = alone[np.abs(alone - middle) <= reach]
         low, high = min(low, near.min(initial=low)), max(high, near.max(initial=high))
-    span = (high - low) or abs(high) or 1.0
+    span = high - low
+    if span <= _SAME * abs(high):  # estimates that are the same but for rounding
+        span = abs(high) or 1.0
     rest = np.array([*alone, *found.alone_interval.ravel(), *found.new_interval])
     rest = np.clip(rest[np.isfinite(rest)], low - _BEYOND * span, high + _BEYOND * span)
     low, high = min(low, rest.min(initial=low)), max(high, rest.max(initial=high))

@@ -86,7 +86,7 @@ function xAxis(svg, x, limits, bottom, width, words, given = null) {
 // A chart with a row for each name: names on the left, notes on the right, one axis below.
 function rowsChart({ width, names, notes = [], limits, label, name, axis, given = null, ratio = false, room = 0, high = 22, top = 6 }) {
   const longest = Math.max(...names.map((words) => words.length), 3);
-  const left = Math.min(longest * LETTER + 12, width * 0.38);
+  const left = Math.min(longest * LETTER + 16, width * 0.38);
   const right = notes.length ? Math.max(room, ...notes.map((words) => words.length)) * LETTER + 14 : 10;
   const bottom = top + names.length * high;
   const svg = picture(width, bottom + 42, label, name);
@@ -105,14 +105,15 @@ function rowsChart({ width, names, notes = [], limits, label, name, axis, given 
 
 // A chart of two numbers.
 function planeChart({ width, high, xLimits, yLimits, xWords, yWords, label, name }) {
-  const left = 46;
+  const marks = ticks(yLimits[0], yLimits[1], 5);
+  const left = Math.max(46, 26 + LETTER * Math.max(...marks.map((tick) => number(tick).length)));
   const bottom = high - 42;
   const svg = picture(width, high, label, name);
   const x = scale(xLimits[0], xLimits[1], left + 6, width - 8);
   const y = scale(yLimits[0], yLimits[1], bottom - 6, 10);
   xAxis(svg, x, xLimits, bottom, width - left, xWords);
   svg.append(line(left, 10, left, bottom, "axis"));
-  for (const tick of ticks(yLimits[0], yLimits[1], 5)) {
+  for (const tick of marks) {
     const at = y(tick).toFixed(1);
     svg.append(draw("g", { class: "tick" }, line(left - 4, at, left, at, ""), text(left - 7, Number(at) + 4, number(tick), { "text-anchor": "end" })));
   }
