@@ -10,8 +10,6 @@ import pytest
 
 import poolbn as pb
 from poolbn.graph.equivalence import completed, oriented
-from poolbn.scoring.separating import AskedTests
-from poolbn.search.pattern import as_pattern, find_skeleton, orient
 
 RULES = ("standard", "conservative", "majority")
 
@@ -25,20 +23,13 @@ def random_graph(rng: np.random.Generator, most: int = 8) -> pb.Dag:
     )
 
 
-def oracle(dag: pb.Dag) -> AskedTests:
-    names = dag.nodes
-
-    def ask(x: int, y: int, S: tuple[int, ...]) -> float:
-        return 0.0 if dag.d_separated(names[x], names[y], [names[s] for s in S]) else -50.0
-
-    return AskedTests("oracle", ask)
-
-
 def pattern(dag: pb.Dag, rule: str, constraints: pb.Constraints) -> pb.Pattern:
-    tests, allowed = oracle(dag), constraints.on(dag.nodes)
-    skeleton = find_skeleton(tests, allowed, 0.01, None)
-    found = orient(tests, skeleton, allowed, 0.01, rule)
-    return as_pattern(dag.nodes, "oracle", 0.01, skeleton, found)
+    """By a user's own test, which knows the truth; of the data only the names count."""
+    N = len(dag.nodes)
+    counts = np.array([9]), np.zeros((1, N)), np.eye(N)[None], np.array([0])
+    data = pb.GroupStats(dag.nodes, ("all",), *counts)
+    learner = pb.PC(test=lambda x, y, given: float(dag.d_separated(x, y, given)), rule=rule)
+    return learner.pattern(data, constraints=constraints)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -267,7 +258,7 @@ def test_hybrid_without_a_restriction_is_the_search_itself() -> None:
 def test_hybrid_joins_candidates_only_and_widens() -> None:
     stats = pb.stats(rows(7, N=12), group="F")
     for restrict in (pb.MMPC(), pb.PC(alpha=0.05)):
-        narrow = pb.learn(stats, search=pb.Hybrid(restrict, widen=False))
+        narrow = pb.learn(stats, search=pb.Hybrid(restrict, widen=1))
         wide = pb.learn(stats, search=pb.Hybrid(restrict))
         assert wide.score >= narrow.score
     skeleton = {frozenset(pair) for pair in narrow.dag.skeleton()}
@@ -288,3 +279,27 @@ def test_missing_cells() -> None:
     assert pb.ci_test(stats, "c1", "c2", ["c3"]).left_out == ("set 0",)
     assert pb.ci_test(stats, "c1", "c2").left_out == ()
     assert pb.learn(stats, search=pb.PC()).dag.nodes == stats.names
+
+
+def test_a_test_of_the_users_own() -> None:
+    """Any columns, as the function looks at them itself; hybrid learning asks it too."""
+    frame = rows(9)
+    stats = pb.stats(frame, group="F")
+
+    def own(x: str, y: str, given: tuple[str, ...]) -> float:
+        return pb.ci_test(stats, x, y, given, test="f").p_value
+
+    found = pb.PC(test=own).pattern(stats)
+    assert found.test == "own"
+    assert found.cpdag == pb.PC(test="f").pattern(stats).cpdag
+    own_net = pb.learn(stats, search=pb.Hybrid(pb.MMPC(test=own)))
+    assert own_net.dag == pb.learn(stats, search=pb.Hybrid(pb.MMPC(test="f"))).dag
+    with pytest.raises(pb.OptionError, match="should be a p-value from 0 to 1"):
+        pb.PC(test=lambda x, y, given: 3.0).pattern(stats)
+
+
+def test_columns_that_are_not_continuous() -> None:
+    frame = rows(10).assign(sex=lambda x: np.where(x["c1"] > 0, "f", "m"))
+    table = pb.table(frame, group="F")
+    with pytest.raises(pb.DataError, match="sex is not; leave it out"):
+        pb.learn(table, search=pb.PC())

@@ -194,7 +194,7 @@ def calls(folder: Path) -> list[Call]:
         Call("Tabu", {"length": 10, "patience": 10, "max_iter": None}),
         Call("PC", {"alpha": 0.01, "test": "auto", "rule": "majority", "max_given": None}),
         Call("PC.pattern", {"data": stats(), "pooling": "partial", "constraints": None}, pb.PC()),
-        Call("Hybrid", {"restrict": pb.MMPC(), "maximise": pb.Tabu(), "widen": False}),
+        Call("Hybrid", {"restrict": pb.MMPC(), "maximise": pb.Tabu(), "widen": 1}),
         Call("MMPC", {"alpha": 0.01, "test": "auto", "max_given": None, "both": True}),
         Call("ci_test", {"data": stats(), "x": "x", "y": "y", "given": [], "pooling": "none",
                          "test": "auto"}),

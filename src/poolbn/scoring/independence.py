@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -18,10 +19,12 @@ from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.nodes.poolings import NoPooling
 from poolbn.run.compiling import kernels
-from poolbn.scoring.separating import COMPLETE, GAUSSIAN, CITests, GaussianTests
+from poolbn.scoring.separating import COMPLETE, GAUSSIAN, AskedTests, CITests, GaussianTests
 from poolbn.wording import counted, listed
 
 Test = Literal["auto", "t", "z", "mi-g", "f", "combined"]
+# A user's own: the names of two columns and of those to condition on -> the p-value.
+OwnTest = Callable[[str, str, tuple[str, ...]], float]
 TESTS = ("auto", *GAUSSIAN)
 _WORDS = {
     "t": "exact t test",
@@ -92,6 +95,18 @@ class IndependenceTest:
         return "\n".join(lines)
 
 
+def _own(test: OwnTest, names: tuple[str, ...], x: int, y: int, given: tuple[int, ...]) -> float:
+    """The log p-value of a user's test."""
+    columns = names[x], names[y], tuple(names[s] for s in given)
+    p = test(*columns)
+    if not NUMBER.holds(p) or not 0 <= p <= 1:
+        raise OptionError(
+            f"the test of {columns[0]!r} and {columns[1]!r} given {list(columns[2])} is {p!r}, "
+            "and should be a p-value from 0 to 1"
+        )
+    return math.log(p) if p > 0 else -math.inf
+
+
 def check_level(alpha: float) -> None:
     """Raise for what is not the level of a test."""
     check_arguments(alpha=(alpha, NUMBER))
@@ -109,12 +124,20 @@ def chosen_test(model: NodeModel, test: str) -> str:
     return "f" if isinstance(model, NoPooling) else "combined"
 
 
-def make_tests(data: GroupStats | MixedData, model: NodeModel, test: str) -> CITests:
+def check_test(test: object) -> None:
+    """Raise for what is neither the name of a test nor a function."""
+    if not callable(test) or isinstance(test, type):
+        check_option("test", test, TESTS)
+
+
+def make_tests(data: GroupStats | MixedData, model: NodeModel, test: Test | OwnTest) -> CITests:
     """The tests that a learner asks.
 
     Raises:
-        DataError: there are columns that are not continuous.
+        DataError: there are columns that are not continuous, and the test is not the user's own.
     """
+    if not isinstance(test, str):
+        return AskedTests("own", partial(_own, test, data.names))
     if not isinstance(data, GroupStats):
         _refuse(data)
     return GaussianTests.on(standardise(data), chosen_test(model, test))

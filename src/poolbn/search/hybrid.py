@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments
-from poolbn.errors import Option, OptionError, check_option, check_whole
+from poolbn.errors import Option, OptionError, check_count, check_whole
 from poolbn.graph.constraints import Allowed
-from poolbn.scoring.independence import TESTS, Test, check_level, make_tests
+from poolbn.scoring.independence import OwnTest, Test, check_level, check_test, make_tests
 from poolbn.scoring.separating import CITests
 from poolbn.search.climbing import HillClimb
 from poolbn.search.problem import Found, Learner, Problem, Stopped
@@ -23,7 +23,7 @@ class Restriction(Protocol):
     """What says which columns a search may join."""
 
     @property
-    def test(self) -> Test:
+    def test(self) -> Test | OwnTest:
         """The test that it asks, or "auto"."""
 
     def joined(self, tests: CITests, allowed: Allowed) -> NDArray[np.bool_]:
@@ -39,7 +39,8 @@ class MMPC:
 
     Attributes:
         alpha: the level of each test.
-        test: see `pb.ci_test`; "auto" follows the pooling.
+        test: see `pb.ci_test`; "auto" follows the pooling. Or a function of your own: the names of
+            two columns, and of those to condition on, give a p-value.
         max_given: columns to condition on, at most; None for no limit.
         both: whether two columns may be joined only if each is a candidate of the other, as in
             bnlearn; else one is enough.
@@ -53,13 +54,13 @@ class MMPC:
     """
 
     alpha: float = 0.05
-    test: Test = "auto"
+    test: Test | OwnTest = "auto"
     max_given: int | None = 3
     both: bool = False
 
     def __post_init__(self) -> None:
         check_level(self.alpha)
-        check_option("test", self.test, TESTS)
+        check_test(self.test)
         check_whole(max_given=self.max_given)
         check_arguments(both=(self.both, FLAG))
 
@@ -79,14 +80,15 @@ class Hybrid:
     """Hybrid learning: tests say which columns may be joined, and a search finds the best network.
 
     It is for many columns, where most pairs are not worth a score. A search that takes a wrong turn
-    needs arcs between columns that share a neighbour. So when it ends, those may be joined too, and
-    it goes on from there, until that gains nothing. bnlearn's `mmhc`, which does not go on, is
-    `pb.Hybrid(pb.MMPC(max_given=None, both=True), widen=False)`.
+    needs arcs between columns that share a neighbour. So when it ends, columns that are two steps
+    apart, then three, may be joined too, and it goes on from there, until that gains nothing.
+    bnlearn's `mmhc`, which does not go on, is
+    `pb.Hybrid(pb.MMPC(max_given=None, both=True), widen=1)`.
 
     Attributes:
         restrict: `pb.MMPC()` or `pb.PC()`; of the latter only which columns are joined.
         maximise: the search, `pb.HillClimb()`, `pb.Tabu()` or `pb.Exact()`.
-        widen: whether to go on.
+        widen: up to how many steps apart columns may be joined at the end; 1 is candidates only.
 
     Examples:
         >>> import poolbn as pb
@@ -98,10 +100,10 @@ class Hybrid:
 
     restrict: Restriction = field(default_factory=MMPC)
     maximise: Learner = field(default_factory=HillClimb)
-    widen: bool = True
+    widen: int = 3
 
     def __post_init__(self) -> None:
-        check_arguments(widen=(self.widen, FLAG))
+        check_count(1, widen=self.widen)
         for name, method, known in (
             ("restrict", "joined", "pb.MMPC() or pb.PC()"),
             ("maximise", "learn", "pb.HillClimb(), pb.Tabu() or pb.Exact()"),
@@ -118,17 +120,28 @@ class Hybrid:
         fewer = allowed._replace(arcs=allowed.arcs & joined)
         start = (problem.start & joined) | allowed.required
         found = self.maximise.learn(Problem(scores, fewer, start, problem.watch))
-        while self.widen:
-            near = (joined | found.arcs | found.arcs.T).astype(np.float32)
-            wider = allowed._replace(arcs=allowed.arcs & ((near + near @ near) > 0))
+        steps = 2
+        while steps <= self.widen:
+            near = joined | found.arcs | found.arcs.T
+            wider = allowed._replace(arcs=allowed.arcs & _within(near, steps))
             try:
                 again = self.maximise.learn(Problem(scores, wider, found.arcs, problem.watch))
             except Stopped as stopped:
                 raise Stopped(_after(found, stopped.found)) from None
-            if not again.score > found.score + TIE:
-                break
-            found = _after(found, again)
+            if again.score > found.score + TIE:
+                found = _after(found, again)
+            else:
+                steps += 1
         return found
+
+
+def _within(near: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
+    """Pairs of nodes that are so many steps apart or fewer, (N, N)."""
+    one = near.astype(np.float32)
+    reached = one
+    for _ in range(steps - 1):
+        reached = ((reached + reached @ one) > 0).astype(np.float32)
+    return np.asarray(reached > 0)
 
 
 def _after(first: Found, second: Found) -> Found:

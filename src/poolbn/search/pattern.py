@@ -203,7 +203,7 @@ class Pattern:
         p_values: of each pair, the largest p-value of its tests, (N, N) in the order of the nodes;
             NaN for pairs that were not tested.
         tests: how many tests that took. bnlearn counts those without a condition twice.
-        test: which test, such as "combined".
+        test: which test, such as "combined"; "own" for a function.
         alpha: the level.
         unsure: triples (a, b, c) of which tests do not tell whether a -> b <- c.
         conflicts: pairs that tests direct both ways; they stay undirected.

@@ -17,7 +17,7 @@ from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family
 from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.model import Choice
-from poolbn.scoring.independence import TESTS, Test, check_level, make_tests
+from poolbn.scoring.independence import OwnTest, Test, check_level, check_test, make_tests
 from poolbn.scoring.local import LocalScores
 from poolbn.scoring.separating import CITests
 from poolbn.search.climbing import HillClimb
@@ -45,7 +45,8 @@ class PC:
 
     Attributes:
         alpha: the level of each test.
-        test: see `pb.ci_test`; "auto" follows the pooling.
+        test: see `pb.ci_test`; "auto" follows the pooling. Or a function of your own: the names of
+            two columns, and of those to condition on, give a p-value.
         rule: when arcs meet in a node b between a and c that are apart: "conservative", if b is in
             none of the sets that separate a and c; "majority", if it is in less than half of
             them; "standard", if it is not in the first that was found, as in bnlearn. Only the
@@ -61,13 +62,13 @@ class PC:
     """
 
     alpha: float = 0.01
-    test: Test = "auto"
+    test: Test | OwnTest = "auto"
     rule: Rule = "majority"
     max_given: int | None = None
 
     def __post_init__(self) -> None:
         check_level(self.alpha)
-        check_option("test", self.test, TESTS)
+        check_test(self.test)
         check_option("rule", self.rule, RULES)
         check_whole(max_given=self.max_given)
 

@@ -1,0 +1,154 @@
+"""Size and power of independence tests for several data sets.
+
+Tables have two columns, independent given k others or not, in data sets of 20 rows. In the
+"unequal" ones residual SDs, and regressions on the k columns, differ between data sets; in the
+"unbalanced" ones rows, 12, 20 or 40, do so too. F is the exact test of y on x; LR is the likelihood
+ratio of nested mixed-effects models, with the 95% quantile of its own null as critical value.
+
+    python benchmarks/independence.py [--draws N] [--lr N] [--results FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import beta
+
+import poolbn as pb
+from poolbn.moments.standardised import standardise
+from poolbn.nodes.model import same_for_all
+from poolbn.run.compiling import kernels
+from poolbn.scoring import combined
+from poolbn.scoring.separating import GAUSSIAN
+
+KINDS = ("equal", "unequal", "unbalanced")
+
+
+def sizes(kind: str, F: int) -> np.ndarray:
+    return np.resize([12, 20, 40], F) if kind == "unbalanced" else np.full(F, 20)
+
+
+def scatters(
+    rng: np.random.Generator, kind: str, F: int, k: int, mean: float, sd: float, draws: int
+) -> np.ndarray:
+    """Scatter matrices (draws, F, k + 2, k + 2) of x, y and k others, from Wishart matrices."""
+    q, shape = k + 2, (draws, F)
+    A = np.tril(rng.normal(size=(*shape, q, q)), -1)
+    df = (sizes(kind, F) - 1)[:, None] - np.arange(q)
+    A[..., np.arange(q), np.arange(q)] = np.sqrt(rng.chisquare(df, (*shape, q)))
+    # Columns from those that are independent: the others first, then x, then y.
+    T = np.broadcast_to(np.eye(q), (*shape, q, q)).copy()
+    spread = 0.0 if kind == "equal" else 0.3
+    T[..., k:, :k] = rng.normal(0.3, spread, (*shape, 2, k))
+    if kind != "equal":
+        T[..., [k, k + 1], [k, k + 1]] = np.exp(rng.normal(0, 0.5, (*shape, 2)))
+    slope = T[..., k + 1, k + 1] / T[..., k, k] * rng.normal(mean, sd, shape)
+    T[..., k + 1, :] += slope[..., None] * T[..., k, :]
+    L = T @ A
+    order = np.array([k, k + 1, *range(k)])
+    return (L @ np.swapaxes(L, -1, -2))[..., order[:, None], order]
+
+
+def as_stats(n: np.ndarray, scatter: np.ndarray) -> pb.GroupStats:
+    F, q = scatter.shape[:2]
+    names = tuple("xy") + tuple(f"s{i}" for i in range(q - 2))
+    none = np.zeros(F, dtype=np.int64)
+    return pb.GroupStats(names, tuple(range(F)), n, np.zeros((F, q)), scatter, none)
+
+
+def p_values(n: np.ndarray, scatter: np.ndarray) -> np.ndarray:
+    """Of the combined test, the symmetric F test and the exact one of y on x, (draws, 3)."""
+    kernel = kernels("independence")
+    k, found = scatter.shape[-1] - 2, np.empty((len(scatter), 3))
+    root = np.sqrt(np.einsum("...aa->...a", scatter))
+    R = np.ascontiguousarray(
+        np.moveaxis(scatter / (root[..., :, None] * root[..., None, :]), 1, -1)
+    )
+    squares = np.ascontiguousarray(np.swapaxes(root**2, 1, 2))
+    W = np.empty((k + kernel.BLOCKS, max(k + 1, kernel.ROWS), len(n)))
+    one, out = np.empty(kernel.SPACE), np.empty((1, kernel.RESULTS))
+    used = np.empty((1, len(n)), dtype=np.uint8)
+    x, y, ends = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), np.array([0, k])
+    for column, test in enumerate(("combined", "f")):
+        fixed = combined.table(), GAUSSIAN.index(test), x, y, ends, np.arange(2, k + 2), k, W, one
+        for i in range(len(scatter)):
+            kernel.batch(R[i], n.astype(float), squares[i], *fixed, out, used)
+            found[i, column] = math.exp(out[0, kernel.LOG_P])
+    left = scatter[..., :2, :2]
+    if k:
+        S, cross = scatter[..., 2:, 2:], scatter[..., 2:, :2]
+        left = left - np.swapaxes(cross, -1, -2) @ np.linalg.solve(S, cross)
+    before = left[..., 1, 1].sum(axis=1)
+    after = before - (left[..., 0, 1] ** 2 / left[..., 0, 0]).sum(axis=1)
+    df = float((n - k - 2).sum())
+    found[:, 2] = beta.cdf(after / before, df / 2, len(n) / 2)
+    return found
+
+
+def lr(n: np.ndarray, scatter: np.ndarray) -> float:
+    given = tuple(range(2, scatter.shape[1]))
+    data = standardise(as_stats(n, scatter))
+    found = pb.Partial().logliks(
+        data, [(1, given), (1, (0, *given))], same_for_all(0.0), final=True
+    )
+    return float(found.loglik[1] - found.loglik[0])
+
+
+def size_table(rng: np.random.Generator, draws: int) -> list[str]:
+    lines = [
+        "| data sets | conditions | "
+        + " | ".join(f"{kind}: combined, f, F" for kind in KINDS)
+        + " |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for F in (3, 5, 10, 30):
+        for k in range(5):
+            cells = []
+            for kind in KINDS:
+                n = sizes(kind, F)
+                p = p_values(n, scatters(rng, kind, F, k, 0.0, 0.0, draws))
+                cells.append(", ".join(f"{100 * v:.1f}" for v in (p < 0.05).mean(axis=0)))
+            lines.append(f"| {F} | {k} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    return lines
+
+
+def power_table(rng: np.random.Generator, draws: int, of_lr: int) -> list[str]:
+    lines = [
+        "| data sets | conditions | effects | table | combined | f | F | LR |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for F in (3, 5, 10, 30):
+        for k, kind in ((0, "equal"), (2, "equal"), (0, "unequal"), (2, "unequal")):
+            n = sizes(kind, F)
+            null = [lr(n, s) for s in scatters(rng, kind, F, k, 0.0, 0.0, of_lr)]
+            critical = np.quantile(null, 0.95)
+            for mean, sd in ((0.3, 0.0), (0.2, 0.1), (0.0, 0.3)):
+                made = scatters(rng, kind, F, k, mean, sd, draws)
+                shares = (p_values(n, made) < 0.05).mean(axis=0)
+                ratio = np.mean([lr(n, s) > critical for s in made[:of_lr]])
+                cells = [f"{100 * v:.0f}" for v in (*shares, ratio)]
+                lines.append(f"| {F} | {k} | {mean} (SD {sd}) | {kind} | {' | '.join(cells)} |")
+                print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=10_000)
+    parser.add_argument("--lr", type=int, default=400)
+    parser.add_argument("--results", type=Path)
+    given = parser.parse_args()
+    rng = np.random.default_rng(1)
+    lines = ["Size at the 5% level, in percent:", "", *size_table(rng, given.draws), ""]
+    lines += ["Power at the 5% level, in percent:", ""]
+    lines += power_table(rng, min(given.draws, 2000), given.lr)
+    if given.results:
+        given.results.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
