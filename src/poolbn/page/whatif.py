@@ -92,6 +92,9 @@ def whatif_numbers(
         "new": offered.index(new) if new in offered else None,
         "prior": rounded(mixed.prior[offered], _DIGITS),
         "order": list(mixed.order),
+        "free": any(
+            i not in mixed.inputs and not _is_set(node) for i, node in enumerate(mixed.nodes)
+        ),
         "sure": sure,
         "leftOut": [names[j] for j in left_out],
         "veiled": [
@@ -166,7 +169,7 @@ def _usable(
     for i, node in enumerate(mixed.nodes):
         if isinstance(node, Gaussian) and i not in mixed.inputs:
             varies = np.isfinite(node.of.scale2) & (node.of.scale2 > 0)
-            has &= varies | _is_fixed(node)
+            has &= varies | _is_set(node)
         for numbers in _arrays(node):
             has &= (np.abs(numbers.reshape(len(numbers), -1)) < BEYOND).all(axis=1)
     may = cells.shown
@@ -179,8 +182,10 @@ def _usable(
     return np.flatnonzero(has & may).tolist(), left_out
 
 
-def _is_fixed(node: Gaussian) -> bool:
-    """Whether it was set to one value by an intervention."""
+def _is_set(node: Local) -> bool:
+    """Whether it is a number that was set by an intervention."""
+    if not isinstance(node, Gaussian):
+        return False
     return not node.terms and not node.of.scale2.any() and not node.of.cov.any()
 
 

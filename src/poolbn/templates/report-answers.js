@@ -192,9 +192,12 @@ function ask(network, known) {
     if (j >= 0) return distribution(nodes[target], [[1, inSet(target, j)]]);
     const { p } = weights(target);
     const mixed = [...p].map((share, k) => [share, k]).filter(([share]) => share > 1e-17);
-    const found = mixed.map(([share, k]) => [share, inSet(target, k)]);
+    // Where weights of data sets are drawn, so is what they weigh.
     const sampled = plan(target).parts.some(({ method }) => method === "sampling");
-    if (sampled) for (const [, of] of found) of.method = "sampling";
+    const found = mixed.map(([share, k]) => {
+      const own = inSet(target, k);
+      return [share, sampled ? { ...own, method: "sampling", ess: Math.min(own.ess, drawn(k).ess) } : own];
+    });
     return distribution(nodes[target], found);
   }
 
@@ -220,7 +223,8 @@ function distribution(node, found) {
   if (points.length) return { method, ess, ...ofPoints(points, ess) };
   const normals = shared("normals", ([p, ...rest], share) => [share * p, ...rest]);
   const grids = shared("grids", (grid, share) => ({ ...grid, p: grid.p.map((p) => share * p) }));
-  return { method, ess, ...ofCurves(normals, grids) };
+  const curves = ofCurves(normals, grids);
+  return { method, ess, error: curves.sd / Math.sqrt(ess), ...curves };
 }
 
 function moments(points) {

@@ -15,18 +15,23 @@ function linearPart(network, j, chosen, hidden) {
     const node = network.nodes[i];
     const own = place.has(i) ? place.get(i) : -1;
     const inside = node.terms.map(([parent], t) => [t + 1, place.has(parent) ? place.get(parent) : -1]).filter(([, k]) => k >= 0);
-    const a = new Float64Array(m);
+    const a = new Float64Array(m); // effects of hidden nodes on the residual
     if (own >= 0) a[own] = 1;
     for (const [t, k] of inside) a[k] -= node.coef[j][t];
-    const forms = [node.cov, node.between].map((of) => (of ? of[j] : null));
-    return { i, node, own, inside, a, forms, open: inside.length > 0, rest: 0, at: [null, null] };
+    return {
+      i, node, own, a, open: inside.length > 0, rest: 0, w: 0,
+      terms: Int32Array.from(inside, ([t]) => t),
+      places: Int32Array.from(inside, ([, k]) => k),
+      touches: Int32Array.from([...a.keys()].filter((k) => a[k] !== 0)),
+      forms: [node.cov, node.between].map((of) => (of ? of[j] : null)),
+      at: [0, 1].map(() => new Float64Array(inside.length + 1)), // parts of forms that known parents make
+    };
   });
   for (const row of [...rows].reverse()) {
-    for (const [, k] of row.inside) if (row.own < 0 || told[row.own]) told[k] = 1;
+    for (const k of row.places) if (row.own < 0 || told[row.own]) told[k] = 1;
   }
   const touched = rows.filter((row) => row.own >= 0 || row.open);
   const busy = touched.filter((row) => row.open && row.forms[0]);
-  const w = new Float64Array(touched.length);
   const last = new Float64Array(touched.length).fill(-1);
   const P = new Float64Array(m * m);
   const V = new Float64Array(m * m);
@@ -77,42 +82,58 @@ function linearPart(network, j, chosen, hidden) {
   }
 
   function solve() {
-    if (w.some((value, k) => value !== last[k])) {
+    let same = true;
+    for (let k = 0; k < last.length; k += 1) {
+      same = same && touched[k].w === last[k];
+      last[k] = touched[k].w;
+    }
+    if (!same) {
       P.fill(0);
-      touched.forEach(({ a }, row) => {
-        for (let k = 0; k < m; k += 1) {
-          if (a[k] === 0) continue;
-          for (let l = 0; l <= k; l += 1) P[k * m + l] += w[row] * a[k] * a[l];
+      for (const { a, touches, w } of touched) {
+        for (let k = 0; k < touches.length; k += 1) {
+          const [row, own] = [touches[k] * m, w * a[touches[k]]];
+          for (let l = 0; l <= k; l += 1) P[row + touches[l]] += own * a[touches[l]];
         }
-      });
+      }
       inverse();
-      last.set(w);
     }
     h.fill(0);
-    touched.forEach(({ a, rest }, row) => {
-      for (let k = 0; k < m; k += 1) h[k] -= w[row] * a[k] * rest;
-    });
+    for (const { a, touches, w, rest } of touched) {
+      for (let k = 0; k < touches.length; k += 1) h[touches[k]] -= w * a[touches[k]] * rest;
+    }
     for (let a = 0; a < m; a += 1) {
-      s[a] = 0;
-      for (let b = 0; b < m; b += 1) s[a] += V[a * m + b] * h[b];
+      let sum = 0;
+      for (let b = 0; b < m; b += 1) sum += V[a * m + b] * h[b];
+      s[a] = sum;
     }
   }
 
   // E[z'Cz] where hidden nodes are at s with covariance V.
-  function expected(C, row, parts) {
-    const q = row.node.terms.length + 1;
-    let sum = parts[0];
-    row.inside.forEach(([t, k], a) => {
-      sum += 2 * s[k] * parts[a + 1];
-      for (const [u, l] of row.inside) sum += C[t * q + u] * (s[k] * s[l] + V[k * m + l]);
-    });
+  function expected(C, { node, terms, places }, at) {
+    const q = node.z.length;
+    let sum = at[0];
+    for (let a = 0; a < terms.length; a += 1) {
+      const k = places[a];
+      sum += 2 * s[k] * at[a + 1];
+      for (let b = 0; b < terms.length; b += 1) sum += C[terms[a] * q + terms[b]] * (s[k] * s[places[b]] + V[k * m + places[b]]);
+    }
     return sum;
   }
 
   function logVariance(row) {
-    const [spread, between] = row.forms.map((C, f) => (C ? expected(C, row, row.at[f]) : 0));
-    const [scale2, df] = scaleOf(row.node, j, spread, between);
+    const [C, E] = row.forms;
+    const [scale2, df] = scaleOf(row.node, j, C ? expected(C, row, row.at[0]) : 0, E ? expected(E, row, row.at[1]) : 0);
     return Math.log(scale2 * factor(row, df));
+  }
+
+  // What forms have of known parents: of 1 and of each hidden one.
+  function prepare(row, f, z) {
+    const [C, at, q] = [row.forms[f], row.at[f], z.length];
+    for (let k = 0; k < row.terms.length; k += 1) {
+      let sum = 0;
+      for (let b = 0; b < q; b += 1) sum += C[row.terms[k] * q + b] * z[b];
+      at[k + 1] = sum;
+    }
   }
 
   return (values) => {
@@ -120,10 +141,10 @@ function linearPart(network, j, chosen, hidden) {
     const tails = hidden.map(() => null);
     for (const row of rows) {
       const z = design(network, row.node, values);
-      for (const [t] of row.inside) z[t] = 0;
+      for (const t of row.terms) z[t] = 0;
       const mean = dot(row.node.coef[j], z);
-      const parts = row.forms.map((C) => (C ? form(z, C) : 0));
-      const [scale2, df] = scaleOf(row.node, j, ...parts);
+      for (const f of [0, 1]) row.at[f][0] = row.forms[f] ? form(z, row.forms[f]) : 0;
+      const [scale2, df] = scaleOf(row.node, j, row.at[0][0], row.at[1][0]);
       if (row.own < 0 && !row.open) {
         loglik += logT(values[row.i], mean, scale2, df);
         continue;
@@ -131,16 +152,12 @@ function linearPart(network, j, chosen, hidden) {
       row.rest = (row.own < 0 ? values[row.i] : row.node.centre) - mean;
       row.w = 1 / (scale2 * factor(row, df));
       if (row.open) {
-        const q = z.length;
-        row.forms.forEach((C, f) => {
-          if (C) row.at[f] = [parts[f], ...row.inside.map(([t]) => dot(C.subarray(t * q, t * q + q), z))];
-        });
+        for (const f of [0, 1]) if (row.forms[f]) prepare(row, f, z);
       } else if (!told[row.own]) {
         tails[row.own] = [mean, scale2 * factor(row, df), df];
       }
     }
     if (!m) return { loglik, mean: [], variance: [], df: [] };
-    touched.forEach((row, k) => { w[k] = row.w; });
     if (!Number.isFinite(dot(s, s) + V[0])) { // after a row that was too far away
       s.fill(0);
       V.fill(0);
@@ -150,13 +167,12 @@ function linearPart(network, j, chosen, hidden) {
     let [found, step] = [logs, busy.map(() => 1e100)];
     for (let round = 0; ; round += 1) {
       busy.forEach((row, k) => { row.w = Math.exp(-logs[k]); });
-      touched.forEach((row, k) => { w[k] = row.w; });
       solve();
       if (!busy.length || round === 60) break;
       const now = busy.map(logVariance);
-      if (now.every((log, k) => Math.abs(log - logs[k]) < 1e-11)) break;
-      // The secant method in several dimensions (Anderson's, depth 1).
       const next = now.map((log, k) => log - logs[k]);
+      if (next.every((value) => Math.abs(value) < 1e-11)) break;
+      // The secant method in several dimensions (Anderson's, depth 1).
       const change = next.map((value, k) => value - step[k]);
       const size = Math.max(dot(change, change), 1e-300);
       const back = Math.min(Math.max(dot(next, change) / size, -10), 0.5);
@@ -165,10 +181,10 @@ function linearPart(network, j, chosen, hidden) {
       [found, step] = [now, next];
     }
     let [squares, sizes] = [0, logdet];
-    touched.forEach(({ a, rest }, k) => {
-      squares += w[k] * (rest + dot(a, s)) ** 2;
-      sizes += Math.log(w[k]);
-    });
+    for (const { a, w, rest } of touched) {
+      squares += w * (rest + dot(a, s)) ** 2;
+      sizes += Math.log(w);
+    }
     loglik += (sizes - squares - (touched.length - m) * LOG_2PI) / 2;
     if (Number.isNaN(loglik)) loglik = -Infinity;
     const of = hidden.map((i, k) => tails[k] || [network.nodes[i].centre + s[k], V[k * m + k], Infinity]);

@@ -50,7 +50,7 @@ function whatIf(numbers) {
         make("h3", {}, "Each data set beside the population"),
         make("div", { class: "bar" }, outLabel, levelLabel),
         make("p", { class: "soft" }, "Means with 95% intervals, or probabilities. Hollow: before anything was set."),
-        make("div", { class: "reel" }, strip)),
+        make("div", { class: "reel", tabindex: 0, role: "region", "aria-label": "One outcome in each data set" }, strip)),
       list),
   );
 
@@ -144,7 +144,7 @@ function whatIf(numbers) {
     said = setTimeout(() => { document.getElementById("said").textContent = spoken(i); }, 600);
   }
 
-  let [last, painted] = [null, null];
+  let [last, painted, later] = [null, null, 0];
   function spoken(i) {
     const what = known[i] ? `${nodes[i].name} ${how(i)} ${valueWords(i)}. ` : i >= 0 ? `${nodes[i].name} cleared. ` : "";
     return known[outcome] || !last ? (last ? what : status.textContent) : `${what}${nodes[outcome].name} in ${nameOf(set)}: ${summaryOf(nodes[outcome], last(outcome, set))}.`;
@@ -184,7 +184,8 @@ function whatIf(numbers) {
     });
     note.textContent = howFound(methods);
     painted = (width) => ranks(Math.min(width, 760), now, start, answers);
-    if (strip.clientWidth) strip.replaceChildren(painted(strip.clientWidth));
+    clearTimeout(later); // a slider that moves on need not wait for all data sets
+    later = setTimeout(() => strip.clientWidth && strip.replaceChildren(painted(strip.clientWidth)), 0);
   }
 
   function howFound(methods) {
@@ -198,9 +199,9 @@ function whatIf(numbers) {
   function ranks(width, now, start, answers) {
     const node = nodes[outcome];
     levelLabel.hidden = !node.levels.length;
-    const order = [...network.sets.keys()].slice(0, RANKS);
-    if (network.new !== null) order.push(network.new);
+    const order = network.new === null ? [] : [network.new];
     if (network.sets.length > 1) order.push(-1);
+    order.push(...[...network.sets.keys()].slice(0, RANKS));
     if (known[outcome]) return make("p", { class: "soft" }, `${node.name} has a value. Clear it, or choose another outcome.`);
     const there = order.map((j) => answers.possible(j));
     const read = (of) => (of.shares ? [of.shares[level], of.shares[level], of.shares[level]] : [of.mean, of.quantile(0.025), of.quantile(0.975)]);
@@ -379,4 +380,4 @@ function shareBars(node, own, old, other) {
   return make("ul", { class: "shares" }, ...node.levels.map((_, k) => bar(k)));
 }
 
-if (data.whatif && document.getElementById("whatif-tools")) whatIf(data.whatif);
+if (document.getElementById("whatif-tools")) whatIf(data.whatif);
