@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyreadstat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -243,3 +247,34 @@ def test_classes_by_number_could_be_data_sets() -> None:
         }
     )
     assert pb.look(table).likely == ("class", "arm", "age", "sex")
+
+
+@pytest.mark.parametrize("kind", ["reader", "lazy", "dask", "jsonl", "sav"])
+def test_all_sources_look_the_same(kind: str, tmp_path: Path) -> None:
+    table = TRIAL[["clinic", "age", "bmi", "preterm"]]
+    own = pb.look(table, group="clinic")
+    source: Any = tmp_path / f"t.{kind}"
+    if kind == "reader":
+        source = pa.Table.from_pandas(table).to_reader(max_chunksize=100)
+    elif kind == "lazy":
+        source = pl.from_pandas(table).lazy()
+    elif kind == "dask":
+        source = dd.from_pandas(table, npartitions=3)
+    elif kind == "jsonl":
+        table.to_json(source, orient="records", lines=True)
+    else:
+        texts = ["clinic", "preterm"]
+        plain = table.astype(dict.fromkeys(texts, object)).fillna(dict.fromkeys(texts, ""))
+        pyreadstat.write_sav(plain, str(source))
+    found = pb.look(source, group="clinic")
+    assert found.columns == own.columns
+    assert (found.rows, found.levels, found.n) == (own.rows, own.levels, own.n)
+
+
+def test_columns_of_lists_are_told_of() -> None:
+    table = TRIAL[["clinic", "age"]].assign(tags=[[1, 2]] * N)
+    found = pb.look(pa.Table.from_pandas(table), group="clinic")
+    assert list(found.options.left_out) == ["tags"]
+    assert found.rows == N
+    with pytest.raises(pb.DataError, match=r"'tags' cannot name .* levels .* turn them into text"):
+        pb.look(table, group="clinic")

@@ -280,6 +280,8 @@ def look(
     """
     check_reading(group, columns, (), None)
     chosen = None if columns is None else list(columns)
+    if hasattr(source, "read_all"):  # a reader of Arrow, whose rows come once
+        source = source.read_all()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", DataWarning)
         found = _looked(source, group, chosen, kinds)

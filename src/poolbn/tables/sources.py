@@ -356,10 +356,10 @@ def with_names(part: Part, name: Callable[[Any], Any]) -> Part:
 
 
 def unhashable(group: str, origin: str) -> DataError:
-    """The error for cells that cannot name a data set."""
+    """The error for cells that cannot name a data set or a level."""
     return DataError(
-        f"cells of column {group!r}{origin} cannot name data sets because they are lists or the "
-        "like; turn them into text or numbers"
+        f"cells of column {group!r}{origin} cannot name data sets or levels because they are lists "
+        "or the like; turn them into text or numbers"
     )
 
 
