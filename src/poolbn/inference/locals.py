@@ -340,7 +340,10 @@ def _softmax(mean: Floats, V: Floats) -> Floats:
     """Log probabilities of three levels or more, (n, K); V is used up."""
     C = mean.shape[1]
     most = int(np.searchsorted(_SIZES, _MOST_NODES ** (1 / C) + 1e-9, side="right")) - 1
-    out, work, index = np.empty((len(mean), C + 1)), np.empty((1, C)), np.zeros(C, dtype=np.int64)
+    if C == 2:  # beyond it the trapezoidal rule takes fewer nodes
+        most = 6
+    out, index = np.empty((len(mean), C + 1)), np.zeros(C, dtype=np.int64)
+    work = np.empty((3, max(C, 129)))
     kernels("integrals").softmax_integrals(mean, V, *_rules(), most, work, index, out)
     return out
 

@@ -24,9 +24,10 @@ _STEPS = 100_000  # of the trapezoidal rule, in one direction
 _WIDTH, _POLE = 0.55, 0.35  # steps, in widths of the integrand and in parts of 1 / SD
 _ROUNDS = 60  # of Newton's method; a few do
 _FURTHEST = 2.0  # that one of them moves the predictor
-_PLANE = 0.78  # steps of the trapezoidal rule with three levels, in parts of 1 / SD
-_RADIUS = 8.0  # how far they go
+_PLANE = 0.9  # steps of the trapezoidal rule with three levels, in parts of 1 / SD
+_RADIUS = 7.2  # how far they go
 _MOST_STEPS = 64  # in one direction
+_FAR = 300.0  # a predictor where probabilities are 0 or 1
 
 
 @jit
@@ -153,17 +154,48 @@ def _softmax(eta: Floats, p: Floats, weight: float) -> None:
 
 
 @jit
-def _plane(mean: Floats, L: Floats, sd: float, eta: Floats, p: Floats) -> None:
-    """Add the expected probabilities of three levels, by the trapezoidal rule in two dimensions."""
+def _plane(mean: Floats, L: Floats, z: Floats, w: Floats, n: int, B: Floats, p: Floats) -> None:
+    """Add the expected probabilities of three levels, by n nodes and weights in each dimension.
+
+    The exponential of the second predictor is a product, so that none is left in the inner loop.
+    """
+    for b in range(n):
+        B[b] = math.exp(min(max(L[1, 1] * z[b], -_FAR), _FAR))
+    for a in range(n):
+        first = math.exp(min(max(mean[0] + L[0, 0] * z[a], -_FAR), _FAR))
+        second = math.exp(min(max(mean[1] + L[1, 0] * z[a], -_FAR), _FAR))
+        base = 1.0 + first
+        s0, s1, t0, t1 = 0.0, 0.0, 0.0, 0.0
+        for b in range(0, n - 1, 2):
+            u = w[b] / (base + second * B[b])
+            v = w[b + 1] / (base + second * B[b + 1])
+            s0 += u
+            s1 += v
+            t0 += u * B[b]
+            t1 += v * B[b + 1]
+        if n % 2 == 1:
+            u = w[n - 1] / (base + second * B[n - 1])
+            s0 += u
+            t0 += u * B[n - 1]
+        p[0] += w[a] * (s0 + s1)
+        p[1] += w[a] * first * (s0 + s1)
+        p[2] += w[a] * second * (t0 + t1)
+
+
+@jit
+def _three_levels(
+    mean: Floats, L: Floats, sd: float, z: Floats, w: Floats, n: int, work: Floats, p: Floats
+) -> None:
+    """The same by a Gauss-Hermite rule, or by the trapezoidal rule where n is 0."""
+    if n > 0:
+        _plane(mean, L, z, w, n, work[2], p)
+        return
     m = min(math.ceil(_RADIUS * sd / _PLANE), _MOST_STEPS)
     h = _RADIUS / m
-    for a in range(-m, m + 1):
-        for b in range(-m, m + 1):
-            square = h * h * (a * a + b * b)
-            if square <= _RADIUS * _RADIUS:
-                eta[0] = mean[0] + L[0, 0] * a * h
-                eta[1] = mean[1] + L[1, 0] * a * h + L[1, 1] * b * h
-                _softmax(eta, p, h * h * math.exp(-0.5 * square) / (2.0 * math.pi))
+    for k in range(2 * m + 1):
+        work[0, k] = (k - m) * h
+        work[1, k] = h * math.exp(-0.5 * work[0, k] * work[0, k]) / math.sqrt(2.0 * math.pi)
+    _plane(mean, L, work[0], work[1], 2 * m + 1, work[2], p)
 
 
 @entry(matrix, cube, matrix, matrix, integers, vector, numba.int64, matrix, integers, matrix)
@@ -189,12 +221,12 @@ def softmax_integrals(
         sizes: likewise.
         limits: likewise.
         most: the largest rule that has not too many products; -1 for 2 C points in all.
-        work: (1, C).
+        work: (3, the larger of C and 129).
         index: (C,).
         out: (n, K).
     """
     n, C = mean.shape
-    eta = work[0]
+    eta = work[0, :C]
     for i in range(n):
         largest = 0.0
         for a in range(C):
@@ -233,9 +265,10 @@ def softmax_integrals(
                     rule += 1
                 for a in range(C):
                     index[a] = 0
-                if C == 2 and limits[rule] < sd:
-                    _plane(mean[i], L, sd, eta, p)
-                while C > 2 or limits[rule] >= sd:
+                if C == 2:
+                    size = sizes[rule] if limits[rule] >= sd else 0
+                    _three_levels(mean[i], L, sd, nodes[rule], weights[rule], size, work, p)
+                while C > 2:
                     weight = 1.0
                     for a in range(C):
                         weight *= weights[rule, index[a]]
