@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from poolbn.graph.constraints import Constraints
     from poolbn.graph.dag import Cpdag, Dag
     from poolbn.inference.events import Probability
+    from poolbn.inference.mixedposterior import MixedPosterior
     from poolbn.inference.mixtures import Posterior
     from poolbn.learning import SearchInterrupted, learn
     from poolbn.moments.cellstats import CellStats
@@ -102,6 +103,7 @@ _LATER = {
     "Look": "moments.looking",
     "MMPC": "search.hybrid",
     "MissingPackageError": "errors",
+    "MixedPosterior": "inference.mixedposterior",
     "Network": "network.network",
     "NoPooling": "nodes.poolings",
     "OptionError": "errors",
@@ -177,6 +179,7 @@ __all__ = [
     "LocalFit",
     "Look",
     "MissingPackageError",
+    "MixedPosterior",
     "Network",
     "NoPooling",
     "OptionError",
