@@ -204,6 +204,24 @@ def test_constraints(folder: Path, trial: pd.DataFrame) -> None:
     assert ("gestation_days", "birthweight_g") not in arcs
 
 
+@pytest.mark.parametrize(
+    ("options", "search"),
+    [
+        (("--search", "pc", "--alpha", 0.1), pb.PC(alpha=0.1)),
+        (("--search", "hybrid"), pb.Hybrid()),
+        (("--search", "hybrid", "--alpha", 0.2), pb.Hybrid(pb.MMPC(alpha=0.2))),
+    ],
+    ids=["pc", "hybrid", "hybrid-alpha"],
+)
+def test_searches_by_tests(
+    folder: Path, trial: pd.DataFrame, options: tuple[object, ...], search: pb.PC | pb.Hybrid
+) -> None:
+    done = fine("learn", folder / "trial.csv", "-g", "clinic", "--json", *options)
+    found = json.loads(done.stdout)
+    same = pb.learn(trial, group="clinic", search=search)
+    assert [(arc["parent"], arc["child"]) for arc in found["arcs"]] == list(same.dag.arcs)
+
+
 def test_searches_and_poolings() -> None:
     assert inputs.Searching(search="tabu").options()["search"] == pb.Tabu()
     assert inputs.Searching(seed=3).options()["search"] == pb.HillClimb(seed=3)

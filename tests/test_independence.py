@@ -110,18 +110,17 @@ def test_the_null_distribution_by_simulation() -> None:
     z = rng.normal(size=(100_000, 4))
     around = ((z - z.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     T = 4 * z.mean(axis=1) ** 2 + np.where(around > 4, around - 4 - 4 * np.log(around / 4), 0)
-    for p in (0.5, 0.05, 0.01):
-        share = (np.exp(combined.log_p(T, 4)) < p).mean()
-        assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / len(T))
+    for t in (0.5, 4.0, 7.0):
+        p = math.exp(combined.log_p(t, 4))
+        assert abs((t < T).mean() - p) < 4 * math.sqrt(p * (1 - p) / len(T))
 
 
 def test_the_table_of_kernels() -> None:
     rng = np.random.default_rng(2)
     work, table = np.empty(8), combined.table()
-    for F, t in zip(1 + rng.exponential(10, 300), rng.uniform(0, 8, 300) ** 2, strict=True):
-        assert tails.log_combined(t, F, table, work) == pytest.approx(
-            float(combined.log_p(t, F)), abs=2e-5
-        )
+    F, t = 1 + rng.exponential(10, 300), rng.uniform(0, 8, 300) ** 2
+    found = [tails.log_combined(*at, table, work) for at in zip(t, F, strict=True)]
+    assert found == pytest.approx(combined.log_p(t, F), abs=2e-5)
 
 
 def test_tails() -> None:
@@ -278,13 +277,13 @@ def wishart(rng: np.random.Generator, sizes: np.ndarray, k: int, count: int) -> 
 def test_size(sizes: tuple[int, ...]) -> None:
     """A coarse look; `benchmarks/independence.py` has all cells with 10,000 draws each."""
     rng = np.random.default_rng(11)
-    made = wishart(rng, np.array(sizes), 2, 1500)
+    made = wishart(rng, np.array(sizes), 2, 500)
     for test in ("f", "combined"):
         p = [
             math.exp(GaussianTests.on(standardise(stats), test).batch([(0, 1)], [(2, 3)])[0][0, 3])
             for stats in made
         ]
-        assert abs(np.mean(np.array(p) < 0.1) - 0.1) < 0.03
+        assert abs(np.mean(np.array(p) < 0.1) - 0.1) < 0.045
 
 
 @pytest.mark.parametrize("test", TESTS)
