@@ -179,3 +179,10 @@ def test_without_pgmpy_the_error_names_the_remedy(
     for ask in (lambda: linear.to_pgmpy("a"), discrete.to_pgmpy):
         with pytest.raises(pb.MissingPackageError, match=r"pip install 'pgmpy>=1\.0'"):
             ask()
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("wrong", [3, 1.5, float("nan"), b"a", (), [], [None], {}, {"x": None}])
+def test_what_is_no_data_set_is_refused(wrong: Any, linear: pb.Network) -> None:
+    with pytest.raises(pb.PoolbnError):
+        linear.to_pgmpy(wrong)

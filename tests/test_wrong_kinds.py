@@ -212,7 +212,6 @@ def calls(folder: Path) -> list[Call]:
         Call("Network.plot", {"strengths": None, "ax": None}, one),
         Call("Network.report", {"path": folder / "report.html"}, one),
         Call("Network.summary", {"interval": 0.9}, one),
-        Call("Network.to_pgmpy", {"data_set": "a"}, one),
         *(call for of, owner in (("Dag", DAG), ("Network", one)) for call in (
             Call(f"{of}.d_separated", {"x": "x", "y": "y", "given": ()}, owner),
             Call(f"{of}.is_adjustment_set", {"cause": "x", "effect": "y", "given": ()}, owner),
@@ -282,6 +281,7 @@ WITHOUT = {
     "Look", "CellStats", "PatternStats", "Table", "ArcPosterior", "GraphSample",
     "IndependenceTest", "MMPC.joined", "Network", "Pattern", "Pattern.table", "Posterior",
     "Probability", "Status",
+    "Network.to_pgmpy",  # needs pgmpy; its own tests have a stand-in
 }  # fmt: skip
 
 
