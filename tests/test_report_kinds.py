@@ -323,6 +323,21 @@ def test_rows_of_a_table_count_those_that_it_left_out(
     assert "3 rows with missing values were left out." in Page(tmp_path / "r.html").words
 
 
+def test_a_bootstrap_and_a_comparison_are_in_it(
+    net: pb.Network, rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"group": "F", "kinds": KINDS, "inputs": ["sex"]}
+    boot = pb.bootstrap(rows, replicates=3, pooling="complete", **given)
+    compared = pb.compare(rows, folds=2, poolings=["complete", "none"], **given)
+    pb.report(net, tmp_path / "r.html", data=rows, bootstrap=boot, comparison=compared)
+    page = Page(tmp_path / "r.html")
+    assert " ".join(compared.verdict.split()) in page.words
+    assert "Of a discrete variable it is that of probabilities of levels" in page.words
+    found = page.numbers()
+    assert len(found["bootstrap"]["bars"]) == len(boot.pairs())
+    assert "3 bootstrap networks have an arc" in arc_of(found, "x", "y")["words"][-1]
+
+
 def test_the_commands_write_it(rows: pd.DataFrame, tmp_path: Path) -> None:
     rows[["F", "sex", "ill", "y"]].to_csv(tmp_path / "rows.csv", index=False)
     runner = CliRunner()

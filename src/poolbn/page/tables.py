@@ -41,7 +41,7 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
         if any(isinstance(of.net.fits[size.child], GaussianFit) for size in of.sizes):
             tables.append(_within_between(of.net, of.stats))
     if of.found is not None:
-        tables += [_poolings(of.found), _errors(of.found)]
+        tables += [_poolings(of.found), _errors(of.net, of.found)]
     if of.boot is not None:
         tables.append(_strengths(of.net, of.boot))
     return {table.key: table for table in tables}
@@ -305,7 +305,7 @@ def _poolings(found: Comparison) -> ReportTable:
     return made("poolings", "Models compared", help, rows, *notes)
 
 
-def _errors(found: Comparison) -> ReportTable:
+def _errors(net: Network, found: Comparison) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
     rows = [
@@ -317,6 +317,8 @@ def _errors(found: Comparison) -> ReportTable:
         "deviation, with the data set of a row known and unknown: 1 is as bad as always predicting "
         "the mean."
     )
+    if not net.is_linear:
+        note += " Of a discrete variable it is that of probabilities of levels (Brier's)."
     help = dict.fromkeys(["variable", *names], "")
     return made("errors", "Errors of predictions", help, rows, note)
 

@@ -67,7 +67,10 @@ def _simulated(of: Material) -> ReportTable:
     rows = []
     for total in of.totals:
         outcome = f" = {total.outcome}" * bool(total.outcome)
-        own = total.own[of.shown].tolist() or [math.nan]
+        between = set(net.dag.descendants(total.cause)) & set(net.dag.ancestors(total.effect))
+        path = [total.cause, total.effect, *between]
+        shown = np.logical_and.reduce([of.cells.node(node) for node in path])
+        own = total.own[shown].tolist() or [math.nan]
         numbers = (total.total, total.lower, total.upper, min(own), max(own))
         rows.append(
             (

@@ -55,7 +55,7 @@ def draw_forest(terms: Sequence[Estimates], ax: Axes | None) -> Axes:
     style.name_rows(ax, names, [name for _, (name, _) in told], [note for _, (_, note) in told])
     of = what_all(terms[0]) if many else what(terms[0])
     ax.set_xlabel(of, fontsize=style.FONT, parse_math=False)
-    style.legend_above(ax, 2)
+    style.legend_above(ax, 2, right=many)
     return ax
 
 

@@ -45,9 +45,12 @@ def new_rows(ax: Axes | None, count: int, bottom: float) -> Axes:
     return ax
 
 
-def legend_above(ax: Axes, columns: int) -> None:
-    """A legend above the Axes."""
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, **LEGEND)
+def legend_above(ax: Axes, columns: int, *, right: bool = False) -> None:
+    """A legend above the Axes; at their right end where names on the left take much room."""
+    if right:
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, **LEGEND)
+    else:
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, **LEGEND)
 
 
 def new_panels(
