@@ -149,9 +149,8 @@ class GraphSample:
     def edges(self) -> pd.DataFrame:
         """What equivalence classes have between two nodes: an arc, one the other way, or an edge.
 
-        Scores that are equal in a class tell no direction of an undirected edge; those of partial
-        pooling often do, see [how sure](../posteriors.md). What constraints allow only one way is
-        an arc.
+        What constraints allow only one way is an arc. Scores of complete pooling tell no direction
+        of an undirected edge; those of partial pooling often prefer one.
 
         A row for each two nodes: from, to, the probabilities `arc`, `reverse`, `undirected` and
         `none`, and `se`, the largest of their standard errors; most probably joined ones first.

@@ -1,0 +1,158 @@
+"""Are probabilities of arcs right, how near are chains to exact ones, and what does it take?
+
+    python benchmarks/posterior.py speed
+    python benchmarks/posterior.py chains
+    python benchmarks/posterior.py calibration [--networks K] [--replicates R] [--cores C]
+
+`speed` and `chains` use linear networks in 10 data sets of 50 rows, about 1.5 parents a node, with
+partial pooling. `calibration` uses the paper's generator (10 nodes, 2 parents a node on average,
+5 to 20 data sets of 20 or 50 rows) with pooled residuals: for each tenth of the probability of an
+arc either way the share of pairs that are joined in the true graph; the same of bootstrap
+strengths, on every fourth network; and the structural Hamming distances of median-probability
+graphs and of hill climbing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+import poolbn as pb
+
+POOLED = pb.Partial(residuals="pooled")
+SCORES = ("bic", "bic-h")
+CELLS = tuple(product((5, 10, 20), (20, 50)))  # data sets, rows of each
+
+
+def linear_network(N: int, seed: int = 0, data_sets: int = 10, rows: int = 50) -> pb.GroupStats:
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(data_sets), rows)
+    X = np.zeros((len(codes), N))
+    for c in range(N):
+        b = np.zeros(c)
+        parents = rng.choice(c, size=min(c, rng.poisson(1.5)), replace=False) if c else []
+        b[parents] = 0.4 * rng.normal(size=len(parents))
+        own = b + 0.15 * rng.normal(size=(data_sets, c)) * (b != 0)
+        X[:, c] = rng.normal(size=data_sets)[codes] + (own[codes] * X[:, :c]).sum(axis=1)
+        X[:, c] += rng.normal(size=len(codes))
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(N)])
+    return pb.stats(frame.assign(F=codes), group="F")
+
+
+def timed(N: int, **options: object) -> tuple[pb.ArcPosterior, float]:
+    stats = linear_network(N)
+    began = time.perf_counter()
+    post = pb.arc_posterior(stats, **options)
+    return post, time.perf_counter() - began
+
+
+def speed() -> None:
+    timed(4)
+    timed(4, prior="dags")
+    print(
+        "| columns | parents | prior | seconds | peak memory, MB |\n| --- | --- | --- | --- | --- |"
+    )
+    for N, most, prior in ((15, 4, "orders"), (15, 4, "dags"), (17, 3, "dags"), (20, 3, "orders")):
+        _, seconds = timed(N, max_parents=most, prior=prior)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"| {N} | {most} | {prior} | {seconds:.1f} | {memory:.0f} |", flush=True)
+
+
+def chains() -> None:
+    timed(4, method=pb.OrderMCMC(sweeps=20))
+    print("| columns | parents | sweeps | seconds | R-hat | ESS | largest error |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for N, most, sweeps in ((12, 3, 5000), (12, 3, 10_000), (40, 2, 2000)):
+        options = {"max_parents": most}
+        post, seconds = timed(N, **options, method=pb.OrderMCMC(sweeps=sweeps))
+        error = "-"
+        if N <= 20:
+            exact, _ = timed(N, **options)
+            error = f"{np.abs(exact.probabilities - post.probabilities).max():.3f}"
+        found = post.chains
+        print(
+            f"| {N} | {most} | {sweeps} | {seconds:.0f} | {found.r_hat:.3f} | {found.ess:.0f} "
+            f"| {error} |",
+            flush=True,
+        )
+
+
+def one_network(seed: int, replicates: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Probabilities of pairs beside the truth, and distances from it."""
+    data_sets, rows = CELLS[seed % len(CELLS)]
+    dag = pb.random_dag(10, 2, seed=seed)
+    table = pb.random_table(pb.random_network(dag, data_sets, seed=seed), rows, seed=seed)
+    a, b = np.triu_indices(10, 1)
+    joined = (dag.to_adjacency() + dag.to_adjacency().T)[a, b] > 0
+    pairs, distances = [], []
+    at = [list(dag.nodes).index(name) for name in pb.stats(table, group="F").names]
+    turn = np.argsort(at)
+    for score in SCORES:
+        found = {}
+        for prior in ("orders", "dags"):
+            post = pb.arc_posterior(
+                table, group="F", pooling=POOLED, score=score, max_parents=4, prior=prior
+            )
+            own = post.adjacency[np.ix_(turn, turn)][a, b]
+            pairs.append(pd.DataFrame({"of": f"{score}, {prior}", "p": own, "joined": joined}))
+            found[f"median graph, {prior}"] = post.median_graph()
+        found["hill climbing"] = pb.learn(table, group="F", pooling=POOLED, score=score).dag
+        for name, graph in found.items():
+            row = {"score": score, "by": name, "shd": pb.metrics.shd(dag, graph)}
+            distances.append(row | {"data_sets": data_sets, "rows": rows})
+        if seed % 4 == 0 and replicates:
+            boot = pb.bootstrap(
+                table, group="F", pooling=POOLED, score=score, replicates=replicates
+            )
+            own = boot.strength[np.ix_(turn, turn)][a, b]
+            pairs.append(pd.DataFrame({"of": f"{score}, bootstrap", "p": own, "joined": joined}))
+    return pd.concat(pairs), pd.DataFrame(distances)
+
+
+def calibration(networks: int, replicates: int, cores: int) -> None:
+    made = Parallel(cores, return_as="generator_unordered")(
+        delayed(one_network)(seed, replicates) for seed in range(networks)
+    )
+    pairs, distances = (pd.concat(each) for each in zip(*made, strict=True))
+    tenth = np.minimum((pairs["p"] * 10).astype(int), 9)
+    grouped = pairs.groupby(["of", tenth])
+    table = grouped.agg(pairs=("p", "size"), mean=("p", "mean"), joined=("joined", "mean"))
+    print(f"{networks} networks\n\n| | tenth | pairs | mean probability | joined |")
+    print("| --- | --- | --- | --- | --- |")
+    for (of, k), row in table.iterrows():
+        print(
+            f"| {of} | {k / 10:.1f} to {(k + 1) / 10:.1f} | {row['pairs']:.0f} "
+            f"| {row['mean']:.2f} | {row['joined']:.2f} |"
+        )
+    print("\n| data sets | rows of each | score | " + " | ".join(distances["by"].unique()) + " |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    means = distances.pivot_table(index=["data_sets", "rows", "score"], columns="by", values="shd")[
+        list(distances["by"].unique())
+    ]
+    for key, row in means.iterrows():
+        print("| " + " | ".join([*map(str, key), *(f"{x:.2f}" for x in row)]) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["speed", "chains", "calibration"])
+    parser.add_argument("--networks", type=int, default=120)
+    parser.add_argument("--replicates", type=int, default=50)
+    parser.add_argument("--cores", type=int, default=2)
+    given = parser.parse_args()
+    if given.what == "speed":
+        speed()
+    elif given.what == "chains":
+        chains()
+    else:
+        calibration(given.networks, given.replicates, given.cores)
+
+
+if __name__ == "__main__":
+    main()
