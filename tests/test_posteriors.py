@@ -24,7 +24,7 @@ import poolbn as pb
 from poolbn.posteriors import asking
 from poolbn.posteriors.averaging import _Parts
 from poolbn.posteriors.chains import effective_size, split_r_hat
-from poolbn.posteriors.families import components
+from poolbn.posteriors.families import components, usual_parents
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import LocalScores
 
@@ -341,6 +341,17 @@ def _edge(dag: pb.Dag, a: str, b: str) -> str:
     if (b, a) in found.directed:
         return "reverse"
     return "undirected" if {(a, b), (b, a)} & set(found.undirected) else "none"
+
+
+@each_prior
+def test_draws_and_sums_agree_with_more_columns(prior: Any) -> None:
+    """Graphs are drawn layer by layer or along orders, and arcs summed in another way."""
+    frame = network_rows(18, 11, data_sets=4, density=0.3)
+    post = pb.arc_posterior(frame, group="F", pooling="complete", max_parents=3, prior=prior)
+    share = post.sample(4000, seed=2).arcs.mean(axis=0)
+    error = np.sqrt(post.probabilities * (1 - post.probabilities) / 4000)
+    assert (np.abs(share - post.probabilities) <= 5 * error + 1e-3).all()
+    assert ((post.probabilities > 0.1) & (post.probabilities < 0.9)).sum() > 10
 
 
 @each_prior
@@ -678,3 +689,10 @@ def test_how_many_parents() -> None:
     rules = pb.Constraints(required=required)
     small = wide[["F", *(f"x{k}" for k in range(10))]]
     assert pb.arc_posterior(small, **options, constraints=rules).max_parents >= 5
+    few = pb.Constraints(max_parents=4)
+    assert pb.arc_posterior(small, **options, constraints=few).max_parents == 4
+    assert pb.arc_posterior(small, **options, constraints=few, max_parents=1).max_parents == 1
+    # Of 20 columns, 50,000 families have three parents; with a wish there may be more.
+    arcs = ~np.eye(20, dtype=bool)
+    assert usual_parents(arcs) == 3
+    assert usual_parents(~np.eye(100, dtype=bool)) == 2

@@ -60,8 +60,8 @@ def arc_posterior(
             network that `pb.learn` finds.
         score: as for `pb.learn`. "bge", "bde" and "k2" are marginal likelihoods, "bic" and "bic-h"
             stand for them.
-        max_parents: of any node. By default as many as give up to 50,000 families, and two at
-            least.
+        max_parents: of any node. By default as many as the constraints say, or as give up to
+            50,000 families, and two at least.
         constraints: a `pb.Constraints(...)`.
         prior: "orders": all pairs of an order of the columns and a graph that goes along it are as
             probable a priori, so that a graph counts as often as there are orders that it goes
@@ -101,7 +101,8 @@ def arc_posterior(
     )
     plan = as_plan(pooling, score, None, constraints)
     allowed = plan.allowed(data)
-    most = _most_parents(allowed, max_parents, data.names)
+    wished = plan.constraints.max_parents if max_parents is None else max_parents
+    most = _most_parents(allowed, wished, data.names)
     wanted = [_way(len(nodes), prior, method) for nodes in components(possible(allowed))]
     check_digits(standardise(data if isinstance(data, GroupStats) else data.stats()))
     warn(data, plan.known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ class GraphSample:
     nodes: tuple[str, ...]
     arcs: Flags
     chains: int = 1
-    fixed: Flags | None = field(default=None)
+    fixed: Flags | None = None
 
     def __len__(self) -> int:
         return len(self.arcs)
