@@ -303,3 +303,22 @@ def test_columns_that_are_not_continuous() -> None:
     table = pb.table(frame, group="F")
     with pytest.raises(pb.DataError, match="sex is not; leave it out"):
         pb.learn(table, search=pb.PC())
+
+
+def test_a_column_that_is_constant_in_each_data_set_is_not_joined() -> None:
+    """Nothing can be tested with it, so nothing speaks for an edge; unless one is required."""
+    frame = rows(11)
+    frame["size"] = frame["F"].map({name: float(i) for i, name in enumerate(frame["F"].unique())})
+    with pytest.warns(pb.DataWarning):
+        net = pb.learn(frame, group="F", search=pb.PC())
+    assert not net.dag.parents("size")
+    assert not net.dag.children("size")
+    stats = pb.stats(frame, group="F")
+    found = pb.PC().pattern(stats)
+    assert not [pair for pair in found.separators if "size" in pair]
+    assert "size" not in set(found.table()["x"]) | set(found.table()["y"])
+    required = pb.PC().pattern(stats, constraints={"required": [("size", "c0")]})
+    assert ("size", "c0") in required.cpdag.directed
+    without = pb.PC().pattern(pb.stats(frame.drop(columns="size"), group="F")).cpdag
+    assert set(found.cpdag.directed) == set(without.directed)
+    assert set(found.cpdag.undirected) == set(without.undirected)

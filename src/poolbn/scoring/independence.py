@@ -79,7 +79,7 @@ class IndependenceTest:
     def __repr__(self) -> str:
         given = f" given {listed(self.given)}" if self.given else ""
         if self.test == "combined":
-            freedom = f"{self.df:.4g} data sets"
+            freedom = f"{self.df:.4g} data set{'s' * (self.df != 1)}"
         elif math.isnan(self.df2):
             freedom = f"df = {self.df:.6g}"
         else:

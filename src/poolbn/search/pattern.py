@@ -76,8 +76,12 @@ def find_skeleton(
         # Of a pair that is apart, the p-value of the set that separates it is the largest.
         after = np.where(np.isneginf(found.log_p), before, np.fmax(before, found.log_p))
         log_p[x, y] = log_p[y, x] = after
+        # Where nothing can be tested, as with a column that is constant in each data set, nothing
+        # speaks for an edge.
+        untested = np.isneginf(found.log_p) & (k == 0) & (found.tests == 0)
+        apart = pairs[found.found | untested]
+        joined[apart[:, 0], apart[:, 1]] = joined[apart[:, 1], apart[:, 0]] = False
         out = pairs[found.found]
-        joined[out[:, 0], out[:, 1]] = joined[out[:, 1], out[:, 0]] = False
         for pair, separator in zip(out.tolist(), found.sets[found.found].tolist(), strict=True):
             separators[pair[0], pair[1]] = tuple(separator)
     return Skeleton(joined, log_p, separators, made, largest)
