@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from brute import Brute, Given, categories, is_finite, rows_of
+from brute import Brute, Given, categories, is_finite, legendre, rows_of
 from helpers import simulate
 from mixednets import fitted, random_frame, simulated, with_gaps
 from scipy.integrate import dblquad, quad
-from scipy.special import expit
+from scipy.special import expit, softmax
 from scipy.stats import nbinom, norm, poisson
 
 import poolbn as pb
 from poolbn.inference import mixed as inference
+from poolbn.inference.locals import Regression
 from poolbn.inference.mixed import Effort, mixed_network
 from poolbn.nodes.localfit import LocalFit
 
@@ -392,3 +393,29 @@ def test_inputs_have_no_density() -> None:
     if not net.dag.children("dose"):
         pd.testing.assert_frame_equal(net.classify(frame), net.classify(other.drop(columns="dose")))
         assert net.loglik(frame) == pytest.approx(net.loglik(frame.drop(columns="dose")))
+
+
+@pytest.mark.parametrize("sd", [0.2, 0.8, 1.5, 4.0])
+def test_expected_probabilities_of_three_levels(sd: float) -> None:
+    """Against a dense rule in two dimensions."""
+    z, w = legendre(-8.5, 8.5, 60, 12)
+    w = w * norm.pdf(z)
+    rng = np.random.default_rng(int(10 * sd))
+    mean, root = rng.normal(size=2) * sd, np.tril(rng.normal(size=(2, 2)))
+    root *= sd / np.abs(root).max()
+    first = mean[0] + root[0, 0] * z[:, None] + 0 * z
+    second = mean[1] + root[1, 0] * z[:, None] + root[1, 1] * z
+    p = softmax(np.stack([0 * first, first, second]), axis=0)
+    node = Regression(
+        mean[None, :, None], (root @ root.T)[None], (), (), 3, math.inf
+    )  # fmt: skip
+    found = np.exp(node.log_levels({}, np.zeros(1, dtype=np.int64)))
+    np.testing.assert_allclose(found[0], p @ w @ w, rtol=1e-8)
+
+
+def test_tables_without_a_continuous_column_choose_their_pooling() -> None:
+    frame, _, kinds = random_frame(1)
+    own = pb.table(frame, group="F", kinds=kinds)
+    names = [name for name in own.names if own.kind(name) == "discrete"]
+    net = pb.learn(frame, group="F", columns=names, pooling="auto")
+    assert set(net.dag.nodes) == set(names)
