@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from poolbn.findings import DataWarning, Finding, FindingKind
     from poolbn.graph.constraints import Constraints
     from poolbn.graph.dag import Cpdag, Dag
+    from poolbn.imputing import impute
     from poolbn.inference.events import Probability
     from poolbn.inference.mixedposterior import MixedPosterior
     from poolbn.inference.mixtures import Posterior
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from poolbn.moments.cellstats import CellStats
     from poolbn.moments.checks import check
     from poolbn.moments.groupstats import GroupStats
-    from poolbn.moments.imputing import impute
     from poolbn.moments.looking import Look, look
     from poolbn.moments.patternstats import PatternStats
     from poolbn.moments.reading import stats
@@ -126,7 +126,7 @@ _LATER = {
     "ci_test": "scoring.independence",
     "compare": "assess.comparing",
     "fit_node": "nodes.choosing",
-    "impute": "moments.imputing",
+    "impute": "imputing",
     "learn": "learning",
     "load": "network.network",
     "look": "moments.looking",

@@ -16,10 +16,11 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
+from poolbn.moments.filled import FilledTable
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import check_digits, standardise
-from poolbn.moments.table import Table, gathered
+from poolbn.moments.table import Table, gathered, has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
@@ -27,6 +28,7 @@ from poolbn.run.progress import Progress
 from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
+from poolbn.settling import Gaps, settled
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
@@ -161,11 +163,55 @@ class Plan:
             trace=found.trace,
             stats=data if isinstance(data, GroupStats) else None,
             without_rows=not isinstance(data, GroupStats) and not data.has_rows,
+            missing=_missing(data),
         )
+
+    def arcs(self, data: Data) -> NDArray[np.bool_]:
+        """The graph of a part of some data; missing cells are filled with less effort."""
+        if has_gaps(data):
+            return self.completed(Gaps(data, draws=5, rounds=2))[1].arcs
+        return self.found(data)[0].arcs
 
     def learned(self, data: Data) -> Network:
         """The network of some data."""
+        if has_gaps(data):
+            return self.settled(Gaps(data))
         return self.network(data, *self.found(data))
+
+    def settled(self, gaps: Gaps, start: Dag | None = None, watch: Watch = unwatched) -> Network:
+        """The network of a table with missing cells; see `completed`."""
+        filled, found, model = self.completed(gaps, start, watch)
+        return self.network(filled, found, model)
+
+    def completed(
+        self, gaps: Gaps, start: Dag | None = None, watch: Watch = unwatched
+    ) -> tuple[FilledTable, Found, NodeModel]:
+        """A table with missing cells, completed by its network; and what `found` finds in it.
+
+        Args:
+            gaps: the table, see `settling`.
+            start: as for `found`; so is `watch`.
+            watch: likewise.
+
+        Raises:
+            SearchInterrupted: a search was stopped.
+        """
+        last: list[tuple[Found, NodeModel]] = []
+
+        def learned(filled: FilledTable, before: Network | None) -> Network:
+            first = start if before is None else before.dag
+            try:
+                last[:] = [self.found(filled, first, watch)]
+            except Stopped as stopped:
+                raise SearchInterrupted(self.stopped(filled, stopped)) from None
+            return self.network(filled, *last[0])
+
+        filled, _ = settled(gaps, learned)
+        return filled, *last[0]
+
+    def stopped(self, data: Data, where: Stopped) -> Network:
+        """The best network until a search was stopped."""
+        return self.network(data, where.found, self.pooling.first(data.levels))
 
 
 def as_plan(
@@ -243,7 +289,8 @@ def learn(
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}, see `pb.table`.
         inputs: columns that may be parents but never children, see `pb.stats`.
-        missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`.
+        missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`. Those of
+            discrete columns and counts are drawn by the network itself, until that settles.
         others: there are none; for bnlearn's `whitelist` and `blacklist` the error says what to
             write.
 
@@ -269,15 +316,29 @@ def learn(
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning
-    check_digits(standardise(data if isinstance(data, GroupStats) else data.stats()))
+    gaps = Gaps(data) if has_gaps(data) else None
+    whole = data if gaps is None else gaps.start()
+    check_digits(standardise(whole if isinstance(whole, GroupStats) else whole.stats()))
     warn(data, plan.known)
     with Progress() as progress:
+        watch: Watch = lambda moves, now: progress(lambda: _words(moves, now))  # noqa: E731
+        if gaps is not None:
+            return plan.settled(gaps, dag, watch)
         try:
-            learned = plan.found(data, dag, lambda moves, now: progress(lambda: _words(moves, now)))
+            learned = plan.found(data, dag, watch)
         except Stopped as stopped:
-            model = plan.pooling.first(data.levels)
-            raise SearchInterrupted(plan.network(data, stopped.found, model)) from None
+            raise SearchInterrupted(plan.stopped(data, stopped)) from None
     return plan.network(data, *learned)
+
+
+def _missing(data: Data) -> NDArray[np.int64] | None:
+    """Missing cells of each data set and column, (F, N); None where there are none."""
+    found: NDArray[np.int64] | None = None
+    if isinstance(data, FilledTable):
+        found = data.source.missing
+    elif isinstance(data, GroupStats) and data.filled is not None:
+        found = data.n[:, None] - data.filled.observed
+    return found if found is not None and found.any() else None
 
 
 def _forbid_what_needs_rows(allowed: Allowed, data: MixedData) -> None:

@@ -344,5 +344,5 @@ def _directions(
     """The arcs of the network of a replicate, with the nodes in this order."""
     at = [nodes.index(name) for name in replicate.names]
     arcs = np.zeros_like(fixed)
-    arcs[np.ix_(at, at)] = plan.found(replicate)[0].arcs
+    arcs[np.ix_(at, at)] = plan.arcs(replicate)
     return directions(arcs, fixed)

@@ -26,6 +26,7 @@ from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.moments.cellstats import CellStats
+from poolbn.moments.filled import patterns_in
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table
 from poolbn.network.network import Network, load
@@ -116,7 +117,7 @@ class _Job:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
         data = read_data(self.files, terminal.note, self.kinds, **self.reading)
-        patterns = data.patterns if isinstance(data, GroupStats) else None
+        patterns = patterns_in(data)
         left = int(data.dropped.sum())
         said = f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
         if patterns is not None:

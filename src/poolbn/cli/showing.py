@@ -13,6 +13,7 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import check
+from poolbn.moments.filled import patterns_in
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats, without_gaps
 from poolbn.moments.statsfile import About
@@ -79,7 +80,7 @@ def _show_effects(terminal: Terminal, net: Network) -> None:
 def network_record(net: Network, data: GroupStats | CellStats | Table) -> dict[str, Any]:
     """The same for programs, and how many rows were left out."""
     sets = zip(net.levels, net.n.tolist(), data.dropped.tolist(), strict=True)
-    patterns = data.patterns if isinstance(data, GroupStats) else None
+    patterns = patterns_in(data)
     counts = {} if patterns is None else patterns.counts().T.to_dict("list")
     return {
         "nodes": net.dag.nodes,

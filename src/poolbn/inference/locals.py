@@ -79,9 +79,9 @@ class Gaussian(Local):
     parents: tuple[int, ...]
     levels = 0
 
-    def _at(self, values: Values, sets: Integers) -> tuple[Floats, Floats, Floats]:
+    def at(self, values: Values, sets: Integers) -> tuple[Floats, Floats, Floats]:
         """Mean, scale and degrees of freedom, (n,) each."""
-        of, X = self.of, _design(self.terms, values, len(sets))
+        of, X = self.of, design(self.terms, values, len(sets))
         mean, added = _predictors(X, sets, of.coef[:, None], of.cov)
         scale2 = of.scale2[sets] + np.maximum(added[:, 0, 0], 0.0)
         between = np.zeros_like(scale2)
@@ -92,11 +92,11 @@ class Gaussian(Local):
 
     def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
         """Of values given parents."""
-        return density(x, *self._at(values, sets))
+        return density(x, *self.at(values, sets))
 
     def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
         """A value for each row."""
-        mean, scale, df = self._at(values, sets)
+        mean, scale, df = self.at(values, sets)
         noise = rng.standard_normal(len(sets))
         finite = np.isfinite(df)
         if finite.any():
@@ -162,7 +162,7 @@ class Regression(Local):
 
     def _at(self, values: Values, sets: Integers) -> tuple[Floats, Floats]:
         """Means (n, C) and covariances (n, C, C) of predictors."""
-        X = _design(self.terms, values, len(sets))
+        X = design(self.terms, values, len(sets))
         return _predictors(X, sets, self.coef, self.cov)
 
     def log_levels(self, values: Values, sets: Integers) -> Floats:
@@ -309,7 +309,7 @@ def drawn_levels(probabilities: Floats, rng: np.random.Generator) -> Floats:
     return drawn
 
 
-def _design(terms: Sequence[Term], values: Values, n: int) -> Floats:
+def design(terms: Sequence[Term], values: Values, n: int) -> Floats:
     """1 and the parents, (n, q)."""
     X = np.ones((n, len(terms) + 1))
     for k, (node, level) in enumerate(terms, start=1):

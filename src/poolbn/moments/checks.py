@@ -15,11 +15,12 @@ from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
 from poolbn.findings import DataWarning, Finding, FindingKind, as_inputs, without
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import MOST_ROWS, Distinct
+from poolbn.moments.filled import gaps_of
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.inspected import IDS, ROWS, Inspected
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
-from poolbn.moments.table import Table
+from poolbn.moments.table import Table, has_gaps
 from poolbn.wording import counted, listed, shortened
 
 if TYPE_CHECKING:
@@ -66,9 +67,17 @@ def check(stats: GroupStats | MixedData) -> list[Finding]:
     if isinstance(stats, GroupStats):
         return _found(stats, stats)
     numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
-    found = _found(stats, stats.stats(numbers)) if numbers else []
+    found = _found(stats, _numbers(stats, numbers)) if numbers else []
     rare = _rare(stats) if isinstance(stats, Table) else None
     return [*found, *([] if rare is None else [rare]), *_needs_rows(stats, numbers)]
+
+
+def _numbers(stats: MixedData, names: Sequence[str]) -> GroupStats:
+    """The statistics of continuous columns."""
+    if not has_gaps(stats):
+        return stats.stats(names)
+    patterns = gaps_of(stats.select(names))
+    return patterns.completed() if patterns.has_gaps else patterns.known
 
 
 def _rare(table: Table) -> Finding | None:
@@ -76,7 +85,8 @@ def _rare(table: Table) -> Finding | None:
     found: dict[str, list[str]] = {}
     for name, own, codes in zip(table.names, table.categories, table.values, strict=True):
         if own:
-            rows = np.bincount(codes.astype(np.int64), minlength=len(own)).tolist()
+            there = codes[~np.isnan(codes)].astype(np.int64)
+            rows = np.bincount(there, minlength=len(own)).tolist()
             found[name] = [level for level, n in zip(own, rows, strict=True) if n == 1]
     told = [f"{shortened([repr(v) for v in rare], 4)} of {name!r}" for name, rare in found.items()
             if rare]  # fmt: skip

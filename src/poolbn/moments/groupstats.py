@@ -35,6 +35,10 @@ class Filled(Protocol):
         """Cells of each data set and column that are there, (F, N)."""
 
     @property
+    def rows(self) -> NDArray[np.float64]:
+        """The rows that each data set counts for, (F,)."""
+
+    @property
     def patterns(self) -> Any:
         """Sums by what was missing, a `PatternStats`."""
 
@@ -43,11 +47,6 @@ class Filled(Protocol):
 
     def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
         """Statistics that the rows may have had if no cell were missing."""
-
-    def fill(
-        self, codes: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Rows (B, N) of these data sets, of all columns, with draws in missing cells."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

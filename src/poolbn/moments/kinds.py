@@ -22,12 +22,15 @@ class Cases(NamedTuple):
     Attributes:
         columns: M columns of R values each, codes of levels for discrete ones.
         offsets: rows of data set j are offsets[j] to offsets[j + 1], (F + 1,).
-        n: how often each row occurs, (R,); None for once.
+        n: how often each row occurs, (R,); None for once. A fraction where its missing cells are
+            drawn several times.
+        draw: where cells are drawn, which draw a row is of, -1 for all, (R,).
     """
 
     columns: Sequence[NDArray[np.float64]]
     offsets: NDArray[np.int64]
-    n: NDArray[np.int64] | None
+    n: NDArray[np.int64] | NDArray[np.float64] | None
+    draw: NDArray[np.int64] | None = None
 
     @property
     def data_set(self) -> NDArray[np.int64]:

@@ -377,6 +377,11 @@ class Completed:
     completion: Completion
     observed: NDArray[np.int64]
 
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """The rows that would have the observed cells, (F,)."""
+        return np.asarray(self.observed.sum(axis=1) / self.observed.shape[1])
+
     def select(self, names: Sequence[str], chosen: Sequence[str]) -> Self:
         """Of some of these columns."""
         at = [names.index(name) for name in chosen]

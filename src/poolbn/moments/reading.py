@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from poolbn.arguments import NAMES, PATH, check_arguments, names_of
-from poolbn.errors import DataError, InPython, Option, OptionError
+from poolbn.errors import DROP, DataError, InPython, Option, OptionError
 from poolbn.moments.cellstats import CellStats, simplest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
@@ -218,8 +218,8 @@ def check_no_em(missing: Missing) -> None:
     """Raise for columns that EM is not for."""
     if missing == "em":
         raise OptionError(
-            Option("missing", "em"), " is for continuous columns; use ",
-            Option("missing", "drop"), ", or leave discrete columns and counts out",
+            Option("missing", "em"), " is for continuous columns in sufficient statistics; learn "
+            "from rows, whose discrete cells are filled too, or use ", DROP,
         )  # fmt: skip
 
 

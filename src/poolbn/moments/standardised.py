@@ -191,7 +191,7 @@ def _standardise(stats: GroupStats) -> StandardisedStats:
     N = len(stats.names)
     unmeasured = np.zeros(stats.mean.shape, dtype=bool)
     if stats.filled is not None:
-        n = stats.filled.observed.sum(axis=1) / N
+        n = stats.filled.rows
         scatter = scatter * (n / stats.n)[:, None, None]
         unmeasured = stats.filled.observed == 0
     _check_size(stats.names, np.abs(stats.mean).max(axis=0))

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from poolbn.errors import DataError
+from poolbn.errors import DROP, DataError
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import (
@@ -25,14 +26,14 @@ from poolbn.moments.groupstats import (
 )
 from poolbn.moments.kinds import Cases, in_words, numbers
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.reading import check_no_em, check_reading, in_memory, of_reading, stats
+from poolbn.moments.reading import check_reading, in_memory, of_reading, stats
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind, check_counts, check_levels, check_varied
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
-from poolbn.wording import listed
+from poolbn.wording import counted, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class Table:
         categories: the levels of each discrete column; none for others.
         levels: the F data sets, in order of first appearance.
         offsets: rows of data set j are offsets[j] to offsets[j + 1], (F + 1,).
-        values: the columns; codes of levels for discrete ones, (N, n).
+        values: the columns; codes of levels for discrete ones, NaN where a cell is missing, (N, n).
         dropped: rows of each data set left out because a cell is missing, (F,).
         group: the column that says which data set a row came from.
         inputs: columns that may be parents but never children, see `pb.stats`.
@@ -88,6 +89,12 @@ class Table:
         """Whether a discrete node or a count may have a continuous parent."""
         return True
 
+    @cached_property
+    def missing(self) -> NDArray[np.int64]:
+        """Missing cells of each data set and column, (F, N)."""
+        parts = [np.isnan(self.values[:, a:b]).sum(axis=1) for a, b in pairwise(self.offsets)]
+        return np.array(parts, dtype=np.int64).reshape(len(self.levels), len(self.names))
+
     def kind(self, name: str) -> ColumnKind:
         """What a column holds.
 
@@ -113,6 +120,9 @@ class Table:
 
         Args:
             columns: those to keep; None for all.
+
+        Raises:
+            DataError: there is no such column, or a cell of it is missing.
 
         Examples:
             >>> import poolbn as pb
@@ -189,7 +199,7 @@ class Table:
         """The rows of some columns.
 
         Raises:
-            DataError: there is no such column.
+            DataError: there is no such column, or a cell of it is missing.
 
         Examples:
             >>> import poolbn as pb
@@ -198,10 +208,23 @@ class Table:
             array([  0, 173, 420, 631, 823])
         """
         at = positions(self.names, list_of_names("columns", columns))
+        gaps = self.missing[:, at].sum(axis=0)
+        if gaps.any():
+            k = int(gaps.argmax())
+            raise DataError(
+                f"column {self.names[at[k]]!r} has {counted(int(gaps[k]), 'missing cell')}, which "
+                "pb.learn fills; for other questions fill them by pb.impute, or use ",
+                DROP,
+            )
         return Cases([self.values[k] for k in at], self.offsets, None)
 
     def __repr__(self) -> str:
         return "\n".join(in_words("Table", self))
+
+
+def has_gaps(data: object) -> TypeGuard[Table]:
+    """Whether it is rows with missing cells."""
+    return isinstance(data, Table) and bool(data.missing.any())
 
 
 def some_rows(
@@ -218,7 +241,9 @@ def some_rows(
     categories = list(table.categories)
     for k, kind in enumerate(table.kinds):
         if kind == "discrete":
-            categories[k], values[k] = _seen(categories[k], values[k].astype(np.int64))
+            there = ~np.isnan(values[k])
+            categories[k], coded = _seen(categories[k], values[k][there].astype(np.int64))
+            values[k][there] = coded
     return replace(
         table,
         categories=tuple(categories),
@@ -256,7 +281,8 @@ def table(
         group: the column that says which data set a row came from, as for `pb.stats`.
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}.
-        missing: "error" refuses missing cells, "drop" leaves out the rows that have one.
+        missing: "error" refuses missing cells, "drop" leaves out the rows that have one. "em" keeps
+            them for `pb.learn` and `pb.bootstrap`, which fill them.
         inputs: columns that may be parents but never children, as for `pb.stats`.
 
     Raises:
@@ -269,7 +295,6 @@ def table(
         ('count', 'continuous')
     """
     check_reading(group, columns, inputs, None)
-    check_no_em(missing)
     reading, found = prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
@@ -317,7 +342,7 @@ def gathered(
         group: as for `table`; so are all others.
         columns: likewise.
         kinds: likewise.
-        missing: likewise; "em" where all columns are continuous.
+        missing: likewise.
         inputs: likewise.
     """
     check_reading(group, columns, inputs, None)
@@ -335,7 +360,6 @@ def gathered(
             source, group=group, columns=columns, missing=missing, kinds=kinds
         )
         if any(kind != "continuous" for kind in found):
-            check_no_em(missing)
             made = _of_reading(reading, found, kinds or {})
         elif is_dask(source):  # rows stay where they are
             made = stats(source, group=group, columns=reading.names, missing=missing)
@@ -350,7 +374,17 @@ def _of_reading(
     given: Mapping[str, ColumnKind],
     known: Mapping[str, Sequence[str]] | None = None,
 ) -> Table:
-    """The table of what is to be read.
+    """The table of what is to be read; see `in_order`."""
+    return in_order(reading, kinds, given, known)[0]
+
+
+def in_order(
+    reading: Reading,
+    kinds: tuple[ColumnKind, ...],
+    given: Mapping[str, ColumnKind],
+    known: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[Table, NDArray[np.intp]]:
+    """The table of what is to be read, and which of the rows that were read each row is.
 
     Args:
         reading: what is to be read.
@@ -368,24 +402,29 @@ def _of_reading(
     made = np.ascontiguousarray(values[order].T)
     categories: list[tuple[str, ...]] = [()] * len(kinds)
     for k, (name, kind) in enumerate(zip(reading.names, kinds, strict=True)):
+        there = ~np.isnan(made[k])
+        if not there.any():
+            raise DataError(f"all cells of column {name!r} are missing; leave it out of columns")
         if kind == "discrete":
             own = rows.categories[name]
+            codes_there = own.in_order(made[k][there])
             if known is not None:
                 categories[k] = tuple(known[name])
-                made[k] = _recoded(name, own.names, own.in_order(made[k]), known[name])
+                made[k][there] = _recoded(name, own.names, codes_there, known[name])
                 continue
-            categories[k], coded = _seen(own.names, own.in_order(made[k]))
+            categories[k], coded = _seen(own.names, codes_there)
             check_varied(name, categories[k])
             guessed, origin = name not in given, reading.origin
             counts = np.bincount(coded)
             check_levels(name, categories[k], counts, guessed=guessed, origin=origin)
-            made[k] = coded
+            made[k][there] = coded
         elif kind == "count":
-            check_counts(name, made[k], codes[order], levels)
+            check_counts(name, made[k][there], codes[order][there], levels)
     offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
-    return Table(
+    found = Table(
         reading.names, kinds, tuple(categories), levels, offsets, made, dropped, rows.group
     )
+    return found, order
 
 
 def _recoded(

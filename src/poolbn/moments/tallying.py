@@ -160,6 +160,7 @@ def check_tallied(stats: CellStats, given: Mapping[str, ColumnKind], origin: str
     """
     for name, levels in zip(stats.names, stats.categories, strict=True):
         if levels:
-            (code,), _, n = stats.cases([name])
+            rows = stats.cases([name])
+            (code,), n = rows.columns, rows.n
             counts = np.bincount(code.astype(np.int64), n).astype(np.int64)
             check_levels(name, levels, counts, guessed=name not in given, origin=origin)

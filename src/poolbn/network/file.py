@@ -40,7 +40,7 @@ _FIELDS = {
     "format", "version", "nodes", "arcs", "group", "levels", "rows", "adapted", "score",
     "score_kind", "search", "fits", "trace",
 }  # fmt: skip
-_CHECKSUM = "checksum"
+_CHECKSUM, _MISSING = "checksum", "missing"  # there may be none
 _CONSTANTS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}  # not JSON, but some write it
 _ANEW = "; copy it again, or save it anew"
 
@@ -57,6 +57,7 @@ class Content(TypedDict):
     score_kind: str
     search: str
     trace: tuple[Move, ...]
+    missing: NDArray[np.int64] | None
 
 
 def network_text(content: Content) -> str:
@@ -84,6 +85,8 @@ def network_text(content: Content) -> str:
         "fits": {node: _encoded(fit) for node, fit in fits.items()},
         "trace": [move._asdict() | {"gain": number(move.gain)} for move in content["trace"]],
     }
+    if content["missing"] is not None:
+        encoded[_MISSING] = content["missing"].tolist()
     with _refusing("the network cannot be saved"):
         _decode_network(_parsed(json.dumps(encoded)))
     return json.dumps(encoded | {_CHECKSUM: _checksum(encoded)}, indent=1)
@@ -166,6 +169,8 @@ def _checksum(content: dict[str, Any]) -> str:
 
 
 def _decode_network(encoded: dict[str, Any]) -> Content:
+    encoded = dict(encoded)
+    missing = encoded.pop(_MISSING, None)
     check_keys("the network", encoded, _FIELDS)
     nodes, arcs, levels, rows, adapted, trace = (
         as_list(name, encoded[name])
@@ -197,7 +202,19 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
         score_kind=encoded["score_kind"],
         search=as_text("search", encoded["search"]),
         trace=tuple(_decode_move(move, dag) for move in trace),
+        missing=None if missing is None else _decode_missing(missing, rows, len(dag.nodes)),
     )
+
+
+def _decode_missing(missing: Any, rows: list[int], nodes: int) -> NDArray[np.int64]:
+    """Missing cells of the first data sets, and of all nodes."""
+    for own, n in zip(as_list(_MISSING, missing), rows, strict=False):
+        counts = as_list(_MISSING, own)
+        if len(counts) != nodes or not are_counts(counts) or max(counts) > n:
+            raise ValueError("missing cells are not a number of rows for each data set and node")
+    if len(missing) > len(rows):
+        raise ValueError("there are missing cells of more data sets than there are")
+    return np.array(missing, dtype=np.int64)
 
 
 def _encoded(fit: LocalFit) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from poolbn.network.fields import (
 )
 from poolbn.network.linearfile import decode_pooling
 from poolbn.nodes.given import Given
+from poolbn.nodes.imputedkinds import with_all
 from poolbn.nodes.localfit import Counts, LocalFit, Status
 from poolbn.nodes.logeffects import LogEffects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -46,6 +47,8 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
     if name is None or not isinstance(fit.pooling, Complete | NoPooling | Partial | Given):
         raise FileError(f"{fit.child!r} has a model that is not poolbn's own and cannot be saved")
     encoded: dict[str, Any] = {"model": name}
+    assert isinstance(fit, TabularFit | RegressionFit)
+    fit = with_all(fit)
     for field in fields(fit):
         value = getattr(fit, field.name)
         if isinstance(value, LogEffects):
@@ -53,7 +56,7 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             value = numbers(value)
         encoded[field.name] = number(value) if isinstance(value, float) else value
-    del encoded["levels"]  # there once for all nodes
+    del encoded["levels"], encoded["later"]  # levels are there once for all nodes
     encoded["effects"] = encoded.pop("saved_effects")
     encoded["pooling"] = {"kind": type(fit.pooling).__name__} | vars(fit.pooling)
     encoded["status"] = fit.status.value
@@ -69,7 +72,7 @@ def decode_other(
     kind = _MODELS[encoded["model"]]
     if kind is RegressionFit and "fixed_se" in encoded:
         encoded = _upgraded(node, encoded)
-    own = {field.name for field in fields(kind)} - {"levels", "saved_effects"}
+    own = {field.name for field in fields(kind)} - {"levels", "later", "saved_effects"}
     encoded = {"effects": None} | encoded  # version 3 has none
     check_keys(f"node {node!r}", encoded, own | {"model", "effects"})
     values: dict[str, Any] = {name: encoded[name] for name in own} | {"levels": levels}

@@ -47,7 +47,7 @@ from poolbn.network.totals import Question, TotalsBy, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.search.problem import Move
-from poolbn.wording import counted, figure, listed, sure, visible
+from poolbn.wording import counted, figure, listed, shortened, sure, visible
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class Network(Presented, Graphical, Questions):
         stats: the statistics it was learned from; not saved.
         without_rows: whether it was learned from sufficient statistics with discrete columns, so
             that no discrete node could have a continuous parent.
+        missing: missing cells of each data set and node, which learning allowed for, (F, N); None
+            where there were none.
 
     Examples:
         >>> import poolbn as pb
@@ -96,6 +98,7 @@ class Network(Presented, Graphical, Questions):
     trace: tuple[Move, ...] = ()
     stats: GroupStats | None = None
     without_rows: bool = False
+    missing: NDArray[np.int64] | None = None
 
     @property
     def levels(self) -> tuple[Hashable, ...]:
@@ -634,6 +637,7 @@ class Network(Presented, Graphical, Questions):
             score_kind=self.score_kind,
             search=self.search,
             trace=self.trace,
+            missing=self.missing,
         )
         return network_text(content)
 
@@ -671,13 +675,16 @@ class Network(Presented, Graphical, Questions):
         for node, fit in self.fits.items():
             by_status[fit.status].append(node)
         usual, useless = (Status.CONVERGED, Status.GIVEN), Status.NOT_CONVERGED
-        gaps = self.stats is not None and self.stats.filled is not None
-        why = "constant or not measured" if gaps else "constant"
+        why = "constant" if self.missing is None else "constant or not measured"
         out = [
             f"{why} there, so left out of {node}: {listed([str(v) for v in fit.left_out])}"
             for node, fit in self.fits.items()
             if fit.left_out
         ]
+        if self.missing is not None:
+            lacking = self.missing_cells().sum(axis=1)
+            told = [f"{node} {count:,}" for node, count in lacking.items() if count]
+            out.append(f"missing cells that learning allowed for: {shortened(told, 8)}")
         if self.without_rows:
             out.append("learned without rows: no discrete node could have a continuous parent")
         if self.stats is not None:
@@ -713,6 +720,26 @@ class Network(Presented, Graphical, Questions):
             gestation_days -> birthweight_g  24.07 22.68 to 25.46                    -
         """
         return summarised(self.title(), self.effects(interval), self.endings(), interval)
+
+    def missing_cells(self) -> pd.DataFrame:
+        """A row for each node, a column for each data set: missing cells in what it learned from.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "tobacco"]]
+            >>> pb.learn(trial, group="clinic", missing="em").missing_cells()
+                     NY  MN  KY  MS
+            age       0   0   0   0
+            tobacco  13   8   4   1
+        """
+        import pandas as pd
+
+        F, N = len(self.levels), len(self.dag.nodes)
+        found = np.zeros((F, N), dtype=np.int64)
+        if self.missing is not None:
+            found[: len(self.missing)] = self.missing
+        names = pd.Index(self.levels, dtype=object)
+        return pd.DataFrame(found.T, index=list(self.dag.nodes), columns=names)
 
     def models(self) -> pd.DataFrame:
         """A row for each node: its parents, its model, how strength is shared, how the fit ended.

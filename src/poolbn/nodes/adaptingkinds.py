@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, Option
 from poolbn.moments.table import Table
 from poolbn.nodes.given import Given
+from poolbn.nodes.imputedkinds import with_all
 from poolbn.nodes.localfit import Status
 from poolbn.nodes.logeffects import LogEffects, log_odds_ratios, random_effects_cov
 from poolbn.nodes.poolings import NoPooling
@@ -36,6 +37,7 @@ def with_regression(fit: RegressionFit, name: Hashable, new: Table | None) -> Re
     Raises:
         DataError: without pooling, the rows do not give all coefficients.
     """
+    fit = with_all(fit)
     coef, cov = _coefficients(fit, new)
     added = replace(
         fit,
@@ -102,7 +104,7 @@ def _input(fit: RegressionFit, new: Table | None) -> tuple[Floats, Floats]:
     none = np.zeros_like(fit.coef_cov[0])
     if new is None:
         return fit.coef.mean(axis=0), none
-    ((values,), _, _) = new.cases([fit.child])
+    (values,) = new.cases([fit.child]).columns
     return np.full_like(fit.coef[0], math.log(max(float(values.mean()), 0.5 / len(values)))), none
 
 
@@ -137,6 +139,7 @@ def with_table(fit: TabularFit, name: Hashable, new: Table | None) -> TabularFit
             f"{_ALONE}: the probabilities of {fit.child!r} need rows; give some, or learn with ",
             Option("pooling", "partial"),
         )
+    fit = with_all(fit)
     own = fit.population
     counts = np.zeros((1, *own.shape))
     if new is not None:

@@ -9,6 +9,7 @@ from typing import overload
 from poolbn.arguments import names_of
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
 from poolbn.moments.cellstats import CellStats
+from poolbn.moments.filled import FilledTable
 from poolbn.moments.groupstats import GroupStats, check_family
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import StandardisedStats, standardise
@@ -118,5 +119,5 @@ def check_stats(stats: object) -> None:
 
 def check_data(data: object) -> None:
     """Raise for anything that is neither statistics nor `Table`."""
-    if not isinstance(data, CellStats | Table):
+    if not isinstance(data, CellStats | Table | FilledTable):
         check_stats(data)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from poolbn.moments.filled import Expected
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, imputed
 from poolbn.nodes.intervals import Intervals
@@ -30,7 +31,8 @@ def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Pen
     """Effects of data sets are fitted in each completed table, under the pooling of the fit.
 
     Those of the population are uncertain for the spread of data sets' own estimates, which contains
-    what is missing; under complete pooling they are like the others.
+    what is missing; under complete pooling they are like the others. Where a network drew the
+    cells, what data sets share is uncertain too, and counts.
     """
     model: Any = fit.pooling
     known = fit.intervals
@@ -40,16 +42,18 @@ def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Pen
     if len(found) < 2:
         return known
     _, own = zip(*found, strict=True)
-    center, se, df = _rubin([i.center for i in own], [i.se for i in own], [i.df for i in own])
+    center, se, df = rubin([i.center for i in own], [i.se for i in own], [i.df for i in own])
     made = known._replace(center=center, se=se, df=df)
-    if fit.fixed is not None and fit.random_cov is None:
+    drawn_by_network = isinstance(stats.filled, Expected)
+    if fit.fixed is not None and (fit.random_cov is None or drawn_by_network):
         fixed = [other.fixed for other, _ in found if other.fixed is not None]
-        _, se, df = _rubin(fixed, [i.population_se for i in own], [i.population_df for i in own])
+        each = own if fit.random_cov is None else (known,)
+        _, se, df = rubin(fixed, [i.population_se for i in each], [i.population_df for i in each])
         made = made._replace(population_se=se, population_df=df)
     return made
 
 
-def _rubin(
+def rubin(
     estimates: Sequence[Floats], errors: Sequence[Floats], dfs: Sequence[Floats]
 ) -> tuple[Floats, Floats, Floats]:
     """Estimate, standard error and degrees of freedom (Rubin, 1987; Barnard and Rubin, 1999)."""
@@ -58,5 +62,6 @@ def _rubin(
     total = np.mean(np.square(errors), axis=0) + between
     share = np.maximum(between / np.where(total > 0, total, 1.0), _LEAST)
     df = np.mean(dfs, axis=0)
-    left = (df + 1) / (df + 3) * df * (1 - share)
+    with np.errstate(invalid="ignore"):
+        left = np.where(np.isinf(df), np.inf, (df + 1) / (df + 3) * df * (1 - share))
     return np.mean(estimates, axis=0), np.sqrt(total), 1 / (share**2 / (m - 1) + 1 / left)

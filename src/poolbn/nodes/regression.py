@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,7 @@ class RegressionFit(LocalFit):
         dispersion: of counts with more variance than a Poisson distribution has, mean + mean^2 /
             dispersion; inf for all others.
         saved_effects: how sure effects are, by the rows; None where that is not known.
+        later: where cells are missing, what makes the effects.
 
     Examples:
         >>> import poolbn as pb
@@ -71,10 +73,13 @@ class RegressionFit(LocalFit):
     random_cov: Floats | None
     dispersion: float
     saved_effects: LogEffects | None = None
+    later: Callable[[], LogEffects] | None = None
 
-    @property
+    @cached_property
     def effects(self) -> LogEffects:
         """Effects of parents on log odds or log means, and how sure they are."""
+        if self.later is not None:
+            return self.later()
         return known_effects(self.estimates) if self.saved_effects is None else self.saved_effects
 
     @property
@@ -140,11 +145,21 @@ class RegressionFit(LocalFit):
 def design_of(table: MixedData, child: str, parents: Sequence[str]) -> Design:
     """The rows of a family, equal ones counted where that makes them fewer."""
     _, X = numbers(table, parents)
-    (y,), offsets, n = table.cases([child])
+    rows = table.cases([child])
+    (y,), offsets, n = rows.columns, rows.offsets, rows.n
     ones = np.ones(len(y))
     weight = ones if n is None else n.astype(np.float64)
     design = Design(np.vstack([ones, X]).T, y.astype(np.int64), weight, offsets)
+    if not weight.all():
+        design = _counting(design)
     return design if table.scattered.intersection(parents) else collapse(design)
+
+
+def _counting(design: Design) -> Design:
+    """Without the rows that do not count."""
+    counts = design.weight > 0
+    offsets = np.concatenate([[0], np.cumsum(counts)])[design.offsets]
+    return Design(design.X[counts], design.y[counts], design.weight[counts], offsets)
 
 
 def responses(table: MixedData, child: str) -> Sequence[Response]:

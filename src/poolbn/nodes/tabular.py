@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ class TabularFit(LocalFit):
             those of the population; one that none has seen those of the node without parents.
         saved_effects: log odds ratios and how sure they are, by the rows; None where that is not
             known.
+        later: where cells are missing, what makes the effects.
 
     Examples:
         >>> import poolbn as pb
@@ -64,10 +66,13 @@ class TabularFit(LocalFit):
     population: Floats
     probabilities: Floats
     saved_effects: LogEffects | None = None
+    later: Callable[[], LogEffects] | None = None
 
-    @property
+    @cached_property
     def effects(self) -> LogEffects:
         """Log odds ratios of the parents' levels, and how sure they are."""
+        if self.later is not None:
+            return self.later()
         if self.saved_effects is not None:
             return self.saved_effects
         sizes = [len(levels) for levels in self.given]
@@ -123,11 +128,38 @@ def is_small(table: MixedData, child: str, parents: Sequence[str]) -> bool:
 
 
 def counts_of(table: MixedData, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
-    """Rows by data set, configuration of the parents and level of the child, (F, C, K)."""
+    """Rows by data set, configuration of the parents and level of the child, (F, C, K).
+
+    Where missing cells are drawn M times, those of each draw, (M, F, C, K).
+    """
     rows = table.cases((*parents, child))
     own = [column.astype(np.int64) for column in rows.columns]
-    sizes = sizes_of(table, child, parents)
-    return tabulate(own, sizes, rows.data_set, len(table.levels), rows.n)
+    sizes, F = sizes_of(table, child, parents), len(table.levels)
+    if rows.draw is None:
+        n = None if rows.n is None else rows.n.astype(np.int64)
+        return tabulate(own, sizes, rows.data_set, F, n)
+    assert rows.n is not None
+    M, data_set, counted = max(int(rows.draw.max()) + 1, 1), rows.data_set, rows.n > 0
+    each = [counted & (rows.draw < 0), counted & (rows.draw >= 0)]
+    sets = data_set[each[0]], rows.draw[each[1]] * F + data_set[each[1]]
+    whole, drawn = (
+        tabulate([codes[some] for codes in own], sizes, of, times * F)
+        for some, of, times in zip(each, sets, (1, M), strict=True)
+    )
+    return np.asarray(whole + drawn.reshape(M, *whole.shape))
+
+
+def _for_fit(counts: NDArray[np.int64], how: Candidate) -> tuple[NDArray[np.int64], int]:
+    """Counts whose likelihood, divided by a number of draws, is the expected one; that number.
+
+    With partial pooling each draw of a data set is a data set. Other likelihoods are in proportion
+    to counts, and those of draws add up.
+    """
+    if counts.ndim == 3:
+        return counts, 1
+    if isinstance(how, Partial):
+        return counts.reshape(-1, *counts.shape[2:]), len(counts)
+    return counts.sum(axis=0), len(counts)
 
 
 def tabular_scores(counts: Sequence[NDArray[np.int64]], how: Candidate, each: Floats) -> Floats:
@@ -139,7 +171,8 @@ def tabular_scores(counts: Sequence[NDArray[np.int64]], how: Candidate, each: Fl
         each: the penalty of a parameter of each kind of `Counts`, (3,).
     """
     params = np.array([_params(own, how) for own in counts])
-    return np.asarray(_LOGLIKS[type(how)](counts) - params @ each)
+    made, draws = zip(*(_for_fit(own, how) for own in counts), strict=True)
+    return np.asarray(_LOGLIKS[type(how)](made) / draws - params @ each)
 
 
 _LOGLIKS = {
@@ -162,16 +195,19 @@ _SHARING: dict[type, Sharing] = {
 
 
 def _params(counts: NDArray[np.int64], how: Candidate) -> Counts:
-    table = polya.complete_params(counts)
+    F, C, K = counts.shape[-3:]
+    table = C * (K - 1)
     if isinstance(how, NoPooling):
-        return Counts(0, 0, len(counts) * table)
+        return Counts(0, 0, F * table)
     return Counts(table, int(isinstance(how, Partial)), 0)
 
 
 def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candidate) -> TabularFit:
     """The final fit of a discrete node whose parents are discrete."""
     counts = counts_of(table, child, parents)
-    found = _FITS[type(how)](counts)
+    made, draws = _for_fit(counts, how)
+    found = _FITS[type(how)](made)
+    tables = found.tables.reshape(-1, len(table.levels), *found.base.shape).mean(axis=0)
     status, detail = Status.CONVERGED, _DETAILS[type(how)]
     if isinstance(how, Partial) and found.limit is polya.Limit.COMPLETE:
         status, detail = Status.SINGULAR, "data sets do not differ"
@@ -181,7 +217,7 @@ def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candi
         parents=tuple(parents),
         levels=table.levels,
         pooling=how,
-        loglik=found.loglik,
+        loglik=found.loglik / draws,
         counts=_params(counts, how),
         n_rows=table.n_rows,
         status=status,
@@ -190,7 +226,7 @@ def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candi
         given=tuple(of[name] for name in parents),
         concentration=found.s,
         population=found.base,
-        probabilities=found.tables,
+        probabilities=tables,
     )
 
 
@@ -199,6 +235,8 @@ def with_effects(fit: TabularFit, table: MixedData) -> TabularFit:
     if not fit.parents:
         return fit
     counts = counts_of(table, fit.child, fit.parents)
+    if counts.ndim > 3:
+        counts = counts.mean(axis=0)
     sizes = [len(levels) for levels in fit.given]
     sharing = _SHARING[type(fit.pooling)]
     return replace(fit, saved_effects=table_effects(counts, fit.probabilities, sizes, sharing))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 
 from poolbn.errors import check_option
+from poolbn.moments.filled import FilledTable
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import check_admits
@@ -17,6 +18,7 @@ from poolbn.nodes.model import Choice, NodeModel, Penalty, same_for_all
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.kinds import TableScores, not_for_tables
 from poolbn.scoring.likelihoods import PenalisedLikelihood
+from poolbn.scoring.observed import ObservedScores
 
 Criterion = Literal["bic", "bic-h", "aic", "loglik"]
 
@@ -53,7 +55,7 @@ class InformationCriterion:
         sparse = self.name == "bic-h"
         return PenalisedLikelihood(data, model, self.penalty_per_parameter(data), sparse)
 
-    def on_table(self, table: MixedData, pooling: Choice) -> TableScores:
+    def on_table(self, table: MixedData, pooling: Choice) -> TableScores | ObservedScores:
         """The scores of columns of all kinds.
 
         Raises:
@@ -64,8 +66,16 @@ class InformationCriterion:
             raise not_for_tables(self.name)
         numbers = all(kind == "continuous" for kind in table.kinds)
         hows = () if numbers else ways(pooling, table.levels)
-        data = standardise(table.stats())
-        return TableScores(table, self.on(data, pooling.first(table.levels)), hows)
+        gaussian = self.on(standardise(table.stats()), pooling.first(table.levels))
+        if not isinstance(table, FilledTable):
+            return TableScores(table, gaussian, hows)
+
+        def inner(share: float) -> TableScores:
+            scale = 1 / share if share > 0 else 0.0
+            penalty = gaussian.penalty._replace(each=gaussian.penalty.each * scale)
+            return TableScores(table, replace(gaussian, penalty=penalty), hows)
+
+        return ObservedScores(table, inner)
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
         """That of a parameter of each kind of `Counts`."""

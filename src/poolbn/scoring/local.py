@@ -14,21 +14,26 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
+from poolbn.moments.filled import FilledTable
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.given import input_fit
 from poolbn.nodes.imputed import honest
+from poolbn.nodes.imputedkinds import honest_kind
 from poolbn.nodes.kinds import input_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice, NodeModel, same_for_all
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit
 from poolbn.run import parallel
 from poolbn.scoring.bde import K2, BDeu
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.criteria import InformationCriterion
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.kinds import TableScores, expanded
+from poolbn.scoring.observed import ObservedScores
 
 _FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
@@ -223,7 +228,7 @@ class LocalScores:
         return values, known
 
     def _bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        if not isinstance(self._scores, TableScores):
+        if not isinstance(self._scores, TableScores | ObservedScores):
             return self._scores.bounds(families)
         return np.array(self._threaded(self._scores.bounds, families))
 
@@ -310,11 +315,24 @@ def _fits(scores: Scores, families: Sequence[Family]) -> list[LocalFit]:
 
 def _honest(fits: list[LocalFit], stats: Data, families: Sequence[Family]) -> list[LocalFit]:
     """Fits that know of the cells that are filled in, if there are any."""
+    if isinstance(stats, FilledTable):
+        return [_in_table(fit, of, stats) for fit, of in zip(fits, families, strict=True)]
     if not isinstance(stats, GroupStats) or stats.filled is None:
         return fits
     penalty = same_for_all(math.log(stats.n_rows) / 2)
     made = zip(fits, families, strict=True)
     return [honest(fit, stats, of, penalty) for fit, of in made if isinstance(fit, GaussianFit)]
+
+
+def _in_table(fit: LocalFit, family: Family, table: FilledTable) -> LocalFit:
+    """A fit that knows what missing cells leave open."""
+    if isinstance(fit, TabularFit | RegressionFit):
+        return honest_kind(fit, table)
+    assert isinstance(fit, GaussianFit)
+    if table.plausible is None:
+        return fit
+    (own,) = expanded(table, [family])
+    return honest(fit, table.stats(), own, same_for_all(math.log(table.n_rows) / 2))
 
 
 def families(stats: Data, arcs: NDArray[np.bool_]) -> list[Family]:

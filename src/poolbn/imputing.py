@@ -1,0 +1,90 @@
+"""`impute`: completed tables, for any other tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from poolbn.errors import check_count
+from poolbn.learning import as_plan
+from poolbn.moments.imputing import labels_of_rows, numbers_imputed
+from poolbn.moments.reading import check_reading
+from poolbn.moments.table import Table, has_gaps, in_order
+from poolbn.settling import Gaps
+from poolbn.tables.data import prepare_kinds
+from poolbn.tables.grouping import Group
+from poolbn.tables.kinds import ColumnKind
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+def impute(
+    source: object,
+    *,
+    group: Group = None,
+    columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    imputations: int = 20,
+    seed: int = 0,
+) -> list[pd.DataFrame]:
+    """Draw completed tables: multiple imputation.
+
+    Missing cells are drawn given the others of their row, with parameters of the data set that are
+    drawn too: means and covariances where all columns are continuous, else those of the network
+    that `pb.learn(..., missing="em")` finds. What is computed from each table can be put together
+    by Rubin's rules, as networks do by themselves for their effects.
+
+    Args:
+        source: as for `pb.stats`; its rows are held in memory.
+        group: likewise.
+        columns: likewise.
+        kinds: of some columns, see `pb.table`.
+        imputations: how many tables.
+        seed: the same seed gives the same tables.
+
+    Returns:
+        Tables with the group column and the chosen columns. Rows that do not say their data set, or
+        have no value at all, are left out. Discrete columns are categories.
+
+    Raises:
+        DataError: the source, a column or a cell cannot be used.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "tobacco"]]
+        >>> tables = pb.impute(trial, group="clinic", imputations=3)
+        >>> int(trial["tobacco"].isna().sum()), [int(t["tobacco"].isna().sum()) for t in tables]
+        (26, [0, 0, 0])
+    """
+    check_reading(group, columns, ())
+    check_count(1, imputations=imputations)
+    check_count(seed=seed)
+    reading, found = prepare_kinds(source, group=group, columns=columns, missing="em", kinds=kinds)
+    if all(kind == "continuous" for kind in found):
+        return list(numbers_imputed(reading.rows(), imputations, seed))
+    table, order = in_order(reading, found, kinds or {})
+    back = np.argsort(order)
+    if not has_gaps(table):
+        return [_frame(table, back) for _ in range(imputations)]
+    filled, *_ = as_plan().completed(Gaps(table, seed))
+    assert filled.plausible is not None
+    return [_frame(filled.plausible(k), back) for k in range(imputations)]
+
+
+def _frame(table: Table, order: NDArray[np.intp]) -> pd.DataFrame:
+    """The rows of a table in this order."""
+    import pandas as pd
+
+    codes = np.repeat(np.arange(len(table.levels)), table.n)
+    made: dict[str, object] = {table.group: labels_of_rows(table.levels, codes[order])}
+    for name, kind, levels, column in zip(
+        table.names, table.kinds, table.categories, table.values[:, order], strict=True
+    ):
+        made[name] = column.astype(np.int64) if kind == "count" else column
+        if kind == "discrete":
+            made[name] = pd.Categorical.from_codes(column.astype(np.int64), pd.Index(levels))
+    return pd.DataFrame(made)

@@ -1,0 +1,166 @@
+"""Draws of missing cells given the others of their row: Gibbs sweeps over nodes of all kinds.
+
+A node given all others has the density of itself given its parents times those of its children. A
+discrete node is drawn from it level by level. A continuous one is normal where its children are
+continuous; where some are not, that normal distribution proposes a value and their probabilities
+decide (Metropolis), and so does a step of chance. A count is proposed by its own distribution, and
+by such a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.inference.locals import COUNT, Floats, Gaussian, Integers, Local, drawn_levels
+
+_FLOOR = 1e-10  # the least residual variance, of the variance of the column
+_STEP = 1.5  # of a random walk, in conditional SDs
+_IMPOSSIBLE = -1e4  # log density
+
+
+class Rows(NamedTuple):
+    """Rows whose missing cells are drawn.
+
+    Attributes:
+        values: of all nodes, filled in, (N, R).
+        missing: which cells are drawn, (N, R).
+        sets: the data set of each row, (R,).
+    """
+
+    values: Floats
+    missing: NDArray[np.bool_]
+    sets: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """Gibbs sweeps over the missing cells of rows.
+
+    Attributes:
+        nodes: each given its parents, with certain parameters.
+        scale: about the SD of each node, (N,).
+    """
+
+    nodes: Sequence[Local]
+    scale: Floats
+
+    def sweeps(self, rows: Rows, times: int, seed: Sequence[int]) -> Floats:
+        """The rows after some sweeps, (N, R); the same seed gives the same random numbers.
+
+        Each node has random numbers of its own in each sweep, so that two networks that differ
+        little fill cells alike.
+        """
+        values = rows.values.copy()
+        at = [np.flatnonzero(own) for own in rows.missing]
+        children = [
+            [c for c, node in enumerate(self.nodes) if v in node.parents]
+            for v in range(len(self.nodes))
+        ]
+        for sweep in range(times):
+            for v, own in enumerate(at):
+                if len(own):
+                    rng = np.random.default_rng([*seed, sweep, v])
+                    of = _Cells(self, v, children[v], values[:, own], rows.sets[own])
+                    values[v, own] = of.drawn(rng)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The missing cells of one node.
+
+    Attributes:
+        sampler: all nodes.
+        v: the node.
+        children: its children.
+        values: all cells of the rows, (N, r).
+        sets: their data sets, (r,).
+    """
+
+    sampler: Sampler
+    v: int
+    children: Sequence[int]
+    values: Floats
+    sets: Integers
+
+    def drawn(self, rng: np.random.Generator) -> Floats:
+        """A value for each row, (r,)."""
+        node = self.sampler.nodes[self.v]
+        if isinstance(node, Gaussian):
+            return self._continuous(node, rng)
+        if node.levels == COUNT:
+            return self._count(node, rng)
+        logs = node.log_levels(self._given(), self.sets)
+        for k in range(node.levels):
+            logs[:, k] += self._likelihood(self.children, np.full(len(self.sets), float(k)))
+        logs = np.maximum(logs, _IMPOSSIBLE)
+        p = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return drawn_levels(p / p.sum(axis=1, keepdims=True), rng)
+
+    def _given(self, x: Floats | None = None) -> dict[int, Floats]:
+        """The values of all nodes, of this one perhaps others."""
+        made = dict(enumerate(self.values))
+        return made if x is None else made | {self.v: x}
+
+    def _likelihood(self, children: Sequence[int], x: Floats) -> Floats:
+        """Log densities of some children if this node is x, (r,)."""
+        given, found = self._given(x), np.zeros(len(self.sets))
+        for c in children:
+            own = self.sampler.nodes[c].log_density(self.values[c], given, self.sets)
+            found += np.maximum(own, _IMPOSSIBLE)
+        return found
+
+    def _continuous(self, node: Gaussian, rng: np.random.Generator) -> Floats:
+        nodes, current, n = self.sampler.nodes, self.values[self.v], len(self.sets)
+        given, floor = self._given(), _FLOOR * self.sampler.scale**2
+        own, scale, _ = node.at(given, self.sets)
+        precision = 1 / np.maximum(scale**2, floor[self.v])
+        total = precision * own
+        others = []
+        for c in self.children:
+            child = nodes[c]
+            if not isinstance(child, Gaussian):
+                others.append(c)
+                continue
+            # x_c = m + b (v - current) + e: what that says of v.
+            b = child.of.coef[self.sets, 1 + child.terms.index((self.v, -1))]
+            m, scale, _ = child.at(given, self.sets)
+            weight = b / np.maximum(scale**2, floor[c])
+            precision = precision + b * weight
+            total += weight * (self.values[c] - m + b * current)
+        mean, sd = total / precision, 1 / np.sqrt(precision)
+        proposed: Floats = mean + sd * rng.standard_normal(n)
+        if not others:
+            return proposed
+        likelihood = partial(self._likelihood, others)
+        x = _decided(current, proposed, likelihood, rng)
+        step = x + _STEP * sd * rng.standard_normal(n)
+        return _decided(x, step, lambda x: likelihood(x) - 0.5 * ((x - mean) / sd) ** 2, rng)
+
+    def _count(self, node: Local, rng: np.random.Generator) -> Floats:
+        given = self._given()
+        likelihood = partial(self._likelihood, self.children)
+        x = _decided(self.values[self.v], node.draw(given, self.sets, rng), likelihood, rng)
+
+        def density(x: Floats) -> Floats:
+            there = np.maximum(x, 0.0)
+            found = node.log_density(there, given, self.sets) + likelihood(there)
+            return np.where(x < 0, -np.inf, np.maximum(found, _IMPOSSIBLE))
+
+        size = max(1.0, float(self.sampler.scale[self.v]))
+        step = x + np.rint(size * rng.standard_normal(len(x)))
+        return _decided(x, step, density, rng)
+
+
+def _decided(
+    x: Floats, proposed: Floats, density: Callable[[Floats], Floats], rng: np.random.Generator
+) -> Floats:
+    """What is proposed, or x, by their log densities (Metropolis)."""
+    gain = density(proposed) - density(x)
+    return np.where(-rng.standard_exponential(len(x)) < gain, proposed, x)

@@ -1,0 +1,107 @@
+"""Scores of tables with drawn cells: a family counts as many rows as tell of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.moments.filled import FilledTable
+from poolbn.moments.standardised import Family
+from poolbn.nodes.localfit import LocalFit
+from poolbn.scoring.kinds import TableScores
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedScores:
+    """Scores in which drawn cells bring no information of their own.
+
+    Completed rows overstate what is known of a family: their log-likelihood l gains over that of
+    the child alone, l_0, as if all cells were there. Of the gain a share w is taken, see
+    `FilledTable.share`: l_0 + w (l - l_0) minus the penalty.
+
+    Attributes:
+        table: the rows.
+        inner: makes the scores with a penalty that is divided by w; 0 for none.
+    """
+
+    table: FilledTable
+    inner: Callable[[float], TableScores]
+
+    @cached_property
+    def _by_share(self) -> dict[float, TableScores]:
+        return {}
+
+    def _of(self, share: float) -> TableScores:
+        if share not in self._by_share:
+            self._by_share[share] = self.inner(share)
+        return self._by_share[share]
+
+    @cached_property
+    def _alone(self) -> Floats:
+        """Log-likelihoods of nodes without parents, (N,)."""
+        return self._of(0.0).scores([(child, ()) for child in range(len(self.table.names))])
+
+    def _shares(self, families: Sequence[Family]) -> Floats:
+        """Not below one row, for which there is no penalty that is finite otherwise."""
+        least = 1 / self.table.n_rows
+        return np.array([max(self.table.share(*family), least) for family in families])
+
+    def _weighed(
+        self,
+        families: Sequence[Family],
+        compute: Callable[[TableScores, Sequence[Family]], Floats],
+    ) -> Floats:
+        share = self._shares(families)
+        values = np.empty(len(families))
+        for w in np.unique(share).tolist():
+            at = np.flatnonzero(share == w)
+            found = compute(self._of(w), [families[m] for m in at.tolist()])
+            alone = self._alone[[families[m][0] for m in at.tolist()]]
+            values[at] = found if w == 1.0 else (1 - w) * alone + w * found
+        return values
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+        """Of each family."""
+        return self._weighed(families, partial(TableScores.scores, final=final))
+
+    def bounds(self, families: Sequence[Family]) -> Floats:
+        """Upper bounds of the scores that cost less; NaN where there are none."""
+        return self._weighed(families, TableScores.bounds)
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return self._of(1.0).cost()
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+        return self._of(float(self._shares([family])[0])).fit(family)
+
+    def total(self, fits: Iterable[LocalFit]) -> float:
+        """The score of a network, from its final fits."""
+        names, each = self.table.names, self._of(1.0).gaussian.penalty.each
+        found = []
+        for fit in fits:
+            child = names.index(fit.child)
+            (w,) = self._shares([(child, self._parents(fit))])
+            alone = (1 - w) * self._alone[child] if w < 1 else 0.0
+            found.append(alone + w * fit.loglik - float(np.array(fit.counts) @ each))
+        return math.fsum(found)
+
+    def _parents(self, fit: LocalFit) -> tuple[int, ...]:
+        """Positions of the parents; those of continuous nodes are columns of numbers."""
+        return tuple(dict.fromkeys(self._position[name] for name in fit.parents))
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        made: dict[str, int] = {}
+        columns = zip(self.table.names, self.table.categories, strict=True)
+        for k, (name, levels) in enumerate(columns):
+            made |= dict.fromkeys([name, *(f"{name}={level}" for level in levels)], k)
+        return made

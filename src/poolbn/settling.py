@@ -1,0 +1,195 @@
+"""Missing cells of tables with columns of all kinds: drawn and learned from, until that settles.
+
+Monte Carlo EM over graphs. Cells are first drawn from a normal distribution of all columns, with
+indicators for levels, by EM in each data set. A network is learned from the completed rows; the
+cells are drawn again, from it; and so on until graph and score stay. Each round begins with the
+first draws and uses the same random numbers, so that the same network gives the same cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.inference.gibbs import Rows, Sampler
+from poolbn.inference.locals import Local, locals_of
+from poolbn.inference.redrawing import Redraw, redrawings
+from poolbn.moments.filled import FilledTable, gappy_numbers, gaps_of
+from poolbn.moments.patternstats import Completed
+from poolbn.moments.table import Table
+from poolbn.network.network import Network
+
+Floats = NDArray[np.float64]
+
+_SWEEPS = 15
+_SAME = 1.0  # difference of scores between rounds that settle
+_START, _EXPECTED, _PLAUSIBLE = range(3)  # what random numbers are for
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """The rows with missing cells of a table, in an order that does not depend on the table's.
+
+    Attributes:
+        table: all rows.
+        seed: of random numbers.
+        draws: of each missing cell, to learn from: M.
+        rounds: the most.
+    """
+
+    table: Table
+    seed: int = 0
+    draws: int = 10
+    rounds: int = 10
+
+    @cached_property
+    def columns(self) -> NDArray[np.intp]:
+        """The columns in the order of their names, (N,)."""
+        return np.array(sorted(range(len(self.table.names)), key=self.table.names.__getitem__))
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """Those with missing cells, in the order of data sets' names and of their cells, (R,)."""
+        table = self.table
+        gappy = np.flatnonzero(np.isnan(table.values).any(axis=0))
+        levels = [(type(level).__name__, str(level)) for level in table.levels]
+        rank = np.argsort(sorted(range(len(levels)), key=levels.__getitem__))
+        cells = np.nan_to_num(table.values[np.ix_(self.columns, gappy)], nan=np.inf)
+        order = np.lexsort([*cells[::-1], rank[self._sets[gappy]]])
+        return gappy[order]
+
+    @cached_property
+    def _sets(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self.table.levels)), self.table.n)
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing, in these orders, (N, R)."""
+        return np.isnan(self.table.values[np.ix_(self.columns, self.rows)])
+
+    @cached_property
+    def _back(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the table's columns, and of its rows with missing cells, in these orders."""
+        return np.argsort(self.columns), np.argsort(self.rows)
+
+    def in_table(self, cells: Floats) -> Floats:
+        """Cells (..., N, R) in the table's order."""
+        columns, rows = self._back
+        found: Floats = cells[..., columns, :][..., rows]
+        return found
+
+    @cached_property
+    def first(self) -> Floats:
+        """Draws by EM on indicators, (M, N, R)."""
+        table = self.table.select([self.table.names[k] for k in self.columns])
+        known = gaps_of(table).completed().filled
+        assert isinstance(known, Completed)
+        numbers = gappy_numbers(table)[1].T[self.rows]
+        sets, made = self._sets[self.rows], []
+        for m in range(self.draws):
+            filled = numbers.copy()
+            for rank, j in enumerate(dict.fromkeys(sets.tolist())):
+                at = sets == j
+                rng = np.random.default_rng([self.seed, _START, m, rank])
+                filled[at] = known.completion.filled(j, numbers[at], rng)
+            made.append(_cells(table, filled.T))
+        drawn = np.array(made)
+        return np.where(self.missing, drawn, table.values[:, self.rows])
+
+    def start(self) -> FilledTable:
+        """The table with the first draws."""
+        return FilledTable(self.table, self.in_table(self.first))
+
+    def expected(self, network: Network) -> FilledTable:
+        """The table with draws by a network."""
+        nodes = self._nodes(network)
+        return FilledTable(self.table, self.in_table(self._swept(nodes, self.first, _EXPECTED)))
+
+    def _nodes(self, network: Network) -> list[Local]:
+        """In the order of columns, estimates for certain."""
+        names = [self.table.names[k] for k in self.columns]
+        fits = {name: network.fits[name] for name in names}
+        parents = {name: network.dag.parents(name) for name in names}
+        return list(locals_of(fits, parents, certain=self.table.levels))
+
+    def _swept(self, nodes: list[Local], start: Floats, *use: int) -> Floats:
+        """Draws (M, N, R) by nodes, from others."""
+        M, N, R = start.shape
+        values = np.ascontiguousarray(start.transpose(1, 0, 2)).reshape(N, M * R)
+        rows = Rows(values, np.tile(self.missing, (1, M)), np.tile(self._sets[self.rows], M))
+        made = Sampler(nodes, self._scale).sweeps(rows, _SWEEPS, [self.seed, *use])
+        found: Floats = made.reshape(N, M, R).transpose(1, 0, 2)
+        return found
+
+    @cached_property
+    def _scale(self) -> Floats:
+        return np.asarray(np.nanstd(self.table.values[self.columns], axis=1))
+
+    def plausible(self, network: Network) -> Callable[[int], Table]:
+        """Tables that are drawn with the network's parameters drawn too; the k-th one."""
+        ordered = self.table.select([self.table.names[k] for k in self.columns])
+        found = dict[int, Floats]()
+
+        @cache
+        def begin() -> tuple[list[Redraw], Floats]:
+            nodes = self._nodes(network)
+            made = redrawings([network.fits[name] for name in ordered.names], nodes, ordered)
+            return made, self._swept(nodes, self.first, _EXPECTED)
+
+        def table(k: int) -> Table:
+            if k not in found:
+                made, start = begin()
+                rng = np.random.default_rng([self.seed, _PLAUSIBLE, k])
+                own = [redraw(rng) for redraw in made]
+                one = start[k % len(start)][None]
+                found[k] = self.in_table(self._swept(own, one, _PLAUSIBLE, k)[0])
+            values = self.table.values.copy()
+            values[:, np.sort(self.rows)] = found[k]
+            return replace(self.table, values=values)
+
+        return table
+
+
+def _cells(table: Table, numbers: Floats) -> Floats:
+    """Columns of numbers (W, R) as cells, (N, R): the nearest level, or whole number."""
+    made, at = [], 0
+    for kind, levels in zip(table.kinds, table.categories, strict=True):
+        width = len(levels) - 1 if levels else 1
+        own = numbers[at : at + width]
+        at += width
+        if kind == "discrete":
+            made.append(np.vstack([1 - own.sum(axis=0), own]).argmax(axis=0).astype(float))
+        else:
+            made.append(np.maximum(np.rint(own[0]), 0) if kind == "count" else own[0])
+    return np.array(made)
+
+
+def settled(
+    gaps: Gaps, learned: Callable[[FilledTable, Network | None], Network]
+) -> tuple[FilledTable, Network]:
+    """The completed table of the last round, and its network.
+
+    Args:
+        gaps: the table.
+        learned: the network of a completed table, given that of the round before.
+    """
+    filled = gaps.start()
+    network, afresh = learned(filled, None), False
+    for _ in range(gaps.rounds):
+        filled, before = gaps.expected(network), network
+        network = learned(filled, before)
+        if network.dag != before.dag or abs(network.score - before.score) >= _SAME:
+            continue
+        if afresh:
+            break
+        # What is found from the start may be better than what one round after the other led to.
+        other, afresh = learned(filled, None), True
+        if other.score < network.score + _SAME:
+            network = learned(filled, network)
+            break
+        network = other
+    return replace(filled, plausible=gaps.plausible(network)), network
