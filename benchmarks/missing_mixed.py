@@ -94,7 +94,7 @@ def true_effects(true: pb.Network) -> pd.DataFrame:
                         "outcome": outcome,
                         "population": fixed[o, k],
                         **own,
-                    }  # fmt: skip
+                    }
                 )
     return pd.DataFrame(rows)
 

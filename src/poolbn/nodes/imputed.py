@@ -47,8 +47,10 @@ def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Pen
     drawn_by_network = isinstance(stats.filled, Expected)
     if fit.fixed is not None and (fit.random_cov is None or drawn_by_network):
         fixed = [other.fixed for other, _ in found if other.fixed is not None]
-        each = own if fit.random_cov is None else (known,)
-        _, se, df = rubin(fixed, [i.population_se for i in each], [i.population_df for i in each])
+        of_fits = own if fit.random_cov is None else (known,)
+        _, se, df = rubin(
+            fixed, [i.population_se for i in of_fits], [i.population_df for i in of_fits]
+        )
         made = made._replace(population_se=se, population_df=df)
     return made
 
