@@ -435,3 +435,8 @@ def test_plausible_tables_differ_for_parameters_too(table: pd.DataFrame) -> None
     expected = 1 / m + 1 / n
     assert 39 * np.var(means, ddof=1) / expected > st.chi2.ppf(0.001, 39)
     assert np.var(means, ddof=1) > 1.0 / m * 0.6
+
+
+def test_compare_refuses_such_cells(table: pd.DataFrame) -> None:
+    with pytest.raises(pb.DataError, match=r"cells are missing, and pb.compare fills .*'drop'"):
+        pb.compare(table, **READING, missing="em")

@@ -15,7 +15,7 @@ from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.mixedleaveout import held_out, node_logs, spreads, squares
 from poolbn.assess.replicates import data_sets_at
-from poolbn.errors import DataError, Option, OptionError, check_count
+from poolbn.errors import DROP, DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords, check_no_group
 from poolbn.moments.cellstats import CellStats
@@ -23,7 +23,7 @@ from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats, list_of_names
 from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
-from poolbn.moments.table import Table, gathered, some_rows
+from poolbn.moments.table import Table, gathered, has_gaps, some_rows
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice
@@ -134,6 +134,12 @@ def _dealt(
             source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
         )
         assert isinstance(found, Table)
+        if has_gaps(found):
+            raise DataError(
+                f"{int(found.missing.sum())} cells are missing, and pb.compare fills those of "
+                "continuous columns only; use ",
+                DROP,
+            )
         for plan in plans:
             plan.allowed(found)
         return deal_table(found, folds, seed)
