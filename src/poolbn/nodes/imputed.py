@@ -51,6 +51,8 @@ def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Pen
         _, se, df = rubin(
             fixed, [i.population_se for i in of_fits], [i.population_df for i in of_fits]
         )
+        if fit.random_cov is not None:  # those of a spread between data sets are few, and stay
+            df = known.population_df
         made = made._replace(population_se=se, population_df=df)
     return made
 

@@ -64,7 +64,8 @@ def _effects(fit: TabularFit | RegressionFit, table: FilledTable) -> LogEffects:
     )
     within = [of.se for of in found] if isinstance(fit.pooling, Complete) else [known.se]
     _, se, df = rubin([of.effect for of in found], within, [known.df])
-    return made._replace(se=se, df=df)
+    # Degrees of freedom of a spread between data sets are few, and stay.
+    return made._replace(se=se, df=df if isinstance(fit.pooling, Complete) else known.df)
 
 
 def _fitted(fit: TabularFit | RegressionFit, table: Table) -> LogEffects | None:
