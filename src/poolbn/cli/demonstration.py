@@ -1,19 +1,25 @@
-"""`poolbn demo`: a network of the bundled trial, from rows to a report."""
+"""`poolbn demo`: a network of the bundled trial, from rows to a report, and the trial's answer."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from poolbn import datasets
+from poolbn.assess.treatment import treatment_effects
 from poolbn.cli import inputs as given
 from poolbn.cli.learning import learn
 from poolbn.cli.terminal import Terminal, check_free, command, make_folder, write_csv
 from poolbn.writing import write_whole
 
-_REPLICATES = 200
+if TYPE_CHECKING:
+    import pandas as pd
+
+_REPLICATES = 20
+_TREATMENT = "treatment"
+_OUTCOME = [["infection"], ["gestation_days", "preterm"], ["birthweight_g"]]
 
 
 @command
@@ -23,34 +29,63 @@ def demo(
     ),
     force: given.Force = False,
 ) -> None:
-    """Learn, bootstrap, compare and report on a trial in four clinics."""
+    """Learn, bootstrap and report on a trial in four clinics, and answer its question."""
     terminal = Terminal()
     table, tiers, page = out / "trial.csv", out / "tiers.toml", out / "report.html"
     check_free([table, tiers, page], force=force)
     make_folder(out)
-    trial = datasets.opt(kind="continuous")
-    baseline = [name for name in map(str, trial) if name.endswith("_0")]
-    order = [["age", "bmi"], baseline, ["gestation_days", "birthweight_g"]]
-    write_csv(trial[["clinic", *(name for tier in order for name in tier)]], table)
-    write_whole(tiers, _toml(order).encode())
+    trial = datasets.opt()
+    write_csv(trial, table)
+    write_whole(tiers, _toml(in_time(trial)).encode())
     terminal.text(
-        f"{len(trial)} pregnant women in four clinics, in the Obstetrics and Periodontal "
-        "Therapy trial: what was measured before treatment, and the outcome. The rows are in "
-        f"{table}, their order in time in {tiers}. Now:\n\n"
-        f"  poolbn learn {table} --group clinic --missing drop\n"
-        f"    --tiers {tiers} --bootstrap {_REPLICATES} --compare -o {out}\n"
+        f"{len(trial)} pregnant women with gum disease, in the Obstetrics and Periodontal Therapy "
+        "trial in four clinics. Half of them were treated before delivery, by lot. Does that "
+        "improve their gums? Does it prevent preterm birth? Is it the same in every clinic? The "
+        f"rows are in {table}, their order in time in {tiers}. Now:\n\n"
+        f"  poolbn learn {table} --group clinic --missing em --inputs {_TREATMENT}\n"
+        f"    --tiers {tiers} --bootstrap {_REPLICATES} -o {out}\n"
     )
     learn(
         files=[str(table)],
         group="clinic",
-        missing="drop",
+        missing="em",
+        inputs=[_TREATMENT],
         tiers=tiers,
         bootstrap=_REPLICATES,
-        compare=True,
         out=out,
         force=True,
     )
+    terminal.text("\n" + " ".join(answers(trial)))
     terminal.text(f"\nThe report: {page.resolve().as_uri()}")
+
+
+def in_time(trial: pd.DataFrame) -> list[list[str]]:
+    """The columns of the trial in tiers: who the women are, baseline, visit 5, outcome."""
+    names = [name for name in map(str, trial) if name != "clinic"]
+    baseline, later = ([name for name in names if name.endswith(end)] for end in ("_0", "_5"))
+    known = {*baseline, *later, *(name for tier in _OUTCOME for name in tier)}
+    return [[name for name in names if name not in known], baseline, later, *_OUTCOME]
+
+
+def answers(trial: pd.DataFrame) -> list[str]:
+    """What the treatment does, in three sentences: to the gums, preterm birth and birth weight."""
+    names = ["bleeding_5", "preterm", "birthweight_g"]
+    table = treatment_effects(trial, treatment=_TREATMENT, group="clinic", outcomes=names)
+    clinics = table[list(trial["clinic"].unique())]
+    found = table.assign(least=clinics.min(axis=1), most=clinics.max(axis=1)).set_index("child")
+    gums, preterm, weight = (found.loc[name] for name in names)
+    return [
+        "Treatment improves the gums: at visit 5 the share of sites that bleed is "
+        f"{-gums['mean']:.0f} percentage points lower (95% interval {-gums['mean_upper']:.0f} to "
+        f"{-gums['mean_lower']:.0f}), {-gums['most']:.0f} to {-gums['least']:.0f} in each of the "
+        "four clinics.",
+        f"It does not clearly change preterm birth: the odds ratio is {preterm['mean']:.2f} "
+        f"({preterm['mean_lower']:.2f} to {preterm['mean_upper']:.2f}), {preterm['least']:.2f} to "
+        f"{preterm['most']:.2f} in the clinics.",
+        "Nor does it clearly change birth weight: the difference is "
+        f"{weight['mean']:+.0f} g ({weight['mean_lower']:+.0f} to {weight['mean_upper']:+.0f}), "
+        f"{weight['least']:+.0f} to {weight['most']:+.0f} g in the clinics.",
+    ]
 
 
 def _toml(tiers: list[list[str]]) -> str:
