@@ -111,7 +111,7 @@ def test_without_arcs() -> None:
     assert net.dag.arcs == ()
     assert net.effects().empty
     assert list(net.effects()) == [*COLUMNS, *net.levels]
-    assert repr(net).startswith("Network: 1 nodes, 0 arcs, 4 data sets, 60 rows")
+    assert repr(net).startswith("Network: 1 node, 0 arcs, 4 data sets, 60 rows")
 
 
 def test_data_sets_may_be_called_like_columns() -> None:

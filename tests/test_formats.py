@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
-from poolbn.tables import copies, foreign
+from poolbn.tables import copies, data, foreign
 
 TRIAL = pb.datasets.opt()
 TEXTS = [c for c in TRIAL if not pd.api.types.is_numeric_dtype(TRIAL[c])]
@@ -452,7 +452,7 @@ def test_suggested_columns_can_be_pasted_whole(tmp_path: Path) -> None:
     """However many there are."""
     TRIAL.to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(pb.DataError) as caught:
-        pb.compare(tmp_path / "t.csv", group="clinic", missing="drop")
+        data.read(tmp_path / "t.csv", group="clinic", columns=None, missing="drop")
     said = str(caught.value).partition("columns=")[2]
     truths = [c for c in TEXTS if set(TRIAL[c].dropna()) == {"no", "yes"}]  # to DuckDB
     assert eval(said) == [c for c in TRIAL if c not in TEXTS or c in truths]

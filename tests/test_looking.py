@@ -84,7 +84,7 @@ def test_the_trial_is_as_pandas_counts_it() -> None:
         else:
             assert column.kind == "discrete"
             assert dict(column.levels) == cells.value_counts().to_dict()
-    assert found.rows == len(TRIAL.dropna())
+    assert (found.rows, found.options.missing) == (len(TRIAL), "em")
     agrees(found, pasted(found, TRIAL))
 
 
@@ -103,7 +103,7 @@ def test_each_odd_column_is_told_of_and_left_out_if_it_must_be() -> None:
     table = TRIAL[["clinic", "age", "bmi", "preterm"]].assign(**{n: v() for n, v in ODD.items()})
     table.insert(0, "Unnamed: 0", range(N))
     found = pb.look(table, group="clinic")
-    out = {"id", "visit", "when", "note", "lab", "share", "months", "empty", "trial", "gone"}
+    out = {"id", "visit", "when", "note", "lab", "share", "months", "empty", "trial"}
     assert set(found.options.left_out) == out
     assert found.options.inputs == ("beds",)
     assert found.options.kinds == {"arm": "discrete"}
@@ -111,8 +111,10 @@ def test_each_odd_column_is_told_of_and_left_out_if_it_must_be() -> None:
     for name in ("when", "note", "lab", "share", "empty", "trial"):
         assert sum(repr(name) in fix for fix in fixes) == 1
     kinds = [each.kind for each in found.findings]
-    for kind in ("ROW_NAMES", "CODES", "RARE_LEVEL", "SKEWED"):
+    for kind in ("ROW_NAMES", "CODES", "RARE_LEVEL", "MISSINGNESS"):
         assert pb.FindingKind[kind] in kinds
+    whole = pb.look(TRIAL[["clinic", "age"]].assign(crp=ODD["crp"]()), group="clinic")
+    assert pb.FindingKind.SKEWED in [each.kind for each in whole.findings]
     agrees(found, pasted(found, table))
     lines = found.table().set_index("column")["use"]
     assert lines["months"] == "left out: a copy of 'age'"
@@ -204,7 +206,7 @@ def test_the_command_that_is_printed_runs(tmp_path: Path, monkeypatch: pytest.Mo
     second = run(*shlex.split(first)[1:]).stdout.splitlines()[-1]
     assert second == (
         "poolbn learn 'a trial.csv' --group clinic --exclude when,lab,id,visit "
-        "--kinds arm=discrete --missing drop -o out"
+        "--kinds arm=discrete --missing em -o out"
     )
     done = run(*shlex.split(second)[1:], "--json")
     nodes = {"age": "continuous", "bmi": "continuous", "preterm": "discrete", "arm": "discrete"}
@@ -213,7 +215,7 @@ def test_the_command_that_is_printed_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert record["command"] == second
     assert record["nodes"] == nodes
     assert set(record["left_out"]) == {"when", "lab", "id", "visit"}
-    assert record["rows"] == len(table[list(nodes)].dropna())
+    assert record["rows"] == len(table)
     assert record["data_sets"] == table["clinic"].value_counts().to_dict()
     by_name: Mapping[str, Any] = {column["name"]: column for column in record["columns"]}
     assert by_name["preterm"]["levels"] == table["preterm"].value_counts().to_dict()

@@ -118,6 +118,7 @@ SEARCH: dict[str, Any] = {
 METHOD: dict[str, Any] = {"plugin": False, "method": "lw", "particles": 10, "seed": 0}
 DAG = pb.Dag(["x", "y"], [("x", "y")])
 POSTERIOR = net().posterior({"x": 1.0}, "y")
+MIXED = pb.learn(pb.table(rows().assign(x=rows()["x"] > 0), group="site")).posterior({}, "y")
 
 
 def calls(folder: Path) -> list[Call]:
@@ -228,6 +229,8 @@ def calls(folder: Path) -> list[Call]:
         Call("Posterior.cdf", {"x": [1.0]}, POSTERIOR),
         Call("Posterior.pdf", {"x": [1.0]}, POSTERIOR),
         Call("Posterior.quantile", {"p": [0.5]}, POSTERIOR),
+        Call("MixedPosterior.cdf", {"x": [1.0]}, MIXED),
+        Call("MixedPosterior.quantile", {"p": [0.5]}, MIXED),
         Call("Network.adapt", {"source": rows()[["x", "y"]], "name": "new", "missing": "error"},
              one),
         Call("Network.classify", {"data": rows(), **METHOD}, one),
@@ -279,7 +282,8 @@ WITHOUT = {
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
     "Look", "CellStats", "PatternStats", "Table", "ArcPosterior", "GraphSample",
-    "IndependenceTest", "MMPC.joined", "Network", "Pattern", "Pattern.table", "Posterior",
+    "IndependenceTest", "MMPC.joined", "MixedPosterior", "Network", "Pattern", "Pattern.table",
+    "Posterior",
     "Probability", "Status",
     "Network.to_pgmpy",  # needs pgmpy; its own tests have a stand-in
 }  # fmt: skip

@@ -187,7 +187,7 @@ class _Job:
             nets = self._other_poolings(net, data)
             record["scores"] = {name: other.score for name, other in nets.items()}
             terminal.text()
-            showing.show_scores(terminal, nets, hint=given.has_rows(rows))
+            showing.show_scores(terminal, nets, hint=given.has_rows(rows) and net.missing is None)
         if self.out is None:
             return
         if boot is not None:

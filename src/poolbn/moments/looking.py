@@ -86,7 +86,7 @@ class Look:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
         >>> pb.look(trial, group="clinic").rows
-        742
+        823
     """
 
     source: tuple[str, ...]
@@ -145,7 +145,7 @@ class Look:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
             >>> print(pb.look(trial, group="clinic").call)
-            pb.learn(data, group='clinic', missing='drop')
+            pb.learn(data, group='clinic', missing='em')
         """
         files = "data"
         if self.source:
@@ -161,7 +161,7 @@ class Look:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
             >>> print(pb.look(trial, group="clinic").command)
-            poolbn learn FILE --group clinic --missing drop -o out
+            poolbn learn FILE --group clinic --missing em -o out
         """
         files = " ".join(map(shlex.quote, self.source)) or "FILE"
         words = [files, *(option.shell() for option in self._given(shell=True))]
@@ -268,15 +268,14 @@ def look(
         preterm  discrete                  9        no (711), yes (103)  NY (6), KY (3)
         id       continuous  left out: id  0        0 to 822
         <BLANKLINE>
-        To learn from: 742 rows of 823, 3 columns (2 continuous, 1 discrete); missing='drop' leaves
-        out 81 rows.
+        To learn from: 823 rows, 3 columns (2 continuous, 1 discrete); missing='em' uses what rows
+        with missing values have.
         <BLANKLINE>
         Worth knowing:
-        - data set 'NY' lost 36% of its rows to missing values and 'MS' 0%, so those left may not be
-        like the others; leave out the columns that have most of these, which pb.look shows
+        - values are not missing by chance alone: 'bmi' is missing in 33% of 'NY' and ...
         <BLANKLINE>
         Next:
-        pb.learn(data, group='clinic', columns=['age', 'bmi', 'preterm'], missing='drop')
+        pb.learn(data, group='clinic', columns=['age', 'bmi', 'preterm'], missing='em')
     """
     check_reading(group, columns, (), None)
     chosen = None if columns is None else list(columns)
@@ -376,10 +375,7 @@ def _proposed(
                 inputs=options.inputs,
             )  # fmt: skip
         except OptionError as error:
-            if options.missing != "em":
-                return None, options, (), (DataError(*error.args),)
-            options = replace(options, missing="drop")
-            continue
+            return None, options, (), (DataError(*error.args),)
         except DataError as error:
             most = worst(kept, seen.n) if options.missing == "drop" else None
             if most is None or len(kept) == 1:
