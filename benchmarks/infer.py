@@ -22,6 +22,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import poolbn as pb
+from poolbn.nodes.given import Given, given_fit
 
 NODES, SETS = 20, 10
 TARGET = "x7"
@@ -38,22 +39,11 @@ def network(seed: int) -> pb.Network:
     fits = {}
     for name in names:
         q = len(dag.parents(name)) + 1
-        fits[name] = pb.LocalFit(
-            child=name,
-            parents=dag.parents(name),
-            levels=levels,
-            pooling="no pooling",
-            coef=0.4 * rng.normal(size=q) + 0.2 * rng.normal(size=(SETS, q)),
-            coef_cov=np.zeros((SETS, q, q)),
-            sigma2=rng.uniform(0.5, 1.5, SETS),
-            fixed=None,
-            fixed_cov=None,
-            random_cov=None,
-            loglik=0.0,
-            n_params=SETS * (q + 1),
-            n_rows=SETS * 100,
-            status=pb.Status("given", "for a benchmark"),
-        )
+        coef = 0.4 * rng.normal(size=q) + 0.2 * rng.normal(size=(SETS, q))
+        fits[name] = given_fit(
+            name, dag.parents(name), levels, Given("simulated"), "for a benchmark",
+            coef=coef, sigma2=rng.uniform(0.5, 1.5, SETS), fixed=coef.mean(axis=0), n_rows=1000,
+        )  # fmt: skip
     return pb.Network(dag, fits, 0.0, group="site", n=np.full(SETS, 100))
 
 

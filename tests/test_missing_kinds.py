@@ -440,3 +440,10 @@ def test_plausible_tables_differ_for_parameters_too(table: pd.DataFrame) -> None
 def test_compare_refuses_such_cells(table: pd.DataFrame) -> None:
     with pytest.raises(pb.DataError, match=r"cells are missing, and pb.compare fills .*'drop'"):
         pb.compare(table, **READING, missing="em")
+
+
+@pytest.mark.parametrize("score", ["bde", "k2"])
+def test_scores_of_counts_refuse_cells_that_are_drawn(score: str) -> None:
+    trial = pb.datasets.opt()[["clinic", "tobacco", "preterm"]]
+    with pytest.raises(pb.OptionError, match=f"score='{score}' is for tables without missing"):
+        pb.learn(trial, group="clinic", missing="em", pooling="complete", score=score)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import NUMBER, check_arguments
 from poolbn.errors import DataError, Option, OptionError
+from poolbn.moments.filled import FilledTable
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import polya
@@ -55,6 +56,11 @@ class _Dirichlet:
             raise OptionError(
                 Option("score", self.name), " is for complete pooling; use ",
                 Option("pooling", "complete"), " or ", Option("score", "bic"),
+            )  # fmt: skip
+        if isinstance(table, FilledTable):
+            raise OptionError(
+                Option("score", self.name), " is for tables without missing cells; use ",
+                Option("missing", "drop"), " or ", Option("score", "bic"),
             )  # fmt: skip
         others = [name for name in table.names if table.kind(name) != "discrete"]
         if others:
