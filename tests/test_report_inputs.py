@@ -11,7 +11,9 @@ import pytest
 
 import poolbn as pb
 from poolbn.page.material import gathered
+from poolbn.page.tables import report_tables
 from poolbn.page.treatments import treatment_cards, treatment_tables
+from poolbn.page.words import summary
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +82,23 @@ def test_an_input_that_describes_data_sets(tmp_path: Path, rows: pd.DataFrame) -
     net = pb.learn(made, group="site", inputs=["size"])
     pb.report(net, tmp_path / "r.html", data=made)
     assert (tmp_path / "r.html").exists()
+
+
+def test_rows_with_missing_values_count(rows: pd.DataFrame) -> None:
+    gappy = rows.assign(y=rows["y"].where(np.arange(len(rows)) % 11 > 0))
+    net = pb.learn(gappy, group="site", inputs=["arm"], missing="em")
+    of = gathered(net, gappy, None, None)
+    cards = {card.heading: " ".join(card.sentences) for card in summary(of)}
+    lack = gappy.isna().any(axis=1)
+    assert f"{lack.sum()} rows with missing values count for those they have." in cards["Data"]
+    assert "left out" not in cards["Data"]
+    tables = report_tables(of)
+    told = {row[0].text: row for row in tables["missing"].rows}
+    for name in ("y", "event"):
+        assert told[name][1].value == gappy[name].isna().mean()
+        assert told[name][-1].value == gappy.loc[lack, name].notna().sum()
+    by_site = lack.groupby(gappy["site"]).sum()
+    columns = list(tables["data"].columns)
+    assert "left out" not in columns
+    found = {row[0].text: row[columns.index("with gaps")].value for row in tables["data"].rows}
+    assert found == by_site.to_dict()

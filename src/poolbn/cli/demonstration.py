@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _REPLICATES = 20
 _TREATMENT = "treatment"
-_OUTCOME = [["infection"], ["gestation_days", "preterm"], ["birthweight_g"]]
+_OUTCOME = [["infection"], ["preterm"], ["birthweight_g"]]
+_SAME = "gestation_days"  # preterm is whether these are fewer than 259
 
 
 @command
@@ -42,12 +43,13 @@ def demo(
         "trial in four clinics. Half of them were treated before delivery, by lot. Does that "
         "improve their gums? Does it prevent preterm birth? Is it the same in every clinic? The "
         f"rows are in {table}, their order in time in {tiers}. Now:\n\n"
-        f"  poolbn learn {table} --group clinic --missing em --inputs {_TREATMENT}\n"
-        f"    --tiers {tiers} --bootstrap {_REPLICATES} -o {out}\n"
+        f"  poolbn learn {table} --group clinic --exclude {_SAME} --missing em\n"
+        f"    --inputs {_TREATMENT} --tiers {tiers} --bootstrap {_REPLICATES} -o {out}\n"
     )
     learn(
         files=[str(table)],
         group="clinic",
+        exclude=[_SAME],
         missing="em",
         inputs=[_TREATMENT],
         tiers=tiers,
@@ -61,7 +63,7 @@ def demo(
 
 def in_time(trial: pd.DataFrame) -> list[list[str]]:
     """The columns of the trial in tiers: who the women are, baseline, visit 5, outcome."""
-    names = [name for name in map(str, trial) if name != "clinic"]
+    names = [name for name in map(str, trial) if name not in ("clinic", _SAME)]
     baseline, later = ([name for name in names if name.endswith(end)] for end in ("_0", "_5"))
     known = {*baseline, *later, *(name for tier in _OUTCOME for name in tier)}
     return [[name for name in names if name not in known], baseline, later, *_OUTCOME]

@@ -13,7 +13,7 @@ from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.inference.heterogeneity import RESIDUAL
-from poolbn.moments.groupstats import Filled, GroupStats
+from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
@@ -33,7 +33,11 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
     """The tables of a report, by their ids."""
     tables = [_arcs(of), _nodes(of), _data(of)]
     if isinstance(of.stats, GroupStats) and of.stats.filled is not None:
-        tables.append(_missing(of.stats, of.stats.filled))
+        whole = of.stats.filled.patterns.known.n_rows
+        tables.append(_missing(of.net, of.stats.n[:, None] - of.stats.filled.observed, whole))
+    elif of.net.missing is not None:
+        given = of.given if of.net.adapted == () else None
+        tables.append(_missing(of.net, of.net.missing, None if given is None else given.n_rows))
     if of.sizes and (of.net.is_linear or of.totals):
         tables.append(totals(of))
     if of.tests:
@@ -200,11 +204,13 @@ def _within_between(net: Network, stats: GroupStats | Table | None) -> ReportTab
 def _data(of: Material) -> ReportTable:
     """A row for each data set."""
     net, dropped = of.net, of.dropped
+    gappy = net.missing is not None and net.stats is None
     help = {
         "data set": f"by the group column {net.group}",
         "rows": "that were used",
         "share": "of all rows: the probability of the data set",
         "left out": "rows with missing values",
+        "with gaps": "rows with missing values, which count for what they have",
         "part": "whether the network was learned from it",
     }
     rows = []
@@ -215,16 +221,24 @@ def _data(of: Material) -> ReportTable:
             text_cell(name),
             value_cell(float(n), f"{n:,}"),
             value_cell(n / net.n_rows, percent(n / net.n_rows)),
-            None if lost is None else value_cell(float(lost), f"{lost:,}"),
+            None if lost is None or gappy else value_cell(float(lost), f"{lost:,}"),
+            None if lost is None or not gappy else value_cell(float(lost), f"{lost:,}"),
             part if net.adapted else None,
         )
         rows.append(cells)
-    note = "" if dropped is not None else "How many rows were left out is not known here."
+    unknown = dropped is None and not gappy
+    note = "How many rows were left out is not known here." * unknown
     return made("data", "Data sets", help, rows, note)
 
 
-def _missing(stats: GroupStats, filled: Filled) -> ReportTable:
-    """A row for each column with missing values."""
+def _missing(net: Network, missing: NDArray[np.int64], whole: int | None) -> ReportTable:
+    """A row for each column with missing values.
+
+    Args:
+        net: the network.
+        missing: cells of each data set that it learned from, and each node, (F, N).
+        whole: rows without missing cells, where that is known.
+    """
     help = {
         "variable": "with missing values",
         "missing": "of all rows",
@@ -234,17 +248,19 @@ def _missing(stats: GroupStats, filled: Filled) -> ReportTable:
         "there": "the data set that lacks most",
         "gained": "values in rows with gaps, which dropping these rows would lose",
     }
-    gained = filled.observed.sum(axis=0) - filled.patterns.known.n_rows
-    share = 1 - filled.observed / stats.n[:, None]
-    whole = 1 - filled.observed.sum(axis=0) / stats.n_rows
+    n = net.n[: len(missing)]
+    gained = n.sum() - missing.sum(axis=0) - (whole or 0)
+    share = missing / n[:, None]
+    every = missing.sum(axis=0) / n.sum()
     rows = []
-    for k in np.flatnonzero(whole > 0):
+    for k in np.flatnonzero(every > 0):
         low, high = int(share[:, k].argmin()), int(share[:, k].argmax())
-        cells = [text_cell(stats.names[k]), value_cell(float(whole[k]), percent(float(whole[k])))]
+        cells = [text_cell(net.dag.nodes[k]), value_cell(float(every[k]), percent(float(every[k])))]
         for j in (low, high):
             lost = float(share[j, k])
-            cells += [value_cell(lost, percent(lost)), text_cell(str(stats.levels[j]))]
-        rows.append((*cells, value_cell(float(gained[k]), f"{gained[k]:,}")))
+            cells += [value_cell(lost, percent(lost)), text_cell(str(net.levels[j]))]
+        told = None if whole is None else value_cell(float(gained[k]), f"{gained[k]:,}")
+        rows.append((*cells, told))
     note = (
         "Values are taken as missing at random, given the data set and the other values of the row."
     )

@@ -190,6 +190,8 @@ def summary(of: Material) -> list[Card]:
     odd = [] if of.stats is None else check(of.stats)
     # That one row has a level tells of this row.
     told = [found for found in odd if of.open or found.kind is not FindingKind.RARE_LEVEL]
+    if of.net.missing is not None:  # then no row was lost
+        told = [found for found in told if found.kind is not FindingKind.UNEVEN_LOSS]
     warnings = [_sentence(str(found)) for found in told]
     warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
     cards = [
@@ -222,7 +224,9 @@ def _data(of: Material) -> list[str]:
         gappy = of.stats.n_rows - patterns.known.n_rows
         said.append(f"{counted(gappy, 'row')} with missing values count for those that they have.")
     dropped = 0 if of.stats is None else int(of.stats.dropped.sum())
-    if dropped:
+    if dropped and patterns is None and net.missing is not None:
+        said.append(f"{counted(dropped, 'row')} with missing values count for those they have.")
+    elif dropped:
         lack = "with missing values" if patterns is None else "without values"
         said.append(f"{counted(dropped, 'row')} {lack} were left out.")
     if net.adapted:
@@ -351,6 +355,8 @@ def about_privacy(of: Material) -> str:
 
 def about_rows(net: Network, given: GroupStats | Table | None) -> str:
     """What to know about complete rows that are not those that the network was learned from."""
+    if net.stats is None and net.missing is not None:  # how many complete rows it knew is not kept
+        return ""
     rows = {} if given is None else dict(zip(given.levels, given.n.tolist(), strict=True))
     patterns = None if net.stats is None else net.stats.patterns
     learned = net.n if patterns is None else patterns.known.n
