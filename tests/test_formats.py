@@ -307,6 +307,16 @@ def test_latin_1_after_what_is_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
         pb.stats(tmp_path / "t.csv", group="site")
 
 
+def test_a_file_is_found_again_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.csv").write_text("site,x\na,1\na,2\nb,4\nb,3\n")
+    monkeypatch.chdir(tmp_path)
+    one = pb.stats("t.csv", group="site")
+    monkeypatch.chdir("/")
+    assert pb.stats(tmp_path / "t.csv", group="site").mean.tolist() == one.mean.tolist()
+
+
 def test_copies_are_removed_and_private(tmp_path: Path) -> None:
     folder = Path(copies._folder(copies.os.getpid()))
     (tmp_path / "t.csv").write_bytes("site,x\na,1\nb,2\na,3\n".encode("utf-16"))

@@ -99,7 +99,7 @@ def _ending(path: str) -> str:
     return f"{kind}.gz" if packed else kind
 
 
-_known: dict[tuple[str, int, int], str] = {}
+_known: dict[tuple[str, int, int], str] = {}  # copies of files; "" for those that need none
 
 
 def as_utf8(path: str, shown: str) -> str:
@@ -124,12 +124,12 @@ def as_utf8(path: str, shown: str) -> str:
             if start in _UTF16:
                 _known[key] = _copied(path, shown, _from_utf16)
             elif _is_utf8(path):
-                _known[key] = path
+                _known[key] = ""  # not its path, which may be relative to another folder
             else:
                 _known[key] = _copied(path, shown, _from_windows)
     except DAMAGED as error:
         raise damaged(shown, error) from error
-    return _known[key]
+    return _known[key] or path
 
 
 def _is_utf8(path: str) -> bool:
