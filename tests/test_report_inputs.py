@@ -102,3 +102,11 @@ def test_rows_with_missing_values_count(rows: pd.DataFrame) -> None:
     assert "left out" not in columns
     found = {row[0].text: row[columns.index("with gaps")].value for row in tables["data"].rows}
     assert found == by_site.to_dict()
+
+
+def test_no_row_has_the_input_and_an_outcome(rows: pd.DataFrame) -> None:
+    made = rows[["site", "y"]].assign(dose=np.arange(len(rows)) % 7 + 0.5)
+    net = pb.learn(made, group="site", inputs=["dose"])
+    even = np.arange(len(rows)) % 2 == 0
+    apart = made.assign(y=made["y"].where(even), dose=made["dose"].where(~even))
+    assert gathered(net, apart, None, None).treated == {}

@@ -290,6 +290,8 @@ def _treated(net: Network, cells: RowCells, cause: str) -> pd.DataFrame | None:
         if node not in net.inputs and whole.any():
             none = np.zeros(len(net.levels), dtype=np.int64)
             tables.append((node, _table(net, cells, [cause, node], whole, none)))
+    if not tables:
+        return None
     try:
         return effects_in_tables(cause, tables, Partial())
     except DataError:  # it does not vary in the rows
