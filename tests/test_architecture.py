@@ -39,7 +39,7 @@ ORDER = {
         "missingness", "coarsening", "plausible", "gapsfile", "cellsfile", "statsfile",
         "checkpoint", "summaries", "daskstats", "groupstats", "patternstats", "kinds", "recoding",
         "fewerlevels", "cellstats", "tallying", "reading", "table", "filled", "imputing",
-        "standardised", "inspected", "checks", "surveying", "looking",
+        "standardised", "inspected", "levelchecks", "checks", "surveying", "looking",
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [

@@ -140,6 +140,53 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
         assert eval(f"pb.check(read(table, {said}))") == []
 
 
+LEVELS = np.array(["a", "b", "c"])[ORDER % 3]
+WITH_LEVELS = [
+    Case(Kind.SITE_LEVEL, lambda t: t.assign(size=100.5 * t["site"],
+         type=np.where(t["site"] < 2, "urban", "rural")), ["size", "type"], "4 values, not 240"),
+    Case(Kind.DERIVED, lambda t: t.assign(grade=LEVELS, low=LEVELS == "a"), ["low"],
+         "'low' from 'grade'"),
+    Case(Kind.DERIVED, lambda t: t.assign(old=np.where(t["age"] > 55, "yes", "no")), ["old"],
+         "'old' from 'age'"),
+    Case(Kind.DERIVED, lambda t: t.assign(old=np.where(t["age"] > 55, "yes", "no")).assign(
+         age=t["age"].where(ORDER > 20), y=t["y"].where(ORDER < 200)), ["old"],
+         "'old' from 'age'", missing="em"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WITH_LEVELS, ids=lambda case: case.says)
+def test_what_is_odd_about_levels_is_found_and_has_a_remedy(case: Case) -> None:
+    table = case.change(frame())
+    reading = {"group": "site", "missing": case.missing}
+    (found,) = pb.check(pb.table(table, **reading))
+    assert (found.kind, list(found.columns)) == (case.kind, list(case.columns))
+    assert case.says in str(found)
+    (said,) = re.findall("(?:columns|inputs)=.*", str(found))
+    assert eval(f"pb.check(pb.table(table, **reading, {said}))") == []
+
+
+def test_counts_of_levels_tell_the_same_as_rows() -> None:
+    table = frame().assign(grade=LEVELS, low=LEVELS == "a", place=frame()["site"] // 2 == 1)
+    kinds = {"place": "discrete", "low": "discrete"}
+    rows = pb.check(pb.table(table, group="site", kinds=kinds))
+    counts = pb.check(pb.stats(table, group="site", kinds=kinds))
+    assert [f.kind for f in rows] == [Kind.SITE_LEVEL, Kind.DERIVED]
+    assert [f for f in counts if f.kind is not Kind.NEEDS_ROWS] == rows
+    levels = table[["site", "grade", "place"]]
+    only = pb.check(pb.stats(levels, group="site", kinds={"place": "discrete"}))
+    assert [f.columns for f in only] == [("place",)]
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_nothing_is_said_of_ordinary_levels(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arm = np.where(rng.random(ROWS) < 0.5, "new", "old")
+    event = np.where(rng.random(ROWS) < 0.05, "yes", "no")
+    made = frame(seed).assign(arm=arm, event=event)
+    kinds = {f.kind for f in pb.check(pb.table(made, group="site"))}
+    assert kinds <= {Kind.RARE_LEVEL}
+
+
 def test_remedies_of_wide_tables_are_short() -> None:
     table = frame().assign(
         **{f"x{k}": RNG.normal(size=ROWS) for k in range(30)}, arm=ORDER % 2, one=1

@@ -81,7 +81,8 @@ def test_an_input_that_describes_data_sets(tmp_path: Path, rows: pd.DataFrame) -
     made = rows[["site", "y"]].assign(size=size)
     net = pb.learn(made, group="site", inputs=["size"])
     pb.report(net, tmp_path / "r.html", data=made)
-    assert (tmp_path / "r.html").exists()
+    # There is nothing to compare inside data sets.
+    assert "What size changes" not in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_rows_with_missing_values_count(rows: pd.DataFrame) -> None:

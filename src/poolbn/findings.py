@@ -30,6 +30,7 @@ class FindingKind(Enum):
     SITE_LEVEL = "describes data sets"
     BINARY = "0 and 1"
     CODES = "few whole numbers"
+    DERIVED = "follows from another"
     RARE_LEVEL = "levels of one row"
     COPIES = "copies"
     COLLINEAR = "combination of others"

@@ -176,7 +176,8 @@ def _means(
         df = total**2 / np.where(known, w**2 / df, 0.0).sum(axis=1)
     ends = t_interval(mean, se, df, interval)
     ratio = (scale != "difference").to_numpy()
-    told = [np.where(ratio, np.exp(x), x) for x in (mean, ends[:, 0], ends[:, 1])]
+    with np.errstate(over="ignore"):  # an interval without an end
+        told = [np.where(ratio, np.exp(x), x) for x in (mean, ends[:, 0], ends[:, 1])]
     p = 2 * t.sf(np.abs(mean / se), df)
     return dict(zip(("mean", "mean_lower", "mean_upper", "p_value"), (*told, p), strict=True))
 

@@ -19,6 +19,7 @@ from poolbn.moments.filled import gaps_of
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.inspected import IDS, ROWS, Inspected
 from poolbn.moments.kinds import MixedData
+from poolbn.moments.levelchecks import derived, of_sites
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import Table, has_gaps
 from poolbn.wording import counted, listed, shortened
@@ -67,9 +68,13 @@ def check(stats: GroupStats | MixedData) -> list[Finding]:
     if isinstance(stats, GroupStats):
         return _found(stats, stats)
     numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
-    found = _found(stats, _numbers(stats, numbers)) if numbers else []
+    sites = of_sites(stats)
+    if numbers:
+        found = _found(stats, _numbers(stats, numbers), sites)
+    else:
+        found = _known(_describing(stats, sites))
     rare = _rare(stats) if isinstance(stats, Table) else None
-    return [*found, *([] if rare is None else [rare]), *_needs_rows(stats, numbers)]
+    return [*found, *_known(derived(stats, sites), rare), *_needs_rows(stats, numbers)]
 
 
 def _numbers(stats: MixedData, names: Sequence[str]) -> GroupStats:
@@ -118,11 +123,21 @@ def _needs_rows(stats: MixedData, numbers: Sequence[str]) -> list[Finding]:
     return [Finding(FindingKind.NEEDS_ROWS, tuple(children), (), 0, what, remedy)]
 
 
-def _found(every: GroupStats | MixedData, numbers: GroupStats) -> list[Finding]:
-    """What is odd about continuous columns; `every` has the others too."""
+def _found(
+    every: GroupStats | MixedData, numbers: GroupStats, sites: Sequence[str] = ()
+) -> list[Finding]:
+    """What is odd about continuous columns; `every` has the others too.
+
+    `sites` are those of the others that describe data sets.
+    """
     data = standardise(numbers)
     table = Inspected(numbers, data, every.names, every.inputs)
-    found = (look(table) for look in _LOOKS)
+    found = [look(table) for look in _LOOKS]
+    of_sites = {*table.named(table.of_sites), *sites}
+    return _known(*found, _describing(every, [name for name in every.names if name in of_sites]))
+
+
+def _known(*found: Finding | None) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
@@ -248,17 +263,13 @@ def _still(table: Inspected) -> Finding | None:
     return _finding(FindingKind.CONSTANT_SOMEWHERE, list(where), what, remedy, every, len(every))
 
 
-def _site_level(table: Inspected) -> Finding | None:
-    names, F = table.learned(table.named(table.of_sites)), len(table.stats.levels)
+def _describing(stats: GroupStats | MixedData, sites: Sequence[str]) -> Finding | None:
+    """Columns that vary between data sets only."""
+    names, F = [name for name in sites if name not in stats.inputs], len(stats.levels)
     it = "describes data sets and has" if len(names) == 1 else "describe data sets and have"
-    what = f"{_columns(names)} {it} {F} values, not {table.rows:,}"
-    return _finding(
-        FindingKind.SITE_LEVEL,
-        names,
-        what,
-        as_inputs(names, table.every, table.inputs),
-        count=F,
-    )
+    what = f"{_columns(names)} {it} {F} values, not {stats.n_rows:,}"
+    remedy = as_inputs(names, stats.names, stats.inputs)
+    return _finding(FindingKind.SITE_LEVEL, names, what, remedy, count=F)
 
 
 def _is_binary(table: Inspected, k: int) -> bool:
@@ -402,12 +413,6 @@ def _uneven(table: Inspected) -> Finding | None:
         "keep them for the values that they have, with ",
         Option("missing", "em"),
     )
-    if table.names != table.every:  # EM is for continuous columns
-        remedy = (
-            "leave out the columns that have most of these, which ",
-            InPython("pb.look", "poolbn look"),
-            " shows",
-        )
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 
 
@@ -452,6 +457,6 @@ def _dependence(patterns: PatternStats, names: list[str], on: str, difference: f
 
 
 _LOOKS = (
-    _row_names, _ids, _repeated, _missing_codes, _constants, _still, _site_level, _binary, _few,
+    _row_names, _ids, _repeated, _missing_codes, _constants, _still, _binary, _few,
     _copies, _collinear, _skewed, _uneven, _missingness,
 )  # fmt: skip

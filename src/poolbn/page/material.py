@@ -283,7 +283,14 @@ def _table(
 
 
 def _treated(net: Network, cells: RowCells, cause: str) -> pd.DataFrame | None:
-    """What an input does to the other nodes, each in the rows that have both."""
+    """What an input does to the other nodes, each in the rows that have both.
+
+    None for one that has one value in each data set: there is nothing to compare inside them.
+    """
+    known = (cells.codes >= 0) & ~np.isnan(cells.of([cause])[:, 0])
+    values = np.column_stack([cells.codes[known], cells.of([cause])[known, 0]])
+    if len(np.unique(values, axis=0)) == len(np.unique(values[:, 0])):
+        return None
     tables = []
     for node in net.dag.nodes:
         whole = (cells.codes >= 0) & ~np.isnan(cells.of([cause, node])).any(axis=1)
