@@ -395,22 +395,35 @@ def test_inputs_have_no_density() -> None:
         assert net.loglik(frame) == pytest.approx(net.loglik(frame.drop(columns="dose")))
 
 
-@pytest.mark.parametrize("sd", [0.2, 0.8, 1.5, 4.0])
+@pytest.mark.parametrize("sd", [0.2, 0.8, 1.1, 1.5, 4.0, 8.0])
 def test_expected_probabilities_of_three_levels(sd: float) -> None:
-    """Against a dense rule in two dimensions."""
+    """Against a dense rule in two dimensions, whichever levels differ most."""
     z, w = legendre(-8.5, 8.5, 60, 12)
     w = w * norm.pdf(z)
     rng = np.random.default_rng(int(10 * sd))
-    mean, root = rng.normal(size=2) * sd, np.tril(rng.normal(size=(2, 2)))
-    root *= sd / np.abs(root).max()
-    first = mean[0] + root[0, 0] * z[:, None] + 0 * z
-    second = mean[1] + root[1, 0] * z[:, None] + root[1, 1] * z
-    p = softmax(np.stack([0 * first, first, second]), axis=0)
-    node = Regression(
-        mean[None, :, None], (root @ root.T)[None], (), (), 3, math.inf
-    )  # fmt: skip
+    for case in range(6):
+        mean, root = rng.normal(size=2) * sd, np.tril(rng.normal(size=(2, 2)))
+        root[case % 2, case % 2] *= 0.0 if case == 5 else 0.3  # a singular one too
+        root *= sd / np.abs(root).max()
+        first = mean[0] + root[0, 0] * z[:, None] + 0 * z
+        second = mean[1] + root[1, 0] * z[:, None] + root[1, 1] * z
+        p = softmax(np.stack([0 * first, first, second]), axis=0)
+        node = Regression(
+            mean[None, :, None], (root @ root.T)[None], (), (), 3, math.inf
+        )  # fmt: skip
+        found = np.exp(node.log_levels({}, np.zeros(1, dtype=np.int64)))
+        np.testing.assert_allclose(found[0], p @ w @ w, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("sd", [0.05, 0.3, 0.9, 1.3, 1.9, 2.1, 6.0])
+@pytest.mark.parametrize("mean", [-12.0, -1.0, 0.0, 3.0])
+def test_expected_probabilities_of_two_levels(mean: float, sd: float) -> None:
+    """Against a dense rule, also where they are small."""
+    z, w = legendre(-14, 14, 100, 12)
+    expected = [norm.pdf(z) @ (w * expit(sign * (mean + sd * z))) for sign in (-1, 1)]
+    node = Regression(np.full((1, 1, 1), mean), np.full((1, 1, 1), sd**2), (), (), 2, math.inf)
     found = np.exp(node.log_levels({}, np.zeros(1, dtype=np.int64)))
-    np.testing.assert_allclose(found[0], p @ w @ w, rtol=1e-8)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-9)
 
 
 def test_tables_without_a_continuous_column_choose_their_pooling() -> None:

@@ -187,10 +187,7 @@ class Regression(Local):
             poisson = math.isinf(self.dispersion)
             family = kernel.POISSON if poisson else kernel.NEGATIVE_BINOMIAL
             theta = 1.0 if poisson else self.dispersion
-        rules = _rules()
-        # Two levels need the first six rules; beyond them the trapezoidal one takes fewer nodes.
-        limits = rules[3][:6]
-        kernel.log_integrals(family, y, mean.ravel(), V.ravel(), theta, *rules[:3], limits, out)
+        kernel.log_integrals(family, y, mean.ravel(), V.ravel(), theta, *_rules(), out)
         return out
 
     def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
@@ -341,9 +338,9 @@ def _softmax(mean: Floats, V: Floats) -> Floats:
     C = mean.shape[1]
     most = int(np.searchsorted(_SIZES, _MOST_NODES ** (1 / C) + 1e-9, side="right")) - 1
     if C == 2:  # beyond it the trapezoidal rule takes fewer nodes
-        most = 6
+        most = 5
     out, index = np.empty((len(mean), C + 1)), np.zeros(C, dtype=np.int64)
-    work = np.empty((3, max(C, 129)))
+    work = np.empty((5, max(C, 264)))
     kernels("integrals").softmax_integrals(mean, V, *_rules(), most, work, index, out)
     return out
 

@@ -6,8 +6,9 @@ asked for is the expected probability. Rows are independent, and all is done row
 Two levels: Gauss-Hermite rules, as many nodes as the variance needs for 1e-10. Counts, and larger
 variances: the integrand is log-concave in the standardised predictor z. The trapezoidal rule around
 its maximum, in steps that are short for its width and for the distance of its poles, converges
-exponentially, and stops where nothing is added. Three levels and more: products of Gauss-Hermite
-rules in the coordinates of a Cholesky factor; the trapezoidal rule where three levels need more.
+exponentially, and stops where nothing is added. Three levels: products of such rules, each as long
+as its dimension needs. More levels: products of Gauss-Hermite rules in the coordinates of a
+Cholesky factor.
 """
 
 from __future__ import annotations
@@ -16,17 +17,33 @@ import math
 
 import numba
 
-from poolbn.kernels.lanes import Floats
-from poolbn.kernels.linalg import Integers, cube, entry, integers, jit, matrix, vector
+from poolbn.kernels.elementary import exponential
+from poolbn.kernels.lanes import (
+    LANES,
+    Floats,
+    choose,
+    load,
+    minus,
+    more,
+    padded,
+    plus,
+    product,
+    quotient,
+    spread,
+    store,
+    total,
+)
+from poolbn.kernels.linalg import Integers, both, cube, entry, integers, jit, matrix, vector
 
 BERNOULLI, POISSON, NEGATIVE_BINOMIAL = range(3)
 _STEPS = 100_000  # of the trapezoidal rule, in one direction
 _WIDTH, _POLE = 0.55, 0.35  # steps, in widths of the integrand and in parts of 1 / SD
 _ROUNDS = 60  # of Newton's method; a few do
 _FURTHEST = 2.0  # that one of them moves the predictor
-_PLANE = 0.9  # steps of the trapezoidal rule with three levels, in parts of 1 / SD
+_DIGITS = 26.0  # minus the logarithm of the error of the trapezoidal rule with three levels
+_SURER = 1.25  # by which SDs with three levels count for more, in the choice of a rule
 _RADIUS = 7.2  # how far they go
-_MOST_STEPS = 64  # in one direction
+_MOST_STEPS = 128  # in one direction
 _FAR = 300.0  # a predictor where probabilities are 0 or 1
 
 
@@ -127,12 +144,13 @@ def log_integrals(
         while limits[rule] < sd:
             rule += 1
         sign = 1.0 if y[i] > 0.5 else -1.0
-        total = 0.0
-        for k in range(sizes[rule]):
-            t = sign * (mean[i] + sd * nodes[rule, k])
-            e = math.exp(-abs(t))
-            total += weights[rule, k] * (1.0 if t >= 0 else e) / (1.0 + e)
-        out[i] = math.log(total) if total > 0.0 else sign * mean[i]
+        sums = spread(0.0)
+        for k in range(0, sizes[rule], LANES):
+            t = more(spread(-sign * sd), load(nodes[rule], k), spread(-sign * mean[i]))
+            below = plus(spread(1.0), exponential(t))
+            sums = plus(sums, quotient(load(weights[rule], k), below))
+        p = total(sums)
+        out[i] = math.log(p) if p > 0.0 else sign * mean[i]
 
 
 @jit
@@ -153,49 +171,114 @@ def _softmax(eta: Floats, p: Floats, weight: float) -> None:
         p[a + 1] += weight * eta[a]
 
 
-@jit
-def _plane(mean: Floats, L: Floats, z: Floats, w: Floats, n: int, B: Floats, p: Floats) -> None:
-    """Add the expected probabilities of three levels, by n nodes and weights in each dimension.
+@both
+def _bounded(x: Floats) -> Floats:
+    """Eight predictors, none of them further from 0 than makes a difference."""
+    high, low = spread(_FAR), spread(-_FAR)
+    x = choose(minus(x, high), high, x)
+    return choose(minus(low, x), low, x)
 
-    The exponential of the second predictor is a product, so that none is left in the inner loop.
-    """
-    for b in range(n):
-        B[b] = math.exp(min(max(L[1, 1] * z[b], -_FAR), _FAR))
-    for a in range(n):
-        first = math.exp(min(max(mean[0] + L[0, 0] * z[a], -_FAR), _FAR))
-        second = math.exp(min(max(mean[1] + L[1, 0] * z[a], -_FAR), _FAR))
-        base = 1.0 + first
-        s0, s1, t0, t1 = 0.0, 0.0, 0.0, 0.0
-        for b in range(0, n - 1, 2):
-            u = w[b] / (base + second * B[b])
-            v = w[b + 1] / (base + second * B[b + 1])
-            s0 += u
-            s1 += v
-            t0 += u * B[b]
-            t1 += v * B[b + 1]
-        if n % 2 == 1:
-            u = w[n - 1] / (base + second * B[n - 1])
-            s0 += u
-            t0 += u * B[n - 1]
-        p[0] += w[a] * (s0 + s1)
-        p[1] += w[a] * first * (s0 + s1)
-        p[2] += w[a] * second * (t0 + t1)
+
+@jit
+def _rule(
+    sd: float,
+    nodes: Floats,
+    weights: Floats,
+    sizes: Integers,
+    limits: Floats,
+    most: int,
+    z: Floats,
+    w: Floats,
+) -> int:
+    """Put the nodes and weights of one dimension into z and w, zeros after them; how many."""
+    rule = 0
+    while rule < most and limits[rule] < _SURER * sd:
+        rule += 1
+    if limits[rule] >= _SURER * sd:
+        n = int(sizes[rule])
+        for k in range(0, n, LANES):
+            store(z, k, load(nodes[rule], k))
+            store(w, k, load(weights[rule], k))
+        return n
+    # Poles are d from the real line, where the normal density is exp(d^2 / 2) times as high: steps
+    # of h have an error of exp(d^2 / 2 - 2 pi d / h).
+    d = math.pi / sd
+    m = min(math.ceil(_RADIUS * (_DIGITS + 0.5 * d * d) / (2.0 * math.pi * d)), _MOST_STEPS)
+    h = _RADIUS / m
+    n = 2 * m + 1
+    for k in range(padded(n)):
+        z[k] = (k - m) * h
+    half, unit = spread(-0.5), spread(h / math.sqrt(2.0 * math.pi))
+    for k in range(0, n, LANES):
+        at = load(z, k)
+        store(w, k, product(unit, exponential(product(half, product(at, at)))))
+    for k in range(n, padded(n)):
+        w[k] = 0.0
+    return n
 
 
 @jit
 def _three_levels(
-    mean: Floats, L: Floats, sd: float, z: Floats, w: Floats, n: int, work: Floats, p: Floats
+    mean: Floats,
+    V: Floats,
+    nodes: Floats,
+    weights: Floats,
+    sizes: Integers,
+    limits: Floats,
+    most: int,
+    work: Floats,
+    p: Floats,
 ) -> None:
-    """The same by a Gauss-Hermite rule, or by the trapezoidal rule where n is 0."""
-    if n > 0:
-        _plane(mean, L, z, w, n, work[2], p)
-        return
-    m = min(math.ceil(_RADIUS * sd / _PLANE), _MOST_STEPS)
-    h = _RADIUS / m
-    for k in range(2 * m + 1):
-        work[0, k] = (k - m) * h
-        work[1, k] = h * math.exp(-0.5 * work[0, k] * work[0, k]) / math.sqrt(2.0 * math.pi)
-    _plane(mean, L, work[0], work[1], 2 * m + 1, work[2], p)
+    """Expected probabilities of three levels.
+
+    Let r and s be the levels whose utilities differ with the largest variance, t the third. In
+    terms of s - r and t - r, the first dimension moves t by less than s, and the second moves t
+    alone. So along each the integrand's poles are pi / L_00 and pi / L_11 from the real line, and
+    L_11 is as small as can be: few nodes.
+    """
+    v01, v02 = V[0, 0], V[1, 1]
+    v12 = v01 + v02 - 2.0 * V[0, 1]
+    r, s, t = 0, 1, 2
+    if v02 >= v01 and v02 >= v12:
+        r, s, t = 0, 2, 1
+    elif v12 >= v01:
+        r, s, t = 1, 2, 0
+    largest = max(v01, v02, v12)
+    third, other = v02, v12  # variances of t - r and of t - s
+    if t == 1:
+        third = v01
+    if t == 0:
+        third, other = v01, v02
+    up = mean[s - 1] - (mean[r - 1] if r > 0 else 0.0)
+    aside = (mean[t - 1] if t > 0 else 0.0) - (mean[r - 1] if r > 0 else 0.0)
+    L00 = math.sqrt(largest)
+    L10 = 0.5 * (largest + third - other) / L00
+    left = third - L10 * L10
+    L11 = math.sqrt(left) if left > 1e-14 * largest else 0.0
+    za, wa, zb, wb, B = work[0], work[1], work[2], work[3], work[4]
+    n = _rule(L00, nodes, weights, sizes, limits, most, za, wa)
+    q = _rule(L11, nodes, weights, sizes, limits, most, zb, wb)
+    # The exponential of t's utility is a product, so that none is left in the inner loop. Eight
+    # nodes of the first dimension at a time.
+    for b in range(0, q, LANES):
+        store(B, b, exponential(_bounded(product(spread(L11), load(zb, b)))))
+    one, pr, ps, pt = spread(1.0), spread(0.0), spread(0.0), spread(0.0)
+    for a in range(0, n, LANES):
+        at, weight = load(za, a), load(wa, a)
+        first = exponential(_bounded(more(spread(L00), at, spread(up))))
+        second = exponential(_bounded(more(spread(L10), at, spread(aside))))
+        base = plus(one, first)
+        x, y = spread(0.0), spread(0.0)
+        for b in range(q):
+            own = spread(B[b])
+            u = quotient(spread(wb[b]), more(second, own, base))
+            x = plus(x, u)
+            y = more(u, own, y)
+        x = product(weight, x)
+        pr = plus(pr, x)
+        ps = more(first, x, ps)
+        pt = more(second, product(weight, y), pt)
+    p[r], p[s], p[t] = total(pr), total(ps), total(pt)
 
 
 @entry(matrix, cube, matrix, matrix, integers, vector, numba.int64, matrix, integers, matrix)
@@ -221,7 +304,7 @@ def softmax_integrals(
         sizes: likewise.
         limits: likewise.
         most: the largest rule that has not too many products; -1 for 2 C points in all.
-        work: (3, the larger of C and 129).
+        work: (5, the larger of C and 264).
         index: (C,).
         out: (n, K).
     """
@@ -240,6 +323,8 @@ def softmax_integrals(
             for a in range(C):
                 eta[a] = mean[i, a]
             _softmax(eta, p, 1.0)
+        elif C == 2:
+            _three_levels(mean[i], V[i], nodes, weights, sizes, limits, most, work, p)
         else:
             L = V[i]
             for a in range(C):
@@ -265,10 +350,7 @@ def softmax_integrals(
                     rule += 1
                 for a in range(C):
                     index[a] = 0
-                if C == 2:
-                    size = sizes[rule] if limits[rule] >= sd else 0
-                    _three_levels(mean[i], L, sd, nodes[rule], weights[rule], size, work, p)
-                while C > 2:
+                while True:
                     weight = 1.0
                     for a in range(C):
                         weight *= weights[rule, index[a]]
