@@ -528,7 +528,7 @@ TABLE = [
     Bad("negative max_parents", under(max_parents=-1), OptionError, ("max_parents=-1",)),
     Bad("broken max_parents", under(max_parents=1.5), OptionError, ("max_parents=1.5",)),
     Bad("too many required", under(required=[("x", "y")], max_parents=0), GraphError,
-        ("1 arcs into 'y'", "max_parents=0", "allow more")),
+        ("1 arc into 'y'", "max_parents=0", "allow more")),
     # Learning
     Bad("forbidden start", learn(start=[("x", "y")],
         constraints=pb.Constraints(forbidden=[("x", "y")])), GraphError,
@@ -604,7 +604,7 @@ TABLE = [
     Bad("test of unknown kind", a_test("x", "y", test="lr"), OptionError, ("test='lr'",)),
     Bad("exact with too few parents", learn(search=pb.Exact(max_parents=0),
         constraints=pb.Constraints(required=[("x", "y")])), GraphError,
-        ("1 arcs into 'y'", "max_parents=0")),
+        ("1 arc into 'y'", "max_parents=0")),
     Bad("negative restarts", lambda f: pb.HillClimb(restarts=-1), OptionError, ("restarts=-1",)),
     Bad("broken length", lambda f: pb.Tabu(length=2.5), OptionError, ("length=2.5",)),
     Bad("exact, negative", lambda f: pb.Exact(max_parents=-2), OptionError, ("max_parents=-2",)),
@@ -779,7 +779,7 @@ TABLE = [
     Bad("predict for an unknown data set", net(lambda n: n.predict(frame(site=list("abcc")), "y")),
         DataError, ("'c'", "2 rows", "'site'", "'a', 'b'", "net.adapt(rows, name='c')", "missing")),
     Bad("predict, several unknown", net(lambda n: n.predict(frame(site=list("abcd")), "y")),
-        DataError, ("'c'", "1 rows", "2 such data sets")),
+        DataError, ("'c'", "1 row ", "2 such data sets")),
     Bad("predict from other columns", net(lambda n: n.predict(ONE[["site"]], "y")), DataError,
         ("'site'", "the nodes are 'x', 'y'")),
     Bad("predict from text", net(lambda n: n.predict(MIXED, "y")), DataError,
@@ -891,7 +891,7 @@ TABLE = [
         OptionError, ("chains are over orders", "prior='orders'")),
     Bad("posterior that requires more than it allows", posterior(
         constraints=pb.Constraints(required=[("x", "y")]), max_parents=0), GraphError,
-        ("1 arcs into 'y'", "max_parents=0", "require fewer")),
+        ("1 arc into 'y'", "max_parents=0", "require fewer")),
     Bad("posterior with bad constraints", posterior(
         constraints=pb.Constraints(forbidden=[("x", "yy")])), GraphError,
         ("'yy'", "did you mean 'y'")),

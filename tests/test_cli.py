@@ -100,7 +100,7 @@ def test_learn_writes_a_network_its_arcs_and_a_page(
     for parent, child in net.dag.arcs:
         assert f"{parent} -> {child}" in done.stdout
     assert "SD between" in done.stdout
-    assert f"{len(pd.read_csv(folder / 'trial.csv'))} rows in 4 data sets" in done.stderr
+    assert f"{len(pd.read_csv(folder / 'trial.csv'))} rows in 4 clinics" in done.stderr
     assert str(out / "report.html") in done.stdout
 
 
@@ -563,7 +563,7 @@ def test_wrong_use_is_told_in_one_paragraph(
     *notes, error = done.stderr.splitlines()
     assert error.startswith("error: ")
     assert words in error
-    assert all(" rows in 4 data sets, " in note for note in notes)
+    assert all(" rows in 4 clinics, " in note for note in notes)
     assert done.stdout == ""
     assert sorted(folder.rglob("*")) == before
 
@@ -670,7 +670,7 @@ def test_a_bootstrap_that_is_interrupted_counts_what_is_there(
     monkeypatch.setattr("poolbn.cli.networks.resample", stopped)
     done = run("bootstrap", folder / "trial.csv", "-g", "clinic")
     assert done.exit_code == 130
-    assert "2 networks are finished" in done.stderr
+    assert "interrupted after 2 networks" in done.stderr
     assert "a -- b" in done.stdout
 
 

@@ -356,7 +356,7 @@ def test_the_forest_shows_the_numbers_of_effects(pooling: str) -> None:
     order = [name for name in names(ax) if name in net.levels]
     assert sorted(order) == sorted(net.levels)
     np.testing.assert_allclose(drawn[label][0], row[order].to_numpy(float))
-    whole = next(value for key, value in drawn.items() if "data sets" in key and value.size == 2)
+    whole = next(value for key, value in drawn.items() if "clinics" in key and value.size == 2)
     assert whole[0] == pytest.approx(row["effect"])
     assert whole[1] > drawn[label][1].max()  # y grows downwards
     assert ax.yaxis_inverted()
@@ -427,11 +427,11 @@ def test_the_overview_has_all_effects(trial: pb.Network) -> None:
     order = names(ax)[1:]
     assert sorted(order) == sorted(marks)
     np.testing.assert_allclose(
-        drawn["population of data sets"][0], [marks[name].effect for name in order]
+        drawn["population of clinics"][0], [marks[name].effect for name in order]
     )
     spreads = [marks[name].between_sd for name in order]
     assert spreads == sorted(spreads, reverse=True)
-    same, opposite = drawn["one data set"], drawn["one data set, opposite sign"]
+    same, opposite = drawn["one clinic"], drawn["one clinic, opposite sign"]
     assert same.shape[1] + opposite.shape[1] == len(marks) * len(trial.levels)
     share = trial.effects()["opposite"].sum()
     assert opposite.shape[1] == round(share * len(trial.levels)) > 0

@@ -21,6 +21,7 @@ from poolbn.assess.arceffects import arc_effects
 from poolbn.assess.residualsds import residual_sds
 from poolbn.page.graph import picture, text_width
 from poolbn.show.texts import number
+from poolbn.wording import counted, noun_of
 
 ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]
 NODES = ["age", "bmi", "gestation_days", "birthweight_g"]
@@ -132,7 +133,7 @@ def test_the_summary_has_the_counts_and_the_verdict(
     whole = trial.dropna()
     sizes = ", ".join(f"{c} ({n})" for c, n in whole.groupby("clinic", sort=False).size().items())
     sizes = " and ".join(sizes.rsplit(", ", 1))
-    assert f"{len(whole)} rows in 4 data sets, grouped by clinic: {sizes}." in words
+    assert f"{len(whole)} rows in 4 clinics: {sizes}." in words
     assert f"{len(trial) - len(whole)} rows with missing values were left out." in words
     assert "4 variables, 3 arcs." in words
     assert "Partial pooling for all variables." in words
@@ -300,7 +301,7 @@ def test_unusual_networks_have_a_page(case: str, net: pb.Network, tmp_path: Path
     fixed: dict[str, Any] = {"start": [("x", "y")], "search": pb.HillClimb(max_iter=0)}
     if case == "adapted":
         page = written(tmp_path, net.adapt(name="new"))
-        assert "1 data set came later" in page.words
+        assert "1 clinic came later" in page.words
         assert page.numbers()["levels"][-1] == "new (adapted)"
     elif case == "do":
         assert "status" in written(tmp_path, net.do(bmi=25)).numbers()["nodes"][0]
@@ -490,9 +491,9 @@ def test_a_clicked_node_shows_its_distribution(page: Chromium, net: pb.Network) 
     (words,) = shown(page, "#detail .equation")
     assert words.startswith(f"birthweight_g = {number(fit.fixed[0])} ")
     first, second = ["", "(Intercept)", "bmi", "gestation_days", "residual SD"], [
-        "data set", "rows", "SD", "interval", "alone", "interval alone"]  # fmt: skip
+        "clinic", "rows", "SD", "interval", "alone", "interval alone"]  # fmt: skip
     assert shown(page, "#detail thead th") == first + second
-    table = "#detail [aria-label='Coefficients in each data set']"
+    table = "#detail [aria-label='Coefficients in each clinic']"
     rows = [shown(page, f"{table} tbody tr:nth-child({k}) > *") for k in (1, 2, 3, 4)]
     assert rows[0] == ["population", *map(number, fit.fixed), ""]
     assert rows[1] == ["standard error", *map(number, fit.population_se), ""]
@@ -502,7 +503,7 @@ def test_a_clicked_node_shows_its_distribution(page: Chromium, net: pb.Network) 
     assert forest(page, "population") == {None: pytest.approx(found.population, rel=1e-5)}
     assert forest(page, "alone")["2"] == pytest.approx(found.alone[2], rel=1e-5)
     told = " ".join(shown(page, "#detail p"))
-    assert "All data sets share one, whatever they say alone." in told
+    assert "All clinics share one, whatever they say alone." in told
     assert "Pooling: partial pooling." in told
     assert f"Fit: {fit.status}: {fit.detail}." in told
     for name in ("fitted", "quantiles", "boxes"):
@@ -649,3 +650,36 @@ def test_it_prints(page: Chromium) -> None:
     ink = page.run("getComputedStyle(document.body).color")
     page.call("Emulation.setEmulatedMedia", media="")
     assert ink == "rgb(28, 31, 36)"
+
+
+# What data sets are called
+
+
+@pytest.mark.parametrize(
+    ("column", "one", "many"),
+    [
+        ("clinic", "clinic", "clinics"),
+        ("City", "city", "cities"),
+        ("batch", "batch", "batches"),
+        ("school_id", "data set", "data sets"),
+        ("F", "data set", "data sets"),
+        ("groups", "data set", "data sets"),
+    ],
+)
+def test_data_sets_have_the_word_of_the_group_column(column: str, one: str, many: str) -> None:
+    noun = noun_of(column)
+    assert (noun.one, noun.many) == (one, many)
+    assert counted(1, noun) == f"1 {one}"
+    assert counted(2, noun) == f"2 {many}"
+
+
+def test_a_page_calls_data_sets_by_their_word(path: Path) -> None:
+    page = Page(path)
+    told = f"{page.words} {json.dumps(page.numbers())}"
+    told = told.replace("Bayesian networks from several related data sets", "")
+    told = re.sub(
+        r"no population to predict a new data set from \(in \d of \d data sets\)", "", told
+    )
+    assert "data set" not in told
+    assert "range expected for a new" in Path(path).read_text()
+    assert "population of clinics" in told

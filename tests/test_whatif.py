@@ -353,7 +353,7 @@ def test_small_data_sets_are_not_offered(trial: pd.DataFrame, tmp_path: Path) ->
     assert len(numbers["sets"]) == 3
     own = net.fits["bmi"].coef[list(net.levels).index("KY"), 1]
     assert f"{own:.6g}" not in json.dumps(numbers)
-    assert "Data sets with fewer than 10 rows are not offered" in text
+    assert "Clinics with fewer than 10 rows are not offered" in text
     # How uncertain the others are would tell what the hidden one is.
     assert numbers["sure"]
     assert "Estimates are taken for certain" in text

@@ -32,6 +32,7 @@ from poolbn.settling import Gaps, settled
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
+from poolbn.wording import counted
 
 # What bnlearn calls constraints, and what they are called here, for those who give them singly.
 _CONSTRAINTS = {
@@ -356,7 +357,8 @@ def _forbid_what_needs_rows(allowed: Allowed, data: MixedData) -> None:
 
 
 def _words(moves: int, now: Found) -> str:
-    return f"learning: {moves} moves, {int(now.arcs.sum())} arcs, score {now.score:.2f}"
+    arcs = counted(int(now.arcs.sum()), "arc")
+    return f"learning: {counted(moves, 'move')}, {arcs}, score {now.score:.2f}"
 
 
 def _checked(start: Dag, allowed: Allowed) -> NDArray[np.bool_]:

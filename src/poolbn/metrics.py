@@ -28,6 +28,7 @@ from poolbn.network.mixedanswers import MOST_PROBABLE
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -423,7 +424,7 @@ def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterab
         codes.append(np.array([position[value] for value in values], dtype=np.intp))
     if len(codes[0]) != len(codes[1]) or not len(codes[0]):
         raise DataError(
-            f"actual has {len(codes[0])} rows and predicted {len(codes[1])}; "
+            f"actual has {counted(len(codes[0]), 'row')} and predicted {len(codes[1])}; "
             "give the same rows to both, at least one"
         )
     rows, guesses = (np.bincount(c, minlength=len(position)) for c in codes)
@@ -537,7 +538,8 @@ def _probabilities(
     index: dict[Hashable, int] = {name: k for k, name in enumerate(table.columns)}
     if len(values) != len(p):
         raise DataError(
-            f"actual has {len(values)} rows and probabilities {len(p)}; give the same rows to both"
+            f"actual has {counted(len(values), 'row')} and probabilities {len(p)}; give the "
+            "same rows to both"
         )
     strange = np.flatnonzero((p < 0).any(axis=1) | (np.abs(p.sum(axis=1) - 1) > _ROUNDING))
     if len(strange):

@@ -21,6 +21,7 @@ from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.show import netplot, residualplots, rowplots
 from poolbn.show.figures import MOST, arc_strengths, equality_tests
+from poolbn.wording import noun_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +132,7 @@ def forest(
         found: tuple[Estimates, ...] = (residual_sds(net, child, stats=stats, interval=interval),)
     else:
         found = arc_effects(net, parent, child, stats=stats, interval=interval)
-    return rowplots.draw_forest(found, ax)
+    return rowplots.draw_forest(found, noun_of(net.group), ax)
 
 
 def heterogeneity(

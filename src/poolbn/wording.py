@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Collection, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,14 +15,71 @@ if TYPE_CHECKING:
 BEYOND = 1e12
 
 
-def counted(count: int, what: str) -> str:
+_IRREGULAR = {"child": "children", "man": "men", "mouse": "mice", "person": "people"}
+# Columns that say that there are groups, and not what these are.
+_NO_NOUNS = {
+    "cluster", "data", "dataset", "domain", "factor", "group", "index", "key", "label", "part",
+    "row", "share",
+}  # fmt: skip
+
+
+class Noun(NamedTuple):
+    """What data sets are called in sentences: of one, and of many."""
+
+    one: str
+    many: str
+
+    @property
+    def a(self) -> str:
+        """One, with its article.
+
+        Examples:
+            >>> Noun("clinic", "clinics").a, Noun("office", "offices").a, Noun("unit", "units").a
+            ('a clinic', 'an office', 'a unit')
+        """
+        vowel = self.one[0] in "aeiou" and not self.one.startswith(("uni", "use", "eu", "one"))
+        return f"a{'n' * vowel} {self.one}"
+
+
+DATA_SET = Noun("data set", "data sets")
+
+
+def plural(word: str) -> str:
+    """A noun for more than one.
+
+    Examples:
+        >>> [plural(word) for word in ("clinic", "city", "batch", "day", "person", "data set")]
+        ['clinics', 'cities', 'batches', 'days', 'people', 'data sets']
+    """
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}{'es' if word.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
+
+
+def noun_of(column: str) -> Noun:
+    """What a group column calls its data sets, if its name is a plain word for one of them.
+
+    Examples:
+        >>> noun_of("Clinic"), noun_of("school_id").many, noun_of("F").one
+        (Noun(one='clinic', many='clinics'), 'data sets', 'data set')
+    """
+    word = column.lower() if column.isupper() or column.istitle() else column
+    plain = word.isascii() and word.isalpha() and word.islower() and 3 <= len(word) <= 20
+    many = word.endswith("s") and not word.endswith(("ss", "us"))
+    return Noun(word, plural(word)) if plain and not many and word not in _NO_NOUNS else DATA_SET
+
+
+def counted(count: int, what: str | Noun) -> str:
     """A number and a noun.
 
     Examples:
-        >>> counted(1, "arc"), counted(1200, "row")
-        ('1 arc', '1,200 rows')
+        >>> counted(1, "arc"), counted(1200, "row"), counted(3, noun_of("city"))
+        ('1 arc', '1,200 rows', '3 cities')
     """
-    return f"{count:,} {what}{'s' * (count != 1)}"
+    one, many = (what, plural(what)) if isinstance(what, str) else what
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def listed(words: Sequence[str], most: int = 8) -> str:

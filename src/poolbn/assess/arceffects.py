@@ -31,7 +31,7 @@ from poolbn.nodes.logeffects import known_effects, log_odds_ratios
 from poolbn.nodes.poolings import Complete, NoPooling
 from poolbn.nodes.regression import RegressionFit, fit_regression
 from poolbn.nodes.tabular import TabularFit, counts_of
-from poolbn.wording import shortened
+from poolbn.wording import Noun, shortened
 
 Floats = NDArray[np.float64]
 
@@ -41,9 +41,13 @@ _UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
 class Common(StrEnum):
     """What the estimate below those of the data sets is of."""
 
-    POPULATION = "population of data sets"
-    MEAN = "mean of the data sets"
-    ALL = "all data sets together"
+    POPULATION = "population of {}"
+    MEAN = "mean of the {}"
+    ALL = "all {} together"
+
+    def words(self, sets: Noun) -> str:
+        """It in words, with what data sets are called."""
+        return self.value.format(sets.many)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -14,7 +14,7 @@ from poolbn.arguments import TEXT, check_arguments
 from poolbn.errors import OptionError, nearest
 from poolbn.network.network import Network
 from poolbn.network.presenting import present
-from poolbn.wording import figure, listed, sensible, visible
+from poolbn.wording import counted, figure, listed, noun_of, sensible, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -293,9 +293,10 @@ class Comparison:
         if len(able) < 2:
             return ""
         rest = ", ".join(f"{_words(name)} {total[name]:.4g}" for name in able[1:])
+        sets = noun_of(self.networks[self.best].group)
         return (
-            f"Networks with {_words(able[0])} predict new data sets best: log-likelihood "
-            f"{total[able[0]]:.4g} for a row of a data set that was left out ({rest})."
+            f"Networks with {_words(able[0])} predict new {sets.many} best: log-likelihood "
+            f"{total[able[0]]:.4g} for a row of {sets.a} that was left out ({rest})."
         )
 
     def _total(self) -> Floats:
@@ -310,8 +311,8 @@ class Comparison:
         net = next(iter(self.networks.values()))
         held = f"{self.rows.sum()} held-out rows in {len(self.rows)} folds"
         return (
-            f"{len(self.poolings)} poolings on {len(net.levels)} data sets, {net.n_rows} rows, "
-            f"{len(net.dag.nodes)} columns; {held}"
+            f"{counted(len(self.poolings), 'pooling')} on {counted(len(net.levels), 'data set')}, "
+            f"{net.n_rows} rows, {counted(len(net.dag.nodes), 'column')}; {held}"
         )
 
     def __repr__(self) -> str:

@@ -33,6 +33,7 @@ from poolbn.tables.columns import check_group
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,7 +247,7 @@ class CsvFile:
         """Write a table, if a file is named, and tell."""
         if self.out is not None:
             write_csv(table, self.out, index=index)
-            terminal.note(f"written: {self.out}, {len(table):,} rows")
+            terminal.note(f"written: {self.out}, {counted(len(table), 'row')}")
 
 
 def cluster(address: str | None) -> AbstractContextManager[None]:

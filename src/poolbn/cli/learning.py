@@ -33,7 +33,7 @@ from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.reporting import report
 from poolbn.tables.kinds import ColumnKind
-from poolbn.wording import counted
+from poolbn.wording import counted, noun_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,13 +119,16 @@ class _Job:
         data = read_data(self.files, terminal.note, self.kinds, **self.reading)
         patterns = patterns_in(data)
         left = int(data.dropped.sum())
-        said = f"{data.n_rows:,} rows in {len(data.levels)} data sets, {len(data.names)} columns"
+        said = (
+            f"{counted(data.n_rows, 'row')} in {counted(len(data.levels), noun_of(data.group))}, "
+            f"{counted(len(data.names), 'column')}"
+        )
         if patterns is not None:
             gappy = data.n_rows - patterns.known.n_rows
             said += f"; {counted(gappy, 'row')} with missing values count for what is there"
         if left:
             lack = "without any" if patterns is not None else "with missing"
-            said += f"; {left:,} rows {lack} values are left out"
+            said += f"; left out: {counted(left, 'row')} {lack} values"
         terminal.note(said)
         if patterns is not None and patterns.has_gaps:
             showing.show_map(terminal, patterns)
@@ -167,7 +170,9 @@ class _Job:
         terminal, rows = self.terminal, list(self.files)
         boot = found = None
         if replicates is not None:
-            terminal.note(f"bootstrap: learning {replicates} networks from resampled rows")
+            terminal.note(
+                f"bootstrap: learning {counted(replicates, 'network')} from resampled rows"
+            )
             boot = resample(
                 rows, replicates=replicates, pooling=self.pooling, seed=self.seed,
                 kinds=self.kinds, **self.reading, **self.learning,

@@ -24,7 +24,7 @@ from poolbn.posteriors.asking import arc_posterior
 from poolbn.posteriors.chains import OrderMCMC
 from poolbn.posteriors.posterior import PosteriorInterrupted
 from poolbn.posteriors.summing import Prior
-from poolbn.wording import csv_text, visible
+from poolbn.wording import counted, csv_text, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,9 @@ def bootstrap(
             )  # fmt: skip
         except BootstrapInterrupted as interrupted:
             boot, stopped = interrupted.bootstrap, True
-            terminal.note(f"interrupted; {boot.replicates} networks are finished, and counted")
+            terminal.note(
+                f"interrupted after {counted(boot.replicates, 'network')}, which are counted"
+            )
         showing.show_bootstrap(terminal, boot, threshold)
         file.write(boot.table(), terminal)
         terminal.result(showing.bootstrap_record(boot, threshold))

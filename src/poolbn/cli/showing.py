@@ -159,7 +159,7 @@ def show_bootstrap(terminal: Terminal, boot: Bootstrap, threshold: float | None 
     limit = boot.threshold if threshold is None else threshold
     kept = {frozenset(arc) for arc in boot.averaged(threshold).arcs}
     terminal.text(
-        f"{boot.replicates} networks learned from resampled "
+        f"{counted(boot.replicates, 'network')} learned from resampled "
         f"{'rows' if boot.unit == 'row' else 'data sets'}:"
     )
     rows = []
@@ -169,7 +169,7 @@ def show_bootstrap(terminal: Terminal, boot: Bootstrap, threshold: float | None 
         rows.append([arc, f"{row.strength:.2f}", f"{row.direction:.2f}", mark])
     shown = len(kept) + _WEAKER
     terminal.table(["arc", "strength", "direction", "averaged"], rows[:shown])
-    more = f"; {len(rows) - shown} weaker arcs are not shown" if len(rows) > shown else ""
+    more = f"; not shown: {counted(len(rows) - shown, 'weaker arc')}" if len(rows) > shown else ""
     terminal.text(
         f"The averaged network has the {counted(len(kept), 'arc')} with a strength above "
         f"{limit:.3g}{more}."
@@ -245,7 +245,9 @@ def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -
         terminal.text()
         terminal.table(["column", "resolution", "different values"], told)
     for j, level in enumerate(stats.levels):
-        terminal.text(f"\n{level}: {stats.n[j]:,} rows, {stats.dropped[j]:,} left out")
+        terminal.text(
+            f"\n{level}: {counted(int(stats.n[j]), 'row')}, {stats.dropped[j]:,} left out"
+        )
         _show_sums(terminal, stats.names, stats.mean[j].tolist(), stats.scatter[j].tolist())
 
 
@@ -272,7 +274,9 @@ def show_gaps(terminal: Terminal, stats: PatternStats) -> None:
     for k, j in enumerate(gaps.data_set.tolist()):
         has = np.flatnonzero(~gaps.missing[k])
         lacks = [stats.names[i] for i in np.flatnonzero(gaps.missing[k])]
-        terminal.text(f"\n{stats.levels[j]}: {gaps.n[k]:,} rows that lack {listed(lacks)}")
+        terminal.text(
+            f"\n{stats.levels[j]}: {counted(int(gaps.n[k]), 'row')} lacking {listed(lacks)}"
+        )
         names = tuple(stats.names[i] for i in has)
         scatter = gaps.scatter[k][np.ix_(has, has)].tolist()
         _show_sums(terminal, names, gaps.mean[k][has].tolist(), scatter)

@@ -13,6 +13,7 @@ from poolbn.arguments import FLAG, check_arguments
 from poolbn.errors import GraphError, Option, OptionError, check_whole, nearest
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
+from poolbn.wording import counted
 
 
 class Allowed(NamedTuple):
@@ -106,8 +107,9 @@ class Constraints:
             raise GraphError("the required arcs cannot be in one network: ", *error.args) from None
         if (required.sum(axis=0) > most).any():
             c = int((required.sum(axis=0) > most).argmax())
+            arcs = counted(int(required[:, c].sum()), "arc")
             raise GraphError(
-                f"{int(required[:, c].sum())} arcs into {nodes[c]!r} are required, and ",
+                f"{arcs} into {nodes[c]!r} must be there, and ",
                 Option("max_parents", most),
                 "; require fewer or allow more",
             )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.nodes.intervals import Intervals, Sums, intervals_of
-from poolbn.wording import figure, visible
+from poolbn.wording import counted, figure, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,7 +199,7 @@ class LocalFit(ABC):
         F = len(self.levels)
         given = f" given {', '.join(self.parents)}" if self.parents else ""
         return (
-            f"{self.child}{given}: {self.pooling}, {F} data sets, {self.n_rows} rows",
+            f"{self.child}{given}: {self.pooling}, {counted(F, 'data set')}, {self.n_rows} rows",
             self._printed(),
             f"{self._more()}log-likelihood {figure(self.loglik, '.4f')}, "
             f"{self.n_params} parameters, BIC {figure(self.bic, '.4f')}",

@@ -23,7 +23,7 @@ from poolbn.page.material import Material
 from poolbn.page.numbers import rounded
 from poolbn.show.curves import Curve, curves
 from poolbn.show.texts import number, percent
-from poolbn.wording import listed
+from poolbn.wording import Noun, counted, listed
 
 _PANELS = 24  # of probabilities, at most
 _COARSE = 4  # digits of numbers that are only drawn
@@ -49,7 +49,7 @@ def regression_numbers(of: Material, fit: RegressionFit) -> dict[str, Any]:
     return {
         "levels": list(fit.categories),
         "equation": _equations(fit),
-        "equationWords": _about_equation(fit),
+        "equationWords": _about_equation(fit, of.sets),
         "facts": _facts(of, fit),
         "coefficients": _coefficients(of, fit),
         "curves": [_curve(of, curve) for curve in curves(of.net, fit, of.spreads)],
@@ -84,21 +84,26 @@ def _probabilities(of: Material, fit: TabularFit | RegressionFit) -> dict[str, A
             "configurations": few,
             "more": C - len(few),
             "population": rounded(everywhere[: len(few)], _COARSE),
-            "name": _common(fit),
+            "name": _common(fit, of.sets),
             "own": [] if same else rounded(own[:, : len(few)], _COARSE),
         }
     }
 
 
-def _common(fit: TabularFit | RegressionFit) -> str:
+def _common(fit: TabularFit | RegressionFit, sets: Noun) -> str:
     if isinstance(fit.pooling, Complete):
-        return "all data sets"
-    return "mean" if isinstance(fit.pooling, NoPooling) or fit.pooling == INPUT else "population"
+        return f"all {sets.many}"
+    return "mean" if _is_mean(fit) else "population"
+
+
+def _is_mean(fit: TabularFit | RegressionFit) -> bool:
+    """Whether what data sets have in common is their mean."""
+    return isinstance(fit.pooling, NoPooling) or fit.pooling == INPUT
 
 
 def _population(of: Material, fit: TabularFit | RegressionFit, own: Any) -> Any:
     """Probabilities in the population, (C, K); without one, means over data sets by their rows."""
-    if _common(fit) == "mean":
+    if _is_mean(fit):
         weights = of.net.n / of.net.n.sum() if of.net.n.any() else np.ones(len(own)) / len(own)
         return np.einsum("j,jck->ck", weights, own)
     if isinstance(fit, TabularFit):
@@ -152,7 +157,7 @@ def _calibration(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any
         return {"calibration": None, "note": found}
     bins = {level: found.bins(level) for level in found.shown}
     sets = {level: found.by_data_set(level) for level in found.shown}
-    note = _about_calibration(found)
+    note = _about_calibration(found, of.sets)
     if not any(bins.values()):
         return {"calibration": None, "note": f"{note} Too few rows have a level to be drawn."}
     return {
@@ -176,14 +181,14 @@ def _share(part: Share) -> list[Any]:
 # Sentences
 
 
-def _about_calibration(found: Calibration) -> str:
-    said = f"{len(found.seen):,} rows."
+def _about_calibration(found: Calibration, sets: Noun) -> str:
+    said = f"{counted(len(found.seen), 'row')}."
     if found.left_out:
-        said += f" {found.left_out:,} rows with missing values are left out."
+        said += f" Left out: {counted(found.left_out, 'row')} with missing values."
     return (
         f"{said} Each dot is of {FEWEST} rows or more with similar probabilities, of which {CELL} "
         "or more have the level and as many do not; lines are 95% intervals. If probabilities are "
-        "right, dots lie on the line, and in each data set about as many rows have the level as "
+        f"right, dots lie on the line, and in each {sets.one} about as many rows have the level as "
         "the thick line expects."
     )
 
@@ -191,7 +196,9 @@ def _about_calibration(found: Calibration) -> str:
 def _facts(of: Material, fit: TabularFit | RegressionFit) -> str:
     said = likelihood(fit)
     if isinstance(fit, TabularFit) and 0 < fit.concentration < math.inf:
-        said += f" In each data set the population counts for {number(fit.concentration)} rows."
+        said += (
+            f" In each {of.sets.one} the population counts for {number(fit.concentration)} rows."
+        )
     if isinstance(fit, RegressionFit) and fit.dispersion < math.inf:
         said += f" Counts vary more than Poisson's: by the mean + mean² / {number(fit.dispersion)}."
     share = of.spreads.explained[fit.child]
@@ -221,10 +228,10 @@ def _equations(fit: RegressionFit) -> list[str]:
     return lines
 
 
-def _about_equation(fit: RegressionFit) -> str:
+def _about_equation(fit: RegressionFit, sets: Noun) -> str:
     levels = f"Levels: {listed(fit.categories)}. " * bool(fit.categories)
     if fit.fixed is None:
-        return f"{levels}Coefficients are means over the data sets."
+        return f"{levels}Coefficients are means over the {sets.many}."
     if fit.random_cov is None:
-        return f"{levels}Coefficients are those that all data sets share."
+        return f"{levels}Coefficients are those that all {sets.many} share."
     return f"{levels}Coefficients are the population's."

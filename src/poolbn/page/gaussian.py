@@ -22,7 +22,7 @@ from poolbn.page.material import Fitting, Material, masked
 from poolbn.page.numbers import forest_numbers, rounded
 from poolbn.page.words import p_words
 from poolbn.show.texts import number, percent
-from poolbn.wording import listed
+from poolbn.wording import Noun, counted, listed
 
 _DOTS = 300  # rows of a node that are shown as dots, at most
 _CURVE = 40  # points of a curve
@@ -36,15 +36,15 @@ def gaussian_numbers(of: Material, fit: GaussianFit) -> dict[str, Any]:
     sds = masked(residual_sds(of.net, fit.child, stats=of.stats), of.shown)
     return {
         "equation": [equation(of, fit)],
-        "equationWords": _about_equation(fit),
+        "equationWords": _about_equation(fit, of.sets),
         "facts": _facts(of, fit),
         "terms": [INTERCEPT, *fit.parents],
         "fixed": rounded(fit.fixed),
         "se": rounded(None if fit.fixed is None else fit.population_se),
         "between": rounded(fit.random_sd),
         "coef": rounded(np.where(of.cells.node(fit.child)[:, None], fit.coef, np.nan)),
-        "sds": forest_numbers(sds),
-        "sdWords": _about_sds(fit),
+        "sds": forest_numbers(sds, of.sets),
+        "sdWords": _about_sds(fit, of.sets),
         **residual_numbers(of, found),
     }
 
@@ -111,27 +111,27 @@ def sd_range(of: Material, fit: GaussianFit) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _about_equation(fit: GaussianFit) -> str:
+def _about_equation(fit: GaussianFit, sets: Noun) -> str:
     if fit.fixed is None:
-        return "Coefficients are means over the data sets."
+        return f"Coefficients are means over the {sets.many}."
     if fit.random_cov is None:
-        return "Coefficients are those that all data sets share."
+        return f"Coefficients are those that all {sets.many} share."
     return "Coefficients are the population's."
 
 
-def _about_sds(fit: GaussianFit) -> str:
+def _about_sds(fit: GaussianFit, sets: Noun) -> str:
     """Where the residual SDs of the data sets come from."""
     if fit.residual_shape is not None and math.isinf(fit.residual_shape):
         return "They are pooled. The data show no difference between them."
     if fit.residual_shape is not None:
         return (
-            "They are pooled. The estimate of a data set alone is shrunk towards the population's, "
+            f"They are pooled. The estimate of {sets.a} alone is shrunk towards the population's, "
             "more so if it has few rows."
         )
     separate = isinstance(fit.pooling, Partial) and fit.pooling.residuals == "separate"
     if fit.fixed is None or separate:
-        return "Each data set has its own."
-    return "All data sets share one, whatever they say alone."
+        return f"Each {sets.one} has its own."
+    return f"All {sets.many} share one, whatever they say alone."
 
 
 def _facts(of: Material, fit: GaussianFit) -> str:
@@ -139,9 +139,9 @@ def _facts(of: Material, fit: GaussianFit) -> str:
     said = likelihood(fit)
     share = of.spreads.explained[fit.child]
     if fit.parents and math.isfinite(share):
-        said += f" Its parents explain {percent(share)} of its variance inside data sets."
+        said += f" Its parents explain {percent(share)} of its variance inside {of.sets.many}."
     if not math.isnan(p):
-        said += f" Test for the same residual variance in all data sets: {p_words(p)}."
+        said += f" Test for the same residual variance in all {of.sets.many}: {p_words(p)}."
     return said
 
 
@@ -151,7 +151,7 @@ def likelihood(fit: LocalFit) -> str:
 
 
 def _about_residuals(of: Material, found: Residuals) -> str:
-    said = f"{len(found.residual):,} rows."
+    said = f"{counted(len(found.residual), 'row')}."
     if not _drawn(found):
         return f"{said} Residuals of fewer than {FEWEST} rows are not drawn."
     if of.open:
@@ -159,7 +159,7 @@ def _about_residuals(of: Material, found: Residuals) -> str:
     else:
         said += " None is shown: the charts are of sums over 10 rows or more, and of counts."
     if found.left_out:
-        said += f" {found.left_out:,} rows with missing values are left out."
+        said += f" Left out: {counted(found.left_out, 'row')} with missing values."
     drawn = {code for code, _, _ in found.spreads()}
     few = [str(found.levels[code]) for code in found.present if code not in drawn]
     if few:

@@ -12,6 +12,7 @@ from poolbn.network.network import Network
 from poolbn.page.words import arc_label, node_label
 from poolbn.show.drawing import ArcShape, Drawing, Sizes, cut_corners, drawn, look_of, looks
 from poolbn.show.layers import Floats
+from poolbn.wording import Noun, noun_of
 
 # Pixels, at a scale of 1.
 FONT, LINE = 13.0, 16.0  # size of letters, height of a line
@@ -74,11 +75,12 @@ def picture(net: Network) -> Picture:
     """Lay a network out."""
     found = drawn(net, _SIZES)
     wide, high = found.layout.size
+    sets = noun_of(net.group)
     index = {node: i for i, node in enumerate(found.layout.nodes)}
     return Picture(
         round(wide + 2 * _MARGIN, 1),
         round(high + 2 * _MARGIN, 1),
-        tuple(_arc(arc, high) for arc in found.arcs),
+        tuple(_arc(arc, high, sets) for arc in found.arcs),
         tuple(_node(net, found, index[node]) for node in net.dag.topological_order()),
         tuple(look.value for look in looks(net)),
     )
@@ -101,7 +103,7 @@ def text_width(text: str) -> float:
     return sum(map(wide, text))
 
 
-def _arc(arc: ArcShape, high: float) -> SvgArc:
+def _arc(arc: ArcShape, high: float, sets: Noun) -> SvgArc:
     start, *curve = _points(arc.curve, high)
     return SvgArc(
         index=arc.size.index,
@@ -112,7 +114,7 @@ def _arc(arc: ArcShape, high: float) -> SvgArc:
         negative=arc.size.effect < 0,
         signed=arc.size.one_sign,
         reversible=arc.size.reversible,
-        label=arc_label(arc.size),
+        label=arc_label(arc.size, sets),
     )
 
 

@@ -35,6 +35,7 @@ from poolbn.show.figures import Test, arc_strengths, equality_tests
 from poolbn.show.texts import number
 from poolbn.tables.cells import Cells as RowCells
 from poolbn.tables.cells import find_level, read_cells
+from poolbn.wording import Noun, noun_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +82,11 @@ class Material:
     def hidden(self) -> list[str]:
         """The names of the other data sets."""
         return [name for name, shown in zip(self.names, self.shown, strict=True) if not shown]
+
+    @cached_property
+    def sets(self) -> Noun:
+        """What the group column calls its data sets."""
+        return noun_of(self.net.group)
 
     @cached_property
     def names(self) -> list[str]:

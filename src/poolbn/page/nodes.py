@@ -21,7 +21,7 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
         {
             "name": node,
             "kind": kind_of(of.net.fits[node]),
-            "pooling": f"Pooling: {fit.pooling}. {about_pooling(fit)}",
+            "pooling": f"Pooling: {fit.pooling}. {about_pooling(fit, of.sets)}",
             "status": f"Fit: {fit.status}: {fit.detail}.",
             "warning": is_warning(fit),
             "arcs": [k for k, arc in enumerate(arcs) if node in arc],

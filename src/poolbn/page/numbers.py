@@ -17,7 +17,7 @@ from poolbn.page.material import Material
 from poolbn.page.words import about_arc
 from poolbn.show import figures
 from poolbn.show.texts import arrow, p_value, term_name, what
-from poolbn.wording import sensible
+from poolbn.wording import Noun, sensible
 
 _SHORT = 24  # letters of a name at an axis
 _FAR = 16.0  # logarithms of ratios beyond are shown as this
@@ -47,18 +47,22 @@ def arc_numbers(of: Material) -> list[dict[str, Any]]:
             "words": about_arc(of, size),
             "p": rounded(of.p_values.get((size.parent, size.child))),
             "terms": [
-                {"name": term_name(found), **forest_numbers(found, terms)} for found in terms
+                {"name": term_name(found), **forest_numbers(found, of.sets, terms)}
+                for found in terms
             ],
         }
         for size, terms in zip(of.sizes, of.estimates, strict=True)
     ]
 
 
-def forest_numbers(found: Estimates, beside: Sequence[Estimates] = ()) -> dict[str, Any]:
+def forest_numbers(
+    found: Estimates, sets: Noun, beside: Sequence[Estimates] = ()
+) -> dict[str, Any]:
     """Estimates in all data sets, for a chart and a table; None for those that are not shown.
 
     Args:
         found: the estimates.
+        sets: what data sets are called.
         beside: those that are drawn with the same limits.
     """
     limits = figures.forest_limits(found, *beside)
@@ -69,7 +73,7 @@ def forest_numbers(found: Estimates, beside: Sequence[Estimates] = ()) -> dict[s
 
     return {
         "pooling": str(found.pooling),
-        "population": found.common.value,
+        "population": found.common.words(sets),
         "short": found.common.name.lower(),
         "axis": what(found, _SHORT),
         "scale": found.scale,

@@ -116,15 +116,17 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
     net, boot, cards = of.net, of.boot, summary(of)
     compared = None if of.found is None else numbers.comparison_numbers(of.found, open=of.open)
     old = [level not in net.adapted for level in net.levels]
-    nodes, sets = counted(len(net.dag.nodes), "variable"), counted(len(old), "data set")
+    nodes, sets = counted(len(net.dag.nodes), "variable"), counted(len(old), of.sets)
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
     return {
         "open": of.open,
+        "sets": of.sets,
         "privacy": about_privacy(of),
         "title": f"A network of {nodes} in {sets}",
         "summary": [*cards[:1], *treatment_cards(of), *cards[1:]],
         "picture": picture(net),
         "numbers": {
+            "sets": {"one": of.sets.one, "many": of.sets.many, "a": of.sets.a},
             "levels": [n + " (adapted)" * (not o) for n, o in zip(of.names, old, strict=True)],
             "rows": net.n.tolist(),
             "learned": int(net.n[old].sum()),
@@ -141,7 +143,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
         "note": about_rows(net, of.given) if of.rows else _NO_RESIDUALS,
         "verdict": "" if of.found is None else of.found.verdict,
         "boot": boot,
-        "resampled": "" if boot is None else resampled(boot),
+        "resampled": "" if boot is None else resampled(boot, of.sets),
         "made": [
             *about_search(of),
             *((str(name), str(value)) for name, value in settings.items()),

@@ -14,7 +14,6 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit
@@ -25,6 +24,7 @@ from poolbn.page.totals import totals
 from poolbn.page.words import is_warning, standardised
 from poolbn.show.figures import is_sure, pair_name
 from poolbn.show.texts import arrow, number, percent, term_name
+from poolbn.wording import Noun
 
 _DATA_SETS = 12  # whose rows a map of missing values counts
 
@@ -34,18 +34,18 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
     tables = [_arcs(of), _nodes(of), _data(of)]
     if isinstance(of.stats, GroupStats) and of.stats.filled is not None:
         whole = of.stats.filled.patterns.known.n_rows
-        tables.append(_missing(of.net, of.stats.n[:, None] - of.stats.filled.observed, whole))
+        tables.append(_missing(of, of.stats.n[:, None] - of.stats.filled.observed, whole))
     elif of.net.missing is not None:
         given = of.given if of.net.adapted == () else None
-        tables.append(_missing(of.net, of.net.missing, None if given is None else given.n_rows))
+        tables.append(_missing(of, of.net.missing, None if given is None else given.n_rows))
     if of.sizes and (of.net.is_linear or of.totals):
         tables.append(totals(of))
     if of.tests:
         tables.append(_tests(of))
         if any(isinstance(of.net.fits[size.child], GaussianFit) for size in of.sizes):
-            tables.append(_within_between(of.net, of.stats))
+            tables.append(_within_between(of))
     if of.found is not None:
-        tables += [_poolings(of.found), _errors(of.net, of.found)]
+        tables += [_poolings(of.found, of.sets), _errors(of.net, of.found, of.sets)]
     if of.boot is not None:
         tables.append(_strengths(of.net, of.boot))
     return {table.key: table for table in tables}
@@ -55,23 +55,24 @@ def _arcs(of: Material) -> ReportTable:
     """A row for each arc, or for each of its effects where levels have one each."""
     linear = of.net.is_linear
     help = {
-        "arc": "choose it to see its effect in each data set",
+        "arc": f"choose it to see its effect in each {of.sets.one}",
         "for": "levels of the first and of the second variable, each beside the one they replace",
         "scale": "of the effect, in each row",
-        "effect": "change of the second for one unit of the first, in the population of data sets",
+        "effect": "change of the second for one unit of the first, in the population of "
+        f"{of.sets.many}",
         "lower": "of the 95% interval of the effect",
         "upper": "of the 95% interval of the effect",
         "standardised": "in standard deviations of the second for one of the first",
-        "SD between": "standard deviation of the effect between data sets",
-        "opposite": "share of the data sets in which the effect has the other sign",
-        "p, same effect": "test for the same effect in all data sets",
+        "SD between": f"standard deviation of the effect between {of.sets.many}",
+        "opposite": f"share of the {of.sets.many} in which the effect has the other sign",
+        "p, same effect": f"test for the same effect in all {of.sets.many}",
         "strength": "share of bootstrap networks with an arc between the two",
         "direction": "whether equivalent networks have the arc the other way round",
     }
     if not linear:
         help["effect"] = (
             "change of the second for one unit or another level of the first, or what its odds or "
-            "its mean are multiplied by, in the population of data sets"
+            f"its mean are multiplied by, in the population of {of.sets.many}"
         )
         help["standardised"] += ", of log odds or logarithms where effects are ratios"
         help["SD between"] += ", or of the logarithm of a ratio"
@@ -107,12 +108,12 @@ def _nodes(of: Material) -> ReportTable:
         "kind": "continuous, discrete or a count; inputs have no distribution of their own",
         "depends on": "its parents",
         "model": "of its distribution given its parents",
-        "explained": "share of the variance inside data sets that its parents explain",
-        "residual SD": "least and largest of the data sets",
-        "p, same SD": "test for the same residual variance in all data sets",
+        "explained": f"share of the variance inside {of.sets.many} that its parents explain",
+        "residual SD": f"least and largest of the {of.sets.many}",
+        "p, same SD": f"test for the same residual variance in all {of.sets.many}",
         "log-likelihood": "of its rows given its parents",
         "parameters": "that were estimated",
-        "pooling": "how the data sets share strength",
+        "pooling": f"how the {of.sets.many} share strength",
         "fit": "what happened in the fit",
     }
     if not linear:
@@ -149,7 +150,7 @@ def _tests(of: Material) -> ReportTable:
         "what": "an effect, or the residual variance of a variable",
         "test": "F: exact, with one residual variance; Welch or simulated: variances may differ",
         "statistic": "F, or Bartlett's chi-square",
-        "p-value": "small if data sets differ by more than chance makes",
+        "p-value": f"small if {of.sets.many} differ by more than chance makes",
         "adjusted": "for the number of arcs, or of variables (Benjamini and Hochberg)",
     }
     if not of.net.is_linear:
@@ -172,15 +173,16 @@ def _tests(of: Material) -> ReportTable:
     return made("tests", "Tests for equality", help, rows, note)
 
 
-def _within_between(net: Network, stats: GroupStats | Table | None) -> ReportTable:
+def _within_between(of: Material) -> ReportTable:
     """A row for each arc to a continuous node: the effect in data sets, and between their means."""
+    net, sets = of.net, of.sets
     help = {
-        "arc": "choose it to see its effect in each data set",
+        "arc": f"choose it to see its effect in each {sets.one}",
         "level": "of the first variable, in place of its first one",
-        "within": "effect inside data sets",
-        "lower": "of the 95% interval of the effect inside data sets",
-        "upper": "of the 95% interval of the effect inside data sets",
-        "between": "effect between the means of data sets",
+        "within": f"effect inside {sets.many}",
+        "lower": f"of the 95% interval of the effect inside {sets.many}",
+        "upper": f"of the 95% interval of the effect inside {sets.many}",
+        "between": f"effect between the means of {sets.many}",
         "difference": "between minus within",
         "p-value": "small if the two differ by more than chance makes",
         "adjusted": "for the number of arcs (Benjamini and Hochberg)",
@@ -188,17 +190,17 @@ def _within_between(net: Network, stats: GroupStats | Table | None) -> ReportTab
     shown = ["within", "within_lower", "within_upper", "between", "difference"]
     rows = []
     arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
-    for row in net.within_between(stats).to_dict("records"):
+    for row in net.within_between(of.stats).to_dict("records"):
         arc = (row["parent"], row["child"])
         level = None if net.is_linear else text_cell(row["level"] or "–")
         numbers = [value_cell(float(row[name])) for name in shown]
         tests = [p_cell(row[name]) for name in ("p_value", "p_adjusted")]
         rows.append((text_cell(arrow(*arc), arc=arcs[arc]), level, *numbers, *tests))
     note = (
-        "If the two differ, a parent goes with the level of data sets for reasons of its own, and "
-        "the effect within data sets is the one to trust."
+        f"If the two differ, a parent goes with the level of {sets.many} for reasons of its own, "
+        f"and the effect within {sets.many} is the one to trust."
     )
-    return made("within", "Within data sets and between them", help, rows, note)
+    return made("within", f"Within {sets.many} and between them", help, rows, note)
 
 
 def _data(of: Material) -> ReportTable:
@@ -206,9 +208,9 @@ def _data(of: Material) -> ReportTable:
     net, dropped = of.net, of.dropped
     gappy = net.missing is not None and net.stats is None
     help = {
-        "data set": f"by the group column {net.group}",
+        of.sets.one: f"by the group column {net.group}",
         "rows": "that were used",
-        "share": "of all rows: the probability of the data set",
+        "share": f"of all rows: the probability of the {of.sets.one}",
         "left out": "rows with missing values",
         "with gaps": "rows with missing values, which count for what they have",
         "part": "whether the network was learned from it",
@@ -228,24 +230,25 @@ def _data(of: Material) -> ReportTable:
         rows.append(cells)
     unknown = dropped is None and not gappy
     note = "How many rows were left out is not known here." * unknown
-    return made("data", "Data sets", help, rows, note)
+    return made("data", of.sets.many.capitalize(), help, rows, note)
 
 
-def _missing(net: Network, missing: NDArray[np.int64], whole: int | None) -> ReportTable:
+def _missing(of: Material, missing: NDArray[np.int64], whole: int | None) -> ReportTable:
     """A row for each column with missing values.
 
     Args:
-        net: the network.
+        of: what the report is made from.
         missing: cells of each data set that it learned from, and each node, (F, N).
         whole: rows without missing cells, where that is known.
     """
+    net, sets = of.net, of.sets
     help = {
         "variable": "with missing values",
         "missing": "of all rows",
-        "least": "of the data sets",
-        "in": "that data set",
-        "most": "of the data sets",
-        "there": "the data set that lacks most",
+        "least": f"of the {sets.many}",
+        "in": f"that {sets.one}",
+        "most": f"of the {sets.many}",
+        "there": f"the {sets.one} that lacks most",
         "gained": "values in rows with gaps, which dropping these rows would lose",
     }
     n = net.n[: len(missing)]
@@ -262,7 +265,8 @@ def _missing(net: Network, missing: NDArray[np.int64], whole: int | None) -> Rep
         told = None if whole is None else value_cell(float(gained[k]), f"{gained[k]:,}")
         rows.append((*cells, told))
     note = (
-        "Values are taken as missing at random, given the data set and the other values of the row."
+        f"Values are taken as missing at random, given the {sets.one} and the other values of the "
+        "row."
     )
     return made("missing", "Missing values", help, rows, note)
 
@@ -290,7 +294,7 @@ def missing_map(of: Material) -> MissingMap | None:
         told = [f"< {FEWEST}" if h else f"{n:,}" for n, h in zip(every, hidden, strict=True)]
         return tuple(told if others else told[:-1])
 
-    counts = [("all data sets", texts(found.rows.sum(axis=1), int(found.others.sum())))]
+    counts = [(f"all {of.sets.many}", texts(found.rows.sum(axis=1), int(found.others.sum())))]
     if len(of.stats.levels) <= _DATA_SETS:
         parts = zip(of.stats.levels, found.rows.T, found.others.tolist(), strict=True)
         counts += [(str(level), texts(own, other)) for level, own, other in parts]
@@ -298,7 +302,7 @@ def missing_map(of: Material) -> MissingMap | None:
     return MissingMap(tuple((name, tuple(each)) for name, each in lacks), tuple(counts), others)
 
 
-def _poolings(found: Comparison) -> ReportTable:
+def _poolings(found: Comparison, sets: Noun) -> ReportTable:
     """A row for each pooling."""
     help = {
         "pooling": "",
@@ -308,10 +312,10 @@ def _poolings(found: Comparison) -> ReportTable:
         "difference": "from the best model",
         "± se": "standard error of that, over the folds",
         "folds worse": f"than the best model, of {len(found.rows)}",
-        "new data set": "log-likelihood of a row of a data set that was left out as a whole",
-        "error, known": "of predictions, in standard deviations, with the data set known",
-        "error, unknown": "the same with the data set unknown",
-        "F1": "of guessing the data set of a row",
+        f"new {sets.one}": f"log-likelihood of a row of {sets.a} that was left out as a whole",
+        "error, known": f"of predictions, in standard deviations, with the {sets.one} known",
+        "error, unknown": f"the same with the {sets.one} unknown",
+        "F1": f"of guessing the {sets.one} of a row",
     }
     rows, notes = [], []
     for name, *values, note in found.table().reset_index().itertuples(index=False, name=None):
@@ -321,7 +325,7 @@ def _poolings(found: Comparison) -> ReportTable:
     return made("poolings", "Models compared", help, rows, *notes)
 
 
-def _errors(net: Network, found: Comparison) -> ReportTable:
+def _errors(net: Network, found: Comparison, sets: Noun) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
     rows = [
@@ -330,8 +334,8 @@ def _errors(net: Network, found: Comparison) -> ReportTable:
     ]
     note = (
         "Root mean square error of each variable predicted from all others, over its standard "
-        "deviation, with the data set of a row known and unknown: 1 is as bad as always predicting "
-        "the mean."
+        f"deviation, with the {sets.one} of a row known and unknown: 1 is as bad as always "
+        "predicting the mean."
     )
     if not net.is_linear:
         note += " Of a discrete variable it is that of probabilities of levels (Brier's)."

@@ -27,10 +27,10 @@ def _linear(of: Material) -> ReportTable:
         "cause": "that is set by an intervention",
         "effect": "that follows",
         "total": "expected change for one unit of the cause, along all paths",
-        "SD between": "standard deviation of the total between data sets",
-        "least": "of the data sets",
-        "largest": "of the data sets",
-        "standardised": "mean of the data sets, in standard deviations",
+        "SD between": f"standard deviation of the total between {of.sets.many}",
+        "least": f"of the {of.sets.many}",
+        "largest": f"of the {of.sets.many}",
+        "standardised": f"mean of the {of.sets.many}, in standard deviations",
     }
     net = of.net
     sd = of.spreads.columns
@@ -56,11 +56,11 @@ def _simulated(of: Material) -> ReportTable:
         "change": "from what to what",
         "effect": "that follows",
         "scale": "of the total: a difference or a ratio of means, risks or rates",
-        "total": "along all paths, in the population of data sets",
+        "total": f"along all paths, in the population of {of.sets.many}",
         "lower": "of the 95% interval of the total",
         "upper": "of the 95% interval of the total",
-        "least": "of the data sets",
-        "largest": "of the data sets",
+        "least": f"of the {of.sets.many}",
+        "largest": f"of the {of.sets.many}",
     }
     net = of.net
     index = {node: i for i, node in enumerate(net.dag.nodes)}

@@ -29,12 +29,16 @@ def _table(of: Material, cause: str, index: int) -> ReportTable:
         "variable": "choose it to see its distribution",
         "for": f"level of {cause}",
         "scale": "of the effect",
-        "effect": "mean of these data sets, by precision",
+        "effect": f"mean of these {of.sets.many}, by precision",
         "95% interval": "of the mean",
         "p": "test of no effect, adjusted for the rows of this table (Benjamini and Hochberg)",
-        "data set like these": "95% interval of the effect in the population of data sets",
+        f"{of.sets.one} like these": f"95% interval in the population of {of.sets.many}",
         "rows": "that have both variables",
-        **(dict.fromkeys(of.names, "") if each else {"least": "of the data sets", "largest": ""}),
+        **(
+            dict.fromkeys(of.names, "")
+            if each
+            else {"least": f"of the {of.sets.many}", "largest": ""}
+        ),
     }
     nodes = {name: i for i, name in enumerate(of.net.dag.nodes)}
     rows = []
@@ -57,8 +61,8 @@ def _table(of: Material, cause: str, index: int) -> ReportTable:
     change = f"of {levels[1]} instead of {levels[0]} " if len(levels) == 2 else ""
     note = (
         f"Each variable given {cause} alone, in all rows that have both. If {cause} was drawn by "
-        f"lot, these are its effects, {change}in each data set and in all of them; if not, they "
-        "are associations. Those of single data sets are shrunk towards the others."
+        f"lot, these are its effects, {change}in each {of.sets.one} and in all of them; if not, "
+        f"they are associations. Those of single {of.sets.many} are shrunk towards the others."
     )
     return made(f"treated-{index}", f"What {cause} changes", help, rows, note)
 

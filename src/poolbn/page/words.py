@@ -11,7 +11,7 @@ import numpy as np
 
 from poolbn.assess.arceffects import Common, Estimates
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
-from poolbn.assess.resample import ArcStrength, Bootstrap
+from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.findings import FindingKind
 from poolbn.inference.drawing import categories_of
@@ -26,7 +26,7 @@ from poolbn.nodes.tabular import TabularFit
 from poolbn.page.material import Material
 from poolbn.show.figures import is_sure
 from poolbn.show.texts import arrow, instead, number, p_value, percent, term_name
-from poolbn.wording import counted, listed
+from poolbn.wording import Noun, counted, listed
 
 _FEW = 3  # arcs that the summary names
 _TERMS = 6  # effects of an arc that have a sentence each
@@ -58,28 +58,30 @@ def p_words(p: float) -> str:
 # Nodes and arcs
 
 
-def about_pooling(fit: LocalFit) -> str:
+def about_pooling(fit: LocalFit, sets: Noun) -> str:
     """What the pooling of a node means."""
     pooling, own = fit.pooling, ""
     what = "probabilities" if isinstance(fit, TabularFit) else "coefficients"
     if isinstance(fit, GaussianFit):
         own = " and residual variance"
     if isinstance(pooling, Complete):
-        return f"All data sets share the same {what}{own}."
+        return f"All {sets.many} share the same {what}{own}."
     if isinstance(pooling, NoPooling):
-        return f"Each data set has {what}{own.replace('and', 'and a')} of its own."
+        return f"Each {sets.one} has {what}{own.replace('and', 'and a')} of its own."
     if not isinstance(pooling, Partial):
         return ""
-    said = f"The {what} of the data sets vary around those of the population"
+    said = f"The {what} of the {sets.many} vary around those of the population"
     if pooling.random == "intercept":
-        said = "The intercepts of the data sets vary around that of the population, not the slopes"
+        said = (
+            f"The intercepts of the {sets.many} vary around that of the population, not the slopes"
+        )
     if isinstance(fit, GaussianFit):
         said += {
             "shared": "",
             "pooled": "; so do residual variances",
-            "separate": "; each data set has a residual variance of its own",
+            "separate": f"; each {sets.one} has a residual variance of its own",
         }[pooling.residuals]
-    return f"{said}. Data sets with few rows are shrunk towards the population."
+    return f"{said}. {sets.many.capitalize()} with few rows are shrunk towards the population."
 
 
 def is_warning(fit: LocalFit) -> bool:
@@ -99,14 +101,14 @@ def node_label(net: Network, node: str) -> str:
     return ", ".join(told)
 
 
-def arc_label(size: EffectSize) -> str:
+def arc_label(size: EffectSize, sets: Noun) -> str:
     """An arc in the drawing, in words."""
     name = arrow(size.parent, size.child)
     told = [f"{name}: effect {number(size.effect)} in standard deviations"]
     if len(size.each) > 1:
         told[0] += f", the strongest of {len(size.each)}"
     if size.between_sd > 0:
-        told.append(f"between data sets it varies by {number(size.between_sd)}")
+        told.append(f"between {sets.many} it varies by {number(size.between_sd)}")
     if size.reversible:
         told.append("direction not determined")
     return ", ".join(told)
@@ -114,13 +116,13 @@ def arc_label(size: EffectSize) -> str:
 
 def about_arc(of: Material, size: EffectSize) -> list[str]:
     """What is known of an arc."""
-    fit, terms = of.net.fits[size.child], of.estimates[size.index]
+    fit, terms, sets = of.net.fits[size.child], of.estimates[size.index], of.sets
     p = of.p_values.get((size.parent, size.child), math.nan)
     common = terms[0].common
     where = {
-        Common.MEAN: "On average over the data sets",
-        Common.ALL: "In all data sets",
-        Common.POPULATION: "In the population of data sets",
+        Common.MEAN: f"On average over the {sets.many}",
+        Common.ALL: f"In all {sets.many}",
+        Common.POPULATION: f"In the population of {sets.many}",
     }[common]
     more = ", its other parents being equal" * (len(of.net.dag.parents(size.child)) > 1)
     said = [f"{where}, {_change(found)} {_interval(found)}{more}." for found in terms[:_TERMS]]
@@ -135,14 +137,14 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
         name = "the logarithm of the ratio" if found.is_ratio else "the effect"
         which = "" if len(terms) == 1 else f" ({term_name(found)})"
         between = number(found.between_sd)
-        said.append(f"Between data sets {name}{which} has a standard deviation of {between}.")
+        said.append(f"Between {sets.many} {name}{which} has a standard deviation of {between}.")
     if size.reversible:
         said.append(
             "The data do not determine the direction: equivalent networks have this arc the other "
             "way round."
         )
     if not math.isnan(p):
-        said.append(f"Test for the same effect in all data sets: {p_words(p)}.")
+        said.append(f"Test for the same effect in all {sets.many}: {p_words(p)}.")
     if of.boot is not None and of.strengths is not None:
         strength = of.strengths[size.index]
         times = round(strength.strength * of.boot.replicates)
@@ -197,10 +199,10 @@ def summary(of: Material) -> list[Card]:
     cards = [
         Card("Data", _data(of)),
         Card("Network", _network(of.net, of.sizes)),
-        Card("Pooling", _pooling(of.net)),
+        Card("Pooling", _pooling(of.net, of.sets)),
         Card("Strongest effects", _strongest(of), bullets=True),
-        Card("Most different between data sets", _different(of), bullets=True),
-        Card("How sure the arcs are", _sure(of.boot, of.strengths or [])),
+        Card(f"Most different between {of.sets.many}", _different(of), bullets=True),
+        Card("How sure the arcs are", _sure(of)),
         Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
         Card("Before you trust this", warnings, bullets=True, look="warning"),
     ]
@@ -215,10 +217,9 @@ def _data(of: Material) -> list[str]:
     net = of.net
     old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
     sizes = [f"{net.levels[j]} ({net.n[j]:,})" for j in old]
-    said = [
-        f"{counted(int(net.n[old].sum()), 'row')} in {counted(len(old), 'data set')}, grouped by "
-        f"{net.group}: {listed(sizes)}."
-    ]
+    by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
+    rows = counted(int(net.n[old].sum()), "row")
+    said = [f"{rows} in {counted(len(old), of.sets)}{by}: {listed(sizes)}."]
     patterns = of.stats.patterns if isinstance(of.stats, GroupStats) else None
     if of.stats is not None and patterns is not None:
         gappy = of.stats.n_rows - patterns.known.n_rows
@@ -231,7 +232,7 @@ def _data(of: Material) -> list[str]:
         said.append(f"{counted(dropped, 'row')} {lack} were left out.")
     if net.adapted:
         said.append(
-            f"{counted(len(net.adapted), 'data set')} came later, and had no part in learning: "
+            f"{counted(len(net.adapted), of.sets)} came later, and had no part in learning: "
             f"{listed([str(level) for level in net.adapted])}."
         )
     return said
@@ -254,16 +255,19 @@ def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
     return said
 
 
-def _pooling(net: Network) -> list[str]:
+def _pooling(net: Network, sets: Noun) -> list[str]:
     count = Counter(str(fit.pooling) for fit in net.fits.values()).most_common()
     said = [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
     if len(count) == 1:
         fit = max(net.fits.values(), key=lambda fit: isinstance(fit, GaussianFit))
-        about = about_pooling(fit)
+        about = about_pooling(fit, sets)
         said = [f"{str(fit.pooling).capitalize()} for all variables. {about}".strip()]
     singular = [node for node, fit in net.fits.items() if fit.status is Status.SINGULAR]
     if singular:
-        said.append(f"Singular fits: {listed(singular)}: {Status.SINGULAR.text}.")
+        said.append(
+            f"Singular fits: {listed(singular)}: a variance between {sets.many} is 0, or a "
+            "correlation is 1 or −1; nothing is wrong."
+        )
     return said
 
 
@@ -306,16 +310,17 @@ def _different(of: Material) -> list[str]:
             f"{arrow(size.parent, size.child)}: {scale}from {ends[0]} in {found.levels[low]} to "
             f"{ends[1]} in {found.levels[high]}{which}{test}."
         )
-    return said or ["No effect differs much between data sets."]
+    return said or [f"No effect differs much between {of.sets.many}."]
 
 
-def _sure(boot: Bootstrap | None, found: Sequence[ArcStrength]) -> list[str]:
-    if boot is None:
+def _sure(of: Material) -> list[str]:
+    boot, found = of.boot, of.strengths
+    if boot is None or found is None:
         return []
     sure = sum(is_sure(boot, arc.strength) for arc in found)
     said = [
-        f"{counted(boot.replicates, 'network')} from resampled {resampled(boot)}: {sure} of "
-        f"{counted(len(found), 'arc')} are above the threshold of {number(boot.threshold)}."
+        f"{counted(boot.replicates, 'network')} from resampled {resampled(boot, of.sets)}: {sure} "
+        f"of {counted(len(found), 'arc')} are above the threshold of {number(boot.threshold)}."
     ]
     weak = sorted((arc.strength, arc.parent, arc.child) for arc in found if arc.strength < 0.5)
     if weak:
@@ -324,9 +329,9 @@ def _sure(boot: Bootstrap | None, found: Sequence[ArcStrength]) -> list[str]:
     return said
 
 
-def resampled(boot: Bootstrap) -> str:
+def resampled(boot: Bootstrap, sets: Noun) -> str:
     """What a bootstrap resampled."""
-    return "rows within data sets" if boot.unit == "row" else "whole data sets"
+    return f"rows within {sets.many}" if boot.unit == "row" else f"whole {sets.many}"
 
 
 # Rows, and how it was made
@@ -342,13 +347,13 @@ def about_privacy(of: Material) -> str:
     said = "This report contains no rows: estimates, counts and sums over rows only."
     if of.hidden:
         said += (
-            f" It leaves out what is particular to data sets with fewer than {FEWEST} rows "
+            f" It leaves out what is particular to {of.sets.many} with fewer than {FEWEST} rows "
             f"({listed(of.hidden)})."
         )
     if not of.cells.all_shown:
         said += (
-            f" It leaves out what is particular to fewer than {FEWEST} rows of a data set with the "
-            f"same levels, or to levels that fewer than {CELL} of its rows have."
+            f" It leaves out what is particular to fewer than {FEWEST} rows of {of.sets.a} with "
+            f"the same levels, or to levels that fewer than {CELL} of its rows have."
         )
     return said
 

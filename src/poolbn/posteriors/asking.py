@@ -29,6 +29,7 @@ from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, family_fits
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
+from poolbn.wording import counted
 
 
 def arc_posterior(
@@ -158,7 +159,7 @@ def _most_parents(allowed: Allowed, max_parents: int | None, names: Sequence[str
     if (needed > most).any():
         c = int((needed > most).argmax())
         raise GraphError(
-            f"{int(needed[c])} arcs into {names[c]!r} are required, and ",
+            f"{counted(int(needed[c]), 'arc')} into {names[c]!r} must be there, and ",
             Option("max_parents", most),
             "; require fewer or allow more",
         )

@@ -12,6 +12,7 @@ from poolbn.graph.constraints import Allowed
 from poolbn.moments.standardised import Family
 from poolbn.scoring.local import LocalScores
 from poolbn.search.problem import Found, Move, Problem
+from poolbn.wording import counted
 
 _MOST = 22  # nodes: arrays of 2^22 numbers
 _WORST = -1e300  # a family without a likelihood: worse than all others, and sums stay finite
@@ -57,7 +58,7 @@ class Exact:
         if (needed > most).any():
             c = int((needed > most).argmax())
             raise GraphError(
-                f"{int(needed[c])} arcs into {scores.names[c]!r} are required, and ",
+                f"{counted(int(needed[c]), 'arc')} into {scores.names[c]!r} must be there, and ",
                 Option("max_parents", most),
                 "; require fewer or allow more",
             )

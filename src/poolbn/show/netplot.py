@@ -11,6 +11,7 @@ from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
 from poolbn.show import style
 from poolbn.show.drawing import ArcShape, Drawing, Look, Sizes, cut_corners, drawn, look_of, looks
+from poolbn.wording import noun_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -207,7 +208,7 @@ def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
     sizes = [arc.size for arc in found.arcs]
     signed = [size for size in sizes if size.one_sign]
     trouble: dict[str, Any] = {"facecolor": style.TROUBLE, "edgecolor": style.SOFT}
-    pale = style.paler(style.POSITIVE, _PALE)
+    pale, sets = style.paler(style.POSITIVE, _PALE), noun_of(net.group).many
     free = line("direction not determined", style.SOFT, 0.2, (0, _DASHES))
     entries: list[tuple[bool, Artist]] = [
         (any(size.effect >= 0 for size in signed), line("positive effect", style.POSITIVE)),
@@ -215,7 +216,7 @@ def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
         (len(signed) < len(sizes), line("sign depends on the level", style.SOFT)),
         *((bool(sizes), line(f"{what} {s:g}", style.SOFT, s)) for s in _EXAMPLES),
         (not sizes, line("no arcs: no node depends on another", style.PAPER)),
-        (any(size.varies > 0 for size in sizes), line("pale: differs between data sets", pale)),
+        (any(size.varies > 0 for size in sizes), line(f"pale: differs between {sets}", pale)),
         (any(size.reversible for size in sizes), free),
         (
             not all(fit.status.ok for fit in net.fits.values()),

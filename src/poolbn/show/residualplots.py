@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from poolbn.assess.calibration import Calibration
 from poolbn.assess.residuals import QUARTILE, Residuals, normal_quantiles
 from poolbn.show import style
-from poolbn.wording import clipped
+from poolbn.wording import clipped, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def _by_data_set(ax: Axes, found: Residuals, colours: dict[int, str]) -> None:
     style.bare(ax)
     names = [str(found.levels[code]) for code, _, _ in boxes]
     style.name_rows(ax, range(len(boxes)), names, [f"{rows:,}" for _, rows, _ in boxes])
-    note = f"; {found.left_out:,} rows left out" if found.left_out else ""
+    note = f"; {counted(found.left_out, 'row')} left out" if found.left_out else ""
     _label(ax, f"residual, in standard deviations\n(dashed: expected quartiles{note})", "")
 
 
@@ -125,7 +125,7 @@ def _shares_of_data_sets(ax: Axes, found: Calibration, colours: Sequence[str]) -
     ax.set_xlim(left=0)
     style.bare(ax)
     style.name_rows(ax, range(len(names)), *zip(*names, strict=True))
-    note = f"; {found.left_out:,} rows left out" if found.left_out else ""
+    note = f"; {counted(found.left_out, 'row')} left out" if found.left_out else ""
     _label(ax, f"share of rows (line: expected{note})", "")
 
 

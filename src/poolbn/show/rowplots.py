@@ -17,7 +17,7 @@ from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.show import figures, style
 from poolbn.show.texts import arrow, p_value, term_name, what, what_all
-from poolbn.wording import clipped
+from poolbn.wording import Noun, clipped, noun_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ _PALE = 0.55  # white in what is below the threshold
 # Effects
 
 
-def draw_forest(terms: Sequence[Estimates], ax: Axes | None) -> Axes:
+def draw_forest(terms: Sequence[Estimates], sets: Noun, ax: Axes | None) -> Axes:
     """A row for each data set, sorted by estimate, and the population's at the bottom.
 
     Several effects are blocks, one below the other. Ratios have an axis of logarithms.
@@ -46,7 +46,7 @@ def draw_forest(terms: Sequence[Estimates], ax: Axes | None) -> Axes:
         if many:
             names[top] = (term_name(found), "")
             top += 1.2 if k else 1.0
-        names |= _forest_block(ax, found, top, limits, size, labelled=not k)
+        names |= _forest_block(ax, found, sets, top, limits, size, labelled=not k)
     ax.axvline(terms[0].reported(0.0), color=style.SOFT, linewidth=0.8, zorder=0)
     if terms[0].is_ratio:
         _ratio_axis(ax, limits)
@@ -70,6 +70,7 @@ def _ratio_axis(ax: Axes, limits: tuple[float, float]) -> None:
 def _forest_block(
     ax: Axes,
     found: Estimates,
+    sets: Noun,
     top: float,
     limits: tuple[float, float],
     size: float,
@@ -78,7 +79,7 @@ def _forest_block(
 ) -> dict[float, tuple[str, str]]:
     """One effect from a row on; names and notes of its rows. Labels are for the legend."""
     order = figures.forest_order(found)
-    F = len(order)
+    F, common = len(order), found.common.words(sets)
     last = top + F + 0.5  # the population's row
     ends = found.reported(np.array(limits))
 
@@ -114,13 +115,13 @@ def _forest_block(
     if np.isfinite(new).all():
         lines(np.array([last]), new, style.INK)
         ax.plot([], [], color=style.INK, linewidth=1,
-                label=label("range expected for a new data set"))  # fmt: skip
+                label=label(f"range expected for a new {sets.one}"))  # fmt: skip
     ax.plot(middle, last, "D", color=style.INK, markersize=1.3 * size,
-            label=label(found.common.value))  # fmt: skip
+            label=label(common))  # fmt: skip
     names = [str(found.levels[j]) + " (adapted)" * bool(found.adapted[j]) for j in order]
     notes = [f"{n:,}" for n in [*found.n[order].tolist(), int(found.n[~found.adapted].sum())]]
     rows = [*(top + np.arange(float(F))).tolist(), last]
-    return dict(zip(rows, zip([*names, found.common.value], notes, strict=True), strict=True))
+    return dict(zip(rows, zip([*names, common], notes, strict=True), strict=True))
 
 
 def _intervals(
@@ -155,7 +156,7 @@ def draw_heterogeneity(
         style.say(ax, "no arcs: no node depends on another")
         return ax
     ax.axvline(0, color=style.SOFT, linewidth=0.8, zorder=0)
-    _spread(ax, shown)
+    _spread(ax, shown, noun_of(net.group))
     arcs = [(size.parent, size.child) for size in shown]
     names = [arrow(clipped(a, 24), clipped(b, 24)) for a, b in arcs]
     notes = [""] * (1 + len(shown))
@@ -168,7 +169,7 @@ def draw_heterogeneity(
     return ax
 
 
-def _spread(ax: Axes, shown: Sequence[EffectSize]) -> None:
+def _spread(ax: Axes, shown: Sequence[EffectSize], sets: Noun) -> None:
     """The effects in the data sets, the population's, and the standard deviation around it."""
     row = np.arange(len(shown))
     x = np.concatenate([size.own for size in shown])
@@ -178,16 +179,16 @@ def _spread(ax: Axes, shown: Sequence[EffectSize]) -> None:
     other = np.sign(x) * np.sign(effect[at]) < 0
     mark = min(style.MARK, 0.4 * style.points(ax)[1] / len(shown))
     ax.hlines(row, effect - sd, effect + sd, colors=style.FAINT, linewidths=1.6 * mark,
-              label="± SD between data sets", zorder=1)  # fmt: skip
+              label=f"± SD between {sets.many}", zorder=1)  # fmt: skip
     for which, colour, label in (
-        (~other, style.POSITIVE, "one data set"),
-        (other, style.NEGATIVE, "one data set, opposite sign"),
+        (~other, style.POSITIVE, f"one {sets.one}"),
+        (other, style.NEGATIVE, f"one {sets.one}, opposite sign"),
     ):
         if which.any():
             ax.plot(x[which], at[which], "o", color=colour, markersize=0.75 * mark, alpha=0.8,
                     markeredgewidth=0, label=label, zorder=3)  # fmt: skip
     ax.plot(effect, row, "|", color=style.INK, markersize=2.2 * mark, markeredgewidth=1.6,
-            label="population of data sets", zorder=2)  # fmt: skip
+            label=f"population of {sets.many}", zorder=2)  # fmt: skip
 
 
 # Poolings compared, and strengths of arcs
@@ -197,16 +198,16 @@ def draw_comparison(found: Comparison, ax: Sequence[Axes] | None) -> NDArray[np.
     """Four panels with a row for each pooling."""
     P = len(found.poolings)
     axes = style.new_panels(ax, 4, 11.0, 1.5 + 0.34 * P, sharey=True)
-    best = found.poolings.index(found.best)
+    best, sets = found.poolings.index(found.best), _sets(found)
     _differences(axes[0], figures.held_out_differences(found), "no fit", "held-out rows")
     _differences(
-        axes[1], figures.left_out_differences(found), "no population", "data sets left out"
+        axes[1], figures.left_out_differences(found), "no population", f"{sets.many} left out"
     )
     _errors(axes[2], found)
     axes[3].plot(found.f1, np.arange(P), "o", color=style.POSITIVE, markersize=style.MARK)
     axes[3].set_xlim(0, 1)
     _absent(axes[3], found.f1, "no fit")
-    axes[3].set_xlabel("guessing the data set:\nF1", fontsize=style.SMALL)
+    axes[3].set_xlabel(f"guessing the {sets.one}:\nF1", fontsize=style.SMALL)
     for panel in axes:
         style.bare(panel)
         panel.set_ylim(P - 0.5, -0.5)
@@ -214,6 +215,10 @@ def draw_comparison(found: Comparison, ax: Sequence[Axes] | None) -> NDArray[np.
         panel.tick_params(axis="y", length=0, labelleft=panel is axes[0])
     axes[0].set_yticks(np.arange(P), [clipped(name) for name in found.poolings], parse_math=False)
     return axes
+
+
+def _sets(found: Comparison) -> Noun:
+    return noun_of(next(iter(found.networks.values())).group)
 
 
 def _differences(ax: Axes, found: figures.Differences, absent: str, label: str) -> None:
@@ -232,7 +237,7 @@ def _differences(ax: Axes, found: figures.Differences, absent: str, label: str) 
 def _errors(ax: Axes, found: Comparison) -> None:
     """Relative errors of all variables, and their mean, with the data set known and unknown."""
     for each, aside, face, label in (
-        (found.known, -0.15, style.POSITIVE, "data set known"),
+        (found.known, -0.15, style.POSITIVE, f"{_sets(found).one} known"),
         (found.unknown, 0.15, style.PAPER, "unknown"),
     ):
         row = np.arange(len(each)) + aside

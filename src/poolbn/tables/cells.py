@@ -16,7 +16,7 @@ from poolbn.tables.data import as_parts, encode
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
-from poolbn.wording import shortened
+from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -288,9 +288,9 @@ class _Found:
         first, rows = next(iter(self.strangers.items()))
         others = f" ({len(self.strangers)} such levels in all)" if len(self.strangers) > 1 else ""
         raise DataError(
-            f"column {self._name!r} has the level {first!r} in {rows} rows, which the network does "
-            f"not know{others}; it knows {_shown(self._levels)}. Make those cells missing, or "
-            "learn with such rows"
+            f"column {self._name!r} has the level {first!r} in {counted(rows, 'row')}, which the "
+            f"network does not know{others}; it knows {_shown(self._levels)}. Make those cells "
+            "missing, or learn with such rows"
         )
 
 
@@ -343,7 +343,7 @@ def _unknown(
     first, rows = next(iter(strangers.items()))
     others = f" ({len(strangers)} such data sets in all)" if len(strangers) > 1 else ""
     return DataError(
-        f"the network does not know data set {first!r}, which {rows} rows have in column "
+        f"the network does not know data set {first!r}, in {counted(rows, 'row')} of column "
         f"{group!r}{others}; it knows {_shown(levels)}. Leave out the column, or make those "
         "cells missing: then the data set is unknown",
         InPython(f"; or add it with net.adapt(rows, name={first!r})"),

@@ -27,7 +27,7 @@ function forest(arc, what, width) {
   const notes = [...order.map((j) => data.rows[j].toLocaleString("en")), data.learned.toLocaleString("en")];
   const sure = arc.interval[0] !== null;
   const there = arc.own.filter((value) => value !== null);
-  const label = `${what} in ${there.length} data sets${there.length ? `, from ${range(around(there, 0))}` : ""}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
+  const label = `${what} in ${there.length} ${sets.many}${there.length ? `, from ${range(around(there, 0))}` : ""}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
   const { limits } = arc;
   const ratio = arc.scale !== "difference";
   const high = count > 30 ? 17 : 23;
@@ -84,7 +84,7 @@ function spread(width) {
   const { svg, x, y, top, bottom } = rowsChart({
     width, names: rows.map((row) => data.arcs[row.arc].name), limits, top: tested ? 20 : 6, name: "spread",
     notes: tested ? rows.map((row) => row.p) : [],
-    label: `Standardised effects of ${rows.length} arcs in all data sets; the table of tests below has the numbers.`,
+    label: `Standardised effects of ${rows.length} arcs in all ${sets.many}; the table of tests below has the numbers.`,
     axis: `standardised effect${shown}`,
   });
   if (tested) svg.append(text(width - 2, 13, "p", { "text-anchor": "end", class: "note" }));

@@ -56,9 +56,9 @@ function forestDetail(found, what, column, name, first = true) {
     found.alone ? sample("alone", "no pooling: its own rows alone") : null,
     sample("pooled", found.pooling),
     sample("population", found.population),
-    found.new[0] === null ? null : sample("expected", "range expected for a new data set"));
+    found.new[0] === null ? null : sample("expected", `range expected for a new ${sets.one}`));
   const ends = (pair) => (pair[0] === null ? "–" : range(pair));
-  const head = ["data set", "rows", column, "interval"];
+  const head = [sets.one, "rows", column, "interval"];
   if (found.alone) head.push("alone", "interval alone");
   const whole = [found.short, data.learned.toLocaleString("en"), found.effect, ends(found.interval)];
   if (found.alone) whole.push("", "");
@@ -81,7 +81,7 @@ function effectsDetail(arc) {
     const name = term.scale === "difference" ? "effect" : term.scale;
     return [
       arc.terms.length > 1 ? make("h5", {}, term.name) : null,
-      ...forestDetail(term, `Effect of ${parent} on ${child}${which}`, name, `Effects in each data set${which}`, k === 0),
+      ...forestDetail(term, `Effect of ${parent} on ${child}${which}`, name, `Effects in each ${sets.one}${which}`, k === 0),
     ];
   });
 }
@@ -93,7 +93,7 @@ function arcDetail(index) {
     make("h3", { tabindex: -1 }, arc.name),
     ...arc.words.map((words) => make("p", {}, words)),
     make("ul", { class: "links" }, make("li", {}, "Variables:"), make("li", {}, link("node", arc.parent)), make("li", {}, link("node", arc.child))),
-    make("h4", {}, `${heading} in each data set`),
+    make("h4", {}, `${heading} in each ${sets.one}`),
     ...effectsDetail(arc),
   ].filter((part) => part !== null);
 }

@@ -2,7 +2,7 @@
 
 function discreteDetail(node) {
   const parts = [];
-  if (node.probabilities) parts.push(make("h4", {}, "Probabilities in each data set"), ...probabilityDetail(node));
+  if (node.probabilities) parts.push(make("h4", {}, `Probabilities in each ${sets.one}`), ...probabilityDetail(node));
   if (node.curves.length) {
     const counts = node.kind === "count";
     parts.push(
@@ -13,10 +13,10 @@ function discreteDetail(node) {
     );
   }
   if (node.coefficients) {
-    parts.push(make("h4", {}, "Coefficients in each data set"), make("p", { class: "soft" }, node.kind === "count" ? "Of the logarithm of the mean." : "Of log odds."));
+    parts.push(make("h4", {}, `Coefficients in each ${sets.one}`), make("p", { class: "soft" }, node.kind === "count" ? "Of the logarithm of the mean." : "Of log odds."));
     for (const block of node.coefficients.blocks) {
       if (node.coefficients.blocks.length > 1) parts.push(make("h5", {}, block.outcome));
-      parts.push(plainTable(["", ...node.coefficients.terms], coefficientRows(block), `Coefficients in each data set ${block.outcome}`));
+      parts.push(plainTable(["", ...node.coefficients.terms], coefficientRows(block), `Coefficients in each ${sets.one} ${block.outcome}`));
     }
   }
   parts.push(make("h4", {}, node.kind === "count" ? "Residuals" : "Calibration"), make("p", { class: "soft" }, node.note));
@@ -38,12 +38,12 @@ function probabilityDetail(node) {
   const panels = own.length
     ? configurations.flatMap((given, c) => shown.map((k) => panel(given ? `${levels[k]} given ${given}` : levels[k],
       [name, ...data.levels], [population[c][k], ...own.map((each) => each[c][k])], true)))
-    : shown.map((k) => panel(levels[k], configurations.map((given) => given || "all data sets"), population.map((line) => line[k]), false));
+    : shown.map((k) => panel(levels[k], configurations.map((given) => given || `all ${sets.many}`), population.map((line) => line[k]), false));
   const head = ["", ...configurations.flatMap((given) => shown.map((k) => (given ? `${levels[k]}, ${given}` : levels[k])))];
   const cells = (table) => table.flatMap((line) => shown.map((k) => share(line[k])));
   const rows = [{ cells: [name, ...cells(population)], whole: true }, ...own.map((each, j) => ({ cells: [data.levels[j], ...cells(each)] }))];
   return [
-    ...(own.length ? [] : [make("p", { class: "soft" }, "They are the same in all data sets.")]),
+    ...(own.length ? [] : [make("p", { class: "soft" }, `They are the same in all ${sets.many}.`)]),
     make("div", { class: own.length ? "multiples" : "multiples wide" }, ...panels),
     ...(more ? [make("p", { class: "soft" }, `${more} more sets of the parents' levels are not drawn.`)] : []),
     make("details", {}, make("summary", {}, "Numbers"), plainTable(head, rows, `Probabilities of ${node.name}`)),
@@ -74,7 +74,7 @@ function probabilityBars({ title, names, values, whole, most, width }) {
 }
 
 function curveKey(node) {
-  if (data.levels.length > 8) return make("p", { class: "soft" }, "Thin lines are data sets'.");
+  if (data.levels.length > 8) return make("p", { class: "soft" }, `Thin lines are ${sets.many}'.`);
   const drawn = data.levels.map((level, j) => [level, j]).filter(([, j]) => node.curves[0].own[j][0] !== null);
   return make("ul", { class: "key" }, ...drawn.map(([level, j]) =>
     make("li", {}, draw("svg", { width: 22, height: 12, "aria-hidden": "true" }, draw("path", { d: "M1,6H21", class: "curve", style: `stroke: var(--s${j})` })), ` ${level}`)));
@@ -123,15 +123,15 @@ function reliability(node, { level, bins }, width) {
   return svg;
 }
 
-function sharesChart(node, { level, sets }, width) {
+function sharesChart(node, { level, sets: parts }, width) {
   const name = node.levels[level];
-  const far = Math.min(1, 1.05 * Math.max(0.02, ...sets.flatMap(([, , expected, , , upper]) => [expected, upper])));
+  const far = Math.min(1, 1.05 * Math.max(0.02, ...parts.flatMap(([, , expected, , , upper]) => [expected, upper])));
   const { svg, x, y } = rowsChart({
-    width, names: sets.map(([code]) => data.levels[code]), notes: sets.map(([, rows]) => rows.toLocaleString("en")), limits: [0, far], name: "shares",
-    high: sets.length > 20 ? 15 : 22, axis: `share of ${name}`,
-    label: `Share of ${name} in each data set: ${sets.map(([code, , expected, seen]) => `${data.levels[code]} ${share(seen)}, expected ${share(expected)}`).slice(0, 30).join("; ")}.`,
+    width, names: parts.map(([code]) => data.levels[code]), notes: parts.map(([, rows]) => rows.toLocaleString("en")), limits: [0, far], name: "shares",
+    high: parts.length > 20 ? 15 : 22, axis: `share of ${name}`,
+    label: `Share of ${name} in each ${sets.one}: ${parts.map(([code, , expected, seen]) => `${data.levels[code]} ${share(seen)}, expected ${share(expected)}`).slice(0, 30).join("; ")}.`,
   });
-  sets.forEach(([, rows, expected, seen, lower, upper], row) => {
+  parts.forEach(([, rows, expected, seen, lower, upper], row) => {
     const at = y(row);
     svg.append(draw("g", { class: "pooled" }, line(x(lower), at, x(upper), at, ""), draw("circle", { cx: x(seen).toFixed(1), cy: at, r: 3.8 })),
       line(x(expected).toFixed(1), at - 7, x(expected).toFixed(1), at + 7, "tickmark"));

@@ -21,11 +21,11 @@ function linearDetail(node) {
   const first = found.length - data.levels.length;
   const rows = found.map(({ cells, whole }, k) => ({ cells: [...cells, whole ? "" : node.sds.own[k - first]], whole }));
   return [
-    make("h4", {}, "Coefficients in each data set"),
-    plainTable(["", ...node.terms, "residual SD"], rows, "Coefficients in each data set"),
-    make("h4", {}, "Residual SD in each data set"),
+    make("h4", {}, `Coefficients in each ${sets.one}`),
+    plainTable(["", ...node.terms, "residual SD"], rows, `Coefficients in each ${sets.one}`),
+    make("h4", {}, `Residual SD in each ${sets.one}`),
     make("p", { class: "soft" }, node.sdWords),
-    ...forestDetail(node.sds, `Residual SD of ${node.name}`, "SD", "Residual SDs in each data set"),
+    ...forestDetail(node.sds, `Residual SD of ${node.name}`, "SD", `Residual SDs in each ${sets.one}`),
     make("h4", {}, "Residuals"),
     make("p", { class: "soft" }, node.note),
     ...residualDetail(node),
@@ -36,7 +36,7 @@ function linearDetail(node) {
 function coefficientRows({ fixed, se, between, coef }) {
   const rows = [];
   if (fixed) {
-    rows.push({ cells: [between ? "population" : "all data sets", ...fixed], whole: true });
+    rows.push({ cells: [between ? "population" : `all ${sets.many}`, ...fixed], whole: true });
     rows.push({ cells: ["standard error", ...se], whole: true });
   }
   if (between) rows.push({ cells: ["SD between", ...between], whole: true });
@@ -103,7 +103,7 @@ function quantiles(node, width) {
   for (const curve of own.curves) {
     const hue = colour(own, curve.code);
     const way = curve.points.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join("L");
-    const title = draw("title", {}, curve.code === null ? "all data sets" : data.levels[curve.code]);
+    const title = draw("title", {}, curve.code === null ? `all ${sets.many}` : data.levels[curve.code]);
     if (way) svg.append(draw("path", { d: `M${way}`, class: "curve", style: `stroke: ${hue}` }, title));
     if (own.fitted.length) continue; // with rows there are too many points to mark
     for (const [a, b] of curve.points) svg.append(draw("circle", { cx: x(a).toFixed(1), cy: y(b).toFixed(1), r: 2.4, fill: hue }));
@@ -117,7 +117,7 @@ function boxes(node, width) {
   const { svg, x, y, top, bottom } = rowsChart({
     width, limits, names: own.boxes.map((box) => data.levels[box.code]), notes: own.boxes.map((box) => box.rows.toLocaleString("en")),
     high: own.boxes.length > 20 ? 15 : 22, axis: "residual / SD", name: "boxes",
-    label: `Spread of the residuals of ${node.name} in each data set: the mean, and one SD to each side.`,
+    label: `Spread of the residuals of ${node.name} in each ${sets.one}: the mean, and one SD to each side.`,
   });
   for (const side of [-1, 1]) svg.prepend(line(x(side), top, x(side), bottom, "mean"));
   own.boxes.forEach((box, row) => {

@@ -227,7 +227,7 @@ paint("spread", spread);
 if (data.comparison) {
   const { heldOut, leftOut } = data.comparison;
   paint("held-out", (width) => differences(width, heldOut, "no fit", "held-out rows: log-likelihood per row, best = 0"));
-  paint("left-out", (width) => differences(width, leftOut, "no population", "data sets left out: log-likelihood per row, best = 0"));
+  paint("left-out", (width) => differences(width, leftOut, "no population", `${sets.many} left out: log-likelihood per row, best = 0`));
 }
 if (data.bootstrap) paint("bars", bars);
 const { strongest } = data.overview;

@@ -1,6 +1,9 @@
 // Elements, numbers, and the frames of charts. Texts only ever become text nodes.
 
 const data = JSON.parse(document.getElementById("numbers").textContent);
+const { sets } = data; // what data sets are called
+
+const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
 
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {

@@ -8,7 +8,7 @@ function whatIf(numbers) {
   const { nodes } = network;
   const home = document.getElementById("whatif-tools");
   const population = network.new === null ? -1 : network.new;
-  const nameOf = (j) => (j < 0 ? "all together" : j === network.new ? "a new data set" : network.sets[j]);
+  const nameOf = (j) => (j < 0 ? "all together" : j === network.new ? `a new ${sets.one}` : network.sets[j]);
   const first = nodes.map((node) => (node.levels.length ? 0 : node.range[3]));
   const fresh = () => nodes.map((node, i) => (node.input ? { value: first[i], act: false } : null));
   const shown = nodes.map((node) => node.input || !node.certain);
@@ -28,7 +28,7 @@ function whatIf(numbers) {
   const offered = [...network.sets.keys()];
   if (network.new !== null) offered.push(network.new);
   if (network.sets.length > 1) offered.push(-1);
-  const [setLabel, setChoice] = choice(`Data set (${network.group})`, offered.map((j) => (j < 0 ? "unknown" : nameOf(j))), offered, "whatif-set");
+  const [setLabel, setChoice] = choice(capital(sets.one) + (sets.one === network.group.toLowerCase() ? "" : ` (${network.group})`), offered.map((j) => (j < 0 ? "unknown" : nameOf(j))), offered, "whatif-set");
   const reset = make("button", { type: "button", id: "whatif-reset" }, "Reset");
   const status = make("p", { id: "whatif-status", role: "status" });
   const note = make("p", { class: "soft", id: "whatif-note" });
@@ -41,16 +41,16 @@ function whatIf(numbers) {
     status,
     note,
     make("ul", { class: "key" },
-      key("now", "now, in the chosen data set"),
+      key("now", `now, in the chosen ${sets.one}`),
       key("before", "before anything was set"),
-      key("others", `now, ${population < 0 ? "in all data sets together" : "in a new data set: the population"}`),
+      key("others", `now, ${population < 0 ? `in all ${sets.many} together` : `in a new ${sets.one}: the population`}`),
       make("li", {}, "numbers: mean (95% interval), or probabilities")),
     make("div", { class: "whatif" },
       make("div", { class: "side" },
-        make("h3", {}, "Each data set beside the population"),
+        make("h3", {}, `Each ${sets.one} beside the population`),
         make("div", { class: "bar" }, outLabel, levelLabel),
         make("p", { class: "soft" }, "Means with 95% intervals, or probabilities. Hollow: before anything was set."),
-        make("div", { class: "reel", tabindex: 0, role: "region", "aria-label": "One outcome in each data set" }, strip)),
+        make("div", { class: "reel", tabindex: 0, role: "region", "aria-label": `One outcome in each ${sets.one}` }, strip)),
       list),
   );
 
