@@ -66,7 +66,9 @@ CASES = [
          "column 'V1' numbers the rows"),
     Case(Kind.ID, lambda t: t.assign(number=1000 + ORDER), ["number"], "in every row, as ids"),
     Case(Kind.ID, lambda t: t.assign(pat_id=ORDER * 971 + 10**6), ["pat_id"], "as ids are"),
+    Case(Kind.ID, lambda t: t.assign(pupilNR=ORDER * 971 + 10**6), ["pupilNR"], "as ids are"),
     Case(Kind.REPEATED_ID, lambda t: t.assign(subject=ORDER // 4), ["subject"], "several rows"),
+    Case(Kind.REPEATED_ID, lambda t: t.assign(case_no=ORDER // 4), ["case_no"], "several rows"),
     Case(Kind.MISSING_CODE, coded, ["lab"], "'lab' has 6 cells of -999"),
     Case(Kind.MISSING_CODE, lambda t: t.assign(age=t["age"].where(ORDER > 0, 999)), ["age"],
          "1 cell of 999"),
@@ -197,6 +199,11 @@ def test_remedies_of_wide_tables_are_short() -> None:
     (said,) = re.findall(r"stats\.select\(.*\)", str(constant))
     assert "one" not in eval(said, {"stats": stats}).names
     assert str(binary).endswith("kinds={'arm': 'discrete'}")
+
+
+@pytest.mark.parametrize("name", ["uric_acid", "lipid", "NO", "piano", "number_of_steps"])
+def test_measurements_are_no_ids_for_their_names(name: str) -> None:
+    assert pb.check(read(frame().assign(**{name: ORDER // 4}))) == []
 
 
 # Numbers that are no results

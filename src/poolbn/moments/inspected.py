@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 ROWS = 10  # that a table, or a data set, must have for its values to say something
 _CHANCE = 5.0  # equal cells that numbers with gaps between them would have by chance
 _FAR = 2.0  # from the other values, in their standard deviations: a code
+# What ids are called: patient, pat_id, pupilNR, caseNo, record number; but not acid, lipid, piano.
 IDS = re.compile(
-    r"(.*[\W_])?(id|subject|patient|person|participant|pupil|student|record)|.*[a-z]I[dD]|pid",
-    re.IGNORECASE,
+    r"(?i:(.*[\W_])?(id|pid|nr|number)|.*[\W_](no|num)"
+    r"|(.*[\W_])?(subject|patient|person|participant|pupil|student|record)(nr|no|num|number)?)"
+    r"|.*[a-z](I[dD]|N[rRoO])"
 )
 
 
