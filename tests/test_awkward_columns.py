@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,48 @@ def test_a_data_set_with_a_constant_child_is_left_out_and_named(pooling: pb.Part
 def test_shared_residuals_keep_it_as_lme4_does() -> None:
     fit = pb.fit_node(pb.stats(sites(1), group="site"), "lab", ["y"])
     assert fit.left_out == ()
+
+
+def classes(seed: int) -> pd.DataFrame:
+    """Thirty schools of 20 pupils; two schools have two classes, whose sizes differ by chance."""
+    rng = np.random.default_rng(seed)
+    school = np.repeat(np.arange(30), 20)
+    second = (school < 2) & (np.arange(600) % 20 < 8)
+    size = rng.integers(15, 30, 30)[school] + np.where(second, -4.0, 0.0)
+    x = rng.normal(size=(600, 6))
+    return pd.DataFrame(x, columns=list("abcdef")).assign(school=school, size=size)
+
+
+def test_a_child_that_varies_in_few_schools_is_learned_from_these() -> None:
+    frame = classes(1)
+    stats = pb.stats(frame, group="school")
+    two = pb.stats(frame[frame["school"] < 2], group="school")
+    for parents in ([], ["a", "b"]):
+        fit = pb.fit_node(stats, "size", parents)
+        assert fit.left_out == tuple(range(2, 30))
+        alone = pb.fit_node(two, "size", parents)
+        assert fit.loglik == pytest.approx(alone.loglik, rel=1e-9)
+        assert fit.fixed == pytest.approx(alone.fixed, rel=1e-6, abs=1e-9)
+    assert pb.fit_node(stats, "size", pooling="complete").left_out == ()
+
+
+def test_a_child_that_varies_in_one_school_is_learned_from_that_one() -> None:
+    frame = classes(1)
+    frame["size"] = np.where(frame["school"] == 1, 20.0, frame["size"])
+    stats = pb.stats(frame, group="school")
+    fit = pb.fit_node(stats, "size", ["a"])
+    one = frame[frame["school"] == 0]
+    alone = scipy.stats.linregress(one["a"], one["size"])
+    assert fit.fixed == pytest.approx([alone.intercept, alone.slope])
+    assert (fit.random_cov == 0).all()
+    net = pb.learn(stats)
+    assert net.score == pytest.approx(sum(net.fits[name].bic for name in stats.names))
+
+
+@pytest.mark.parametrize("pooling", ["partial", POOLED, "auto"], ids=str)
+def test_no_parent_of_a_child_that_varies_in_few_schools_is_invented(pooling: object) -> None:
+    found = [pb.learn(classes(seed), group="school", pooling=pooling).dag for seed in range(8)]
+    assert sum(len(dag.parents("size")) for dag in found) <= 2
 
 
 @pytest.mark.parametrize("kind", ["lab", "treated"])

@@ -75,6 +75,9 @@ CASES = [
     Case(Kind.CONSTANT, lambda t: t.assign(visit=3), ["visit"], "the same value in all rows"),
     Case(Kind.CONSTANT_SOMEWHERE, lambda t: t.assign(lab=t["lab"].where(t["site"] != 2, 0.0)),
          ["lab"], "'lab' in 2", [2]),
+    Case(Kind.MOSTLY_CONSTANT,
+         lambda t: t.assign(lab=t["lab"].where(t["site"] == 2, t["site"] + 0.5)), ["lab"],
+         "learned from the others alone: 'lab' in 0, 1 and 3"),
     Case(Kind.SITE_LEVEL, lambda t: t.assign(size=100.5 * t["site"]), ["size"],
          "4 values, not 240"),
     Case(Kind.BINARY, lambda t: t.assign(arm=ORDER % 2, sex=ORDER // 2 % 2), ["arm", "sex"],
@@ -130,6 +133,10 @@ def test_the_remedy_works_when_pasted(case: Case) -> None:
     elif case.kind is Kind.SKEWED:
         exec(re.findall(r"frame.*\)", remedy)[0], {"frame": table, "numpy": np})
         assert pb.check(read(table)) == []
+    elif "frame.loc" in remedy:
+        exec(re.findall(r"frame\.loc.*\)", remedy)[0], {"frame": table})
+        left = pb.check(read(table, missing="em"))
+        assert [found.kind for found in left] == []
     elif "frame.replace" in remedy:
         scope = {"frame": table}
         exec(re.findall(r"frame = .*\)", remedy)[0], scope)

@@ -280,3 +280,19 @@ def test_columns_of_lists_are_told_of() -> None:
     assert found.rows == N
     with pytest.raises(pb.DataError, match=r"'tags' cannot name .* levels .* turn them into text"):
         pb.look(table, group="clinic")
+
+
+def test_columns_that_hardly_vary_in_data_sets_are_inputs_also_beside_levels() -> None:
+    rng = np.random.default_rng(1)
+    school = np.repeat(np.arange(30), 20)
+    second = (school < 2) & (np.arange(600) % 20 < 8)
+    made = pd.DataFrame({
+        "school": school, "x": rng.normal(size=600), "y": rng.normal(size=600),
+        "size": rng.integers(15, 30, 30)[school] - 4.0 * second,
+        "sex": np.where(rng.random(600) < 0.5, "f", "m"),
+        "type": np.where(school < 12, "urban", "rural"),
+    })  # fmt: skip
+    found = pb.look(made, group="school")
+    assert found.rows == 600
+    assert set(found.options.inputs) == {"size", "type"}
+    assert len(found.options.inputs) == 2

@@ -27,6 +27,7 @@ class FindingKind(Enum):
     MISSING_CODE = "code for missing values"
     CONSTANT = "constant column"
     CONSTANT_SOMEWHERE = "constant in some data sets"
+    MOSTLY_CONSTANT = "constant in most rows"
     SITE_LEVEL = "describes data sets"
     BINARY = "0 and 1"
     CODES = "few whole numbers"

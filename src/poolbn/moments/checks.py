@@ -19,7 +19,7 @@ from poolbn.moments.filled import gaps_of
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.inspected import IDS, ROWS, Inspected
 from poolbn.moments.kinds import MixedData
-from poolbn.moments.levelchecks import derived, of_sites
+from poolbn.moments.levelchecks import derived, of_sites, rare
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import Table, has_gaps
 from poolbn.wording import counted, listed, shortened
@@ -73,8 +73,7 @@ def check(stats: GroupStats | MixedData) -> list[Finding]:
         found = _found(stats, _numbers(stats, numbers), sites)
     else:
         found = _known(_describing(stats, sites))
-    rare = _rare(stats) if isinstance(stats, Table) else None
-    return [*found, *_known(derived(stats, sites), rare), *_needs_rows(stats, numbers)]
+    return [*found, *_known(derived(stats, sites), rare(stats)), *_needs_rows(stats, numbers)]
 
 
 def _numbers(stats: MixedData, names: Sequence[str]) -> GroupStats:
@@ -83,24 +82,6 @@ def _numbers(stats: MixedData, names: Sequence[str]) -> GroupStats:
         return stats.stats(names)
     patterns = gaps_of(stats.select(names))
     return patterns.completed() if patterns.has_gaps else patterns.known
-
-
-def _rare(table: Table) -> Finding | None:
-    """Levels that one row has, of which nothing can be learned."""
-    found: dict[str, list[str]] = {}
-    for name, own, codes in zip(table.names, table.categories, table.values, strict=True):
-        if own:
-            there = codes[~np.isnan(codes)].astype(np.int64)
-            rows = np.bincount(there, minlength=len(own)).tolist()
-            found[name] = [level for level, n in zip(own, rows, strict=True) if n == 1]
-    told = [f"{shortened([repr(v) for v in rare], 4)} of {name!r}" for name, rare in found.items()
-            if rare]  # fmt: skip
-    names = [name for name, rare in found.items() if rare]
-    what = f"one row alone has the level{'s' * (sum(map(len, found.values())) > 1)} {listed(told)}"
-    remedy = ("merge such levels with others, or make these cells missing and use ", DROP)
-    return _finding(
-        FindingKind.RARE_LEVEL, names, what, remedy, count=sum(map(len, found.values()))
-    )
 
 
 def _needs_rows(stats: MixedData, numbers: Sequence[str]) -> list[Finding]:
@@ -246,21 +227,53 @@ def _constants(table: Inspected) -> Finding | None:
     return _finding(FindingKind.CONSTANT, names, what, without(names, table.every))
 
 
-def _still(table: Inspected) -> Finding | None:
+def _where_still(table: Inspected, mostly: bool) -> dict[str, list[Hashable]]:
+    """Columns that do not vary in some data sets, or in those with most rows; and these."""
     levels = table.stats.levels
-    where = {
+    return {
         name: [levels[j] for j in np.flatnonzero(table.still[:, k])]
         for k, name in enumerate(table.names)
         if table.still[:, k].any()
         and not table.constant[k]
         and not table.of_sites[k]
-        and name not in table.stats.inputs
+        and table.data.mostly_constant[k] == mostly
+        and name not in table.inputs
     }
-    told = [f"{name!r} in {listed([repr(v) for v in at])}" for name, at in where.items()]
-    every = tuple(level for level in levels if any(level in at for at in where.values()))
-    what = f"constant in some data sets: {'; '.join(told[:8])}, which say nothing of it"
-    remedy = without(where, table.every)
-    return _finding(FindingKind.CONSTANT_SOMEWHERE, list(where), what, remedy, every, len(every))
+
+
+def _told_still(where: dict[str, list[Hashable]]) -> str:
+    named = {
+        name: listed([repr(v) for v in at]) if len(at) <= _TOLD else f"{len(at)} data sets"
+        for name, at in where.items()
+    }
+    return shortened([f"{name!r} in {at}" for name, at in named.items()], 8)
+
+
+def _still(table: Inspected) -> Finding | None:
+    where = _where_still(table, mostly=False)
+    if not where:
+        return None
+    levels = tuple(v for v in table.stats.levels if any(v in at for at in where.values()))
+    what = f"constant in some data sets, which say nothing of it: {_told_still(where)}"
+    name, at = next(iter(where.items()))
+    cells = f"frame.loc[frame[{table.stats.group!r}] == {at[0]!r}, {name!r}] = float('nan')"
+    remedy: tuple[MessagePart, ...] = (
+        "if that stands for what was not measured, make it missing",
+        InPython(f", {cells}", " in the file"),
+        ", and use ",
+        Option("missing", "em"),
+    )
+    return _finding(FindingKind.CONSTANT_SOMEWHERE, list(where), what, remedy, levels, len(levels))
+
+
+def _mostly_still(table: Inspected) -> Finding | None:
+    where = _where_still(table, mostly=True)
+    what = (
+        f"constant in data sets with most of the rows, and learned from the others alone: "
+        f"{_told_still(where)}"
+    )
+    remedy = as_inputs(list(where), table.every, table.inputs)
+    return _finding(FindingKind.MOSTLY_CONSTANT, list(where), what, remedy)
 
 
 def _describing(stats: GroupStats | MixedData, sites: Sequence[str]) -> Finding | None:
@@ -457,6 +470,6 @@ def _dependence(patterns: PatternStats, names: list[str], on: str, difference: f
 
 
 _LOOKS = (
-    _row_names, _ids, _repeated, _missing_codes, _constants, _still, _binary, _few,
+    _row_names, _ids, _repeated, _missing_codes, _constants, _still, _mostly_still, _binary, _few,
     _copies, _collinear, _skewed, _uneven, _missingness,
 )  # fmt: skip

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.errors import DROP
 from poolbn.findings import Finding, FindingKind, without
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.inspected import ROWS
 from poolbn.moments.table import Table
-from poolbn.wording import listed
+from poolbn.wording import listed, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,6 +92,25 @@ def derived(stats: MixedData, sites: Sequence[str]) -> Finding | None:
     what = f"levels that follow from another column, as a cut of it does: {told}"
     remedy = ("use one of the two, for example ", *without(names, stats.names))
     return Finding(FindingKind.DERIVED, tuple(names), (), len(pairs), what, remedy)
+
+
+def rare(table: MixedData) -> Finding | None:
+    """Levels that one row has, of which nothing can be learned; rows tell of them."""
+    if not isinstance(table, Table):
+        return None
+    found: dict[str, list[str]] = {}
+    for name, own, codes in zip(table.names, table.categories, table.values, strict=True):
+        if own:
+            there = codes[~np.isnan(codes)].astype(np.int64)
+            rows = np.bincount(there, minlength=len(own)).tolist()
+            found[name] = [level for level, n in zip(own, rows, strict=True) if n == 1]
+    told = [f"{shortened([repr(v) for v in few], 4)} of {name!r}" for name, few in found.items()
+            if few]  # fmt: skip
+    names = [name for name, few in found.items() if few]
+    what = f"one row alone has the level{'s' * (sum(map(len, found.values())) > 1)} {listed(told)}"
+    remedy = ("merge such levels with others, or make these cells missing and use ", DROP)
+    count = sum(map(len, found.values()))
+    return Finding(FindingKind.RARE_LEVEL, tuple(names), (), count, what, remedy) if names else None
 
 
 def _coarser(columns: _Levels) -> Iterator[tuple[str, str]]:

@@ -407,7 +407,7 @@ def _changed(options: Options, findings: Sequence[Finding], names: Sequence[str]
             out |= dict.fromkeys(found.columns, found.kind.value)
         elif found.kind is FindingKind.COPIES:  # of two, the later one
             out[found.columns[-1]] = f"a copy of {found.columns[-2]!r}"
-        elif found.kind is FindingKind.SITE_LEVEL:
+        elif found.kind in (FindingKind.SITE_LEVEL, FindingKind.MOSTLY_CONSTANT):
             inputs += found.columns
         elif found.kind is FindingKind.BINARY:
             kinds |= dict.fromkeys(found.columns, "discrete")

@@ -96,6 +96,12 @@ class StandardisedStats:
         return np.asarray(within.all(axis=0) & self.constant.any(axis=0) & varies)
 
     @cached_property
+    def mostly_constant(self) -> NDArray[np.bool_]:
+        """Columns that do not vary in data sets with more than half of the rows, (N,)."""
+        rows = np.where(self.unmeasured, 0.0, self.n[:, None])
+        return np.asarray((rows * self.constant).sum(axis=0) > rows.sum(axis=0) / 2)
+
+    @cached_property
     def _others(self) -> dict[bytes, StandardisedStats]:
         return {}
 

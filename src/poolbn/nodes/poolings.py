@@ -311,7 +311,7 @@ class Partial(Gaussian):
     def _logliks(
         self, data: StandardisedStats, families: Sequence[Family], *, penalty: Penalty, final: bool
     ) -> Likelihoods:
-        if len(data.levels) < 2:
+        if len(data.levels) < 2 and self.own_variances:
             return views.nothing(len(families))
         uneven = penalty.rows is not None
         found = mixed.log_likelihoods(data, families, **self._kind(), final=final, uneven=uneven)
@@ -340,7 +340,8 @@ class Partial(Gaussian):
         return _STEPS * data_sets
 
     def _fit(self, data: StandardisedStats, family: Family) -> GaussianFit:
-        f = mixed.fit(data, *family, **self._kind()) if len(data.levels) > 1 else None
+        some = len(data.levels) > 1 or not self.own_variances
+        f = mixed.fit(data, *family, **self._kind()) if some else None
         if not isinstance(f, mixed.MixedFit):
             return self._without_likelihood(data, family, f)
         child, parents = _names(data, family)
@@ -424,7 +425,7 @@ class Partial(Gaussian):
     ) -> Ending:
         """Why there is no likelihood with a maximum; `f` is the fit of complete pooling."""
         q = len(f.parents) + 1
-        if len(data.levels) < 2:
+        if len(data.levels) < 2 and self.own_variances:
             return (
                 Status.NO_RESIDUAL_VARIANCE,
                 f"{f.child!r} varies in data set {data.levels[0]!r} only; use "

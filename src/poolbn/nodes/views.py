@@ -3,7 +3,9 @@
 A child that is constant in a data set would let a residual variance of that data set's own go to 0,
 and the likelihood rise without bound. Any floor in its place would decide a search. So where data
 sets have residual variances of their own, such a data set is left out of the likelihood of that
-child, for every parent set alike. A child that is constant in each data set has one value in each,
+child, for every parent set alike. So it is with a shared variance where data sets with most of the
+rows have a constant child: their residuals of 0 would make the variance small, and any parents good
+that fit the few rows that vary. A child that is constant in each data set has one value in each,
 see `grouplevel`.
 """
 
@@ -42,8 +44,9 @@ def likelihoods(
         data: the statistics.
         families: the families.
         compute: of a view, and some families.
-        leave_out: whether data sets in which a child is constant are left out.
-        values: whether a child that has one value in each data set is a regression of these.
+        leave_out: whether data sets in which a child is constant are always left out.
+        values: whether data sets count: a child that has one value in each is a regression of
+            these, and where it has in most, the others tell of it.
     """
     if not data.some_constant:
         return compute(data, families)
@@ -83,6 +86,7 @@ def _view(
     """The data sets that count, or None where each of them has one value."""
     if values and data.group_level[child]:
         return None
+    leave_out = leave_out or bool(values and data.mostly_constant[child])
     return data.where_varying(child) if leave_out else data.where_measured(child)
 
 
