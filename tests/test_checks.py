@@ -213,6 +213,14 @@ def test_measurements_are_no_ids_for_their_names(name: str) -> None:
     assert pb.check(read(frame().assign(**{name: ORDER // 4}))) == []
 
 
+def test_copies_of_columns_that_describe_data_sets() -> None:
+    made = frame().assign(size=3.0 * frame()["site"] ** 2, m2=0.09 * frame()["site"] ** 2)
+    found = pb.check(read(made, inputs=["size", "m2"]))
+    assert [(each.kind, each.columns) for each in found] == [(Kind.COPIES, ("size", "m2"))]
+    few = pb.check(read(made[made["site"] < 2], inputs=["size", "m2"]))
+    assert few == []  # two data sets: all such columns are the same but for unit and origin
+
+
 # Numbers that are no results
 
 

@@ -334,13 +334,18 @@ def _pairs(table: Inspected) -> list[tuple[int, int]]:
     """Columns that are copies, in all rows together and within data sets; the earlier first."""
     if table.rows < ROWS:
         return []
+    # Two values of a column that describes two data sets are those of any other.
+    sites = np.logical_and.outer(table.of_sites, table.of_sites) & (len(table.stats.levels) > 2)
     within = table.data.scatter.sum(axis=0)
-    alike = np.ones_like(within, dtype=bool)
-    for S in (table.data.total, within):
-        size = np.sqrt(np.maximum(S.diagonal(), 0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            alike &= np.abs(S / np.outer(size, size)) > 1 - _SAME / 2
+    alike = _same(table.data.total) & (_same(within) | sites)
     return [(int(a), int(b)) for a, b in np.argwhere(np.triu(alike, 1))]
+
+
+def _same(S: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which columns have a correlation of 1 or -1, (N, N)."""
+    size = np.sqrt(np.maximum(S.diagonal(), 0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.abs(S / np.outer(size, size)) > 1 - _SAME / 2)
 
 
 def _collinear(table: Inspected) -> Finding | None:
