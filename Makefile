@@ -49,7 +49,8 @@ fuzz: kernels
 docs: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
-	@echo 'the pages are in site/index.html'
+	POOLBN_SITE=site $(BIN)/python -m pytest -n 0 tests/test_site.py
+	@echo 'the pages are in site/index.html, and open from there'
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

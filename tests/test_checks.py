@@ -329,3 +329,14 @@ def test_the_report_and_print_name_what_is_odd(tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text()
     assert "Before you trust this" in page
     assert "Column &#39;visit&#39; has the same value in all rows" in page
+
+
+def test_one_small_data_set_of_many_that_is_constant_is_chance() -> None:
+    rng = np.random.default_rng(1)
+    schools = np.repeat(np.arange(40), 8)
+    rows = pd.DataFrame({"site": schools, "a": rng.normal(size=320), "b": rng.normal(size=320)})
+    rows.loc[rows["site"] == 3, "a"] = 0.0
+    assert pb.check(read(rows)) == []
+    rows.loc[rows["site"] < 4, "a"] = 0.0
+    (found,) = pb.check(read(rows))
+    assert found.levels == (0, 1, 2, 3)

@@ -35,6 +35,7 @@ _LEAST = 1e-3  # standardised coefficients of the columns that do
 _SKEW = 4.0  # skewness; an exponential distribution has 2
 _LOST = 0.2  # difference between shares of rows that are lost
 _ERRORS = 3.0  # and in standard errors
+_STILL = 0.05  # of data sets or of rows; of many small data sets a few are constant by chance
 _SURE = 0.01  # adjusted p-value of what missing values depend on
 _SHARES, _DIFFERENCE = 0.1, 0.2  # of missing values between data sets; of rows, in SDs
 _TOLD = 4  # of these in a message
@@ -229,11 +230,12 @@ def _constants(table: Inspected) -> Finding | None:
 
 def _where_still(table: Inspected, mostly: bool) -> dict[str, list[Hashable]]:
     """Columns that do not vary in some data sets, or in those with most rows; and these."""
-    levels = table.stats.levels
+    levels, n = table.stats.levels, table.data.n
+    share = np.maximum(table.still.mean(axis=0), n @ table.still / n.sum())
     return {
         name: [levels[j] for j in np.flatnonzero(table.still[:, k])]
         for k, name in enumerate(table.names)
-        if table.still[:, k].any()
+        if share[k] >= _STILL
         and not table.constant[k]
         and not table.of_sites[k]
         and table.data.mostly_constant[k] == mostly
