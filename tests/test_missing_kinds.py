@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats as st
+from scipy.special import logsumexp
 
 import poolbn as pb
+from poolbn.assess.mixedleaveout import HeldOut, node_logs, row_logs
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, locals_of
 from poolbn.learning import as_plan
@@ -437,9 +440,60 @@ def test_plausible_tables_differ_for_parameters_too(table: pd.DataFrame) -> None
     assert np.var(means, ddof=1) > 1.0 / m * 0.6
 
 
-def test_compare_refuses_such_cells(table: pd.DataFrame) -> None:
-    with pytest.raises(pb.DataError, match=r"cells are missing, and pb.compare fills .*'drop'"):
-        pb.compare(table, **READING, missing="em")
+def test_densities_of_held_out_rows_sum_over_what_is_missing(
+    known: tuple[pb.Network, list[Local]],
+) -> None:
+    net, _ = known
+    whole = pb.table(drawn(7, 6), **READING)
+    mixed = net._mixed(plugin=False)
+    complete = HeldOut(whole.values.T, np.zeros(whole.values.T.shape, dtype=bool))
+    for lacks in ("sex", "arm", "event"):  # parents and a leaf
+        at = whole.names.index(lacks)
+        each = []
+        for level in range(len(whole.categories[at])):
+            x = whole.values.T.copy()
+            x[:, at] = level
+            each.append(node_logs(mixed, replace(complete, x=x), net.n).sum(axis=0))
+        x[:, at] = np.nan
+        found = row_logs(mixed, replace(complete, x=x), net.n)
+        np.testing.assert_allclose(found, logsumexp(each, axis=0), rtol=1e-10)
+    # A level that nobody had counts as half a row, and says nothing of other cells.
+    x, strange = whole.values.T.copy(), complete.strange.copy()
+    event, arm = (whole.names.index(name) for name in ("event", "arm"))
+    x[:, arm], strange[:, event] = np.nan, True
+    found = row_logs(mixed, HeldOut(x, strange), net.n)
+    x[:, event] = np.nan
+    without = row_logs(mixed, HeldOut(x, complete.strange), net.n)
+    np.testing.assert_allclose(found, without + np.log(0.5 / net.n), rtol=1e-12)
+
+
+def test_compare_holds_out_rows_with_their_gaps(table: pd.DataFrame) -> None:
+    some = table[["site", "arm", "x", "event"]]
+    options = {"group": "site", "poolings": ["complete"], "folds": 2, "seed": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.DataWarning)
+        found = pb.compare(some, **options, missing="em")
+        full = pb.compare(drawn(1)[some.columns], **options)
+    assert found.rows.sum() == full.rows.sum() - some.iloc[:, 1:].isna().all(axis=1).sum()
+    assert np.isfinite(found.loglik).all()
+    assert np.isfinite(found.left_out_loglik).all()
+    # Fewer cells have a higher density; each counts about the same.
+    share = 1 - some.iloc[:, 1:].isna().to_numpy().mean()
+    assert found.loglik.mean() == pytest.approx(share * full.loglik.mean(), rel=0.1)
+
+
+@pytest.mark.slow
+def test_compare_with_gaps_in_all_kinds_and_inputs(table: pd.DataFrame) -> None:
+    rare = table.copy()
+    rare.loc[3, "sex"] = "rare"  # one fold does not know it
+    rare["place"] = np.where(table["site"] == "site0", "north", "south")  # of data sets
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pb.DataWarning)
+        found = pb.compare(
+            rare, **READING, missing="em", folds=2, inputs=["arm"], poolings=["none", "partial"]
+        )
+    assert np.isfinite(found.loglik).all()
+    assert np.isfinite(found.known).all()
 
 
 @pytest.mark.parametrize("score", ["bde", "k2"])

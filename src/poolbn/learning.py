@@ -28,7 +28,7 @@ from poolbn.run.progress import Progress
 from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
-from poolbn.settling import Gaps, settled
+from poolbn.settling import Gaps, hasty, settled
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
@@ -170,13 +170,13 @@ class Plan:
     def arcs(self, data: Data) -> NDArray[np.bool_]:
         """The graph of a part of some data; missing cells are filled with less effort."""
         if has_gaps(data):
-            return self.completed(Gaps(data, draws=5, rounds=2))[1].arcs
+            return self.completed(hasty(data))[1].arcs
         return self.found(data)[0].arcs
 
-    def learned(self, data: Data) -> Network:
-        """The network of some data."""
+    def learned(self, data: Data, *, part: bool = False) -> Network:
+        """The network of some data; those of a part are filled with less effort, as for `arcs`."""
         if has_gaps(data):
-            return self.settled(Gaps(data))
+            return self.settled(hasty(data) if part else Gaps(data))
         return self.network(data, *self.found(data))
 
     def settled(self, gaps: Gaps, start: Dag | None = None, watch: Watch = unwatched) -> Network:

@@ -13,9 +13,9 @@ from poolbn import metrics
 from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
 from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
 from poolbn.assess.leaveout import leave_out
-from poolbn.assess.mixedleaveout import held_out, node_logs, spreads, squares
+from poolbn.assess.mixedleaveout import held_out, node_logs, row_logs, spreads, squares
 from poolbn.assess.replicates import data_sets_at
-from poolbn.errors import DROP, DataError, Option, OptionError, check_count
+from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords, check_no_group
 from poolbn.moments.cellstats import CellStats
@@ -23,7 +23,7 @@ from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats, list_of_names
 from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
-from poolbn.moments.table import Table, gathered, has_gaps, some_rows
+from poolbn.moments.table import Table, gathered, some_rows
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice
@@ -134,12 +134,6 @@ def _dealt(
             source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
         )
         assert isinstance(found, Table)
-        if has_gaps(found):
-            raise DataError(
-                f"{int(found.missing.sum())} cells are missing, and pb.compare fills those of "
-                "continuous columns only; use ",
-                DROP,
-            )
         for plan in plans:
             plan.allowed(found)
         return deal_table(found, folds, seed)
@@ -300,7 +294,7 @@ def _assess(task: _Task) -> _Result:
     plan, values, codes = task.plan, task.values, task.codes
     if task.new is not None and (why := _no_population(plan.pooling, task.train)):
         return _nothing(task, why, np.nan)
-    net = plan.learned(task.train)
+    net = plan.learned(task.train, part=True)
     for node, fit in net.fits.items():
         if not fit.status.ok:
             return _nothing(task, f"{node!r}: {fit.status}: {fit.detail}", -np.inf)
@@ -330,15 +324,17 @@ def _assess(task: _Task) -> _Result:
 def _assess_mixed(task: _Task, train: Table, net: Network) -> _Result:
     """Predict rows with columns of all kinds."""
     rows = held_out(train, task.categories, task.values)
-    log = node_logs(net._mixed(plugin=False), rows, net.n).sum(axis=0)
+    log = row_logs(net._mixed(plugin=False), rows, net.n)
     loglik = float(log[np.arange(len(log)), task.codes].mean())
     if task.new is not None:
         return _nothing(task, "", loglik)
     with np.errstate(divide="ignore"):
         data_set = (log + np.log(net.n / net.n.sum())).argmax(axis=1)
     certain = net._mixed(plugin=True)
-    known, unknown = squares(certain, rows, node_logs(certain, rows, net.n), task.codes)
-    return _Result(loglik, len(log), known, unknown, data_set)
+    whole = rows.whole
+    rows = rows.some(whole)
+    known, unknown = squares(certain, rows, node_logs(certain, rows, net.n), task.codes[whole])
+    return _Result(loglik, len(whole), known, unknown, data_set)
 
 
 def _no_population(pooling: Choice, train: GroupStats | Table) -> str:

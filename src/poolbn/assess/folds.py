@@ -97,8 +97,9 @@ def deal_table(table: Table, folds: int, seed: int) -> Folds:
 
 def _constant(table: Table) -> list[str]:
     """Columns that do not vary inside any data set, and are not inputs."""
-    first = np.repeat(table.values[:, table.offsets[:-1]], table.n, axis=1)
-    same = (table.values == first).all(axis=1)
+    begin = table.offsets[:-1]
+    least, most = (of.reduceat(table.values, begin, axis=1) for of in (np.fmin, np.fmax))
+    same = ((least == most) | np.isnan(least)).all(axis=1)
     return [c for c, yes in zip(table.names, same, strict=True) if yes and c not in table.inputs]
 
 

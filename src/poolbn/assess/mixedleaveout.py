@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.locals import COUNT
+from poolbn.inference.locals import COUNT, Local, Tabular
+from poolbn.inference.mixed import Answer, Effort, answers
 from poolbn.inference.parts import Mixed, Weighed, count_sizes, weigh
 from poolbn.inference.plans import plan
 from poolbn.moments.table import Table
@@ -24,12 +25,22 @@ class HeldOut:
     """Rows as the network of other rows knows them.
 
     Attributes:
-        x: the cells, (n, N). Where a level is not known there is the most common one.
+        x: the cells, (n, N); NaN where missing. Where a level is not known there is the most
+            common one.
         strange: the cells whose level is not known, (n, N).
     """
 
     x: Floats
     strange: Flags
+
+    @property
+    def whole(self) -> NDArray[np.intp]:
+        """The rows without missing cells."""
+        return np.flatnonzero(~np.isnan(self.x).any(axis=1))
+
+    def some(self, rows: NDArray[np.intp]) -> HeldOut:
+        """Some of the rows."""
+        return HeldOut(self.x[rows], self.strange[rows])
 
 
 def held_out(train: Table, categories: tuple[tuple[str, ...], ...], values: Floats) -> HeldOut:
@@ -45,11 +56,52 @@ def held_out(train: Table, categories: tuple[tuple[str, ...], ...], values: Floa
         if own != every:
             code = {level: k for k, level in enumerate(own)}
             known = np.array([code.get(level, -1) for level in every])
-            x[:, i] = known[values[:, i].astype(np.int64)]
+            there = ~np.isnan(values[:, i])
+            x[there, i] = known[values[there, i].astype(np.int64)]
             strange[:, i] = x[:, i] < 0
-            common = np.bincount(train.values[i].astype(np.int64)).argmax()
-            x[strange[:, i], i] = common
+            x[strange[:, i], i] = _counted(train.values[i]).argmax()
     return HeldOut(x, strange)
+
+
+def _counted(codes: Floats) -> NDArray[np.int64]:
+    """How often levels occur in a column."""
+    return np.bincount(codes[~np.isnan(codes)].astype(np.int64))
+
+
+def row_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
+    """Log densities of rows in all data sets, (r, F), over what missing cells may have been.
+
+    In a row with missing cells one whose level is not known is missing too, and counts as if half
+    a row of the data set had it; arguments as for `node_logs`.
+    """
+    out = np.empty((len(rows.x), len(mixed.levels)))
+    whole = rows.whole
+    out[whole] = node_logs(mixed, rows.some(whole), n).sum(axis=0)
+    gappy = np.setdiff1d(np.arange(len(out)), whole)
+    least = _least(n)
+    possible = tuple(_possible(node, least) for node in mixed.nodes)
+
+    def work(answer: Answer) -> None:
+        out[gappy[answer.rows]] = answer.log_z
+
+    known = np.where(rows.strange, np.nan, rows.x)[gappy]
+    unknown = np.full(len(gappy), -1)
+    answers(replace(mixed, nodes=possible), known, unknown, [], Effort(), work, densities=True)
+    out[gappy] += rows.strange[gappy].sum(axis=1, keepdims=True) * least
+    return np.where(np.isneginf(out), least, out)
+
+
+def _least(n: NDArray[np.int64]) -> Floats:
+    """The log probability of what has none, in each data set."""
+    return np.asarray(np.log(0.5 / np.maximum(n, 1)))
+
+
+def _possible(node: Local, least: Floats) -> Local:
+    """A table of probabilities without zeros; other nodes as they are."""
+    if not isinstance(node, Tabular):
+        return node
+    p = node.probabilities
+    return replace(node, probabilities=np.where(p > 0, p, np.exp(least)[:, None, None]))
 
 
 def node_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
@@ -63,7 +115,7 @@ def node_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
         n: rows of each data set that it was learned from, (F,).
     """
     r, F = len(rows.x), len(mixed.levels)
-    sets, least = np.tile(np.arange(F), r), np.log(0.5 / np.maximum(n, 1))
+    sets, least = np.tile(np.arange(F), r), _least(n)
     out = np.zeros((len(mixed.nodes), r, F))
     for i, node in enumerate(mixed.nodes):
         if i not in mixed.inputs:
@@ -134,8 +186,9 @@ def spreads(table: Table) -> Floats:
     """Standard deviations of columns in all rows; of a discrete one over all its levels, (N,)."""
     out = np.empty(len(table.names))
     for i, column in enumerate(table.values):
-        out[i] = column.std() or 1.0
+        out[i] = np.nanstd(column) or 1.0
         if table.kinds[i] == "discrete":
-            share = np.bincount(column.astype(np.int64)) / len(column)
+            times = _counted(column)
+            share = times / times.sum()
             out[i] = np.sqrt((share * (1 - share)).sum())
     return out

@@ -282,7 +282,7 @@ def table(
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}.
         missing: "error" refuses missing cells, "drop" leaves out the rows that have one. "em" keeps
-            them for `pb.learn` and `pb.bootstrap`, which fill them.
+            them for `pb.learn`, `pb.bootstrap` and `pb.compare`, which fill them.
         inputs: columns that may be parents but never children, as for `pb.stats`.
 
     Raises:
