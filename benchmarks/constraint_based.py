@@ -1,15 +1,20 @@
-"""Distances from the truth, and seconds: hill climbing, PC and hybrid learning side by side.
+"""Distances from the truth, and seconds: searches, tests and probabilities side by side.
 
-The first table is a thin slice of the paper's balanced grid, with partial pooling. With --large N
-the second one is about networks of N nodes, ten data sets of 50 rows.
+The first table is the paper's balanced grid, with partial pooling: networks of each cell have data
+sets of 20 and of 50 rows in turn. It goes round the grid, one network of each cell at a time, and
+ends after --minutes; --found keeps what was measured, and a later run goes on from there. With
+--large N the second table is about networks of N nodes, ten data sets of 50 rows.
 
-    python benchmarks/constraint_based.py [--tables K] [--large N] [--results FILE]
+    python benchmarks/constraint_based.py [--tables K] [--minutes M] [--found FILE] [--results FILE]
+    python benchmarks/constraint_based.py --large N [--results FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,47 +22,67 @@ import pandas as pd
 
 import poolbn as pb
 
-SEARCHES = {
-    "hill climbing": pb.HillClimb(),
-    "PC, conservative": pb.PC(rule="conservative"),
-    "PC, majority": pb.PC(),
-    "PC, standard": pb.PC(rule="standard"),
-    "hybrid": pb.Hybrid(),
-}
+NODES, PARENTS, DATA_SETS, ROWS = (10, 20, 50), (1, 2, 4), (2, 5, 10, 20, 50), (20, 50)
+EXACT = 20  # nodes up to which probabilities of arcs are sums
+CELL = ["nodes", "parents", "data_sets"]
 
 
-def shds(N: int, parents: float, data_sets: int, rows: int, tables: int) -> dict[str, np.ndarray]:
-    """Distances of learned classes from true ones, of each search."""
-    found: dict[str, list[int]] = {name: [] for name in SEARCHES}
-    for seed in range(tables):
-        dag = pb.random_dag(N, parents, seed=seed)
-        truth = pb.random_network(dag, data_sets, seed=seed)
-        stats = pb.stats(pb.random_table(truth, rows, seed=seed), group="F")
-        for name, search in SEARCHES.items():
-            if isinstance(search, pb.PC):
-                found[name].append(pb.metrics.shd(search.pattern(stats).cpdag, dag))
-            else:
-                found[name].append(pb.metrics.shd(pb.learn(stats, search=search), dag))
-    return {name: np.array(values) for name, values in found.items()}
+def distances(N: int, parents: float, data_sets: int, seed: int) -> dict[str, float]:
+    """SHD of what each way learns from the true class."""
+    dag = pb.random_dag(N, parents, seed=seed)
+    truth = pb.random_network(dag, data_sets, seed=seed)
+    stats = pb.stats(pb.random_table(truth, ROWS[seed % 2], seed=seed), group="F")
+    found = {
+        "hill climbing": pb.learn(stats).dag,
+        "PC": pb.PC().pattern(stats).cpdag,
+        "hybrid": pb.learn(stats, search=pb.Hybrid()).dag,
+    }
+    if N <= EXACT:
+        found["median graph"] = pb.arc_posterior(stats).median_graph()
+    return {name: pb.metrics.shd(graph, dag) for name, graph in found.items()}
 
 
-def grid(tables: int) -> list[str]:
-    """The lines of the first table."""
+def measured(tables: int, minutes: float, keep: Path | None) -> pd.DataFrame:
+    """A row for each network, cell by cell."""
+    began, rows = time.monotonic(), []
+    if keep and keep.exists():
+        rows = pd.read_csv(keep).to_dict("records")
+    done = {(row["nodes"], row["parents"], row["data_sets"], row["seed"]) for row in rows}
+    for seed, N, parents, data_sets in product(range(tables), NODES, PARENTS, DATA_SETS):
+        if (N, parents, data_sets, seed) in done:
+            continue
+        if time.monotonic() - began > 60 * minutes:
+            break
+        cell = {"nodes": N, "parents": parents, "data_sets": data_sets, "seed": seed}
+        rows.append(cell | distances(N, parents, data_sets, seed))
+        if keep:
+            pd.DataFrame(rows).to_csv(keep, index=False)
+    return pd.DataFrame(rows)
+
+
+def with_error(values: pd.Series) -> str:
+    if values.isna().all():
+        return "-"
+    return f"{values.mean():.1f} ({values.std(ddof=1) / math.sqrt(len(values)):.1f})"
+
+
+def grid(found: pd.DataFrame) -> list[str]:
+    """The lines of the first table: means, and standard errors."""
+    ways = [name for name in found.columns if name not in (*CELL, "seed")]
     lines = [
-        "| nodes | parents | data sets | rows of each | " + " | ".join(SEARCHES) + " |",
-        "| " + "--- | " * (4 + len(SEARCHES)),
+        "| nodes | parents | data sets | networks | " + " | ".join(ways) + " |",
+        "| " + "--- | " * (4 + len(ways)),
     ]
-    for N, parents in ((10, 1), (10, 2), (10, 4), (20, 2)):
-        for data_sets in (5, 20):
-            for rows in (20, 50):
-                values = shds(N, parents, data_sets, rows, tables)
-                cells = [
-                    f"{v.mean():.1f} ({v.std(ddof=1) / np.sqrt(len(v)):.1f})"
-                    for v in values.values()
-                ]
-                cell = f"| {N} | {parents} | {data_sets} | {rows} | {' | '.join(cells)} |"
-                print(cell, flush=True)
-                lines.append(cell)
+    for cell, rows in found.groupby(CELL):
+        cells = [*map(str, cell), str(len(rows)), *(with_error(rows[name]) for name in ways)]
+        lines.append(f"| {' | '.join(cells)} |")
+    for N, rows in found.groupby("nodes"):
+        least = [f"{rows[name].mean():.2f}" if rows[name].notna().all() else "-" for name in ways]
+        lines.append(f"| {N} | all | all | {len(rows)} | {' | '.join(least)} |")
+        for name in ways[1:]:
+            gain = (rows[name] - rows[ways[0]]).dropna()
+            if len(gain):
+                print(f"N = {N}: {name} minus {ways[0]}: {with_error(gain)}")
     return lines
 
 
@@ -101,10 +126,15 @@ def large(N: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--found", type=Path)
     parser.add_argument("--large", type=int)
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()
-    lines = large(given.large) if given.large else grid(given.tables)
+    if given.large:
+        lines = large(given.large)
+    else:
+        lines = grid(measured(given.tables, given.minutes, given.found))
     if given.results:
         given.results.write_text("\n".join(lines) + "\n")
 

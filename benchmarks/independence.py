@@ -3,7 +3,7 @@
 Tables have two columns, independent given k others or not, in data sets of 20 rows. In the
 "unequal" ones residual SDs, and regressions on the k columns, differ between data sets; in the
 "unbalanced" ones rows, 12, 20 or 40, do so too. F is the exact test of y on x; LR is the likelihood
-ratio of nested mixed-effects models, with the 95% quantile of its own null as critical value.
+ratio of nested mixed-effects models with rotations, test="lr", on fewer tables.
 
     python benchmarks/independence.py [--draws N] [--lr N] [--results FILE]
 """
@@ -19,9 +19,9 @@ from scipy.stats import beta
 
 import poolbn as pb
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.model import same_for_all
 from poolbn.run.compiling import kernels
 from poolbn.scoring import combined
+from poolbn.scoring.rotating import lr_test
 from poolbn.scoring.separating import GAUSSIAN
 
 KINDS = ("equal", "unequal", "unbalanced")
@@ -89,18 +89,15 @@ def p_values(n: np.ndarray, scatter: np.ndarray) -> np.ndarray:
 
 
 def lr(n: np.ndarray, scatter: np.ndarray) -> float:
-    given = tuple(range(2, scatter.shape[1]))
+    """The p-value of the likelihood ratio."""
     data = standardise(as_stats(n, scatter))
-    found = pb.Partial().logliks(
-        data, [(1, given), (1, (0, *given))], same_for_all(0.0), final=True
-    )
-    return float(found.loglik[1] - found.loglik[0])
+    return math.exp(lr_test(data, pb.Partial(), 1, [0], range(2, scatter.shape[1])).log_p)
 
 
-def size_table(rng: np.random.Generator, draws: int) -> list[str]:
+def size_table(rng: np.random.Generator, draws: int, of_lr: int) -> list[str]:
     lines = [
         "| data sets | conditions | "
-        + " | ".join(f"{kind}: combined, f, F" for kind in KINDS)
+        + " | ".join(f"{kind}: combined, f, F, LR" for kind in KINDS)
         + " |",
         "| --- | --- | --- | --- | --- |",
     ]
@@ -109,8 +106,10 @@ def size_table(rng: np.random.Generator, draws: int) -> list[str]:
             cells = []
             for kind in KINDS:
                 n = sizes(kind, F)
-                p = p_values(n, scatters(rng, kind, F, k, 0.0, 0.0, draws))
-                cells.append(", ".join(f"{100 * v:.1f}" for v in (p < 0.05).mean(axis=0)))
+                made = scatters(rng, kind, F, k, 0.0, 0.0, draws)
+                shares = (p_values(n, made) < 0.05).mean(axis=0)
+                ratio = np.mean([lr(n, s) <= 0.05 for s in made[:of_lr]])
+                cells.append(", ".join(f"{100 * v:.1f}" for v in (*shares, ratio)))
             lines.append(f"| {F} | {k} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
     return lines
@@ -124,12 +123,10 @@ def power_table(rng: np.random.Generator, draws: int, of_lr: int) -> list[str]:
     for F in (3, 5, 10, 30):
         for k, kind in ((0, "equal"), (2, "equal"), (0, "unequal"), (2, "unequal")):
             n = sizes(kind, F)
-            null = [lr(n, s) for s in scatters(rng, kind, F, k, 0.0, 0.0, of_lr)]
-            critical = np.quantile(null, 0.95)
             for mean, sd in ((0.3, 0.0), (0.2, 0.1), (0.0, 0.3)):
                 made = scatters(rng, kind, F, k, mean, sd, draws)
                 shares = (p_values(n, made) < 0.05).mean(axis=0)
-                ratio = np.mean([lr(n, s) > critical for s in made[:of_lr]])
+                ratio = np.mean([lr(n, s) <= 0.05 for s in made[:of_lr]])
                 cells = [f"{100 * v:.0f}" for v in (*shares, ratio)]
                 lines.append(f"| {F} | {k} | {mean} (SD {sd}) | {kind} | {' | '.join(cells)} |")
                 print(lines[-1], flush=True)
@@ -143,7 +140,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()
     rng = np.random.default_rng(1)
-    lines = ["Size at the 5% level, in percent:", "", *size_table(rng, given.draws), ""]
+    lines = ["Size at the 5% level, in percent:", "", *size_table(rng, given.draws, given.lr), ""]
     lines += ["Power at the 5% level, in percent:", ""]
     lines += power_table(rng, min(given.draws, 2000), given.lr)
     if given.results:

@@ -51,7 +51,7 @@ ORDER = {
     ],
     "scoring": [
         "sparsity", "likelihoods", "kinds", "observed", "gprior", "criteria", "bge", "bde", "local",
-        "combined", "separating", "independence",
+        "combined", "separating", "rotating", "scorevectors", "columntests", "independence",
     ],
     "search": ["problem", "state", "climbing", "exact", "pattern", "pc", "hybrid", "naming"],
     "inference": [

@@ -298,11 +298,11 @@ def test_a_test_of_the_users_own() -> None:
         pb.PC(test=lambda x, y, given: 3.0).pattern(stats)
 
 
-def test_columns_that_are_not_continuous() -> None:
+def test_missing_cells_in_columns_of_all_kinds() -> None:
     frame = rows(10).assign(sex=lambda x: np.where(x["c1"] > 0, "f", "m"))
-    table = pb.table(frame, group="F")
-    with pytest.raises(pb.DataError, match="sex is not; leave it out"):
-        pb.learn(table, search=pb.PC())
+    frame.loc[3, "c0"] = math.nan
+    with pytest.raises(pb.DataError, match="without missing cells; use missing='drop'"):
+        pb.learn(frame, group="F", missing="em", search=pb.PC())
 
 
 def test_a_column_that_is_constant_in_each_data_set_is_not_joined() -> None:

@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NoReturn
 
-import numpy as np
-
 from poolbn.arguments import NUMBER, TEXT, check_arguments, names_of
-from poolbn.errors import DataError, InPython, Option, OptionError, check_option
-from poolbn.moments.groupstats import GroupStats
+from poolbn.errors import DROP, DataError, Option, OptionError, check_option
+from poolbn.moments.filled import FilledTable
+from poolbn.moments.groupstats import GroupStats, positions
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.nodes.poolings import NoPooling
-from poolbn.run.compiling import kernels
-from poolbn.scoring.separating import COMPLETE, GAUSSIAN, AskedTests, CITests, GaussianTests
+from poolbn.scoring.columntests import ColumnTests
+from poolbn.scoring.separating import GAUSSIAN, AskedTests, CITests, GaussianTests
 from poolbn.wording import counted, listed
 
-Test = Literal["auto", "t", "z", "mi-g", "f", "combined"]
+Test = Literal["auto", "t", "z", "mi-g", "f", "combined", "lr"]
 # A user's own: the names of two columns and of those to condition on -> the p-value.
 OwnTest = Callable[[str, str, tuple[str, ...]], float]
-TESTS = ("auto", *GAUSSIAN)
+TESTS = ("auto", *GAUSSIAN, "lr")
 _WORDS = {
     "t": "exact t test",
     "z": "Fisher's z test",
     "mi-g": "mutual information test",
     "f": "stratified F test",
     "combined": "combined test",
+    "lr": "likelihood ratio test",
 }
 
 
@@ -40,16 +40,19 @@ class IndependenceTest:
     """A test of whether two columns are independent given others.
 
     Attributes:
-        test: "t", "z", "mi-g", "f" or "combined".
+        test: "t", "z", "mi-g", "f", "combined" or "lr".
         x: a column.
         y: another.
         given: the columns that are conditioned on.
-        statistic: t, z, the LR statistic of "mi-g", F, or the LR statistic of "combined".
+        statistic: t, z, F, or the LR statistic of the others; of "lr" F where its distribution is
+            that, see `pb.ci_test`.
         df: its degrees of freedom; for "combined" the number of data sets, or how many of one size
-            would tell as much.
-        df2: of the denominator of F; NaN for others.
+            would tell as much; for "lr" with partial pooling the parameters that x adds.
+        df2: of the denominator of F; for "combined" of columns that are not both continuous the
+            scores of each data set; NaN for others.
         p_value: the probability of a statistic as large or larger under independence.
-        correlation: the partial correlation; the mean of those of data sets where each has its own.
+        correlation: the partial correlation; the mean of those of data sets where each has its own;
+            NaN where a column is not continuous, and for "lr".
         n: rows that count.
         data_sets: those that count.
         left_out: those that do not: they have too few rows, a column is constant in them, a
@@ -79,16 +82,20 @@ class IndependenceTest:
     def __repr__(self) -> str:
         given = f" given {listed(self.given)}" if self.given else ""
         if self.test == "combined":
-            freedom = f"{self.df:.4g} data set{'s' * (self.df != 1)}"
+            freedom = f"{self.df:.4g} data set{'' if self.df == 1 else 's'}"
+            if not math.isnan(self.df2):
+                freedom += f", {counted(int(self.df2), 'score')} of each"
         elif math.isnan(self.df2):
             freedom = f"df = {self.df:.6g}"
         else:
             freedom = f"df = {self.df:.6g} and {self.df2:.6g}"
+        rows = f"{counted(self.n, 'row')} in {counted(len(self.data_sets), 'data set')}"
+        if not math.isnan(self.correlation):
+            rows = f"partial correlation {self.correlation:.3f}; {rows}"
         lines = [
             f"{_WORDS[self.test]} of {self.x} and {self.y}{given}",
             f"  statistic = {self.statistic:.4g}, {freedom}, p-value = {self.p_value:.4g}",
-            f"  partial correlation {self.correlation:.3f}; {counted(self.n, 'row')} in "
-            f"{counted(len(self.data_sets), 'data set')}",
+            f"  {rows}",
         ]
         if self.left_out:
             lines.append(f"  left out: {listed(list(map(str, self.left_out)))}")
@@ -114,14 +121,17 @@ def check_level(alpha: float) -> None:
         raise OptionError(Option("alpha", alpha), " is not between 0 and 1; use 0.01 or 0.05")
 
 
-def chosen_test(model: NodeModel, test: str) -> str:
+def chosen_test(data: GroupStats | MixedData, model: NodeModel, test: str) -> str:
     """The test of a name, where "auto" is the one for a pooling."""
     check_option("test", test, TESTS)
     if test != "auto":
         return test
+    mixed = not isinstance(data, GroupStats)
     if model.complete:
-        return "t"
-    return "f" if isinstance(model, NoPooling) else "combined"
+        return "lr" if mixed else "t"
+    if isinstance(model, NoPooling):
+        return "lr" if mixed else "f"
+    return "combined"
 
 
 def check_test(test: object) -> None:
@@ -131,28 +141,19 @@ def check_test(test: object) -> None:
 
 
 def make_tests(data: GroupStats | MixedData, model: NodeModel, test: Test | OwnTest) -> CITests:
-    """The tests that a learner asks.
-
-    Raises:
-        DataError: there are columns that are not continuous, and the test is not the user's own.
-    """
+    """The tests that a learner asks."""
     if not isinstance(test, str):
         return AskedTests("own", partial(_own, test, data.names))
-    if not isinstance(data, GroupStats):
-        _refuse(data)
-    return GaussianTests.on(standardise(data), chosen_test(model, test))
+    name = chosen_test(data, model, test)
+    if isinstance(data, GroupStats) and name != "lr":
+        return GaussianTests.on(standardise(data), name)
+    _check_complete(data)
+    return AskedTests(name, ColumnTests(data, model, name).log_p)
 
 
-def _refuse(data: MixedData) -> NoReturn:
-    other = [
-        name for name, kind in zip(data.names, data.kinds, strict=True) if kind != "continuous"
-    ]
-    raise DataError(
-        f"independence tests are for continuous columns, and {listed(other)} "
-        f"{'is' if len(other) == 1 else 'are'} not; leave {'it' if len(other) == 1 else 'them'} "
-        "out, or learn by scores",
-        InPython(", pb.learn(data, search=pb.HillClimb())", ", --search hc"),
-    )
+def _check_complete(data: GroupStats | MixedData) -> None:
+    if isinstance(data, FilledTable):
+        raise DataError("independence tests need rows without missing cells; use ", DROP)
 
 
 def ci_test(
@@ -170,14 +171,21 @@ def ci_test(
     with slopes of each data set with such without. With partial pooling, correlations of the data
     sets are combined: they may have a common mean, and vary around it.
 
+    "lr" is the likelihood ratio of nested models of nodes. With complete and no pooling it is an F
+    test if one of the two columns is continuous, else a chi-squared test: the G test of discrete
+    columns, or the mean of the ratios of both regressions. With partial pooling one of the two must
+    be continuous, and the null distribution is by random rotations of its residuals.
+
     Args:
-        data: sufficient statistics, from `pb.stats`.
+        data: sufficient statistics, from `pb.stats`, or rows with columns of all kinds, from
+            `pb.table`.
         x: a column.
         y: another. The test is the same if both are exchanged.
         given: columns to condition on; none by default.
         pooling: "complete", "none", "partial", or an object; it says which test "auto" is.
         test: "t" (exact), "z" (Fisher's) or "mi-g" for complete pooling, "f" for none, "combined"
-            for partial pooling; "auto" follows the pooling.
+            for partial pooling, "lr" for all; "auto" follows the pooling, and is "lr" for columns
+            that are not continuous with complete and no pooling.
 
     Raises:
         DataError: a column is unknown or occurs twice, or no data set has rows enough.
@@ -196,43 +204,32 @@ def ci_test(
     S = tuple([given] if isinstance(given, str) else names_of("given", given))
     _check_columns(data.names, x, y, S)
     if not isinstance(data, GroupStats):
-        data = data.stats([x, y, *S]) if _continuous(data, (x, y, *S)) else data
-    if not isinstance(data, GroupStats):
-        _refuse(data)
+        data = data.select([x, y, *S])
+        data = data.stats() if set(data.kinds) == {"continuous"} else data
+    _check_complete(data)
     model = as_pooling(pooling).first(data.levels)
-    name = chosen_test(model, test)
     at = {column: k for k, column in enumerate(data.names)}
-    tests = GaussianTests.on(standardise(data), name)
-    # The order of S is that of the table, so that it does not matter, not by a bit.
-    results, used = tests.batch([(at[x], at[y])], [sorted(at[s] for s in S)])
-    kernel = kernels("independence")
-    row = results[0]
-    counts = used[0] if name not in COMPLETE else np.full(len(data.levels), used[0, 0])
-    if not counts.any():
+    tests = ColumnTests(data, model, chosen_test(data, model, test))
+    found = tests.outcome(at[x], at[y], [at[s] for s in S])
+    if math.isnan(found.log_p):
         _raise_nothing(data, x, y, S)
     return IndependenceTest(
-        name,
+        found.test,
         x,
         y,
         S,
-        float(row[kernel.STATISTIC]),
-        float(row[kernel.DF1]),
-        float(row[kernel.DF2]),
-        math.exp(row[kernel.LOG_P]),
-        float(row[kernel.CORRELATION]),
-        int(data.n[counts].sum()),
-        tuple(level for level, used in zip(data.levels, counts, strict=True) if used),
-        tuple(level for level, used in zip(data.levels, counts, strict=True) if not used),
+        found.statistic,
+        found.df,
+        found.df2,
+        math.exp(found.log_p),
+        found.correlation,
+        int(data.n[found.used].sum()),
+        tuple(level for level, used in zip(data.levels, found.used, strict=True) if used),
+        tuple(level for level, used in zip(data.levels, found.used, strict=True) if not used),
     )
 
 
-def _continuous(data: MixedData, columns: Iterable[str]) -> bool:
-    return all(data.kind(column) == "continuous" for column in columns)
-
-
 def _check_columns(names: tuple[str, ...], x: str, y: str, given: tuple[str, ...]) -> None:
-    from poolbn.moments.groupstats import positions
-
     if x == y:
         raise DataError(f"{x!r} is tested against itself; give two columns")
     for name in (x, y):
@@ -243,7 +240,9 @@ def _check_columns(names: tuple[str, ...], x: str, y: str, given: tuple[str, ...
     positions(names, (x, y, *given))
 
 
-def _raise_nothing(data: GroupStats, x: str, y: str, given: tuple[str, ...]) -> NoReturn:
+def _raise_nothing(
+    data: GroupStats | MixedData, x: str, y: str, given: tuple[str, ...]
+) -> NoReturn:
     raise DataError(
         f"there is nothing to test {x!r} and {y!r} with: in each data set a column is constant or "
         f"a combination of others, or there are fewer than {len(given) + 4} rows (the largest has "

@@ -82,7 +82,8 @@ class PC:
         """The class of networks that tests leave, with separating sets and p-values.
 
         Args:
-            data: sufficient statistics, from `pb.stats`.
+            data: sufficient statistics, from `pb.stats`, or rows with columns of all kinds, from
+                `pb.table`.
             pooling: "complete", "none", "partial", or an object; it says which test "auto" is.
             constraints: what is known: required and forbidden arcs, tiers; a `pb.Constraints`, or a
                 dict of them.
