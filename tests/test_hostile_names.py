@@ -131,7 +131,7 @@ def test_a_page_shows_what_names_hide(kind: str, tmp_path: Path) -> None:
     name, file = NAMES[kind], tmp_path / "report.html"
     rows = table(name)
     pb.report(pb.learn(rows, group="F", pooling="complete"), file, data=rows, settings={name: name})
-    page = re.sub(r'<script type="application/json" id="file-.*?</script>', "", file.read_text())
+    page = re.sub(r'<script type="text/plain" id="file-.*?</script>', "", file.read_text())
     numbers = re.search(r'id="numbers">(.*?)</script>', page)
     assert numbers is not None
     shown = [node["name"] for node in json.loads(numbers[1])["nodes"]]

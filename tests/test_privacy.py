@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from itertools import pairwise
@@ -35,8 +37,17 @@ def net(trial: pd.DataFrame) -> pb.Network:
 
 
 def text_of(folder: Path, net: pb.Network, **more: Any) -> str:
+    """A report with its downloads unpacked, so that nothing in it is overlooked."""
     pb.report(net, folder / "report.html", **more)
-    return (folder / "report.html").read_text(encoding="utf-8")
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    pattern = r'(<script type="text/plain" id="file-\d">)(.*?)</script>'
+
+    def unpacked(found: re.Match[str]) -> str:
+        return f"{found[1]}{gzip.decompress(base64.b64decode(found[2])).decode()}</script>"
+
+    text, count = re.subn(pattern, unpacked, text)
+    assert count >= 2
+    return text
 
 
 def embedded(text: str) -> dict[str, Any]:

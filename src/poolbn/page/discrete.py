@@ -20,7 +20,7 @@ from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.page.gaussian import likelihood, residual_numbers, weighted_sum
 from poolbn.page.material import Material
-from poolbn.page.numbers import rounded
+from poolbn.page.numbers import farthest, rounded
 from poolbn.show.curves import Curve, curves
 from poolbn.show.texts import number, percent
 from poolbn.wording import Noun, counted, listed
@@ -165,12 +165,21 @@ def _calibration(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any
             {
                 "level": level,
                 "bins": [_share(part) for part in bins[level]],
-                "sets": [[code, *_share(part)] for code, part in sets[level].items()],
+                "sets": [
+                    [code, *_share(part)]
+                    for code, part in farthest(list(sets[level].items()), _off)
+                ],
+                "setsOf": len(sets[level]),
             }
             for level in found.shown
         ],
         "note": note,
     }
+
+
+def _off(own: tuple[int, Share]) -> float:
+    """How far a share is from what is expected."""
+    return own[1].seen - own[1].expected
 
 
 def _share(part: Share) -> list[Any]:

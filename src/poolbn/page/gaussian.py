@@ -19,7 +19,7 @@ from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit
 from poolbn.nodes.poolings import Partial
 from poolbn.page.material import Fitting, Material, masked
-from poolbn.page.numbers import forest_numbers, rounded
+from poolbn.page.numbers import farthest, forest_numbers, rounded
 from poolbn.page.words import p_words
 from poolbn.show.texts import number, percent
 from poolbn.wording import Noun, counted, listed
@@ -79,8 +79,9 @@ def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
         ],
         "boxes": [
             {"code": code, "rows": rows, "ends": rounded(ends, _COARSE)}
-            for code, rows, ends in boxes
+            for code, rows, ends in farthest(boxes, lambda box: box[2][1])
         ],
+        "boxesOf": len(boxes),
     }
 
 

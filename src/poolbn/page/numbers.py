@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,11 @@ from poolbn.show import figures
 from poolbn.show.texts import arrow, p_value, term_name, what
 from poolbn.wording import Noun, sensible
 
+T = TypeVar("T")
+
 _SHORT = 24  # letters of a name at an axis
+MANY = 30  # data sets, from which on charts show some of them; as in report-details.js
+_FARTHEST = 12  # data sets of such a chart
 _FAR = 16.0  # logarithms of ratios beyond are shown as this
 
 
@@ -34,6 +38,13 @@ def rounded(value: Any, digits: int = 6) -> Any:
     if isinstance(value, float):  # also one of numpy
         return float(f"{value:.{digits}g}") if sensible(value) else None
     return value
+
+
+def farthest(parts: Sequence[T], how: Callable[[T], float]) -> list[T]:
+    """What is drawn of data sets: of many, those that are farthest from what is expected."""
+    if len(parts) <= MANY:
+        return list(parts)
+    return sorted(parts, key=lambda part: -abs(how(part)))[:_FARTHEST]
 
 
 def arc_numbers(of: Material) -> list[dict[str, Any]]:

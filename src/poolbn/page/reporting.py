@@ -6,9 +6,12 @@ mail reports. All texts go through the escaping of jinja2, and in scripts become
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date
 from importlib import metadata
 from importlib.resources import files
@@ -39,6 +42,7 @@ _SCRIPTS = (
     "whatif",
 )  # fmt: skip
 _PACKAGES = ("poolbn", "numpy", "numba", "scipy", "pandas")
+_LARGEST = 400_000  # letters of a download; people mail reports
 _NO_RESIDUALS = "The report was made without the rows, so it has no residuals."
 
 
@@ -180,18 +184,22 @@ def _files(of: Material) -> list[dict[str, str]]:
         ("arcs.csv", "text/csv", "the effects, for spreadsheets", csv_text(effects)),
         ("network.dot", "text/vnd.graphviz", "the graph, for Graphviz", graph),
     ]
-    try:
-        # Read and written again it is shorter, without the space that makes the file readable.
-        network = json.dumps(json.loads(net.to_json()), separators=(",", ":"))
-        if not closed:
+    if not closed:
+        with suppress(FileError):  # names of data sets that JSON does not have
+            # Read and written again it is shorter, without the space that makes it readable.
+            network = json.dumps(json.loads(net.to_json()), separators=(",", ":"))
             about = ("network.json", "application/json", "the network, for pb.load")
             made.insert(0, (*about, network))
-    except FileError:  # names of data sets that JSON does not have
-        pass
     return [
-        {"name": name, "type": kind, "words": words, "text": text, "size": _size(text)}
+        {"name": name, "type": kind, "words": words, "packed": _packed(text), "size": _size(text)}
         for name, kind, words, text in made
     ]
+
+
+def _packed(text: str) -> str:
+    """A text as a page keeps it, at about half its size; nothing where it is too large."""
+    packed = base64.b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
+    return packed if len(packed) <= _LARGEST else ""
 
 
 def _size(text: str) -> str:

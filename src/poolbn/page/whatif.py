@@ -29,7 +29,7 @@ from poolbn.wording import BEYOND, listed
 if TYPE_CHECKING:
     import pandas as pd
 
-_DIGITS = 10
+_DIGITS = 8
 _COARSE = 6  # where some data sets are not shown
 _MOST = 30_000  # numbers that a page has of the network, some 300 kB
 _DRAWS = 4000  # rows that tell where variables are

@@ -20,33 +20,40 @@ function told(value, ends) {
 }
 
 // Estimates of one thing in all data sets; `what` says whose, for those who cannot see it.
-function forest(arc, what, width) {
-  const count = data.levels.length;
-  const { order } = arc;
-  const names = [...order.map((j) => data.levels[j]), arc.short];
-  const notes = [...order.map((j) => data.rows[j].toLocaleString("en")), data.learned.toLocaleString("en")];
+// Where there are many data sets, the population is on top, then a dot for each, then those in `rows`.
+function forest(arc, what, width, rows = null) {
+  const many = rows !== null;
+  const order = rows || arc.order;
   const sure = arc.interval[0] !== null;
   const there = arc.own.filter((value) => value !== null);
   const label = `${what} in ${there.length} ${sets.many}${there.length ? `, from ${range(around(there, 0))}` : ""}; ${arc.population} ${number(arc.effect)}${sure ? `, interval ${range(arc.interval)}` : ""}.`;
   const { limits } = arc;
   const ratio = arc.scale !== "difference";
-  const high = count > 30 ? 17 : 23;
+  const high = 23;
+  const names = order.map((j) => (j < 0 ? "⋮" : data.levels[j]));
+  const notes = order.map((j) => (j < 0 ? "" : data.rows[j].toLocaleString("en")));
+  const first = many ? 1 : 0; // row of the first data set
+  names.splice(many ? 0 : order.length, 0, arc.short);
+  notes.splice(many ? 0 : order.length, 0, data.learned.toLocaleString("en"));
+  const crowd = many ? swarm(there, limits, ratio, width * 0.6) : null;
   const { svg, x, y, top, bottom } = rowsChart({
-    width, names, notes, limits, label, high, top: 20, name: "forest", axis: arc.axis, given: arc.ticks, ratio,
+    width, names, notes, limits, label, high, top: 20 + (crowd ? crowd.height : 0), name: "forest", axis: arc.axis, given: arc.ticks, ratio,
   });
   const under = [];
   if (sure) {
     const ends = [Math.max(arc.interval[0], limits[0]), Math.min(arc.interval[1], limits[1])].map(x);
-    under.push(draw("rect", { x: ends[0], y: top, width: Math.max(0, ends[1] - ends[0]), height: bottom - top, class: "band" }));
+    under.push(draw("rect", { x: ends[0], y: 18, width: Math.max(0, ends[1] - ends[0]), height: bottom - 18, class: "band" }));
   }
   const none = ratio ? 1 : 0; // no effect
-  if (limits[0] <= none && limits[1] >= none) under.push(line(x(none), top, x(none), bottom, "zero"));
-  if (arc.effect !== null) under.push(line(x(arc.effect), top, x(arc.effect), bottom, "mean"));
+  if (limits[0] <= none && limits[1] >= none) under.push(line(x(none), 18, x(none), bottom, "zero"));
+  if (arc.effect !== null) under.push(line(x(arc.effect), 18, x(arc.effect), bottom, "mean"));
   svg.prepend(...under);
-  svg.append(text(width - 2, 13, "rows", { "text-anchor": "end", class: "note" }));
+  svg.append(text(width - 2, many ? top - 4 : 13, "rows", { "text-anchor": "end", class: "note" }));
+  if (crowd) svg.append(crowd.paint(x, 18 + crowd.height));
   const aside = arc.alone ? high * 0.17 : 0;
   order.forEach((j, row) => {
-    const middle = y(row);
+    if (j < 0) return;
+    const middle = y(row + first);
     if (arc.own[j] === null) {
       svg.append(text(x(limits[0]) + 4, middle + 4, "few rows: not shown", { class: "note" }));
       return;
@@ -66,7 +73,7 @@ function forest(arc, what, width) {
       draw("title", {}, `${data.levels[j]}: ${told(arc.own[j], arc.ownIntervals[j])}`)));
   });
   if (arc.effect === null) return svg;
-  const last = y(count);
+  const last = y(many ? 0 : order.length);
   const at = x(Math.min(Math.max(arc.effect, limits[0]), limits[1]));
   svg.append(draw("g", { class: "population", "data-value": arc.effect },
     interval(x, last, arc.new, limits, ""),
@@ -74,6 +81,31 @@ function forest(arc, what, width) {
     draw("path", { d: `M${at - 6},${last}l6,-6l6,6l-6,6z` }),
     draw("title", {}, `${arc.population}: ${told(arc.effect, arc.interval)}`)));
   return svg;
+}
+
+// A dot for each value, piled up where they are close: its height, and how to paint it above a line.
+function swarm(values, limits, ratio, width) {
+  const of = ratio ? Math.log : Number;
+  const [low, far] = limits.map(of);
+  const piles = new Map();
+  const cells = Math.max(10, Math.floor(width / 6));
+  for (const value of values) {
+    const cell = Math.round(Math.min(1, Math.max(0, (of(value) - low) / (far - low || 1))) * cells);
+    piles.set(cell, [...(piles.get(cell) || []), value]);
+  }
+  const most = Math.max(1, ...[...piles.values()].map((pile) => pile.length));
+  const step = Math.min(5.5, 110 / most);
+  const radius = Math.min(2.5, Math.max(0.8, step * 0.48));
+  const paint = (x, floor) => {
+    const group = draw("g", { class: "swarm" });
+    const back = (cell) => low + (cell / cells) * (far - low);
+    for (const [cell, pile] of piles) {
+      const at = x(ratio ? Math.exp(back(cell)) : back(cell)).toFixed(1);
+      pile.forEach((value, k) => group.append(draw("circle", { cx: at, cy: (floor - (k + 0.7) * step).toFixed(1), r: radius, class: "dot" })));
+    }
+    return group;
+  };
+  return { height: Math.ceil(most * step) + 8, paint };
 }
 
 // All arcs, those that differ most on top: data sets as dots, the population as a line.

@@ -34,6 +34,11 @@ const watcher = new ResizeObserver((entries) => {
   }
 });
 
+function repaint(holder) {
+  const known = painters.get(holder);
+  if (known && known.width) holder.replaceChildren(known.paint(known.width));
+}
+
 function follow(holder, paint) {
   painters.set(holder, { paint, width: 0 });
   watcher.observe(holder);
@@ -52,25 +57,74 @@ function sample(name, words) {
 
 // A chart of estimates in all data sets with its key, and the numbers.
 function forestDetail(found, what, column, name, first = true) {
+  const many = data.levels.length > MANY;
   const key = !first ? null : make("ul", { class: "key" },
     found.alone ? sample("alone", "no pooling: its own rows alone") : null,
     sample("pooled", found.pooling),
     sample("population", found.population),
-    found.new[0] === null ? null : sample("expected", `range expected for a new ${sets.one}`));
+    found.new[0] === null ? null : sample("expected", `range expected for a new ${sets.one}`),
+    many ? make("li", {}, `dots above: all ${sets.many}; below: the lowest and the highest, or those that you look for`) : null);
   const ends = (pair) => (pair[0] === null ? "–" : range(pair));
   const head = [sets.one, "rows", column, "interval"];
   if (found.alone) head.push("alone", "interval alone");
   const whole = [found.short, data.learned.toLocaleString("en"), found.effect, ends(found.interval)];
   if (found.alone) whole.push("", "");
-  const rows = data.levels.map((level, j) => {
+  const rows = () => data.levels.map((level, j) => {
     const cells = [level, data.rows[j].toLocaleString("en"), found.own[j], ends(found.ownIntervals[j])];
     if (found.alone) cells.push(found.alone[j], ends(found.aloneIntervals[j]));
     return { cells };
   });
+  const paint = (width) => forest(found, what, Math.min(width, 760), many ? chosenRows(found) : null);
   return [
-    chart((width) => forest(found, what, Math.min(width, 760)), ...(key ? [key] : [])),
-    make("details", { open: data.levels.length <= 12 ? "" : null }, make("summary", {}, "Numbers"), plainTable(head, [{ cells: whole, whole: true }, ...rows], name)),
-  ];
+    many && first ? finder() : null,
+    chart(paint, ...(key ? [key] : [])),
+    unfolded("Numbers", data.levels.length <= 12, () => plainTable(head, [{ cells: whole, whole: true }, ...rows()], name)),
+  ].filter((part) => part !== null);
+}
+
+// What takes long to make, or is long to read, is made when it is opened.
+function unfolded(title, open, made) {
+  const holder = make("details", { open: open ? "" : null }, make("summary", {}, title));
+  const fill = () => holder.children.length === 1 && holder.append(made());
+  if (open) fill();
+  holder.addEventListener("toggle", fill);
+  return holder;
+}
+
+// A table with a row for each data set; of many, only what is common, and the rest when asked for.
+function longTable(head, rows, name) {
+  if (data.levels.length <= MANY) return [plainTable(head, rows, name)];
+  const whole = rows.filter((row) => row.whole);
+  return [
+    whole.length ? plainTable(head, whole, name) : null,
+    unfolded(`All ${data.levels.length} ${sets.many}`, false, () => plainTable(head, rows, `${name}, all`)),
+  ].filter((part) => part !== null);
+}
+
+// Which of many data sets are drawn: those that are looked for, or the extremes.
+
+const MANY = 30; // data sets from which on a chart is a summary
+const EXTREMES = 6;
+const FOUND = 12;
+let sought = "";
+
+function chosenRows(found) {
+  const shown = found.order.filter((j) => found.own[j] !== null);
+  const words = sought.trim().toLowerCase();
+  if (words) return found.order.filter((j) => data.levels[j].toLowerCase().includes(words)).slice(0, FOUND);
+  if (shown.length <= 2 * EXTREMES) return shown;
+  return [...shown.slice(0, EXTREMES), -1, ...shown.slice(-EXTREMES)];
+}
+
+function finder() {
+  const field = make("input", { type: "search", autocomplete: "off", spellcheck: "false", value: sought, class: "finder" });
+  field.addEventListener("input", () => {
+    sought = field.value;
+    for (const holder of detail.querySelectorAll(".chart")) repaint(holder);
+    const there = data.levels.filter((level) => level.toLowerCase().includes(sought.trim().toLowerCase())).length;
+    document.getElementById("said").textContent = sought.trim() ? `${there} of ${data.levels.length} ${sets.many}` : "";
+  });
+  return make("p", { class: "bar" }, make("label", {}, `Find ${sets.a} `, field));
 }
 
 // The effects of an arc: one, or one for each level.

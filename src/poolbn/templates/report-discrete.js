@@ -16,7 +16,7 @@ function discreteDetail(node) {
     parts.push(make("h4", {}, `Coefficients in each ${sets.one}`), make("p", { class: "soft" }, node.kind === "count" ? "Of the logarithm of the mean." : "Of log odds."));
     for (const block of node.coefficients.blocks) {
       if (node.coefficients.blocks.length > 1) parts.push(make("h5", {}, block.outcome));
-      parts.push(plainTable(["", ...node.coefficients.terms], coefficientRows(block), `Coefficients in each ${sets.one} ${block.outcome}`));
+      parts.push(...longTable(["", ...node.coefficients.terms], coefficientRows(block), `Coefficients in each ${sets.one} ${block.outcome}`));
     }
   }
   parts.push(make("h4", {}, node.kind === "count" ? "Residuals" : "Calibration"), make("p", { class: "soft" }, node.note));
@@ -33,8 +33,9 @@ function probabilityDetail(node) {
   const { shown, configurations, population, own, name, more } = node.probabilities;
   const { levels } = node;
   const most = Math.max(0.01, ...shown.flatMap((k) => configurations.flatMap((_, c) => [population[c][k], ...own.map((each) => each[c][k] || 0)])));
+  const paint = own.length > MANY ? probabilityDots : probabilityBars;
   const panel = (title, names, values, whole) => make("figure", {}, make("figcaption", {}, title),
-    follower((width) => probabilityBars({ title: `${node.name} ${title}`, names, values, whole, most, width: Math.min(width, 420) })));
+    follower((width) => paint({ title: `${node.name} ${title}`, names, values, whole, most, width: Math.min(width, 420) })));
   const panels = own.length
     ? configurations.flatMap((given, c) => shown.map((k) => panel(given ? `${levels[k]} given ${given}` : levels[k],
       [name, ...data.levels], [population[c][k], ...own.map((each) => each[c][k])], true)))
@@ -46,7 +47,7 @@ function probabilityDetail(node) {
     ...(own.length ? [] : [make("p", { class: "soft" }, `They are the same in all ${sets.many}.`)]),
     make("div", { class: own.length ? "multiples" : "multiples wide" }, ...panels),
     ...(more ? [make("p", { class: "soft" }, `${more} more sets of the parents' levels are not drawn.`)] : []),
-    make("details", {}, make("summary", {}, "Numbers"), plainTable(head, rows, `Probabilities of ${node.name}`)),
+    unfolded("Numbers", false, () => plainTable(head, rows, `Probabilities of ${node.name}`)),
   ];
 }
 
@@ -70,6 +71,20 @@ function probabilityBars({ title, names, values, whole, most, width }) {
     svg.append(draw("rect", { x: x(0), y: y(row) - high * 0.36, width: Math.max(0.5, x(value) - x(0)), height: high * 0.72, class: look, "data-value": value }));
   });
   if (whole) svg.append(line(x(values[0]), top, x(values[0]), bottom, "mean"));
+  return svg;
+}
+
+// Many data sets: a dot for each, and a line for the whole.
+function probabilityDots({ title, values: [whole, ...values], most, width }) {
+  const there = values.filter((value) => value !== null);
+  const limits = [0, most];
+  const crowd = swarm(there, limits, false, width - 40);
+  const bottom = crowd.height + 8;
+  const hidden = values.length - there.length;
+  const svg = picture(width, bottom + 42, `Probability of ${title} in ${there.length} ${sets.many}${there.length ? `, from ${share(Math.min(...there))} to ${share(Math.max(...there))}` : ""}; ${share(whole)} in the population.`, "bars");
+  const x = scale(0, most, 14, width - 24);
+  svg.append(line(x(whole), 2, x(whole), bottom, "mean"), crowd.paint(x, bottom - 2));
+  xAxis(svg, x, limits, bottom, width - 40, hidden ? `probability; ${hidden} with few rows are not shown` : "probability");
   return svg;
 }
 
@@ -123,12 +138,12 @@ function reliability(node, { level, bins }, width) {
   return svg;
 }
 
-function sharesChart(node, { level, sets: parts }, width) {
+function sharesChart(node, { level, sets: parts, setsOf }, width) {
   const name = node.levels[level];
   const far = Math.min(1, 1.05 * Math.max(0.02, ...parts.flatMap(([, , expected, , , upper]) => [expected, upper])));
   const { svg, x, y } = rowsChart({
     width, names: parts.map(([code]) => data.levels[code]), notes: parts.map(([, rows]) => rows.toLocaleString("en")), limits: [0, far], name: "shares",
-    high: parts.length > 20 ? 15 : 22, axis: `share of ${name}`,
+    axis: `share of ${name}${some(parts.length, setsOf)}`,
     label: `Share of ${name} in each ${sets.one}: ${parts.map(([code, , expected, seen]) => `${data.levels[code]} ${share(seen)}, expected ${share(expected)}`).slice(0, 30).join("; ")}.`,
   });
   parts.forEach(([, rows, expected, seen, lower, upper], row) => {

@@ -22,7 +22,7 @@ function linearDetail(node) {
   const rows = found.map(({ cells, whole }, k) => ({ cells: [...cells, whole ? "" : node.sds.own[k - first]], whole }));
   return [
     make("h4", {}, `Coefficients in each ${sets.one}`),
-    plainTable(["", ...node.terms, "residual SD"], rows, `Coefficients in each ${sets.one}`),
+    ...longTable(["", ...node.terms, "residual SD"], rows, `Coefficients in each ${sets.one}`),
     make("h4", {}, `Residual SD in each ${sets.one}`),
     make("p", { class: "soft" }, node.sdWords),
     ...forestDetail(node.sds, `Residual SD of ${node.name}`, "SD", `Residual SDs in each ${sets.one}`),
@@ -111,12 +111,14 @@ function quantiles(node, width) {
   return svg;
 }
 
+const some = (shown, all) => (shown < all ? ` (the ${shown} of ${all} ${sets.many} that are farthest off)` : "");
+
 function boxes(node, width) {
   const own = node.residuals;
   const limits = around([-1.3, 1.3, ...own.boxes.flatMap((box) => box.ends)]);
   const { svg, x, y, top, bottom } = rowsChart({
     width, limits, names: own.boxes.map((box) => data.levels[box.code]), notes: own.boxes.map((box) => box.rows.toLocaleString("en")),
-    high: own.boxes.length > 20 ? 15 : 22, axis: "residual / SD", name: "boxes",
+    axis: `residual / SD${some(own.boxes.length, own.boxesOf)}`, name: "boxes",
     label: `Spread of the residuals of ${node.name} in each ${sets.one}: the mean, and one SD to each side.`,
   });
   for (const side of [-1, 1]) svg.prepend(line(x(side), top, x(side), bottom, "mean"));

@@ -203,8 +203,9 @@ theme.addEventListener("click", () => {
 // Downloads
 
 for (const button of document.querySelectorAll("[data-file]")) {
-  button.addEventListener("click", () => {
-    const content = JSON.parse(document.getElementById(button.dataset.file).textContent);
+  button.addEventListener("click", async () => {
+    const packed = Uint8Array.from(atob(document.getElementById(button.dataset.file).textContent), (letter) => letter.charCodeAt(0));
+    const content = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
     const address = URL.createObjectURL(new Blob([content], { type: button.dataset.type }));
     const anchor = make("a", { href: address, download: button.dataset.name });
     document.body.append(anchor);

@@ -1,6 +1,6 @@
 // What if: controls for values and interventions, and what they make of all variables.
 
-const RANKS = 60; // data sets in the chart of one outcome
+const RANKS = 30; // data sets in the chart of one outcome
 const POINTS = 73; // of a curve
 
 function whatIf(numbers) {
@@ -49,7 +49,7 @@ function whatIf(numbers) {
       make("div", { class: "side" },
         make("h3", {}, `Each ${sets.one} beside the population`),
         make("div", { class: "bar" }, outLabel, levelLabel),
-        make("p", { class: "soft" }, "Means with 95% intervals, or probabilities. Hollow: before anything was set."),
+        make("p", { class: "soft" }, `Means with 95% intervals, or probabilities. Hollow: before anything was set.${network.sets.length > RANKS ? ` The first ${RANKS} of ${network.sets.length} ${sets.many}.` : ""}`),
         make("div", { class: "reel", tabindex: 0, role: "region", "aria-label": `One outcome in each ${sets.one}` }, strip)),
       list),
   );
@@ -380,4 +380,12 @@ function shareBars(node, own, old, other) {
   return make("ul", { class: "shares" }, ...node.levels.map((_, k) => bar(k)));
 }
 
-if (document.getElementById("whatif-tools")) whatIf(data.whatif);
+// It is made when a reader comes near: answers in many data sets take a moment.
+if (document.getElementById("whatif-tools")) {
+  const near = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    near.disconnect();
+    whatIf(data.whatif);
+  }, { rootMargin: "0px 0px 600px 0px" });
+  near.observe(document.getElementById("whatif"));
+}
