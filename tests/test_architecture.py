@@ -85,8 +85,9 @@ ORDER = {
     ],
     "plots": [],
     "page": [
-        "fewrows", "material", "words", "graph", "numbers", "gaussian", "discrete", "nodes",
-        "sheets", "totals", "treatments", "tables", "whatif", "reporting", "notebook",
+        "fewrows", "material", "facts", "words", "graph", "numbers", "gaussian", "discrete",
+        "nodes", "sheets", "totals", "treatments", "inshort", "tables", "whatif", "reporting",
+        "notebook",
     ],
     "sklearn": [],
     "studies": [

@@ -483,8 +483,13 @@ def page(net: pb.Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(chromium: Chromium, page: Path, width: int = 1300) -> Chromium:
+    """The page where a reader asks: what answers is made when this part is near."""
     chromium.size(width, 900)
     chromium.open(page)
+    assert chromium.run("document.querySelectorAll('.what').length") == 0
+    chromium.run("document.getElementById('whatif').scrollIntoView({behavior: 'instant'})")
+    chromium.wait_until(lambda: chromium.run("document.querySelector('.what') !== null"))
+    chromium.settle()
     return chromium
 
 

@@ -241,10 +241,10 @@ class Comparison:
             return "No pooling has a fit in all folds."
         rivals = self._rivals()
         if not rivals:
-            return f"Only {_words(self.best)} has a fit in all folds."
-        tied = [_words(name) for name, difference in rivals.items() if not difference.clear]
+            return f"Only {pooling_words(self.best)} has a fit in all folds."
+        tied = [pooling_words(name) for name, difference in rivals.items() if not difference.clear]
         more = f", but {listed(tied)} may be as good" if tied else ", by a clear difference"
-        return f"Networks with {_words(self.best)} predict held-out rows best{more}."
+        return f"Networks with {pooling_words(self.best)} predict held-out rows best{more}."
 
     @property
     def verdict(self) -> str:
@@ -285,17 +285,17 @@ class Comparison:
         if len(scores) < 2 or not sensible(scores[first]):
             return ""
         too = " too" if first == self.best else ""
-        return f"The network of all rows has the best score with {_words(first)}{too}."
+        return f"The network of all rows has the best score with {pooling_words(first)}{too}."
 
     def _about_new(self) -> str:
         total = dict(zip(self.poolings, self._total_left_out(), strict=True))
         able = sorted((n for n in total if sensible(total[n])), key=lambda n: -total[n])
         if len(able) < 2:
             return ""
-        rest = ", ".join(f"{_words(name)} {total[name]:.4g}" for name in able[1:])
+        rest = ", ".join(f"{pooling_words(name)} {total[name]:.4g}" for name in able[1:])
         sets = noun_of(self.networks[self.best].group)
         return (
-            f"Networks with {_words(able[0])} predict new {sets.many} best: log-likelihood "
+            f"Networks with {pooling_words(able[0])} predict new {sets.many} best: log-likelihood "
             f"{total[able[0]]:.4g} for a row of {sets.a} that was left out ({rest})."
         )
 
@@ -330,12 +330,13 @@ class Comparison:
 
 def _phrase(name: str, difference: Difference, folds: int) -> str:
     if difference.mean == difference.se == 0:
-        return f"the same with {_words(name)}"
+        return f"the same with {pooling_words(name)}"
     return (
-        f"{difference.mean:.2g} ± {difference.se:.2g} lower with {_words(name)} "
+        f"{difference.mean:.2g} ± {difference.se:.2g} lower with {pooling_words(name)} "
         f"(in {difference.folds} of {folds} folds)"
     )
 
 
-def _words(name: str) -> str:
+def pooling_words(name: str) -> str:
+    """A pooling that was compared, in a sentence."""
     return _WORDS.get(name, name)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.arceffects import between_sd
 from poolbn.assess.spreads import Spreads, spreads
+from poolbn.graph.equivalence import completed
 from poolbn.network.effects import arc_terms
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
@@ -33,8 +34,8 @@ class EffectSize:
         effect: in the population of data sets.
         between_sd: its standard deviation between data sets.
         own: in each data set, (F,).
-        reversible: whether equivalent graphs have the arc the other way round, whatever constraints
-            the search had.
+        reversible: whether equivalent graphs have the arc the other way round, if these are known
+            among those that the search could find.
         each: all effects of the arc, of which it is the strongest: one for each level.
     """
 
@@ -65,20 +66,24 @@ class EffectSize:
         return min(1.0, self.between_sd / abs(self.effect)) if self.effect else 1.0
 
 
-def effect_sizes(net: Network, found: Spreads | None = None) -> tuple[EffectSize, ...]:
+def effect_sizes(
+    net: Network, found: Spreads | None = None, fixed: NDArray[np.bool_] | None = None
+) -> tuple[EffectSize, ...]:
     """The standardised effects of all arcs, in the order of the arcs.
 
     Args:
         net: the network.
         found: how much nodes vary, where that is known.
+        fixed: arcs that constraints let go no other way, (N, N).
     """
     found = spreads(net) if found is None else found
-    free = {frozenset(edge) for edge in net.dag.cpdag().undirected}
+    free = completed(net.dag.to_adjacency().astype(bool), fixed)[1]
+    at = {node: i for i, node in enumerate(net.dag.nodes)}
     sizes = []
     for index, (parent, child) in enumerate(net.dag.arcs):
         terms = list(_scaled(net, parent, child, found))
         first = max(terms, key=lambda term: abs(term.effect))
-        reversible = frozenset((parent, child)) in free and not _goes_first(net, parent, child)
+        reversible = bool(free[at[parent], at[child]]) and not _goes_first(net, parent, child)
         each = tuple(term.effect for term in terms)
         sizes.append(EffectSize(index, parent, child, *first, reversible, each))
     return tuple(sizes)

@@ -203,7 +203,7 @@ class _Job:
         rows_read = self._rows(data)
         report(
             net, page, data=rows_read, rows=self.open and rows_read is not None, bootstrap=boot,
-            comparison=found, settings=self._settings(),
+            comparison=found, constraints=self.learning["constraints"], settings=self._settings(),
         )  # fmt: skip
         written.append(page)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
 from poolbn.page.words import arc_label, node_label
 from poolbn.show.drawing import ArcShape, Drawing, Sizes, cut_corners, drawn, look_of, looks
@@ -71,9 +72,9 @@ class Picture:
     kinds: tuple[str, ...]  # that the legend explains
 
 
-def picture(net: Network) -> Picture:
-    """Lay a network out."""
-    found = drawn(net, _SIZES)
+def picture(net: Network, effects: Sequence[EffectSize] | None = None) -> Picture:
+    """Lay a network out; its effects are given where they are known."""
+    found = drawn(net, _SIZES, effects=effects)
     wide, high = found.layout.size
     sets = noun_of(net.group)
     index = {node: i for i, node in enumerate(found.layout.nodes)}

@@ -19,6 +19,7 @@ from poolbn.assess.residuals import FEWEST, Residuals, cell_residuals
 from poolbn.assess.spreads import Spreads, spreads
 from poolbn.assess.treatment import effects_in_tables
 from poolbn.errors import DataError
+from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.inference.drawing import categories_of
 from poolbn.moments.groupstats import GroupStats
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PAIRS = 24  # causes with effects, of which the total is simulated
+_NONE = Constraints()
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
 # How a node's distributions fit the rows, or in words why that is not known.
@@ -61,6 +63,7 @@ class Material:
     given: GroupStats | Table | None  # of complete rows; None if there are none
     residuals: Mapping[str, Fitting]  # of each node
     treated: Mapping[str, pd.DataFrame]  # what inputs do to other nodes, by the rows
+    constraints: Constraints = _NONE  # that the search had
 
     @cached_property
     def shown(self) -> NDArray[np.bool_]:
@@ -101,7 +104,15 @@ class Material:
     @cached_property
     def sizes(self) -> tuple[EffectSize, ...]:
         """The standardised effects of the arcs."""
-        return effect_sizes(self.net, self.spreads)
+        net = self.net
+        kinds = [kind_of(net.fits[node]) for node in net.dag.nodes]
+        other_way = self.constraints.on(net.dag.nodes, kinds).arcs.T
+        return effect_sizes(net, self.spreads, ~other_way)
+
+    @property
+    def tiers(self) -> tuple[tuple[str, ...], ...]:
+        """Nodes in the order of time, as far as it is known."""
+        return tuple(tuple(tier) for tier in self.constraints.tiers)
 
     @cached_property
     def estimates(self) -> list[tuple[Estimates, ...]]:
@@ -190,6 +201,7 @@ def gathered(
     found: Comparison | None,
     *,
     open: bool = False,
+    constraints: Constraints = _NONE,
 ) -> Material:
     """Gather it, or raise if the rows lack a column."""
     known: GroupStats | Table | None = net.stats
@@ -209,7 +221,9 @@ def gathered(
     if net.stats is not None:
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
     rows = data is not None
-    return Material(net, boot, found, known, dropped, rows, open, given, residuals, treated)
+    return Material(
+        net, boot, found, known, dropped, rows, open, given, residuals, treated, constraints
+    )
 
 
 def _of_table(net: Network, table: Table) -> RowCells:

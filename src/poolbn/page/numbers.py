@@ -13,6 +13,7 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import most_different, strongest
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
+from poolbn.page.facts import leading
 from poolbn.page.material import Material
 from poolbn.page.words import about_arc
 from poolbn.show import figures
@@ -104,7 +105,7 @@ def forest_numbers(
 def overview_numbers(of: Material) -> dict[str, Any]:
     """The standardised effects of arcs that differ most, and which arc is the strongest."""
     return {
-        "strongest": strongest(of.sizes)[0].index if of.sizes else None,
+        "first": next((size.index for size in (*leading(of), *strongest(of.sizes))), None),
         "tested": bool(of.tests),
         "rows": [
             {

@@ -24,9 +24,11 @@ from poolbn.arguments import DICT, PATH, check_arguments
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
+from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.network.network import Network
 from poolbn.page import numbers
 from poolbn.page.graph import picture
+from poolbn.page.inshort import in_short
 from poolbn.page.material import Material, gathered
 from poolbn.page.nodes import node_numbers
 from poolbn.page.tables import missing_map, report_tables
@@ -54,6 +56,7 @@ def report(
     rows: bool = False,
     bootstrap: Bootstrap | None = None,
     comparison: Comparison | None = None,
+    constraints: Constraints | Mapping[str, Any] | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> None:
     """Write a report on a network: one HTML file that needs no other, no internet, and has no rows.
@@ -74,10 +77,13 @@ def report(
             says which it is.
         bootstrap: from `pb.bootstrap`: how sure the arcs are.
         comparison: from `pb.compare`: which model predicts best.
+        constraints: those of the search, as `pb.learn` takes them: what they determine is not said
+            to be unsure, and effects come in the order of tiers.
         settings: how the network was made, by name: whatever a reader needs to make it again.
 
     Raises:
         DataError: what is given is of another kind, of other variables, or cannot be used.
+        GraphError: a constraint is about another variable.
         OptionError: `rows` without `data`.
         FileError: the file cannot be written.
 
@@ -96,7 +102,9 @@ def report(
         _check_same(net, comparison)
     if rows and data is None:
         raise OptionError(Option("rows", rows), " shows rows, and there are none; give data=rows")
-    of = gathered(net, data, bootstrap, comparison, open=rows)
+    of = gathered(
+        net, data, bootstrap, comparison, open=rows, constraints=as_constraints(constraints)
+    )
     text = _rendered(_contents(of, settings or {}))
     write_whole(path, text.encode(errors="xmlcharrefreplace"))
 
@@ -127,8 +135,9 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
         "sets": of.sets,
         "privacy": about_privacy(of),
         "title": f"A network of {nodes} in {sets}",
+        "short": in_short(of),
         "summary": [*cards[:1], *treatment_cards(of), *cards[1:]],
-        "picture": picture(net),
+        "picture": picture(net, of.sizes),
         "numbers": {
             "sets": {"one": of.sets.one, "many": of.sets.many, "a": of.sets.a},
             "levels": [n + " (adapted)" * (not o) for n, o in zip(of.names, old, strict=True)],

@@ -60,8 +60,7 @@ def _arcs(of: Material) -> ReportTable:
         "scale": "of the effect, in each row",
         "effect": "change of the second for one unit of the first, in the population of "
         f"{of.sets.many}",
-        "lower": "of the 95% interval of the effect",
-        "upper": "of the 95% interval of the effect",
+        "95% interval": "of the effect",
         "standardised": "in standard deviations of the second for one of the first",
         "SD between": f"standard deviation of the effect between {of.sets.many}",
         "opposite": f"share of the {of.sets.many} in which the effect has the other sign",
@@ -80,14 +79,17 @@ def _arcs(of: Material) -> ReportTable:
     for size, terms in zip(of.sizes, of.estimates, strict=True):
         strength = None if of.strengths is None else of.strengths[size.index].strength
         for found, effect in zip(terms, size.each, strict=True):
-            told = map(found.reported, (found.population, *found.population_interval))
+            effects, *ends = map(
+                float, map(found.reported, (found.population, *found.population_interval))
+            )
             known = found.effect[np.isfinite(found.effect)]
             opposite = float(np.mean(known * found.population < 0)) if len(known) else math.nan
             cells = (
                 text_cell(arrow(size.parent, size.child), arc=size.index),
                 None if linear else text_cell(term_name(found) or "each unit"),
                 None if linear else text_cell(found.scale),
-                *(value_cell(float(value)) for value in told),
+                value_cell(effects),
+                value_cell(ends[0], _interval(*ends)),
                 value_cell(effect, standardised(of.net, effect)),
                 value_cell(found.between_sd),
                 value_cell(opposite, percent(opposite) if len(known) else "–"),
@@ -98,6 +100,10 @@ def _arcs(of: Material) -> ReportTable:
             rows.append(cells)
     note = "" if rows else "There are no arcs: no variable depends on another."
     return made("arcs", "Direct effects", help, rows, note)
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{number(low)} to {number(high)}" if math.isfinite(low + high) else "–"
 
 
 def _nodes(of: Material) -> ReportTable:
@@ -180,20 +186,27 @@ def _within_between(of: Material) -> ReportTable:
         "arc": f"choose it to see its effect in each {sets.one}",
         "level": "of the first variable, in place of its first one",
         "within": f"effect inside {sets.many}",
-        "lower": f"of the 95% interval of the effect inside {sets.many}",
-        "upper": f"of the 95% interval of the effect inside {sets.many}",
+        "95% interval": f"of the effect inside {sets.many}",
         "between": f"effect between the means of {sets.many}",
         "difference": "between minus within",
         "p-value": "small if the two differ by more than chance makes",
         "adjusted": "for the number of arcs (Benjamini and Hochberg)",
     }
-    shown = ["within", "within_lower", "within_upper", "between", "difference"]
     rows = []
     arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
     for row in net.within_between(of.stats).to_dict("records"):
         arc = (row["parent"], row["child"])
         level = None if net.is_linear else text_cell(row["level"] or "–")
-        numbers = [value_cell(float(row[name])) for name in shown]
+        within, low, high, between, difference = (
+            float(row[name])
+            for name in ("within", "within_lower", "within_upper", "between", "difference")
+        )
+        numbers = [
+            value_cell(within),
+            value_cell(low, _interval(low, high)),
+            value_cell(between),
+            value_cell(difference),
+        ]
         tests = [p_cell(row[name]) for name in ("p_value", "p_adjusted")]
         rows.append((text_cell(arrow(*arc), arc=arcs[arc]), level, *numbers, *tests))
     note = (

@@ -92,6 +92,14 @@ def treatment_cards(of: Material) -> list[Card]:
     return [_card(of, cause) for cause in of.treated]
 
 
+def changed(of: Material, cause: str) -> tuple[list[str], list[str]]:
+    """Variables that clearly go with an input, and the others; the last columns first."""
+    rows = of.treated[cause].to_dict("records")
+    clear = {str(row["child"]) for row in rows if row["p_adjusted"] < _CLEAR}
+    names = list(dict.fromkeys(str(row["child"]) for row in reversed(rows)))
+    return [n for n in names if n in clear], [n for n in names if n not in clear]
+
+
 def _card(of: Material, cause: str) -> Card:
     clear: list[str] = []
     others: list[str] = []

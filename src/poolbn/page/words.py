@@ -23,14 +23,15 @@ from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.tabular import TabularFit
+from poolbn.page.facts import LEAST, leading
 from poolbn.page.material import Material
 from poolbn.show.figures import is_sure
 from poolbn.show.texts import arrow, instead, number, p_value, percent, term_name
 from poolbn.wording import Noun, counted, listed
 
 _FEW = 3  # arcs that the summary names
+_LISTED = 12  # data sets whose rows it tells
 _TERMS = 6  # effects of an arc that have a sentence each
-_LEAST = 0.05  # standardised effects and differences below are not worth naming
 _SCORES = {
     "bic": " (BIC)",
     "bic-h": " (BIC-h)",
@@ -200,7 +201,11 @@ def summary(of: Material) -> list[Card]:
         Card("Data", _data(of)),
         Card("Network", _network(of.net, of.sizes)),
         Card("Pooling", _pooling(of.net, of.sets)),
-        Card("Strongest effects", _strongest(of), bullets=True),
+        Card(
+            "Strong effects that are sure" if leading(of) else "Strongest effects",
+            _strongest(of),
+            bullets=True,
+        ),
         Card(f"Most different between {of.sets.many}", _different(of), bullets=True),
         Card("How sure the arcs are", _sure(of)),
         Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
@@ -216,10 +221,12 @@ def _sentence(words: str) -> str:
 def _data(of: Material) -> list[str]:
     net = of.net
     old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
-    sizes = [f"{net.levels[j]} ({net.n[j]:,})" for j in old]
+    sizes = listed([f"{net.levels[j]} ({net.n[j]:,})" for j in old])
+    if len(old) > _LISTED:
+        sizes = f"{net.n[old].min():,} to {net.n[old].max():,} rows in each"
     by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
     rows = counted(int(net.n[old].sum()), "row")
-    said = [f"{rows} in {counted(len(old), of.sets)}{by}: {listed(sizes)}."]
+    said = [f"{rows} in {counted(len(old), of.sets)}{by}: {sizes}."]
     patterns = of.stats.patterns if isinstance(of.stats, GroupStats) else None
     if of.stats is not None and patterns is not None:
         gappy = of.stats.n_rows - patterns.known.n_rows
@@ -272,9 +279,9 @@ def _pooling(net: Network, sets: Noun) -> list[str]:
 
 
 def _strongest(of: Material) -> list[str]:
-    named = [size for size in strongest(of.sizes)[:_FEW] if abs(size.effect) >= _LEAST]
+    named = [size for size in strongest(of.sizes)[:_FEW] if abs(size.effect) >= LEAST]
     said = []
-    for size in named:
+    for size in leading(of) or named:
         found = of.estimates[size.index][size.term]
         said.append(
             f"{arrow(size.parent, size.child)}: {_short(found)} {_interval(found)}; "
@@ -298,7 +305,7 @@ def _different(of: Material) -> list[str]:
     for size in most_different(of.sizes)[:_FEW]:
         found = of.estimates[size.index][size.term]
         shown = np.flatnonzero(np.isfinite(found.effect))
-        if size.between_sd < _LEAST or not len(shown):
+        if size.between_sd < LEAST or not len(shown):
             continue
         low, high = (int(shown[end(found.effect[shown])]) for end in (np.argmin, np.argmax))
         ends = [number(float(found.reported(found.effect[j]))) for j in (low, high)]

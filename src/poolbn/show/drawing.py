@@ -83,15 +83,21 @@ class Drawing:
     arcs: tuple[ArcShape, ...]
 
 
-def drawn(net: Network, sizes: Sizes, strengths: Sequence[float] | None = None) -> Drawing:
+def drawn(
+    net: Network,
+    sizes: Sizes,
+    strengths: Sequence[float] | None = None,
+    effects: Sequence[EffectSize] | None = None,
+) -> Drawing:
     """Lay a network out.
 
     Args:
         net: the network.
         sizes: of all that is drawn.
         strengths: of its arcs, from 0 to 1; None for the size of the standardised effects.
+        effects: these, where they are known.
     """
-    effects = effect_sizes(net)
+    effects = effect_sizes(net) if effects is None else effects
     if strengths is None:
         strengths = [min(1.0, abs(size.effect)) for size in effects]
     lines = {node: wrapped(node, sizes.letters) for node in net.dag.nodes}

@@ -5,7 +5,7 @@ function plainTable(head, rows, name) {
   const shown = (cell) => (numeric(cell) ? number(cell) : cell);
   const body = rows.map(({ cells, whole }) =>
     make("tr", { class: whole ? "whole" : null }, ...cells.map((cell, k) =>
-      make(k ? "td" : "th", { scope: k ? null : "row", class: k ? "n" : null }, shown(cell)))));
+      make(k ? "td" : "th", { scope: k ? null : "row", class: k ? "n" : null, "data-l": k ? head[k] : null }, shown(cell)))));
   const columns = head.map((words, k) => make("th", { scope: "col", class: k ? "n" : null }, words));
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...columns)), make("tbody", {}, ...body));
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, table);

@@ -166,6 +166,7 @@ function sorted(rows, column, down) {
   }).map(([, row]) => row);
 }
 
+const phone = matchMedia("(max-width: 40rem)");
 for (const table of document.querySelectorAll(".table")) {
   const heads = [...table.querySelectorAll("thead th")];
   const body = table.querySelector("tbody");
@@ -175,6 +176,13 @@ for (const table of document.querySelectorAll(".table")) {
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
     body.append(...sorted([...body.rows], column, down));
   }));
+  const names = heads.map((head) => head.textContent);
+  const label = () => { // for phones, where the head is not seen
+    if (!phone.matches || !body) return;
+    for (const row of body.rows) [...row.cells].forEach((cell, k) => k && cell.setAttribute("data-l", names[k]));
+  };
+  label();
+  phone.addEventListener("change", label);
   const filter = table.querySelector("input");
   if (filter) {
     filter.addEventListener("input", () => {
@@ -215,7 +223,7 @@ for (const button of document.querySelectorAll("[data-file]")) {
   });
 }
 
-// The start: the strongest arc, and the charts of all arcs and poolings
+// The start: the strongest arc that is sure, and the charts of all arcs and poolings
 
 const wide = (paint) => (width) => paint(Math.min(width, 900));
 const paint = (name, how) => {
@@ -231,5 +239,5 @@ if (data.comparison) {
   paint("left-out", (width) => differences(width, leftOut, "no population", `${sets.many} left out: log-likelihood per row, best = 0`));
 }
 if (data.bootstrap) paint("bars", bars);
-const { strongest } = data.overview;
-choose(strongest === null ? "node" : "arc", strongest || 0, { tell: false });
+const { first } = data.overview;
+choose(first === null ? "node" : "arc", first || 0, { tell: false });
