@@ -24,9 +24,9 @@ ORDER = {
     "run": ["caching", "compiling", "cluster", "parallel", "progress"],
     "datasets": [],
     "kernels": [
-        "lanes", "linalg", "elementary", "moments", "regress", "work", "deviance", "bounds",
-        "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves", "expect",
-        "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals", "tails",
+        "lanes", "linalg", "elementary", "moments", "regress", "sweeps", "work", "deviance",
+        "bounds", "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves",
+        "expect", "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals", "tails",
         "independence", "separators", "subsets", "orders",
     ],
     "tables": [

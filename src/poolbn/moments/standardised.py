@@ -72,11 +72,15 @@ class StandardisedStats:
         return float(self.n.sum())
 
     @cached_property
+    def squares(self) -> NDArray[np.float64]:
+        """Of each column in each data set, (F, N): the diagonals of the scatter matrices."""
+        return np.array(np.einsum("jaa->ja", self.scatter))
+
+    @cached_property
     def constant(self) -> NDArray[np.bool_]:
         """Where a column does not vary inside a data set of two rows or more, (F, N)."""
-        squares = np.einsum("jaa->ja", self.scatter)
         n = self.n[:, None]
-        return np.asarray((squares <= CONSTANT_TOLERANCE * n) & (n > 1))
+        return np.asarray((self.squares <= CONSTANT_TOLERANCE * n) & (n > 1))
 
     @cached_property
     def some_constant(self) -> bool:
@@ -161,7 +165,7 @@ class StandardisedStats:
         A likelihood with several maxima may end in another one where parents come in another
         order, and what they are called must not decide that.
         """
-        within = np.cumsum(np.einsum("jaa->ja", self.scatter), axis=0)[-1]
+        within = np.cumsum(self.squares, axis=0)[-1]
         share = np.round(within / np.maximum(self.total.diagonal(), 1e-300), 9).tolist()
         ranked = sorted(range(len(self.names)), key=lambda k: (share[k], self.names[k]))
         rank = {k: r for r, k in enumerate(ranked)}

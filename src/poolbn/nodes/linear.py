@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,11 @@ from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, pack, to_units
 from poolbn.moments.standardised import order as in_order
 from poolbn.run.compiling import kernels
+
+# What sweeps compute: likelihoods with variances by maximum likelihood or unbiased; Bayes factors,
+# see `scoring.gprior`. In the order of `kernels.sweeps`.
+Value = Literal["ml", "unbiased", "bayes"]
+_VALUES = get_args(Value)
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,33 @@ def log_likelihoods(
     return np.asarray(np.where(ok, density, -np.inf).sum(axis=1))
 
 
+def toggled(
+    data: StandardisedStats,
+    families: Sequence[Family],
+    charges: NDArray[np.float64],
+    *,
+    separate: bool,
+    what: Value,
+) -> NDArray[np.float64]:
+    """Scores of families with each column added, or removed where it is a parent, (M, N).
+
+    At the child itself, as they are. Each has some value, less what so many parents are charged,
+    (N + 1,).
+    """
+    packed = pack(data, families)
+    scatter, n = _tables(data, separate)
+    squares = data.squares if separate else data.total.diagonal()[None].copy()
+    J, N = squares.shape
+    p = max(int(packed.sizes.max()), 1)
+    values = np.empty((len(families), N))
+    kernels("sweeps").sweep(
+        scatter, n, squares, data.log_scale, data.least, charges, _VALUES.index(what), *packed,
+        np.empty((p, p)), np.empty(p), np.empty((p, N)), np.empty((2, N)), np.empty((N, J)),
+        np.empty((N, J), dtype=np.int64), np.empty(p, dtype=np.int64), values,
+    )  # fmt: skip
+    return values
+
+
 def largest_separate(data: StandardisedStats, families: Sequence[Family]) -> NDArray[np.float64]:
     """Log-likelihood of each family with coefficients and a variance for each data set.
 
@@ -99,18 +131,23 @@ def fit(
     # Coefficients on columns that are standardised and then centred in each table, and the inverse
     # Gram matrix; a dependent parent has a row of zeros in U and takes no part.
     coef, inverse = np.zeros((J, q)), np.zeros((J, q, q))
-    free = np.diagonal(U, axis1=1, axis2=2) > 0
-    Ui = np.linalg.inv(U + ~free[:, None] * np.eye(q - 1))
-    Ui *= free[:, :, None] & free[:, None]
-    coef[:, 1:] = (Ui @ u[:, :, None])[:, :, 0]
-    inverse[:, 1:, 1:] = Ui @ np.swapaxes(Ui, 1, 2)
     inverse[:, 0, 0] = 1.0 / rows
+    if q > 1:
+        fixed = U.diagonal(axis1=1, axis2=2) == 0
+        if fixed.any():
+            U = U + fixed[:, None] * np.eye(q - 1)
+        Ui = np.linalg.inv(U)
+        if fixed.any():
+            Ui *= ~(fixed[:, :, None] | fixed[:, None])
+        coef[:, 1:] = (Ui @ u[:, :, None])[:, :, 0]
+        inverse[:, 1:, 1:] = Ui @ Ui.transpose(0, 2, 1)
     if separate:
-        shift = np.tile(np.eye(q), (J, 1, 1))
+        shift = np.zeros((J, q, q))
+        shift[:, range(q), range(q)] = 1.0
         shift[:, 0, 1:] = -data.mean[:, pa]
         coef[:, 0] = data.mean[:, child]
         coef = (shift @ coef[:, :, None])[:, :, 0]
-        inverse = shift @ inverse @ np.swapaxes(shift, 1, 2)
+        inverse = shift @ inverse @ shift.transpose(0, 2, 1)
     T = (data.scale[child] * to_units(data, pa.tolist()))[
         np.concatenate([[0], 1 + np.argsort(order)])
     ]

@@ -27,6 +27,15 @@ class Penalty(NamedTuple):
     each: NDArray[np.float64]
     rows: NDArray[np.float64] | None = None
 
+    def charges(
+        self, counts: NDArray[np.int64], coefficients: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """What is taken from families with so many parameters, (M, 3), and coefficients, (M,)."""
+        if self.rows is None:
+            return np.asarray((counts * self.each).sum(axis=1))
+        few = self.rows / np.maximum(self.rows - coefficients[:, None] - 2.0, 1.0) - 1
+        return np.asarray((counts * (self.each + few)).sum(axis=1))
+
 
 def same_for_all(penalty: float) -> Penalty:
     """One penalty for parameters of all kinds."""
@@ -49,12 +58,9 @@ class Likelihoods(NamedTuple):
 
     def penalised(self, penalty: Penalty, families: Sequence[Family]) -> NDArray[np.float64]:
         """Log-likelihood minus penalty, (M,)."""
-        each, rows = penalty
-        if rows is None:
-            return np.asarray(self.loglik - (self.counts * each).sum(axis=1))
-        q = np.array([len(parents) + 1.0 for _, parents in families])
-        few = rows / np.maximum(rows - q[:, None] - 2, 1.0) - 1
-        return np.asarray(self.loglik - (self.counts * (each + few)).sum(axis=1) - q * self.uneven)
+        q = np.array([len(parents) + 1 for _, parents in families])
+        score = self.loglik - penalty.charges(self.counts, q)
+        return np.asarray(score if penalty.rows is None else score - q * self.uneven)
 
 
 class Choice(Pooling, Protocol):

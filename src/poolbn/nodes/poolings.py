@@ -9,6 +9,7 @@ from functools import partial
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
@@ -29,7 +30,7 @@ _STEPS = 50.0  # regressions that a mixed-effects fit costs, for each data set
 
 
 @dataclass(frozen=True, repr=False)
-class _LeastSquares(Gaussian):
+class LeastSquares(Gaussian):
     """Regressions in closed form: one for all rows, or one for each data set."""
 
     variance: Variance = "ml"
@@ -61,6 +62,20 @@ class _LeastSquares(Gaussian):
         sizes = [len(parents) for _, parents in families]
         known = np.array([self.counts(p, len(data.n)) for p in range(max(sizes, default=0) + 1)])
         return Likelihoods(loglik, known[sizes], np.zeros(len(sizes)))
+
+    def toggled(
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        charges: NDArray[np.float64],
+    ) -> NDArray[np.float64] | None:
+        """Log-likelihoods with each column added or removed, see `linear.toggled`.
+
+        None where a likelihood is not about all data sets, see `views`.
+        """
+        if data.some_constant if self.separate else data.some_unmeasured:
+            return None
+        return linear.toggled(data, families, charges, separate=self.separate, what=self.variance)
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
@@ -120,7 +135,7 @@ class _LeastSquares(Gaussian):
 
 
 @dataclass(frozen=True, repr=False)
-class Complete(_LeastSquares):
+class Complete(LeastSquares):
     """Complete pooling: one regression for all data sets (a Gaussian network, eq. gnode).
 
     Attributes:
@@ -175,7 +190,7 @@ class Complete(_LeastSquares):
 
 
 @dataclass(frozen=True, repr=False)
-class NoPooling(_LeastSquares):
+class NoPooling(LeastSquares):
     """No pooling: a regression for each data set (a conditional Gaussian network, eq. cgnode).
 
     Attributes:

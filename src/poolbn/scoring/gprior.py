@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +90,18 @@ class GPriorScores:
             for some in (families, alone)
         )
         return np.asarray(with_parents - without)
+
+    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Of each family with each column added or removed, (M, N), or None if not at once."""
+        separate = not self.model.complete
+        if separate and self.data.group_level.any():
+            return None
+        return linear.toggled(self.data, families, self._charges, separate=separate, what="bayes")
+
+    @cached_property
+    def _charges(self) -> NDArray[np.float64]:
+        N = len(self.data.names)
+        return np.append(sparsity(N, range(N)), 0.0)
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """None: the scores themselves are cheap."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Likelihoods, NodeModel, Penalty
+from poolbn.nodes.poolings import LeastSquares
 from poolbn.scoring.sparsity import sparsity
 
 
@@ -37,6 +39,22 @@ class PenalisedLikelihood:
         """Of each family."""
         found = self.model.logliks(self.data, families, self.penalty, final=final)
         return self._penalised(found, families)
+
+    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Of each family with each column added or removed, (M, N), or None if not at once."""
+        if not isinstance(self.model, LeastSquares):
+            return None
+        return self.model.toggled(self.data, families, self._charges)
+
+    @cached_property
+    def _charges(self) -> NDArray[np.float64]:
+        """Of least squares with so many parents, (N + 1,)."""
+        assert isinstance(self.model, LeastSquares)
+        F, N = self.data.mean.shape
+        counts = np.array([self.model.counts(p, F) for p in range(N + 1)])
+        charges = self.penalty.charges(counts, np.arange(N + 1) + 1)
+        charges[:N] += sparsity(N, range(N)) if self.sparse else 0.0
+        return charges
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,17 @@ class Scores(Protocol):
 
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
+
+
+@runtime_checkable
+class Sweeping(Protocol):
+    """Scores that may have all changes of a child's parents at once."""
+
+    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Of each family with each column added, or removed where it is a parent, (M, N).
+
+        At the child itself, of the family as it is. None where they come one by one.
+        """
 
 
 class Score(Protocol):
@@ -114,6 +125,22 @@ class _WithInputs:
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
         return self._rest(families, self.others.bounds)
+
+    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Of each family with each column added or removed, (M, N), or None if not at once."""
+        at = [m for m, (child, _) in enumerate(families) if child not in self.inputs]
+        if not isinstance(self.others, Sweeping):
+            return None
+        part = self.others.toggled([families[m] for m in at]) if at else np.zeros((0, 0))
+        if part is None:
+            return None
+        values = np.full((len(families), len(self.data.names)), -math.inf)
+        for m, (child, parents) in enumerate(families):
+            if len(parents) < 2:
+                values[m, parents[0] if parents else child] = 0.0
+        if at:
+            values[at] = part
+        return values
 
     def cost(self) -> float:
         """That of other nodes."""
@@ -200,6 +227,7 @@ class LocalScores:
         self._threads = parallel.available_cores() if threads is None else threads
         self._final = final
         self._memo: dict[Family, float] = {}
+        self._sweeping = self._scores if isinstance(self._scores, Sweeping) else None
 
     def __call__(self, families: Sequence[Family]) -> NDArray[np.float64]:
         """The score of each family. The same bits for any number of threads."""
@@ -226,6 +254,21 @@ class LocalScores:
             values[without] = self([families[m] for m in without.tolist()])
             known[without] = True
         return values, known
+
+    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """See `Sweeping`; `made` counts them all, as they are not remembered."""
+        if self._sweeping is None:
+            return None
+        if len(families) < _FEWEST or self._threads == 1:
+            values = self._sweeping.toggled(families)
+        else:
+            step = -(-len(families) // (4 * self._threads))
+            parts = [families[i : i + step] for i in range(0, len(families), step)]
+            found = parallel.map_fits(self._sweeping.toggled, parts, self._threads)
+            whole = [part for part in found if part is not None]
+            values = np.concatenate(whole) if whole else None
+        self.made += 0 if values is None else values.size
+        return values
 
     def _bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         if not isinstance(self._scores, TableScores | ObservedScores):

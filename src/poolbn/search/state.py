@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,16 @@ from poolbn.search.problem import Found, Move, Problem
 TIE = float(np.sqrt(np.finfo(float).eps))
 _KINDS = ("add", "remove", "reverse")
 _BLOCK = 2**16  # families at once: for N nodes there are N^2 at the start
+_CELLS = 2**18  # of a large table that are fitted at once
+_NO_GRAPHS = np.zeros(0, dtype=np.uint64)
+_NO_KEYS = np.zeros((0, 0), dtype=np.uint64)
 _HUGE = 1e300  # what having a likelihood at all is worth
 
 
 class SearchState:
     """A graph that is changed move by move, and the table of what each arc would gain.
 
-    Only the columns of nodes whose parents changed are scored again. Expensive scores
+    Only the rows of nodes whose parents changed are scored again. Expensive scores
     have cheap upper bounds first, and are computed only while they can still be the best.
 
     Attributes:
@@ -29,7 +33,6 @@ class SearchState:
         allowed: the constraints.
         arcs: the graph as it is, (N, N), parent first.
         trace: the moves so far.
-        best: the best graph so far.
         improved: whether the last move made it.
     """
 
@@ -37,24 +40,26 @@ class SearchState:
         N = len(problem.start)
         self.arcs = problem.start | problem.allowed.required
         self.trace: list[Move] = []
-        self.best: Found
         self.improved = False
-        self._rank = (0, 0.0)
+        self._best: Found | None = None  # None: the graph as it is
+        self._rank, self._last = (0, -math.inf), -math.inf
         self.scores = problem.scores
         self.allowed = problem.allowed
         self._watch = problem.watch
-        self._degrees = self.arcs.sum(axis=0), self.arcs.sum(axis=1)  # parents, children
-        self._cells, self._bounds = np.empty((2 * N * N, 2), dtype=np.int64), np.empty(2 * N * N)
+        # By child and then by parent, as `kernels.moves` takes them.
         self._gain = np.zeros((N, N))
         self._exact = np.ones((N, N), dtype=bool)
+        self._reach, self._turn = np.full(N, np.inf), np.full(N, np.inf)
+        self._bounded = np.zeros(N, dtype=np.int64)  # cells of a child that are not exact
         self._family = np.zeros(N)
         self._parents: list[tuple[int, ...]] = [()] * N
-        self._fresh = 0
+        self._ancestor = np.zeros((N, N), dtype=bool)
         self._lost = 0.0  # how far the last bounds were above what they bound
-        # A graph's number is the XOR of its arcs' numbers; the seed is fixed, and collisions of 64
-        # bits do not happen.
-        self._keys = np.random.default_rng(0).integers(1, 2**62, (N, N)).astype(np.uint64)
-        self._ancestor = _closure(self.arcs)
+        room = min(2 * N * N, _CELLS)
+        self._cells, self._bounds = np.empty((room, 2), dtype=np.int64), np.empty(room)
+        self._seen, self._move = np.empty(N, dtype=np.int64), np.empty(4, dtype=np.int64)
+        self._fresh = 0
+        self._look()
         self._score(range(N))
         self._keep()
 
@@ -64,27 +69,40 @@ class SearchState:
         return float(self._family.sum())
 
     @property
+    def best(self) -> Found:
+        """The best graph so far."""
+        return self._best or Found(self.arcs.copy(), self.score)
+
+    @cached_property
+    def _keys(self) -> NDArray[np.uint64]:
+        # A graph's number is the XOR of its arcs' numbers; the seed is fixed, and collisions of 64
+        # bits do not happen.
+        return np.random.default_rng(0).integers(1, 2**62, self.arcs.shape).astype(np.uint64)
+
+    @property
     def key(self) -> np.uint64:
         """A number for the graph as it is."""
         return np.uint64(np.bitwise_xor.reduce(self._keys[self.arcs], initial=np.uint64(0)))
 
     def found(self) -> Found:
         """The best graph, and the way so far."""
-        return Found(self.best.arcs, self.best.score, tuple(self.trace))
+        best = self.best
+        return Found(best.arcs, best.score, tuple(self.trace))
 
-    def step(self, *, floor: float = TIE, tabu: NDArray[np.uint64] | None = None) -> bool:
+    def step(self, *, floor: float = TIE, tabu: NDArray[np.uint64] = _NO_GRAPHS) -> bool:
         """Make the best move that gains more than `floor` and leads to no tabu graph, if any."""
-        tabu = np.zeros(0, dtype=np.uint64) if tabu is None else tabu
-        move, gain = np.empty(4, dtype=np.int64), np.empty(1)
+        gain = np.empty(1)
         before = self.scores.made - self._fresh
-        key = self.key if len(tabu) else np.uint64(0)
+        visited = (self._keys, tabu, self.key) if len(tabu) else (_NO_KEYS, tabu, np.uint64(0))
         while True:
             kernels("moves").best_move(
-                self._gain, self._exact, self.arcs, *self._degrees, self._ancestor,
-                self.allowed.arcs, self.allowed.required, self.allowed.max_parents, self._keys,
-                tabu, key, floor, TIE, self._lost, self._cells, self._bounds, move, gain,
+                self._gain, self._exact, self._reach, self._turn, self.arcs, self._into,
+                self._into.view(np.int64),
+                self._degrees, self._ancestor, self.allowed.arcs, self.allowed.required,
+                self.allowed.max_parents, *visited, floor, TIE, self._lost, self._seen,
+                self._cells, self._bounds, self._move, gain,
             )  # fmt: skip
-            kind, p, c, count = move.tolist()
+            kind, p, c, count = self._move.tolist()
             if count == 0:
                 break
             # The most promising first: what is known rules out others. Those are fitted at once
@@ -94,18 +112,11 @@ class SearchState:
             return False
         self._apply(kind, p, c)
         names = self.scores.names
-        spared = self._exact.size - int(np.count_nonzero(self._exact))
-        self.trace.append(
-            Move(
-                _KINDS[kind],
-                (names[p], names[c]),
-                float(gain[0]),
-                self.scores.made - before,
-                spared,
-            )
-        )
+        arc, gained = (names[p], names[c]), float(gain[0])
+        spared = int(self._bounded.sum())
+        self.trace.append(Move(_KINDS[kind], arc, gained, self.scores.made - before, spared))
         self._fresh = 0
-        self._keep()
+        self._keep((kind, p, c))
         self._watch(len(self.trace), Found(self.arcs, self.score))
         return True
 
@@ -120,93 +131,133 @@ class SearchState:
             other = arcs.copy()
             other[p, c] = not arcs[p, c]
             other[c, p] = bool(arcs[p, c] and rng.integers(2))
-            if not (self._forbidden(other).any() or _closure(other).diagonal().any()):
+            if not self._forbidden(other).any() and len(_order(other)) == len(arcs):
                 arcs = other
                 done += 1
         self.jump(arcs, "restart")
 
     def jump(self, arcs: NDArray[np.bool_], kind: str) -> None:
         """Go on from another graph."""
+        self._best = self.best
         before, made = self.score, self.scores.made - self._fresh
         self.arcs = arcs
-        self._degrees = arcs.sum(axis=0), arcs.sum(axis=1)
-        self._ancestor = _closure(arcs)
+        self._look()
         self._score(range(len(arcs)))
         gain = self.score - before if np.isfinite(before) else 0.0
         self.trace.append(Move(kind, (), gain, self.scores.made - made, 0))
         self._fresh = 0
         self._keep()
 
+    def _look(self) -> None:
+        """Take in another graph."""
+        N = len(self.arcs)
+        self._into = np.zeros((N, -(-N // 8) * 8), dtype=bool)
+        self._into[:, :N] = self.arcs.T
+        self._degrees = self.arcs.sum(axis=0)
+        self._ancestor[:] = False
+        order = np.array(_order(self.arcs)[::-1], dtype=np.int64)
+        kernels("moves").close(self.arcs, self._ancestor, order, self._reach)
+
     def _forbidden(self, arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
         crowded = arcs.sum(axis=0) > self.allowed.max_parents
         return np.asarray((arcs & ~self.allowed.arcs) | (self.allowed.required & ~arcs) | crowded)
 
-    def _keep(self) -> None:
-        """Remember the graph if it is the best so far; nodes without a likelihood count first."""
+    def _keep(self, move: tuple[int, int, int] | None = None) -> None:
+        """Remember if the graph is the best so far; nodes without a likelihood count first."""
         score = self.score
         rank = (len(self._family), score)
         if not math.isfinite(score):
             finite = np.isfinite(self._family)
             rank = (int(finite.sum()), float(self._family[finite].sum()))
-        first = not self.trace
-        self.improved = (
-            first
-            or rank[0] > self._rank[0]
-            or (rank[0] == self._rank[0] and rank[1] > self._rank[1] + TIE)
+        self.improved = not self.trace or (
+            rank[0] > self._rank[0] or (rank[0] == self._rank[0] and rank[1] > self._rank[1] + TIE)
         )
         if self.improved:
-            self._rank = rank
-            self.best = Found(self.arcs.copy(), score)
+            self._rank, self._best = rank, None
+        elif self._best is None and move is not None:
+            kind, p, c = move
+            arcs = self.arcs.copy()
+            arcs[p, c], arcs[c, p] = kind != 0, False
+            self._best = Found(arcs, self._last)
+        self._last = score
 
     def _apply(self, kind: int, p: int, c: int) -> None:
-        changed = [c] if kind < 2 else [c, p]
-        for parent, child in ((p, c), (c, p))[: len(changed)]:
-            more = 1 if not self.arcs[parent, child] else -1
-            self.arcs[parent, child] = more > 0
-            self._degrees[0][child] += more
-            self._degrees[1][parent] += more
         if kind == 0:
-            above, below = self._ancestor[:, p].copy(), self._ancestor[c].copy()
-            above[p] = below[c] = True
-            self._ancestor[above] |= below
+            self._add(p, c)
         else:
-            self._ancestor = _closure(self.arcs)
-        self._score(changed)
+            self._remove(p, c)
+        if kind == 2:
+            self._add(c, p)
+        self._score([c, p] if kind == 2 else [c])
+
+    def _add(self, p: int, c: int) -> None:
+        self.arcs[p, c] = self._into[c, p] = True
+        self._degrees[c] += 1
+        kernels("moves").link(self._ancestor, p, c)
+
+    def _remove(self, p: int, c: int) -> None:
+        self.arcs[p, c] = self._into[c, p] = False
+        self._degrees[c] -= 1
+        above = np.append(np.flatnonzero(self._ancestor[:, p]), p)
+        # A node has more descendants than any of them.
+        order = above[self._ancestor[above].sum(axis=1).argsort(kind="stable")]
+        kernels("moves").close(self.arcs, self._ancestor, order, self._reach)
+        self._turn[self.arcs[above].any(axis=0)] = np.inf
+
+    def _changed(self, nodes: NDArray[np.int64] | list[int]) -> None:
+        """Forget what the gains of these nodes were good for."""
+        self._reach[nodes] = self._turn[nodes] = np.inf
+        self._turn[self.arcs[nodes].any(axis=0)] = np.inf
 
     def _score(self, nodes: range | list[int]) -> None:
-        """Fill the columns of these nodes: exact where known or cheap, else upper bounds."""
+        """Fill the rows of these nodes: exact where known or cheap, else upper bounds."""
         made = self.scores.made
-        for c in nodes:
-            self._parents[c] = tuple(np.flatnonzero(self.arcs[:, c]).tolist())
-        self._family[list(nodes)] = self.scores([(c, self._parents[c]) for c in nodes])
         at_once = max(_BLOCK // len(self.arcs), 1)
         for start in range(0, len(nodes), at_once):
-            families, cells = [], []
-            for c in nodes[start : start + at_once]:
-                parents = self._parents[c]
-                toggles = np.flatnonzero(self.allowed.arcs[:, c] | self.arcs[:, c]).tolist()
-                families += [_toggled(c, parents, p) for p in toggles]
-                cells += [(p, c) for p in toggles]
-            if not cells:
+            some = list(nodes[start : start + at_once])
+            for c in some:
+                self._parents[c] = tuple(np.flatnonzero(self.arcs[:, c]).tolist())
+            families = [(c, self._parents[c]) for c in some]
+            values = self.scores.toggled(families)
+            if values is None:
+                self._bound(some, families)
                 continue
-            values, exact = self.scores.upper_bounds(families)
-            p, to = np.array(cells).T
-            self._gain[p, to] = _difference(values, self._family[to])
-            self._exact[p, to] = exact
+            own = values[range(len(some)), some]
+            self._family[some] = own
+            self._gain[some] = _difference(values, own[:, None])
+        self._changed(list(nodes))
         self._fresh += self.scores.made - made
+
+    def _bound(self, nodes: list[int], families: list[Family]) -> None:
+        """Fill the rows of these nodes family by family."""
+        self._family[nodes] = self.scores(families)
+        changed, cells = [], []
+        for c, parents in families:
+            toggles = np.flatnonzero(self.allowed.arcs[:, c] | self.arcs[:, c]).tolist()
+            changed += [_toggled(c, parents, p) for p in toggles]
+            cells += [(c, p) for p in toggles]
+        if not cells:
+            return
+        values, exact = self.scores.upper_bounds(changed)
+        c, p = np.array(cells).T
+        self._gain[c, p] = _difference(values, self._family[c])
+        self._exact[c, p] = exact
+        self._bounded[nodes] = (~self._exact[nodes]).sum(axis=1)
 
     def _fit(self, cells: NDArray[np.int64]) -> None:
         pairs = list(dict.fromkeys(map(tuple, cells.tolist())))
         values = self.scores([_toggled(c, self._parents[c], p) for p, c in pairs])
         p, c = np.array(pairs).T
-        bound = self._gain[p, c]
-        self._gain[p, c] = _difference(values, self._family[c])
+        bound = self._gain[c, p]
+        self._gain[c, p] = _difference(values, self._family[c])
         # Of data sets that are the same, bounds are exact, and rounding can put them below. Of data
         # sets with few rows they can be infinite.
-        lost = [v for v in (bound - self._gain[p, c]).tolist() if math.isfinite(v)]
+        lost = [v for v in (bound - self._gain[c, p]).tolist() if math.isfinite(v)]
         if lost:
             self._lost = max(0.0, math.fsum(lost) / len(lost))
-        self._exact[p, c] = True
+        self._exact[c, p] = True
+        self._changed(c)
+        self._bounded -= np.bincount(c, minlength=len(self._bounded))
 
 
 def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
@@ -225,11 +276,12 @@ def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDA
     return np.where(np.isneginf(current), np.where(np.isneginf(value), -_HUGE, _HUGE), gain)
 
 
-def _closure(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether the first node is an ancestor of the second, (N, N).
-
-    Where there is a cycle, only that: some nodes are then ancestors of themselves.
-    """
-    ancestor = np.zeros_like(arcs)
-    kernels("moves").close(arcs, ancestor, arcs.sum(axis=0), np.empty(len(arcs), dtype=np.int64))
-    return ancestor
+def _order(arcs: NDArray[np.bool_]) -> list[int]:
+    """The nodes, parents first; those on a cycle and below are left out."""
+    left = arcs.sum(axis=0)
+    found: list[int] = np.flatnonzero(left == 0).tolist()
+    for node in found:
+        children = np.flatnonzero(arcs[node])
+        left[children] -= 1
+        found += children[left[children] == 0].tolist()
+    return found
