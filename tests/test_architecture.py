@@ -26,8 +26,8 @@ ORDER = {
     "kernels": [
         "lanes", "linalg", "elementary", "moments", "regress", "sweeps", "work", "deviance",
         "bounds", "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves",
-        "expect", "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals", "tails",
-        "independence", "separators", "subsets", "orders",
+        "expect", "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals",
+        "tails", "independence", "separators", "subsets", "orders",
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
