@@ -46,10 +46,11 @@ def _impossible(
         return False
     if not allowed[c, p] or parents[p] >= most:
         return True
+    N: int = arcs.shape[0]
     k = 0  # another way from p to c would close a cycle
-    while k < arcs.shape[0] and not (arcs[p, k] and ancestor[k, c]):
+    while k < N and not (arcs[p, k] and ancestor[k, c]):
         k += 1
-    return k < arcs.shape[0]
+    return k < N
 
 
 @jit
