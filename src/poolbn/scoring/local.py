@@ -266,7 +266,7 @@ class LocalScores:
             parts = [families[i : i + step] for i in range(0, len(families), step)]
             found = parallel.map_fits(self._sweeping.toggled, parts, self._threads)
             whole = [part for part in found if part is not None]
-            values = np.concatenate(whole) if whole else None
+            values = np.concatenate(whole) if len(whole) == len(parts) else None
         self.made += 0 if values is None else values.size
         return values
 
