@@ -94,10 +94,13 @@ def in_batches(codes: np.ndarray, X: np.ndarray, batch: int) -> tuple[Gaps, tupl
 
 @pytest.mark.parametrize("batch", [1, 37, 1000])
 @pytest.mark.parametrize("width", [4, 66])
+@pytest.mark.parametrize("block", [1000, 30])
 def test_sums_are_those_of_the_rows(
-    batch: int, width: int, monkeypatch: pytest.MonkeyPatch
+    batch: int, width: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patterns, "_HELD", 50)
+    """However many come at a time, and go to their cells at a time."""
+    for name, value in {"_HELD": 50, "_FEW": 1, "_BLOCK": block, "_EACH": 1}.items():
+        monkeypatch.setattr(patterns, name, value)
     rng = np.random.default_rng(2)
     X, codes = cells(1000, width, 0.0) + 5, rng.integers(3, size=1000)
     X[:400, 1] = X[300:500, 2] = X[990:, 0] = X[995:, width - 1] = np.nan
