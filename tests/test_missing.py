@@ -305,7 +305,7 @@ def test_sites_hand_on_patterns_of_ten_rows_and_more(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "with missing values count" in done.output
     shown = CliRunner().invoke(app, ["stats", "show", files[0]])
-    assert "rows that lack x1" in shown.stdout
+    assert "rows lacking x1" in shown.stdout
     with pytest.raises(pb.FileError, match=r"PatternStats\.load"):
         pb.GroupStats.load(files[0])
     sums = CliRunner().invoke(app, ["stats", "add", *files, "-o", str(tmp_path / "all.stats")])
