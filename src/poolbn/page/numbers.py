@@ -77,7 +77,7 @@ def forest_numbers(
         sets: what data sets are called.
         beside: those that are drawn with the same limits.
     """
-    limits = figures.forest_limits(found, *beside)
+    limits = figures.forest_limits(*map(_drawn, (found, *beside)))
     ticks = figures.ratio_ticks(*limits) if found.is_ratio else None
 
     def told(values: Any) -> Any:
@@ -100,6 +100,14 @@ def forest_numbers(
         "limits": told(np.array(limits)),
         "ticks": ticks,
     }
+
+
+def _drawn(found: Estimates) -> Estimates:
+    """What an axis has to show: of many data sets not what each says alone."""
+    if len(found.levels) <= MANY:
+        return found
+    nothing = np.full(len(found.levels), np.nan)
+    return replace(found, alone=nothing, alone_interval=np.full((len(nothing), 2), np.nan))
 
 
 def overview_numbers(of: Material) -> dict[str, Any]:
