@@ -85,9 +85,9 @@ ORDER = {
     ],
     "plots": [],
     "page": [
-        "fewrows", "material", "facts", "words", "graph", "numbers", "gaussian", "discrete",
-        "nodes", "sheets", "totals", "treatments", "inshort", "tables", "whatif", "reporting",
-        "notebook",
+        "fewrows", "sheets", "doubts", "material", "facts", "words", "graph", "numbers",
+        "gaussian", "discrete", "nodes", "totals", "treatments", "inshort", "tables", "whatif",
+        "reporting", "notebook",
     ],
     "sklearn": [],
     "studies": [

@@ -19,6 +19,7 @@ from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
+from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show import netplot, residualplots, rowplots
 from poolbn.show.figures import MOST, arc_strengths, equality_tests
 from poolbn.wording import noun_of
@@ -36,11 +37,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None = None) -> Axes:
+def network(
+    net: Network, *, strengths: Bootstrap | ArcPosterior | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw a network, parents above children.
 
     - width: how strong an arc is: the size of its standardised effect, in standard deviations of
-      the child for one of the parent inside data sets; or its bootstrap strength;
+      the child for one of the parent inside data sets; or its bootstrap strength or probability;
     - colour: the sign of the effect, blue for positive and vermillion for negative;
     - pale: how different it is between data sets, palest where the standard deviation between them
       is as large as the effect. Without pooling that is what the effects vary beyond their errors;
@@ -57,11 +60,11 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
 
     Args:
         net: the network.
-        strengths: from `pb.bootstrap`, to show how sure the arcs are.
+        strengths: from `pb.bootstrap` or `pb.arc_posterior`, to show how sure the arcs are.
         ax: where to draw; by default on a new figure.
 
     Raises:
-        DataError: the bootstrap was of other nodes.
+        DataError: the bootstrap or the posterior was of other nodes.
 
     Examples:
         >>> import poolbn as pb
@@ -74,7 +77,7 @@ def network(net: Network, *, strengths: Bootstrap | None = None, ax: Axes | None
     _check_network(net)
     found = None
     if strengths is not None:
-        check_kind(strengths, Bootstrap, "a bootstrap", "pb.bootstrap")
+        _check_strengths(strengths)
         found = [arc.strength for arc in arc_strengths(net, strengths)]
     return netplot.draw_network(net, found, ax)
 
@@ -276,13 +279,14 @@ def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArra
     return rowplots.draw_comparison(found, ax)
 
 
-def strengths(boot: Bootstrap, *, most: int = MOST, ax: Axes | None = None) -> Axes:
-    """Show how often a bootstrap found arcs: a bar for each pair of nodes.
+def strengths(boot: Bootstrap | ArcPosterior, *, most: int = MOST, ax: Axes | None = None) -> Axes:
+    """Show how often a bootstrap found arcs, or how probable they are: a bar for each pair.
 
-    Bars are split by direction, and pale below the threshold that `Bootstrap.threshold` estimates.
+    Bars are split by direction, and pale below the threshold that `Bootstrap.threshold` estimates,
+    or below a probability of 1/2.
 
     Args:
-        boot: from `pb.bootstrap`.
+        boot: from `pb.bootstrap` or `pb.arc_posterior`.
         most: the largest number of pairs to show.
         ax: where to draw; by default on a new figure.
 
@@ -296,9 +300,14 @@ def strengths(boot: Bootstrap, *, most: int = MOST, ax: Axes | None = None) -> A
         >>> pb.plots.strengths(boot).get_xlabel()
         'share of 5 networks from resampled rows'
     """
-    check_kind(boot, Bootstrap, "a bootstrap", "pb.bootstrap")
+    _check_strengths(boot)
     check_count(1, most=most)
     return rowplots.draw_strengths(boot, most, ax)
+
+
+def _check_strengths(found: object) -> None:
+    if not isinstance(found, ArcPosterior):
+        check_kind(found, Bootstrap, "a bootstrap", "pb.bootstrap")
 
 
 def _check_network(net: object) -> None:

@@ -31,7 +31,10 @@ from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Partial
+from poolbn.page.doubts import Evidence, PairDoubt, pair_doubts
 from poolbn.page.fewrows import Cells
+from poolbn.posteriors.posterior import ArcPosterior
+from poolbn.search.pattern import Pattern
 from poolbn.show.figures import Test, arc_strengths, equality_tests
 from poolbn.show.texts import number
 from poolbn.tables.cells import Cells as RowCells
@@ -64,6 +67,7 @@ class Material:
     residuals: Mapping[str, Fitting]  # of each node
     treated: Mapping[str, pd.DataFrame]  # what inputs do to other nodes, by the rows
     constraints: Constraints = _NONE  # that the search had
+    evidence: tuple[Evidence, ...] = ()  # probabilities of arcs, tests of independence
 
     @cached_property
     def shown(self) -> NDArray[np.bool_]:
@@ -148,6 +152,13 @@ class Material:
         return None if self.boot is None else arc_strengths(self.net, self.boot)
 
     @cached_property
+    def doubts(self) -> dict[frozenset[str], PairDoubt]:
+        """What evidence says of each pair of variables, those in most doubt first."""
+        post = next((found for found in self.evidence if isinstance(found, ArcPosterior)), None)
+        pattern = next((found for found in self.evidence if isinstance(found, Pattern)), None)
+        return pair_doubts(self.net, post, pattern) if self.evidence else {}
+
+    @cached_property
     def tests(self) -> dict[Pair, Test]:
         """From `equality_tests`."""
         return equality_tests(self.net, self.stats)
@@ -202,6 +213,7 @@ def gathered(
     *,
     open: bool = False,
     constraints: Constraints = _NONE,
+    evidence: tuple[Evidence, ...] = (),
 ) -> Material:
     """Gather it, or raise if the rows lack a column."""
     known: GroupStats | Table | None = net.stats
@@ -221,9 +233,8 @@ def gathered(
     if net.stats is not None:
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
     rows = data is not None
-    return Material(
-        net, boot, found, known, dropped, rows, open, given, residuals, treated, constraints
-    )
+    own = net, boot, found, known, dropped, rows, open, given, residuals, treated
+    return Material(*own, constraints, evidence)
 
 
 def _of_table(net: Network, table: Table) -> RowCells:

@@ -10,7 +10,7 @@ import base64
 import gzip
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from importlib import metadata
@@ -27,6 +27,7 @@ from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.network.network import Network
 from poolbn.page import numbers
+from poolbn.page.doubts import Evidence, check_evidence
 from poolbn.page.graph import picture
 from poolbn.page.inshort import in_short
 from poolbn.page.material import Material, gathered
@@ -57,6 +58,7 @@ def report(
     bootstrap: Bootstrap | None = None,
     comparison: Comparison | None = None,
     constraints: Constraints | Mapping[str, Any] | None = None,
+    evidence: Evidence | Sequence[Evidence] = (),
     settings: Mapping[str, object] | None = None,
 ) -> None:
     """Write a report on a network: one HTML file that needs no other, no internet, and has no rows.
@@ -79,6 +81,8 @@ def report(
         comparison: from `pb.compare`: which model predicts best.
         constraints: those of the search, as `pb.learn` takes them: what they determine is not said
             to be unsure, and effects come in the order of tiers.
+        evidence: from `pb.arc_posterior`, or `pb.PC().pattern(...)`, or both in a list: which arcs
+            are in doubt.
         settings: how the network was made, by name: whatever a reader needs to make it again.
 
     Raises:
@@ -100,11 +104,12 @@ def report(
     if comparison is not None:
         check_kind(comparison, Comparison, "a comparison", "pb.compare")
         _check_same(net, comparison)
+    several = evidence if isinstance(evidence, list | tuple) else (evidence,)
+    given = tuple(check_evidence(net, found) for found in several)
     if rows and data is None:
         raise OptionError(Option("rows", rows), " shows rows, and there are none; give data=rows")
-    of = gathered(
-        net, data, bootstrap, comparison, open=rows, constraints=as_constraints(constraints)
-    )
+    known = as_constraints(constraints)
+    of = gathered(net, data, bootstrap, comparison, open=rows, constraints=known, evidence=given)
     text = _rendered(_contents(of, settings or {}))
     write_whole(path, text.encode(errors="xmlcharrefreplace"))
 

@@ -17,6 +17,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit
+from poolbn.page.doubts import doubts
 from poolbn.page.gaussian import sd_range
 from poolbn.page.material import Material
 from poolbn.page.sheets import MOST, ReportTable, made, p_cell, text_cell, value_cell
@@ -48,6 +49,10 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
         tables += [_poolings(of.found, of.sets), _errors(of.net, of.found, of.sets)]
     if of.boot is not None:
         tables.append(_strengths(of.net, of.boot))
+    if of.doubts:
+        pairs = [] if of.boot is None else of.boot.pairs()
+        shares = {frozenset((pair.parent, pair.child)): pair.strength for pair in pairs}
+        tables.append(doubts(of.net, of.doubts, shares))
     return {table.key: table for table in tables}
 
 

@@ -23,6 +23,7 @@ from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.tabular import TabularFit
+from poolbn.page.doubts import doubt_words
 from poolbn.page.facts import LEAST, leading
 from poolbn.page.material import Material
 from poolbn.show.figures import is_sure
@@ -152,6 +153,8 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
         told = f"{times} of {of.boot.replicates} bootstrap networks have an arc between the two"
         way = f"; in {percent(strength.direction)} of these it points this way" if times else ""
         said.append(f"{told}{way}.")
+    if of.doubts:
+        said += doubt_words(of.doubts[frozenset((size.parent, size.child))])
     return said
 
 

@@ -23,6 +23,7 @@ from poolbn.nodes.choosing import check_stats
 from poolbn.nodes.given import Given
 from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import arrow
 from poolbn.wording import clipped
 
@@ -34,6 +35,7 @@ _BEYOND = 0.75  # of the range of the estimates, that long intervals may add on 
 _SAME = 1e-9  # of their size, that equal estimates may differ by
 _RATIO = 1.5  # in logarithms, that limits of ratios are apart from their middle, or more
 _LARGEST = 690.0  # logarithm of the largest ratio at an axis
+_SMALL = 0.005  # probability of an arc that is not shown
 _NEAR = 0.5  # of that range, where zero is shown although no interval reaches it
 
 
@@ -146,28 +148,54 @@ def _has_sums(fit: LocalFit) -> bool:
 # Strengths of arcs
 
 
-def arc_strengths(net: Network, boot: Bootstrap) -> list[ArcStrength]:
-    """The strength and direction of each arc in a bootstrap.
+def arc_strengths(net: Network, found: Bootstrap | ArcPosterior) -> list[ArcStrength]:
+    """The strength and direction of each arc in a bootstrap, or its probability.
 
     Raises:
-        DataError: the bootstrap was of other nodes.
+        DataError: the bootstrap or the posterior was of other nodes.
     """
-    index = {node: i for i, node in enumerate(boot.nodes)}
+    index = {node: i for i, node in enumerate(found.nodes)}
     for node in net.dag.nodes:
         if node not in index:
+            what = "bootstrap" if isinstance(found, Bootstrap) else "posterior"
             raise DataError(
-                f"the bootstrap does not know the node {node!r}; it was of "
-                f"{', '.join(map(repr, boot.nodes[:12]))}"
+                f"the {what} does not know the node {node!r}; it was of "
+                f"{', '.join(map(repr, found.nodes[:12]))}"
             )
-    strength, direction = boot.strength.tolist(), boot.direction.tolist()
+    if isinstance(found, Bootstrap):
+        strength, direction = found.strength.tolist(), found.direction.tolist()
+    else:
+        either = np.minimum(found.adjacency, 1.0)
+        share = np.divide(found.probabilities, either, where=either > 0, out=np.zeros_like(either))
+        strength, direction = either.tolist(), share.tolist()
     at = [(index[parent], index[child]) for parent, child in net.dag.arcs]
-    found = zip(net.dag.arcs, at, strict=True)
-    return [ArcStrength(*arc, strength[i][j], direction[i][j]) for arc, (i, j) in found]
+    own = zip(net.dag.arcs, at, strict=True)
+    return [ArcStrength(*arc, strength[i][j], direction[i][j]) for arc, (i, j) in own]
 
 
 def is_sure(boot: Bootstrap, strength: float) -> bool:
     """Whether a strength is above the threshold."""
     return strength > boot.threshold or strength == 1
+
+
+@dataclass(frozen=True)
+class Bars:
+    """How sure pairs of nodes are: the surest first, what the axis shows, and a threshold."""
+
+    pairs: list[ArcStrength]
+    axis: str
+    threshold: float
+
+
+def bars(found: Bootstrap | ArcPosterior) -> Bars:
+    """Of pairs with an arc in a bootstrap, or with a probability that is not 0 to two digits."""
+    if isinstance(found, Bootstrap):
+        axis = f"share of {found.replicates} networks from resampled {found.unit}s"
+        return Bars(found.pairs(), axis, found.threshold)
+    rows = map(ArcStrength._make, found.arcs().iloc[:, :4].itertuples(index=False, name=None))
+    pairs = [pair for pair in rows if pair.strength >= _SMALL]
+    pairs.sort(key=lambda pair: -pair.strength)
+    return Bars(pairs, "probability of an arc", 0.5)
 
 
 def pair_name(pair: ArcStrength, length: int = sys.maxsize) -> str:

@@ -15,6 +15,7 @@ from poolbn.assess.effectsizes import EffectSize, effect_sizes, most_different
 from poolbn.assess.resample import Bootstrap
 from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
+from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show import figures, style
 from poolbn.show.texts import arrow, p_value, term_name, what, what_all
 from poolbn.wording import Noun, clipped, noun_of
@@ -256,15 +257,15 @@ def _absent(ax: Axes, values: Floats, why: str) -> None:
                 fontsize=style.SMALL, color=style.SOFT)  # fmt: skip
 
 
-def draw_strengths(boot: Bootstrap, most: int, ax: Axes | None) -> Axes:
+def draw_strengths(found: Bootstrap | ArcPosterior, most: int, ax: Axes | None) -> Axes:
     """A bar for each pair of nodes, split by direction, the strongest on top."""
-    pairs = boot.pairs()
+    bars = figures.bars(found)
+    pairs, threshold = bars.pairs, bars.threshold
     shown = pairs[:most]
     m = len(shown)
     ax = style.new_rows(ax, m, max(1, m) - 0.4)
     ax.set_xlim(0, 1.02)
-    ax.set_xlabel(f"share of {boot.replicates} networks from resampled {boot.unit}s",
-                  fontsize=style.FONT)  # fmt: skip
+    ax.set_xlabel(bars.axis, fontsize=style.FONT)
     if not m:
         style.say(ax, "no arc was ever found")
         return ax
@@ -274,10 +275,10 @@ def draw_strengths(boot: Bootstrap, most: int, ax: Axes | None) -> Axes:
         (0 * split, split, style.POSITIVE, "as named"),
         (split, strength, _OTHER, "the other way"),
     ):
-        colours = [style.paler(colour, 0 if figures.is_sure(boot, s) else _PALE) for s in strength]
+        colours = [style.paler(colour, 0 if s > threshold or s == 1 else _PALE) for s in strength]
         ax.barh(np.arange(m), end - start, left=start, height=0.62, color=colours, label=label)
-    ax.axvline(boot.threshold, color=style.INK, linewidth=0.9, dashes=(3, 2),
-               label=f"threshold {boot.threshold:.2f}")  # fmt: skip
+    ax.axvline(threshold, color=style.INK, linewidth=0.9, dashes=(3, 2),
+               label=f"threshold {threshold:.2f}")  # fmt: skip
     heading = f"{m} of {len(pairs)} pairs" if m < len(pairs) else ""
     names = [heading, *(figures.pair_name(pair, 24) for pair in shown)]
     style.name_rows(ax, range(-1, m), names, ["strength", *(f"{s:.2f}" for s in strength)])
