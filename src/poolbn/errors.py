@@ -81,7 +81,7 @@ def left_out(*names: str) -> InPython:
 
 
 GROUP = Option("group", ..., "COLUMN")
-DROP = Option("missing", "drop")
+DROP, EM = Option("missing", "drop"), Option("missing", "em")
 
 
 class PoolbnError(Exception):

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from poolbn.errors import DROP, InPython, MessagePart, Option, check_kind
+from poolbn.errors import EM, InPython, MessagePart, Option, check_kind
 from poolbn.findings import DataWarning, Finding, FindingKind, as_inputs, without
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import MOST_ROWS, Distinct
@@ -215,7 +215,7 @@ def _missing_codes(table: Inspected) -> Finding | None:
         "if so, make them missing",
         InPython(f", frame = frame.replace({{{values}}})", " in the file"),
         ", and use ",
-        DROP,
+        EM,
     )
     what = f"{listed(cells)}, far from all others, as codes for missing values are"
     count = sum(m for _, m in found.values())
@@ -263,7 +263,7 @@ def _still(table: Inspected) -> Finding | None:
         "if that stands for what was not measured, make it missing",
         InPython(f", {cells}", " in the file"),
         ", and use ",
-        Option("missing", "em"),
+        EM,
     )
     return _finding(FindingKind.CONSTANT_SOMEWHERE, list(where), what, remedy, levels, len(levels))
 
@@ -431,7 +431,7 @@ def _uneven(table: Inspected) -> Finding | None:
     )
     remedy: tuple[MessagePart, ...] = (
         "keep them for the values that they have, with ",
-        Option("missing", "em"),
+        EM,
     )
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 

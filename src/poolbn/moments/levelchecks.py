@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.errors import DROP
+from poolbn.errors import EM
 from poolbn.findings import Finding, FindingKind, without
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.inspected import ROWS
@@ -108,7 +108,7 @@ def rare(table: MixedData) -> Finding | None:
             if few]  # fmt: skip
     names = [name for name, few in found.items() if few]
     what = f"one row alone has the level{'s' * (sum(map(len, found.values())) > 1)} {listed(told)}"
-    remedy = ("merge such levels with others, or make these cells missing and use ", DROP)
+    remedy = ("merge such levels with others, or make these cells missing and use ", EM)
     count = sum(map(len, found.values()))
     return Finding(FindingKind.RARE_LEVEL, tuple(names), (), count, what, remedy) if names else None
 
