@@ -77,7 +77,8 @@ ORDER = {
         "comparison", "comparing", "treatment",
     ],
     "posteriors": [
-        "families", "summing", "chains", "sample", "averaging", "posterior", "asking",
+        "families", "summing", "chains", "sample", "averaging", "predicting", "posterior",
+        "asking",
     ],
     "show": [
         "layers", "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",

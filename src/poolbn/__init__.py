@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from poolbn.posteriors.asking import arc_posterior
     from poolbn.posteriors.chains import OrderMCMC
     from poolbn.posteriors.posterior import ArcPosterior, PosteriorInterrupted
+    from poolbn.posteriors.predicting import AveragedNetwork
     from poolbn.posteriors.sample import GraphSample
     from poolbn.run.cluster import on_cluster
     from poolbn.scoring.bde import BDeu
@@ -73,6 +74,7 @@ shown_by(
 _MODULES = ("datasets", "metrics", "plots", "sklearn")
 _LATER = {
     "ArcPosterior": "posteriors.posterior",
+    "AveragedNetwork": "posteriors.predicting",
     "ArgumentError": "errors",
     "Auto": "nodes.auto",
     "BDeu": "scoring.bde",
@@ -152,6 +154,7 @@ __all__ = [
     "ArcPosterior",
     "ArgumentError",
     "Auto",
+    "AveragedNetwork",
     "BDeu",
     "BGe",
     "Bootstrap",

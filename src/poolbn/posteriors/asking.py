@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import get_args
 
 from poolbn.errors import GraphError, Option, OptionError, check_option, check_whole
 from poolbn.graph.constraints import Allowed, Constraints
+from poolbn.graph.dag import Dag
 from poolbn.learning import as_plan, check_no_group
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import check_digits, standardise
 from poolbn.moments.table import Table, gathered
+from poolbn.network.network import Network
+from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice
 from poolbn.posteriors.chains import OrderMCMC, begun, walked
 from poolbn.posteriors.families import all_families, components, possible, usual_parents
@@ -120,10 +125,18 @@ def arc_posterior(
         tell = partial(tell_sweeps, progress)
         parts, stopped = walked(going, sweeps, len(data.names), tell)
     fit = partial(family_fits, data, model=model, score=plan.score)
-    found = assembled(data.names, parts, prior, most, Known(fit, allowed))
+    build = partial(_network, data, plan.score.name)
+    found = assembled(data.names, parts, prior, most, Known(fit, allowed, build))
     if stopped:
         raise PosteriorInterrupted(found)
     return found
+
+
+def _network(
+    data: GroupStats | MixedData, score: str, dag: Dag, fits: Mapping[str, LocalFit]
+) -> Network:
+    """A network of one of many graphs; its score does not matter."""
+    return Network(dag, dict(fits), math.nan, group=data.group, n=data.n, score_kind=score)
 
 
 def _way(nodes: int, prior: Prior, method: OrderMCMC | None) -> OrderMCMC | None:

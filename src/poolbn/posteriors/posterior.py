@@ -24,8 +24,10 @@ from poolbn.errors import (
 )
 from poolbn.graph.constraints import Allowed
 from poolbn.graph.dag import Dag
+from poolbn.moments.standardised import Family
 from poolbn.posteriors.averaging import Fit, averaged_fits, total_effects
 from poolbn.posteriors.chains import Diagnostics, Sampled, diagnostics, walked
+from poolbn.posteriors.predicting import AveragedNetwork, Build
 from poolbn.posteriors.sample import GraphSample
 from poolbn.posteriors.summing import Prior, Summed
 from poolbn.run.progress import Progress
@@ -49,10 +51,12 @@ class Known:
     Attributes:
         fit: makes the final fits of families.
         allowed: the constraints.
+        build: makes a network of a graph and its fits.
     """
 
     fit: Fit
     allowed: Allowed
+    build: Build
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,6 +297,31 @@ class ArcPosterior:
         rng = np.random.default_rng([seed, 1])
         return total_effects(graphs, self._known.fit, interval, rng)
 
+    def averaged(self, draws: int = 200, seed: int = 0) -> AveragedNetwork:
+        """Networks of drawn graphs, which predict together: the graph is not taken for certain.
+
+        Args:
+            draws: graphs to draw; a network is fitted for each different one.
+            seed: random seed.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]].dropna()
+            >>> averaged = pb.arc_posterior(trial, group="clinic").averaged(100)
+            >>> averaged.predict({"clinic": "NY", "age": 20}, "birthweight_g").round(-2)
+                 mean     sd   lower   upper
+            0  3200.0  700.0  1900.0  4500.0
+        """
+        graphs = self.sample(draws, seed).graphs()
+        dags: list[Dag] = graphs["dag"].tolist()
+        families = sorted({_family(dag, node) for dag in dags for node in dag.nodes})
+        fits = dict(zip(families, self._known.fit(families), strict=True))
+        networks = tuple(
+            self._known.build(dag, {node: fits[_family(dag, node)] for node in dag.nodes})
+            for dag in dags
+        )
+        return AveragedNetwork(networks, graphs["probability"].to_numpy())
+
     def continued(self, sweeps: int) -> ArcPosterior:
         """The same with longer chains: they go on from where they are.
 
@@ -358,6 +387,10 @@ class ArcPosterior:
     def _repr_html_(self) -> str:
         body = self._likely().to_html(index=False, float_format="{:.3g}".format)
         return f"<p><b>ArcPosterior</b>: {html.escape(self._summary())}</p>{body}"
+
+
+def _family(dag: Dag, node: str) -> Family:
+    return dag.nodes.index(node), tuple(sorted(map(dag.nodes.index, dag.parents(node))))
 
 
 class PosteriorInterrupted(PoolbnError, KeyboardInterrupt):
