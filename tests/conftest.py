@@ -22,7 +22,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source of those kernels runs that only other kernels can call."""
     # All that call them are imported before one is patched: on import numba compiles, with what
     # it finds.
-    names = ("deviance", "shared", "pooled", "separate")
+    names = ("linalg", "gammas", "deviance", "bounds", "optimise", "shared", "pooled", "separate")
     for module in [importlib.import_module(f"poolbn.kernels.{name}") for name in names]:
         for attribute, value in list(vars(module).items()):
             options = getattr(value, "targetoptions", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,6 +48,17 @@ def work_space(model: ModuleType, n: np.ndarray, q: int, random: int, reml: bool
     buffer[:], more[:] = np.nan, np.nan
     perm, totals = np.arange(q), np.empty(4)
     return work.Space(buffer, more, perm, n, totals, len(n), q, random, reml)
+
+
+@cache
+def callable_kernel(kernel: Any) -> Any:
+    """A kernel that only other kernels call, compiled with a way in from Python."""
+    import numba
+
+    def call(*arguments: Any) -> Any:
+        return kernel(*arguments)
+
+    return numba.njit(call)
 
 
 def given(

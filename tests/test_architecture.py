@@ -21,13 +21,13 @@ ORDER = {
     "constants": [],
     "writing": [],
     "multiplicity": [],
-    "run": ["caching", "compiling", "cluster", "parallel", "progress"],
+    "run": ["caching", "cluster", "parallel", "warming", "compiling", "progress"],
     "datasets": [],
     "kernels": [
-        "lanes", "linalg", "elementary", "moments", "regress", "sweeps", "work", "deviance",
-        "bounds", "optimise", "shared", "gammas", "pooled", "separate", "estimates", "moves",
-        "expect", "patterns", "polya", "rows", "glm", "laplace", "quasinewton", "integrals",
-        "tails", "independence", "separators", "subsets", "orders",
+        "keeping", "parts", "lanes", "linalg", "cutting", "elementary", "moments", "regress",
+        "sweeps", "work", "deviance", "bounds", "optimise", "shared", "gammas", "pooled",
+        "separate", "estimates", "moves", "expect", "patterns", "polya", "rows", "glm", "laplace",
+        "quasinewton", "integrals", "tails", "independence", "separators", "subsets", "orders",
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
@@ -96,7 +96,7 @@ ORDER = {
     ],
     "cli": [
         "terminal", "gathering", "scoring", "inputs", "looking", "studies", "showing", "learning",
-        "networks", "statistics", "demonstration", "app",
+        "networks", "statistics", "demonstration", "warmup", "app",
     ],
     "__init__": [],
     "__main__": [],

@@ -58,7 +58,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run(folder: Path) -> tuple[bool, str]:
     """Load a kernel as a new process would: whether it was kept, and what the user is told."""
-    caching._place.cache_clear()
+    caching.place.cache_clear()
     caching._told.clear()
     spec = importlib.util.spec_from_file_location("tiny", folder / "source" / "tiny.py")
     assert spec is not None
@@ -163,7 +163,7 @@ os.setgroups([])
 os.setgid(54321)
 os.setuid(54321)
 sys.path.insert(0, sys.argv[1])
-compiling._load("tiny")
+compiling.load("tiny")
 """
 
 

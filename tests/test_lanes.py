@@ -8,14 +8,12 @@ import pytest
 
 from poolbn.kernels import linalg, pooled, separate, work
 from poolbn.kernels.elementary import exponential, logarithm, logarithm_above_one
-from poolbn.kernels.lanes import LANES, load, padded, store, take
+from poolbn.kernels.lanes import LANES, load, store
 from poolbn.kernels.work import aligned
 
 
-def _run(buffer: np.ndarray, F: int, q: int) -> tuple[float, float, float]:
-    at, X = take(buffer, 0, (q, q, F))
-    at, Y = take(buffer, at, (1, q, F))
-    _, L = take(buffer, at, (q, q))
+def _run(X: np.ndarray, Y: np.ndarray, L: np.ndarray) -> tuple[float, float, float]:
+    q = len(L)
     linalg.put(Y, 0, 0, 2.0, X, 1, 0)
     linalg.add(Y, 0, 1, -0.5, X, 0, 1)
     linalg.multiply(Y, 0, 1, X, 1, 1)
@@ -28,11 +26,12 @@ def _run(buffer: np.ndarray, F: int, q: int) -> tuple[float, float, float]:
 @pytest.mark.parametrize("F", [LANES, 2 * LANES])
 def test_compiled_and_interpreted_vectors_agree(F: int) -> None:
     q = 3
-    one, other = (aligned(q * q * F + q * F + padded(q * q)) for _ in range(2))
-    one[:] = np.random.default_rng(F).normal(size=one.shape)
-    other[:] = one
-    assert numba.njit(_run)(one, F, q) == pytest.approx(_run(other, F, q), rel=1e-13)
-    np.testing.assert_allclose(one, other, rtol=1e-13)
+    rng = np.random.default_rng(F)
+    one = [rng.normal(size=shape) for shape in ((q, q, F), (1, q, F), (q, q))]
+    other = [array.copy() for array in one]
+    assert numba.njit(_run)(*one) == pytest.approx(_run(*other), rel=1e-13)
+    for array, same in zip(one, other, strict=True):
+        np.testing.assert_allclose(array, same, rtol=1e-13)
 
 
 def _elementary(x: np.ndarray, out: np.ndarray) -> None:
@@ -66,14 +65,11 @@ def test_exponentials_and_logarithms() -> None:
 def test_arrays_start_where_vectors_do() -> None:
     for size in (1, 7, 100):
         assert aligned(size).ctypes.data % (8 * LANES) == 0
-    at, part = take(np.arange(100.0), 16, (2, 5))
-    assert at == 32
-    np.testing.assert_array_equal(part, np.arange(16, 26).reshape(2, 5))
 
 
-@numba.njit
-def _compiled(s: work.Space) -> work.Work:
-    return work.carve(s)
+_compiled = numba.njit(
+    eval(f"lambda s: ({', '.join(f'carve(s).{name}' for name in work.Work._fields)})", vars(work))
+)
 
 
 @pytest.mark.parametrize("reml", [False, True])

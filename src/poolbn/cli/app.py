@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from poolbn.cli import demonstration, learning, looking, networks, statistics, studies
+from poolbn.cli import demonstration, learning, looking, networks, statistics, studies, warmup
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,6 +27,7 @@ for _command in (
 app.add_typer(statistics.app, name="stats")
 app.add_typer(studies.app, name="study")
 app.command()(demonstration.demo)
+app.command()(warmup.warmup)
 
 
 def _version(wanted: bool) -> None:

@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
     add,
     add_product,
+    apart,
     dot,
     eigen,
     fill,
@@ -35,7 +37,7 @@ from poolbn.kernels.linalg import (
     put,
     sum_of,
 )
-from poolbn.kernels.work import DF, RHO, Space, Work, carve, internal, once
+from poolbn.kernels.work import DF, RHO, Space, Work, carve, once, space
 
 _SETS = 3  # of data sets that a bound is tried with
 _SHRINK = 0.5  # what the next set's limit is of the last one's
@@ -115,7 +117,7 @@ def _largest_eigenvalues(w: Work, F: int) -> None:
         u[0, _LARGEST, j] = mean + spread + u[0, _WEIGHT, j]
 
 
-@internal
+@apart(numba.float64, space)
 def least_deviance(s: Space) -> float:
     """A lower bound of f in `deviance`, from what `compress` left."""
     w = carve(s)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 
 from poolbn.constants import CONVERGED, DEPENDENT, RANK_TOLERANCE
@@ -30,23 +31,27 @@ from poolbn.kernels.linalg import (
     add,
     add_product,
     add_products,
+    apart,
     cholesky,
     combine,
+    cube,
     dot,
     dot3,
     dot_apart,
     fill,
     gram_rows,
+    integers,
     jit,
+    matrix,
     multiply,
     put,
     solve,
     sum_of,
 )
-from poolbn.kernels.work import DF, RHO, Space, Work, carve, internal, once
+from poolbn.kernels.work import DF, RHO, Space, Work, carve, once, space
 
 
-@internal
+@apart(numba.int64, space, matrix, cube, numba.int64, integers)
 def compress(s: Space, mean: Floats, scatter: Floats, child: int, parents: Integers) -> int:
     """Pseudo rows R, r in the combined columns Z B^-1, rho and its total, from standardised sums.
 
@@ -100,7 +105,22 @@ def compress(s: Space, mean: Floats, scatter: Floats, child: int, parents: Integ
     return CONVERGED
 
 
-@internal
+@jit
+def _invert_pivots(W: Floats, i: int) -> float:
+    """Pivots v = W[i, i] become v^-1/2; returns sum log v, with few logarithms, which are dear."""
+    total = 0.0
+    product = 1.0
+    for j in range(W.shape[2]):
+        product *= W[i, i, j]
+        if product > 1e100:
+            total += math.log(product)
+            product = 1.0
+    for j in range(W.shape[2]):
+        W[i, i, j] = 1.0 / math.sqrt(W[i, i, j])
+    return total + math.log(product)
+
+
+@apart(numba.float64, space, matrix, numba.int64)
 def whiten(s: Space, L: Floats, k: int) -> float:
     """Sum of log|W_j| at the k columns of L (r, r). Fills Rt, rt and P."""
     w = carve(s)
@@ -135,7 +155,7 @@ def whiten(s: Space, L: Floats, k: int) -> float:
     return f
 
 
-@internal
+@apart(numba.types.UniTuple(numba.float64, 2), space, numba.float64, matrix, numba.int64)
 def profile(s: Space, rho: float, L: Floats, k: int) -> tuple[float, float]:
     """Logarithms of determinants, and rss, at the k columns of L (r, r) and the best beta.
 
@@ -168,22 +188,7 @@ def profile(s: Space, rho: float, L: Floats, k: int) -> tuple[float, float]:
     return f, rss
 
 
-@jit
-def _invert_pivots(W: Floats, i: int) -> float:
-    """Pivots v = W[i, i] become v^-1/2; returns sum log v, with few logarithms, which are dear."""
-    total = 0.0
-    product = 1.0
-    for j in range(W.shape[2]):
-        product *= W[i, i, j]
-        if product > 1e100:
-            total += math.log(product)
-            product = 1.0
-    for j in range(W.shape[2]):
-        W[i, i, j] = 1.0 / math.sqrt(W[i, i, j])
-    return total + math.log(product)
-
-
-@internal
+@apart(numba.void, space, numba.float64)
 def gradient(s: Space, ratio: float) -> None:
     """Fill G = df/dD, (r, r), with n / rss = ratio; for REML also X and Q."""
     w = carve(s)
@@ -208,7 +213,50 @@ def gradient(s: Space, ratio: float) -> None:
             w.G[c, a] = w.G[a, c]
 
 
-@internal
+@once
+def by_entries(s: Space, w: Work, k: int) -> None:
+    """From G = df/dD to the entries of L: g = 2 GL, and H gets 2 G among those of a column."""
+    L, G, H, perm, random = w.L, w.G, w.H, s.perm, s.r
+    x = 0
+    for b in range(k):
+        for ia in range(b, random):
+            a = perm[ia]
+            v = 0.0
+            for c in range(random):
+                v += G[a, c] * L[c, b]
+            w.g[x] = 2.0 * v
+            for ic in range(b, ia + 1):
+                H[x, x - ia + ic] += 2.0 * G[a, perm[ic]]
+            x += 1
+
+
+@jit
+def between(P: Floats, L: Floats, k: int, PL: Floats, K: Floats) -> None:
+    """PL = (P L)' and the lower triangle of K = L'P L for each data set."""
+    for b in range(k):
+        for i in range(PL.shape[1]):
+            combine(PL, b, i, L, b, P, i, 0, L.shape[0])
+        for d in range(b + 1):
+            combine(K, b, d, L, b, PL, d, 0, L.shape[0])
+
+
+@jit
+def _whiten(C: Floats, M: Floats, X: Floats) -> None:
+    """M becomes C^-1 M C^-T, M symmetric. X (q, q) is work space."""
+    q = C.shape[0]
+    for _ in range(2):
+        for a in range(q):
+            for i in range(q):
+                v = M[i, a]
+                for h in range(i):
+                    v -= C[i, h] * X[h, a]
+                X[i, a] = v / C[i, i]
+        for i in range(q):
+            for h in range(q):
+                M[h, i] = X[i, h]
+
+
+@apart(numba.int64, space, numba.int64, numba.float64, numba.float64)
 def hessian(s: Space, k: int, ratio: float, curve: float) -> int:
     """Gradient g and Hessian H (lower triangle) of f in the free entries of L; returns how many.
 
@@ -288,46 +336,3 @@ def hessian(s: Space, k: int, ratio: float, curve: float) -> int:
                         H[x, y] -= w.Y[x, i, h] * w.Y[y, i, h]
     by_entries(s, w, k)
     return first
-
-
-@once
-def by_entries(s: Space, w: Work, k: int) -> None:
-    """From G = df/dD to the entries of L: g = 2 GL, and H gets 2 G among those of a column."""
-    L, G, H, perm, random = w.L, w.G, w.H, s.perm, s.r
-    x = 0
-    for b in range(k):
-        for ia in range(b, random):
-            a = perm[ia]
-            v = 0.0
-            for c in range(random):
-                v += G[a, c] * L[c, b]
-            w.g[x] = 2.0 * v
-            for ic in range(b, ia + 1):
-                H[x, x - ia + ic] += 2.0 * G[a, perm[ic]]
-            x += 1
-
-
-@jit
-def between(P: Floats, L: Floats, k: int, PL: Floats, K: Floats) -> None:
-    """PL = (P L)' and the lower triangle of K = L'P L for each data set."""
-    for b in range(k):
-        for i in range(PL.shape[1]):
-            combine(PL, b, i, L, b, P, i, 0, L.shape[0])
-        for d in range(b + 1):
-            combine(K, b, d, L, b, PL, d, 0, L.shape[0])
-
-
-@jit
-def _whiten(C: Floats, M: Floats, X: Floats) -> None:
-    """M becomes C^-1 M C^-T, M symmetric. X (q, q) is work space."""
-    q = C.shape[0]
-    for _ in range(2):
-        for a in range(q):
-            for i in range(q):
-                v = M[i, a]
-                for h in range(i):
-                    v -= C[i, h] * X[h, a]
-                X[i, a] = v / C[i, i]
-        for i in range(q):
-            for h in range(q):
-                M[h, i] = X[i, h]

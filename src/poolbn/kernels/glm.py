@@ -13,19 +13,20 @@ from poolbn.kernels.linalg import (
     eigen,
     entry,
     integers,
+    jit,
     matrix,
     solve,
     vector,
 )
 from poolbn.kernels.rows import BLOCK, add_squares, rows, weighted
-from poolbn.kernels.work import internal, once
+from poolbn.kernels.work import once
 
 _STEPS = 100
 _DECREMENT = 1e-11  # of a Newton step, where a regression ends
 _LEAST = 1e-9  # information in directions that the rows of a data set do not have
 
 
-@internal
+@jit
 def penalty(
     t: Floats, centre: Floats, S: Floats, ridge: float, q: int, C: int, out: Floats
 ) -> float:

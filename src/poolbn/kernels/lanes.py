@@ -15,7 +15,6 @@ those of the machine's own instruction.
 
 from __future__ import annotations
 
-import math
 from functools import partial, wraps
 from typing import Any
 
@@ -23,7 +22,6 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import lower_builtin, models, register_jitable, register_model, type_callable
-from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 LANES = 8
@@ -82,37 +80,13 @@ def opaque(at: int) -> int:
 
 @_compiles(opaque, lambda *_: types.int64, types.Integer)
 def _lower_opaque(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return hidden(builder, arguments[0])
+
+
+def hidden(builder: Any, at: Any) -> Any:
+    """The same number in LLVM, likewise."""
     word = ir.IntType(64)
-    return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", arguments, side_effect=False)
-
-
-def take(buffer: Floats, at: int, shape: tuple[int, ...]) -> tuple[int, Floats]:
-    """Cut an array out of the buffer; where the next one starts, and the array."""
-    size = math.prod(shape)
-    return at + padded(size), buffer[at : at + size].reshape(shape)
-
-
-def _taken(buffer: Any, at: Any, shape: Any) -> Any:
-    return types.Tuple((types.int64, types.Array(types.float64, len(shape), "C")))
-
-
-@_compiles(take, _taken, types.Array, types.Integer, types.BaseTuple)
-def _lower_take(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    buffer, at, shape = arguments
-    at = _lower_opaque(context, builder, None, [at])
-    whole = context.make_array(signature.args[0])(context, builder, value=buffer)
-    part = context.make_array(signature.return_type[1])(context, builder)
-    lengths = cgutils.unpack_tuple(builder, shape)
-    eight = context.get_constant(types.intp, 8)
-    strides = [eight]
-    for length in lengths[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], length))
-    populate_array(part, builder.gep(whole.data, [at]), lengths, strides, eight, None)
-    up = builder.add(part.nitems, context.get_constant(types.intp, LANES - 1))
-    room = builder.and_(up, context.get_constant(types.intp, -LANES))
-    return context.make_tuple(
-        builder, signature.return_type, [builder.add(at, room), part._getvalue()]
-    )
+    return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", [at], side_effect=False)
 
 
 def load(X: Floats, at: int) -> Floats:

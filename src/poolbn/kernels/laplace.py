@@ -27,9 +27,8 @@ import numpy as np
 
 from poolbn.kernels.glm import penalty
 from poolbn.kernels.lanes import Floats
-from poolbn.kernels.linalg import Integers, cholesky, solve
+from poolbn.kernels.linalg import Integers, cholesky, jit, solve
 from poolbn.kernels.rows import NEGATIVE_BINOMIAL, dispersion, rows, third
-from poolbn.kernels.work import internal
 
 _INNER = 100  # Newton steps to a mode
 _LOG_THETA = 14.0  # counts with more are Poisson
@@ -58,13 +57,13 @@ LINES = 18
 ) = range(LINES)  # fmt: skip
 
 
-@internal
+@jit
 def theta_of(m: Model) -> float:
     """Theta, at most its upper limit."""
     return math.exp(min(m.work[LINES_, THETA_, 0], _LOG_THETA))
 
 
-@internal
+@jit
 def spread(m: Model, L: Floats, k: int) -> None:
     """Z = A kron L, (d, C k)."""
     q, C, A, Z = m.q, m.C, m.work[A_], m.work[Z_]
@@ -75,7 +74,7 @@ def spread(m: Model, L: Floats, k: int) -> None:
                     Z[i * q + a, h * k + b] = A[i, h] * L[a, b]
 
 
-@internal
+@jit
 def _curvature(W: Floats, work: Floats, d: int, e: int) -> bool:
     """WZ, and the Cholesky factor of M = I + Z'WZ, (e, e)."""
     Z, WZ, M = work[Z_], work[WZ_], work[M_]
@@ -95,7 +94,7 @@ def _curvature(W: Floats, work: Floats, d: int, e: int) -> bool:
     return positive
 
 
-@internal
+@jit
 def _move(work: Floats, t: Floats, d: int, e: int) -> None:
     """T = B + Zu."""
     Z, B, u = work[Z_], work[LINES_, B_], work[LINES_, U_]
@@ -106,7 +105,7 @@ def _move(work: Floats, t: Floats, d: int, e: int) -> None:
         t[a] = v
 
 
-@internal
+@jit
 def _predict(work: Floats, base: Floats, d: int, e: int) -> None:
     """U of the linear mixed model with W, g, t of `base`: (I + Z'WZ) u = Z'(g + W(t - B))."""
     Z, B, u, line = work[Z_], work[LINES_, B_], work[LINES_, U_], work[LINES_, SPARE_LINE_]
@@ -124,7 +123,7 @@ def _predict(work: Floats, base: Floats, d: int, e: int) -> None:
     solve(work[CHOLESKY_], e, u)
 
 
-@internal
+@jit
 def _mode(m: Model, j: int, base: Floats, state: Floats, e: int, theta: float) -> float:
     """Find the mode of data set j from what `base` was; returns its part of the log-likelihood."""
     work, d = m.work, m.C * m.q
@@ -171,7 +170,7 @@ def _mode(m: Model, j: int, base: Floats, state: Floats, e: int, theta: float) -
     return best
 
 
-@internal
+@jit
 def objective(m: Model, side: int, L: Floats, k: int) -> float:
     """Minus the log-likelihood, and the penalties; data sets from one side into the other."""
     F, lines = m.offsets.shape[0] - 1, m.work[LINES_]
@@ -193,7 +192,7 @@ def objective(m: Model, side: int, L: Floats, k: int) -> float:
     return value
 
 
-@internal
+@jit
 def project(work: Floats, W: Floats, d: int, e: int) -> None:
     """V = Z M^-1 Z' and P = W - WVW of one data set, from its W and Z."""
     Z, WZ, C, V, P = work[Z_], work[WZ_], work[CHOLESKY_], work[V_], work[P_]
@@ -219,7 +218,7 @@ def project(work: Floats, W: Floats, d: int, e: int) -> None:
             P[c, a] = x
 
 
-@internal
+@jit
 def symmetric(work: Floats, q: int, C: int) -> None:
     """N = (A' kron I) P (A kron I)."""
     A, P, N = work[A_], work[P_], work[N_]
@@ -234,7 +233,7 @@ def symmetric(work: Floats, q: int, C: int) -> None:
                     N[k * q + a, h * q + b] = v
 
 
-@internal
+@jit
 def _add_metric(work: Floats, q: int, C: int, L: Floats, k: int, perm: Integers) -> None:
     """Add the expected information of the linear mixed model.
 
@@ -280,7 +279,7 @@ def _add_metric(work: Floats, q: int, C: int, L: Floats, k: int, perm: Integers)
             x += 1
 
 
-@internal
+@jit
 def _add_gradient(m: Model, state: Floats, G: Floats) -> None:
     """Add what one data set says: the slope in B, and G."""
     q, C, d, work = m.q, m.C, m.C * m.q, m.work
@@ -310,7 +309,7 @@ def _add_gradient(m: Model, state: Floats, G: Floats) -> None:
                     G[a, b] += 0.5 * S * (cross - P[x, y])
 
 
-@internal
+@jit
 def derivatives(
     m: Model, side: int, L: Floats, k: int, perm: Integers, metric: int, G: Floats
 ) -> None:

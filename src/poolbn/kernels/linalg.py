@@ -15,6 +15,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, EXACT, RANK_TOLERANCE
+from poolbn.kernels.keeping import compiled
 from poolbn.kernels.lanes import (
     LANES,
     Floats,
@@ -26,7 +27,7 @@ from poolbn.kernels.lanes import (
     store,
     total,
 )
-from poolbn.run.caching import compiled
+from poolbn.kernels.parts import Part, unit
 
 Integers = NDArray[np.int64]
 
@@ -47,13 +48,22 @@ def entry(*arguments: Any) -> Any:
     Only entry points are cached; they hold what they call.
     """
     signature: Any = numba.void
-    return partial(compiled, signatures=[signature(*arguments)], options=OPTIONS)
+    return partial(compiled, signature=signature(*arguments), options=OPTIONS)
 
 
-jit = numba.njit(**OPTIONS)
+# Only other kernels call these: they have no way in from Python. Tests run their source.
+_INNER: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **OPTIONS}
+_PART: Any = {"pipeline_class": Part, **_INNER}
+jit = numba.njit(**_PART)
+
+
+def apart(returns: Any, *arguments: Any) -> Any:
+    """Decorates what is large and called in several places: compiled once, see `parts.unit`."""
+    return partial(unit, signature=returns(*arguments), options=_INNER)
+
 
 # Python, and part of what calls it where that is compiled.
-both = register_jitable(forceinline=True, **OPTIONS)
+both = register_jitable(forceinline=True, **_PART)
 
 # Vectors over the data sets are X[a, b, :], see `lanes`. Their places are passed, not views of
 # them, and the loops are inlined: the call would take longer than the work.

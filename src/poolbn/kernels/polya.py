@@ -26,8 +26,7 @@ import numba
 import numpy as np
 
 from poolbn.kernels.lanes import Floats
-from poolbn.kernels.linalg import Integers, entry, integers, matrix, vector
-from poolbn.kernels.work import internal
+from poolbn.kernels.linalg import Integers, entry, integers, jit, matrix, vector
 
 HEAD = 32  # terms of a sum that are added one by one
 INDICES = 4  # rows of the integers of a work space
@@ -56,7 +55,7 @@ class _Table(NamedTuple):
     A: int
 
 
-@internal
+@jit
 def _integrals(z: float) -> tuple[float, float, float, float, float]:
     """Of 1 / v, x / v, 1 / v^2, x / v^2 and x^2 / v^2 over 0 < x < 1, with v = 1 + z x."""
     b0 = 1.0 / (1.0 + z)
@@ -75,7 +74,7 @@ def _integrals(z: float) -> tuple[float, float, float, float, float]:
     return a0, a1, b0, b1, (a1 - b1) * i
 
 
-@internal
+@jit
 def _sums(t: _Table, k: int, m: float, tau: float) -> tuple[float, float, float, float, float]:
     """Sums of r, i r, r^2, i r^2 and i^2 r^2, r = 1 / (m + i tau), over column k.
 
@@ -108,7 +107,7 @@ def _sums(t: _Table, k: int, m: float, tau: float) -> tuple[float, float, float,
     return r1, ir, r2, ir2, iir2
 
 
-@internal
+@jit
 def _logs(t: _Table, k: int, m: float, tau: float) -> float:
     """Sum of log(m + i tau) over column k."""
     f = 0.0
@@ -126,7 +125,7 @@ def _logs(t: _Table, k: int, m: float, tau: float) -> float:
     return f
 
 
-@internal
+@jit
 def _loglik(t: _Table, m: Floats, tau: float) -> float:
     f = 0.0
     for a in range(t.A):
@@ -137,7 +136,7 @@ def _loglik(t: _Table, m: Floats, tau: float) -> float:
     return f
 
 
-@internal
+@jit
 def _climb(t: _Table, m: Floats, tau: float, close: float, w: Floats) -> tuple[float, float]:
     """Move m to its maximum given tau; the first two derivatives in tau of the likelihood there.
 
@@ -184,7 +183,7 @@ def _climb(t: _Table, m: Floats, tau: float, close: float, w: Floats) -> tuple[f
     return slope, curve
 
 
-@internal
+@jit
 def _follow(t: _Table, m: Floats, change: float, w: Floats) -> None:
     """Move m along with tau, in configurations where its tangent leads nowhere near 0."""
     for a in range(t.A):
@@ -197,7 +196,7 @@ def _follow(t: _Table, m: Floats, change: float, w: Floats) -> None:
                 m[k] += w[TANGENT, k] * change
 
 
-@internal
+@jit
 def _peak(t: _Table, m: Floats, low: float, high: float, tau: float, w: Floats) -> float:
     """The tau between low and high at which the slope goes from up to down; m moves to it.
 
@@ -231,7 +230,7 @@ def _peak(t: _Table, m: Floats, low: float, high: float, tau: float, w: Floats) 
     return tau
 
 
-@internal
+@jit
 def _maximum(t: _Table, most: int, w: Floats) -> tuple[float, float]:
     """The best tau, its m in w[BEST], and the log-likelihood; w[M] has that of tau = 0."""
     columns = t.first[t.A]
@@ -271,7 +270,7 @@ def _maximum(t: _Table, most: int, w: Floats) -> tuple[float, float]:
         low, ratio, tau = tau, _RATIO, tau * _RATIO
 
 
-@internal
+@jit
 def _pack(
     n: Integers,
     start: int,
@@ -335,7 +334,7 @@ def _pack(
     return _Table(head, large, at[TOP], at[BEGIN], at[FIRST], A), most, mixed
 
 
-@internal
+@jit
 def _one_level(t: _Table, w: Floats) -> float:
     """The log-likelihood at s = 0, and its m in w[BEST]: each data set draws one level."""
     f = 0.0

@@ -27,6 +27,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from poolbn.constants import RANK_TOLERANCE
+from poolbn.kernels.cutting import layout
 from poolbn.kernels.deviance import between, by_entries, whiten
 from poolbn.kernels.gammas import spread_terms, tail_terms
 from poolbn.kernels.lanes import Floats
@@ -52,8 +53,6 @@ from poolbn.kernels.work import (
     Result,
     Space,
     carve,
-    internal,
-    layout,
     once,
 )
 
@@ -76,7 +75,7 @@ class Pool(NamedTuple):
 carve_pool, shapes = layout(Pool, "more")
 
 
-@internal
+@jit
 def _weigh(s: Space) -> float:
     """Residuals, their squares, weights and derivatives at y; returns f without log|W|."""
     w, p = carve(s), carve_pool(s)
@@ -109,7 +108,7 @@ def _weigh(s: Space) -> float:
     return f
 
 
-@internal
+@jit
 def evaluate(s: Space, L: Floats, k: int, steps: int) -> float:
     """Deviance at the k columns of L and at y; beta and log s first make so many scoring steps.
 
@@ -146,7 +145,7 @@ def evaluate(s: Space, L: Floats, k: int, steps: int) -> float:
     return f + g
 
 
-@internal
+@jit
 def gradient(s: Space) -> None:
     """Fill G = df/dD, (r, r)."""
     w, p = carve(s), carve_pool(s)
@@ -159,7 +158,7 @@ def gradient(s: Space) -> None:
             w.G[c, a] = w.G[a, c]
 
 
-@internal
+@jit
 def fill_derivatives(s: Space, k: int) -> int:
     """Gradients g, gy and Hessians H, Y, Hy in the entries of L and in y; returns how many of L."""
     w, p = carve(s), carve_pool(s)

@@ -31,10 +31,20 @@ from poolbn.kernels.laplace import (
     symmetric,
     theta_of,
 )
-from poolbn.kernels.linalg import Integers, cholesky, cube, eigen, entry, integers, matrix, solve
+from poolbn.kernels.linalg import (
+    Integers,
+    cholesky,
+    cube,
+    eigen,
+    entry,
+    integers,
+    jit,
+    matrix,
+    solve,
+)
 from poolbn.kernels.optimise import copy_columns, regauge
 from poolbn.kernels.rows import NEGATIVE_BINOMIAL, rows
-from poolbn.kernels.work import internal, once
+from poolbn.kernels.work import once
 
 _SMALL = 1.0  # a column this small is tried without
 _TRIES = 25
@@ -46,7 +56,7 @@ _numbers: Any = np.arange(2)
 NO, YES = _numbers
 
 
-@internal
+@jit
 def _unpack(m: Model, L: Floats, k: int, perm: Integers, into: int) -> None:
     """X becomes the parameters, or where `into` is 0 the parameters become x."""
     d, x, B = m.C * m.q, m.work[LINES_, X_], m.work[LINES_, B_]
@@ -69,7 +79,7 @@ def _unpack(m: Model, L: Floats, k: int, perm: Integers, into: int) -> None:
         m.work[LINES_, THETA_, 0] = x[z]
 
 
-@internal
+@jit
 def _bend(work: Floats, mats: Floats, d: int, k: int, perm: Integers) -> None:
     """Add the curvature that D = LL' has by itself, -2G for each column, where it is positive."""
     q = mats.shape[1]
@@ -88,7 +98,7 @@ def _bend(work: Floats, mats: Floats, d: int, k: int, perm: Integers) -> None:
             x += 1
 
 
-@internal
+@jit
 def _update(work: Floats, size: int) -> None:
     """BFGS, damped as by Powell so that H stays positive definite."""
     H, s, y, Hs = (
@@ -112,7 +122,7 @@ def _update(work: Floats, size: int) -> None:
                 H[a, b] += ya * yb / sr - Hs[a] * Hs[b] / sHs
 
 
-@internal
+@jit
 def _direction(work: Floats, size: int) -> float:
     """The quasi-Newton step; returns what it should gain."""
     H, C = work[METRIC_], work[SPARE_]
@@ -130,7 +140,7 @@ def _direction(work: Floats, size: int) -> float:
     return gain
 
 
-@internal
+@jit
 def _way_out(m: Model, mats: Floats, side: int, k: int, tolerance: float) -> float:
     """How far to go along an eigenvector of G, the first row of VECTORS_; 0: that gains nothing.
 
@@ -280,7 +290,7 @@ def _minimise(
     return f
 
 
-@internal
+@jit
 def _expect(m: Model, mats: Floats, k: int) -> bool:
     """One EM step of L: D becomes D + 2 DGD / (F C) = L (I + 2 L'GL / (F C)) L'."""
     q, n = m.q, m.C * (m.offsets.shape[0] - 1)

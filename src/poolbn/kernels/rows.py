@@ -34,7 +34,7 @@ from poolbn.kernels.lanes import (
     total,
 )
 from poolbn.kernels.linalg import both, jit
-from poolbn.kernels.work import internal, once
+from poolbn.kernels.work import once
 
 LOGIT, POISSON, NEGATIVE_BINOMIAL = 0, 1, 2
 BLOCK = 512  # rows
@@ -157,7 +157,7 @@ def _several(table: Floats, q: int, C: int, first: int, last: int, state: Floats
     return total(value)
 
 
-@internal
+@jit
 def rows(
     family: int, table: Floats, q: int, C: int, first: int, last: int, theta: float, state: Floats
 ) -> float:
@@ -182,7 +182,7 @@ def rows(
     return value
 
 
-@internal
+@jit
 def third(
     family: int, table: Floats, q: int, C: int, first: int, last: int, theta: float, V: Floats,
     s: Floats, z: Floats,
@@ -251,7 +251,7 @@ def third(
     return total(direct)
 
 
-@internal
+@jit
 def dispersion(
     table: Floats, q: int, first: int, last: int, theta: float
 ) -> tuple[float, float, float]:

@@ -32,6 +32,7 @@ import numpy as np
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.kernels import deviance
+from poolbn.kernels.cutting import layout
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
     add,
@@ -51,8 +52,6 @@ from poolbn.kernels.work import (
     Result,
     Space,
     carve,
-    internal,
-    layout,
     once,
 )
 
@@ -85,7 +84,7 @@ class Apart(NamedTuple):
 carve_apart, shapes = layout(Apart, "more")
 
 
-@internal
+@jit
 def evaluate(s: Space, L: Floats, k: int, steps: int) -> float:
     """Deviance at the k columns of L and at l, with the best beta; see `deviance.profile`."""
     w, p = carve(s), carve_apart(s)
@@ -117,7 +116,7 @@ def gradient(s: Space) -> None:
     deviance.gradient(s, 1.0)
 
 
-@internal
+@jit
 def fill_derivatives(s: Space, k: int) -> int:
     """g, H as in `deviance` but with beta free, and those of `Apart`; returns the entries of L."""
     w, p = carve(s), carve_apart(s)

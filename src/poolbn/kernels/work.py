@@ -13,19 +13,17 @@ import math
 from collections.abc import Callable
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple
 
 import numba
 import numpy as np
 
-from poolbn.kernels.lanes import LANES, Floats, padded, take
-from poolbn.kernels.linalg import OPTIONS, Integers, both, cube, integers, matrix, vector
+from poolbn.kernels.cutting import layout
+from poolbn.kernels.lanes import LANES, Floats, padded
+from poolbn.kernels.linalg import OPTIONS, Integers, cube, integers, matrix, vector
 
-# For functions of a `Space`. They have no way in from Python, which takes long to compile: only
-# other kernels call them, and their tests run the source.
-_njit: Any = numba.njit
-internal = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 # Called in one place: compiled as part of the caller, not twice.
+_njit: Any = numba.njit
 once = _njit(inline="always", **OPTIONS)
 
 
@@ -44,6 +42,12 @@ class Space(NamedTuple):
     q: int  # coefficients
     r: int  # those that are random
     reml: bool
+
+
+# Numba's type of it.
+space: Any = numba.types.NamedTuple(
+    (vector, vector, integers, vector, vector, *[numba.int64] * 3, numba.boolean), Space
+)
 
 
 class Work(NamedTuple):
@@ -90,37 +94,6 @@ class Work(NamedTuple):
 
 
 RHO, DF, RSS, RAISED = range(4)  # in `Space.totals`
-
-Arrays = TypeVar("Arrays")
-
-_LETTERS = """
-    F, q, r = padded(s.F), s.q, s.r
-    size = r * (r + 1) // 2
-    reml = 1 if s.reml else 0
-"""
-
-
-def layout(
-    arrays: type[Arrays], buffer: str
-) -> tuple[Callable[[Space], Arrays], Callable[[Space], list[tuple[int, ...]]]]:
-    """What cuts arrays out of a field of `Space`, also when compiled; and what tells their shapes.
-
-    Both are written from the annotations of the class.
-    """
-    hints = get_type_hints(arrays, include_extras=True)
-    shapes = {name: f"({hint.__metadata__[0]},)" for name, hint in hints.items()}
-    cuts = "".join(f"    at, {name}_ = take(s.{buffer}, at, {of})\n" for name, of in shapes.items())
-    source = f"""
-def cut(s):{_LETTERS}    at = 0
-{cuts}    return Arrays({", ".join(f"{name}_" for name in shapes)})
-
-
-def measure(s):{_LETTERS}    return [{", ".join(shapes.values())}]
-"""
-    made: dict[str, Any] = {"take": take, "padded": padded, "Arrays": arrays}
-    exec(source, made)
-    return both(made["cut"]), made["measure"]
-
 
 carve, shapes = layout(Work, "buffer")
 

@@ -7,11 +7,10 @@ else may write: what is in it is run.
 
 from __future__ import annotations
 
-import inspect
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -25,40 +24,6 @@ def cost() -> str:
     return "".join(f"\npoolbn: {words}" for words in _told)
 
 
-def compiled(function: Callable[..., Any], signatures: list[Any], options: dict[str, Any]) -> Any:
-    """A function compiled by numba, from its cache if it is there.
-
-    An entry of the cache that cannot be read is thrown away. Where nothing can be written, the
-    function is compiled without.
-
-    Args:
-        function: to compile.
-        signatures: of its arguments.
-        options: of `numba.njit`.
-    """
-    import numba
-    from numba.core import caching
-    from numba.core.errors import NumbaError
-
-    njit: Any = numba.njit
-    of_numba: Any = caching
-    kept = _place(os.path.dirname(inspect.getfile(function)))
-    if kept is not None:
-        for _ in range(2):
-            try:
-                with _kept_in(kept):
-                    return njit(signatures, cache=True, **options)(function)
-            except NumbaError:
-                raise  # of the function, whatever is in the cache
-            except Exception:  # an unpickler raises anything
-                try:
-                    with _kept_in(kept):
-                        of_numba.FunctionCache(function).flush()
-                except (OSError, RuntimeError):
-                    break  # it cannot be written after all, or the disk is full
-    return njit(signatures, **options)(function)
-
-
 def _config() -> Any:
     """Numba's own, which is typed no more than the rest of it."""
     from numba.core import config
@@ -67,7 +32,7 @@ def _config() -> Any:
 
 
 @contextmanager
-def _kept_in(folder: str) -> Iterator[None]:
+def kept_in(folder: str) -> Iterator[None]:
     """With a folder for what numba compiles here; "" leaves it to numba."""
     config = _config()
     before = config.CACHE_DIR
@@ -79,7 +44,7 @@ def _kept_in(folder: str) -> Iterator[None]:
 
 
 @cache
-def _place(source: str) -> str | None:
+def place(source: str) -> str | None:
     """The folder for kernels of a folder of source; "" where numba finds one, None for none."""
     from numba.misc import appdirs
 

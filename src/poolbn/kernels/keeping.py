@@ -1,0 +1,94 @@
+"""Functions compiled by numba, and kept in its cache.
+
+Numba looks only at the file that a function is in, while its code holds that of others. Here what
+is kept is good as long as no kernel changes, however often the package is installed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+from numba.core.errors import NumbaError
+
+from poolbn import constants
+from poolbn.run import warming
+from poolbn.run.caching import kept_in, place
+
+_numba: Any = numba
+_caching: Any = caching
+
+
+class _Kept(_caching.FunctionCache):  # type: ignore[misc]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        folder, self._module = _source(function)
+        self._cache_file = _caching.IndexDataCacheFile(
+            self._cache_path, self._impl.filename_base, source_stamp=_sources(folder)
+        )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None and warming.have_compiled(self._module):
+            found = super().load_overload(sig, target_context)
+        return found
+
+
+def _source(function: Callable[..., Any]) -> tuple[str, str]:
+    """The folder and the module that a function says it is from."""
+    folder, file = os.path.split(function.__code__.co_filename)
+    return folder, os.path.splitext(file)[0]
+
+
+@cache
+def _sources(folder: str) -> str:
+    """A digest of all that machine code of kernels is made from."""
+    files = [*sorted(Path(folder).glob("*.py")), Path(constants.__file__)]
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def compiled(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
+    """A function compiled by numba, from its cache if it is there.
+
+    An entry of the cache that cannot be read is thrown away. Where nothing can be written, the
+    function is compiled without. A process that compiles other kernels gets the function itself.
+
+    Args:
+        function: to compile.
+        signature: of its arguments.
+        options: of `numba.njit`.
+    """
+    folder, module = _source(function)
+    if warming.left_to_others(module, lambda: compiled(function, signature, options)):
+        return function
+    made = _numba.njit(**options)(function)
+    if made is function:  # numba is told to compile nothing
+        return function
+    kept = place(folder)
+    if kept is not None:
+        for _ in range(2):
+            try:
+                with kept_in(kept):
+                    made._cache = _Kept(function)
+                    made.compile(signature)
+            except NumbaError:
+                raise  # of the function, whatever is in the cache
+            except Exception:  # an unpickler raises anything
+                made = _numba.njit(**options)(function)
+                try:
+                    with kept_in(kept):
+                        _Kept(function).flush()
+                except (OSError, RuntimeError):
+                    break  # it cannot be written after all, or the disk is full
+            else:
+                made.disable_compile()
+                return made
+    made.compile(signature)
+    made.disable_compile()
+    return made
