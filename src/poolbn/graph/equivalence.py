@@ -45,6 +45,8 @@ def completed(
         direct(*np.nonzero(arcs & fixed & undirected))
     while todo:
         a, b = todo.pop()
+        if not (undirected[a].any() or undirected[b].any()):  # all rules need an edge there
+            continue
         # Rule 1: a -> b -- c with a, c apart makes b -> c.
         direct(b, np.flatnonzero(undirected[b] & apart[a]))
         # Rule 2: a -> b -> c with a -- c makes a -> c; the new arc may be either of the two.

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import accumulate
+from itertools import accumulate, chain
+from operator import itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -23,6 +24,8 @@ from poolbn.moments.groupstats import GroupStats
 
 _LARGEST = 1e75  # whose fourth power there is, and is less than the largest number
 _IMPUTATIONS = 20
+_MANY = 30  # families from which arrays are faster than lists
+_CHILD, _PARENTS = itemgetter(0), itemgetter(1)
 _FAR = 1e7  # SDs from 0: up to there, limits of predictions are right to 0.001 SD
 
 # A child and its parents, as positions in the names of the statistics.
@@ -293,13 +296,26 @@ class Packed(NamedTuple):
 def pack(data: StandardisedStats, families: Sequence[Family], key: Key | None = None) -> Packed:
     """Families for the kernels, their parents in the order of the data or by another key."""
     key = key or data.order
-    offsets = [0, *accumulate(len(parents) for _, parents in families)]
-    ordered = [p for _, parents in families for p in sorted(parents, key=key)]
-    return Packed(
-        np.array([child for child, _ in families], dtype=np.int64),
-        np.array(offsets, dtype=np.int64),
-        np.array(ordered, dtype=np.int64),
-    )
+    if len(families) < _MANY:
+        offsets = [0, *accumulate(len(parents) for _, parents in families)]
+        ordered = [p for _, parents in families for p in sorted(parents, key=key)]
+        return Packed(
+            np.array([child for child, _ in families], dtype=np.int64),
+            np.array(offsets, dtype=np.int64),
+            np.array(ordered, dtype=np.int64),
+        )
+    M, N, sizes = len(families), len(data.names), parent_counts(families)
+    ends = np.append(0, np.cumsum(sizes))
+    children = np.fromiter(map(_CHILD, families), np.int64, M)
+    parents = np.fromiter(chain.from_iterable(map(_PARENTS, families)), np.int64, ends[-1])
+    rank = np.fromiter(map(key, range(N)), np.int64, N)
+    family = np.repeat(np.arange(M), sizes)
+    return Packed(children, ends, parents[np.argsort(family * (2 * N) + rank[parents])])
+
+
+def parent_counts(families: Sequence[Family]) -> NDArray[np.int64]:
+    """The number of parents of each family, (M,)."""
+    return np.fromiter(map(len, map(_PARENTS, families)), np.int64, len(families))
 
 
 def order(parents: Sequence[int], key: Key) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import MessagePart
-from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
 from poolbn.nodes.localfit import Counts, GaussianFit, Pooling
 
 
@@ -58,7 +58,7 @@ class Likelihoods(NamedTuple):
 
     def penalised(self, penalty: Penalty, families: Sequence[Family]) -> NDArray[np.float64]:
         """Log-likelihood minus penalty, (M,)."""
-        q = np.array([len(parents) + 1 for _, parents in families])
+        q = parent_counts(families) + 1
         score = self.loglik - penalty.charges(self.counts, q)
         return np.asarray(score if penalty.rows is None else score - q * self.uneven)
 

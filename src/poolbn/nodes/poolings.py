@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
-from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
 from poolbn.nodes import linear, mixed, statuses, views
 from poolbn.nodes.gaussian import Gaussian
 from poolbn.nodes.intervals import family_sums
@@ -287,23 +287,15 @@ class Partial(Gaussian):
         return self._counts(parents, slopes, data_sets)
 
     def _counts(self, parents: int, slopes: int, data_sets: int) -> Counts:
-        rows, groups, own = mixed.RESIDUALS[self.residuals].counts
-        return Counts(
-            rows=parents + 1 + rows,
-            groups=(slopes + 1) * (slopes + 2) // 2 + groups,
-            own=own * data_sets,
-        )
+        return _counts(self.residuals, parents, slopes, data_sets)
 
     def _with_counts(
         self, found: mixed.Maxima, data: StandardisedStats, families: Sequence[Family]
     ) -> Likelihoods:
-        without = mixed.Slopes.of(data, self.random).without(families).tolist()
-        sizes = [
-            (len(parents), len(parents) - k)
-            for (_, parents), k in zip(families, without, strict=True)
-        ]
-        known = {size: self._counts(*size, len(data.n)) for size in set(sizes)}
-        return Likelihoods(found.loglik, np.array([known[size] for size in sizes]), found.uneven)
+        sizes = parent_counts(families)
+        slopes = sizes - mixed.Slopes.of(data, self.random).without(families)
+        known = _all_counts(self.residuals, int(sizes.max(initial=0)), len(data.n))
+        return Likelihoods(found.loglik, known[sizes, slopes], found.uneven)
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """Two data sets or more, with the columns whose slopes vary."""
@@ -466,6 +458,23 @@ class Partial(Gaussian):
             f"inside each data set {f.child!r} is constant or an exact combination of its parents; "
             "the likelihood has no maximum",
         )
+
+
+def _counts(residuals: Residuals, parents: int, slopes: int, data_sets: int) -> Counts:
+    """Parameters of a mixed-effects model with so many parents, and slopes that vary."""
+    rows, groups, own = mixed.RESIDUALS[residuals].counts
+    return Counts(
+        rows=parents + 1 + rows,
+        groups=(slopes + 1) * (slopes + 2) // 2 + groups,
+        own=own * data_sets,
+    )
+
+
+@cache
+def _all_counts(residuals: Residuals, most: int, data_sets: int) -> NDArray[np.int64]:
+    """Those with up to so many parents, by parents and slopes."""
+    sizes = range(most + 1)
+    return np.array([[_counts(residuals, p, s, data_sets) for s in sizes] for p in sizes])
 
 
 def _names(data: StandardisedStats, family: Family) -> tuple[str, tuple[str, ...]]:

@@ -35,8 +35,9 @@ from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.kinds import TableScores, expanded
 from poolbn.scoring.observed import ObservedScores
 
-_FEWEST, _CHUNK = 3, 64  # families for one thread at a time; with few, no thread waits for others
+_FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
+_REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
 
 Data = GroupStats | MixedData
 Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "bde", "k2", "gprior"]
@@ -231,6 +232,8 @@ class LocalScores:
 
     def __call__(self, families: Sequence[Family]) -> NDArray[np.float64]:
         """The score of each family. The same bits for any number of threads."""
+        if len(self._memo) > _REMEMBERED:
+            self._memo.clear()
         new = [family for family in dict.fromkeys(families) if family not in self._memo]
         if new:
             self.made += len(new)
@@ -241,12 +244,12 @@ class LocalScores:
         self, families: Sequence[Family]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The score of each family where it is known or cheap, else an upper bound; and which."""
-        memo = [self._memo.get(family, math.nan) for family in families]
-        new = [family for family, value in zip(families, memo, strict=True) if math.isnan(value)]
+        memo = list(map(self._memo.get, families))
+        new = [family for family, value in zip(families, memo, strict=True) if value is None]
         bounds = self._bounds(new) if new else None
         if bounds is None:
             return self(families), np.ones(len(families), dtype=bool)
-        values = np.array(memo)
+        values = np.array(memo, dtype=np.float64)  # NaN for None
         known = ~np.isnan(values)
         values[~known] = bounds
         without = np.flatnonzero(np.isnan(values))
@@ -271,8 +274,11 @@ class LocalScores:
         return values
 
     def _bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        if not isinstance(self._scores, TableScores | ObservedScores):
+        slow = isinstance(self._scores, TableScores | ObservedScores)
+        if not slow and len(families) < 2 * _CHUNK:
             return self._scores.bounds(families)
+        if self._scores.bounds(families[:1]) is None:
+            return None
         return np.array(self._threaded(self._scores.bounds, families))
 
     def _compute(self, families: Sequence[Family]) -> list[float]:
@@ -280,15 +286,21 @@ class LocalScores:
 
     def _threaded(
         self,
-        compute: Callable[[Sequence[Family]], NDArray[np.float64]],
+        compute: Callable[[Sequence[Family]], NDArray[np.float64] | None],
         families: Sequence[Family],
     ) -> list[float]:
         if self._threads == 1 or not _worth_threads(self._scores, families):
-            return [float(value) for value in compute(families)]
+            return _listed(compute(families))
         step = min(_CHUNK, max(-(-len(families) // (4 * self._threads)), _FEWEST))
         parts = [families[i : i + step] for i in range(0, len(families), step)]
         values = parallel.map_fits(compute, parts, self._threads)
-        return [float(value) for part in values for value in part]
+        return [value for part in values for value in _listed(part)]
+
+
+def _listed(values: NDArray[np.float64] | None) -> list[float]:
+    assert values is not None
+    found: list[float] = values.tolist()
+    return found
 
 
 def score(
@@ -400,4 +412,5 @@ def _families(stats: Data, dag: Dag) -> list[Family]:
 
 def _worth_threads(scores: Scores, families: Sequence[Family]) -> bool:
     """Whether threads bring more than they cost."""
-    return scores.cost() * sum((len(parents) + 1) ** 3 for _, parents in families) >= _WORTH_THREADS
+    largest = max(len(families[0][1]), len(families[-1][1])) if families else 0
+    return scores.cost() * len(families) * (largest + 1) ** 3 >= _WORTH_THREADS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import cached_property
 
 import numpy as np
@@ -108,6 +109,7 @@ class SearchState:
             # The most promising first: what is known rules out others. Those are fitted at once
             # that would not be ruled out if the first kept as much of its bound as the last ones.
             self._fit(self._cells[:count])
+            self._watch(len(self.trace), Found(self.arcs, self.score))
         if kind < 0:
             return False
         self._apply(kind, p, c)
@@ -231,15 +233,13 @@ class SearchState:
     def _bound(self, nodes: list[int], families: list[Family]) -> None:
         """Fill the rows of these nodes family by family."""
         self._family[nodes] = self.scores(families)
-        changed, cells = [], []
-        for c, parents in families:
-            toggles = np.flatnonzero(self.allowed.arcs[:, c] | self.arcs[:, c]).tolist()
-            changed += [_toggled(c, parents, p) for p in toggles]
-            cells += [(c, p) for p in toggles]
-        if not cells:
+        m, p = np.nonzero((self.allowed.arcs[:, nodes] | self.arcs[:, nodes]).T)
+        if not len(m):
             return
+        some = zip(m.tolist(), p.tolist(), strict=True)
+        changed = [_toggled(*families[k], v) for k, v in some]
         values, exact = self.scores.upper_bounds(changed)
-        c, p = np.array(cells).T
+        c = np.array(nodes)[m]
         self._gain[c, p] = _difference(values, self._family[c])
         self._exact[c, p] = exact
         self._bounded[nodes] = (~self._exact[nodes]).sum(axis=1)
@@ -252,8 +252,9 @@ class SearchState:
         self._gain[c, p] = _difference(values, self._family[c])
         # Of data sets that are the same, bounds are exact, and rounding can put them below. Of data
         # sets with few rows they can be infinite.
-        lost = [v for v in (bound - self._gain[c, p]).tolist() if math.isfinite(v)]
-        if lost:
+        lost = bound - self._gain[c, p]
+        lost = lost[np.isfinite(lost)]
+        if len(lost):
             self._lost = max(0.0, math.fsum(lost) / len(lost))
         self._exact[c, p] = True
         self._changed(c)
@@ -262,9 +263,12 @@ class SearchState:
 
 def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
     """The family with one parent more, or less if it is there."""
-    if p in parents:
-        return c, tuple(q for q in parents if q != p)
-    return c, tuple(sorted((*parents, p)))
+    if not parents:
+        return c, (p,)
+    at = bisect_left(parents, p)
+    if at < len(parents) and parents[at] == p:
+        return c, parents[:at] + parents[at + 1 :]
+    return c, (*parents[:at], p, *parents[at:])
 
 
 def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDArray[np.float64]:
