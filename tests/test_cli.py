@@ -821,3 +821,36 @@ def test_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     done = CliRunner().invoke(app, ["learn", str(tmp_path / "t.csv"), "-g", "g"])
     assert done.exit_code == 2
     assert "not enough memory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "look",
+        "learn",
+        "compare",
+        "bootstrap",
+        "predict",
+        "report",
+        "stats",
+        "stats make",
+        "study run",
+    ],
+)
+def test_help_has_no_types_of_python(command: str) -> None:
+    text = fine(*command.split(), "--help").stdout
+    assert "<bool>" not in text
+    assert "list[" not in text
+    assert "--help" in text
+
+
+@pytest.mark.parametrize("command", ["look trial.csv -g clinic", "learn --help"])
+def test_a_reader_that_leaves_is_no_error(folder: Path, command: str) -> None:
+    """As below `| head -1`."""
+    run = [sys.executable, "-m", "poolbn", *command.split()]
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        done = subprocess.run(run, cwd=folder, stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

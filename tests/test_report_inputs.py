@@ -101,7 +101,7 @@ def test_rows_with_missing_values_count(rows: pd.DataFrame) -> None:
     by_site = lack.groupby(gappy["site"]).sum()
     columns = list(tables["data"].columns)
     assert "left out" not in columns
-    found = {row[0].text: row[columns.index("with gaps")].value for row in tables["data"].rows}
+    found = {row[0].text: row[columns.index("incomplete")].value for row in tables["data"].rows}
     assert found == by_site.to_dict()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from types import FrameType
@@ -10,14 +11,31 @@ from types import FrameType
 
 def main() -> None:
     """Run the command line, and end with its exit code."""
+    if sys.stdout is None:  # it was closed
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    try:
+        output: int | None = os.dup(1)  # what prints closes it where nobody reads on
+    except OSError:
+        output = None
     code = _run()
+    left = _reader_left(output)
     try:
         sys.stdout.flush()
     except OSError as error:
         # Else Python tries once more when it ends, and prints a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = code or _tell(error)
-    sys.exit(code)
+        code = code or (0 if left else _tell(error))
+    # What prints ends with 1 where nobody reads on, as below `| head`, which is no error.
+    sys.exit(0 if left and code == 1 else code)
+
+
+def _reader_left(output: int | None) -> bool:
+    """Whether standard output is a pipe that nobody reads any more."""
+    if output is None or not hasattr(select, "poll"):
+        return False
+    pipe = select.poll()
+    pipe.register(output, 0)
+    return any(event & select.POLLERR for _, event in pipe.poll(0))
 
 
 def _run() -> int:

@@ -113,7 +113,7 @@ def check_folds(folds: int) -> None:
     if folds > _KEPT:
         raise OptionError(
             Option("folds", folds),
-            f" is more than the {_KEPT:,} rows that are predicted at most; 10 is usual",
+            f" is more than the {_KEPT:,} rows that are predicted; 10 is usual",
         )
 
 

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from poolbn.cli import demonstration, learning, looking, networks, statistics, studies, warmup
+from poolbn.cli.terminal import Command, Group
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian networks from several related data sets, by partial pooling.",
@@ -23,11 +25,11 @@ for _command in (
     networks.classify,
     networks.report,
 ):
-    app.command()(_command)
+    app.command(cls=Command)(_command)
 app.add_typer(statistics.app, name="stats")
 app.add_typer(studies.app, name="study")
-app.command()(demonstration.demo)
-app.command()(warmup.warmup)
+app.command(cls=Command)(demonstration.demo)
+app.command(cls=Command)(warmup.warmup)
 
 
 def _version(wanted: bool) -> None:

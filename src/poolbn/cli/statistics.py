@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
 from poolbn.cli.gathering import STATS, holds_levels, parted, read_levels, read_patterns
-from poolbn.cli.terminal import Json, Terminal, check_free, command, make_folder
+from poolbn.cli.terminal import (
+    Command,
+    Group,
+    Json,
+    Terminal,
+    check_free,
+    command,
+    make_folder,
+)
 from poolbn.errors import OptionError
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checkpoint import Checkpoint
@@ -29,7 +36,7 @@ AllowSmall = Annotated[
 Out = Annotated[Path, typer.Option("--out", "-o", help="The .stats file to write.")]
 
 
-class _MakeByDefault(TyperGroup):
+class _MakeByDefault(Group):
     """`poolbn stats FILE` is `poolbn stats make FILE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -45,7 +52,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(cls=Command)
 @command
 def make(
     files: given.Rows,
@@ -90,7 +97,7 @@ def make(
     _keep(terminal, made, out, allow_small=allow_small)
 
 
-@app.command()
+@app.command(cls=Command)
 @command
 def add(
     files: StatsFiles,
@@ -117,7 +124,7 @@ def add(
     _keep(terminal, read_patterns(files, terminal.note, **options), out, allow_small=allow_small)
 
 
-@app.command()
+@app.command(cls=Command)
 @command
 def show(files: StatsFiles, json: Json = False) -> None:
     """Print all that a file of sufficient statistics holds, with all digits."""

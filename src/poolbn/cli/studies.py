@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from poolbn.cli import inputs as given
-from poolbn.cli.terminal import INTERRUPTED, command
+from poolbn.cli.terminal import INTERRUPTED, Command, Group, command
 from poolbn.errors import OptionError
 from poolbn.studies.reporting import write_report
 from poolbn.studies.run import Progress, run_study
@@ -21,12 +21,13 @@ from poolbn.studies.study import MODELS, PRESETS, PUBLISHED
 _LINE_EVERY = 30.0  # seconds between lines where there is no terminal
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="The simulation study of the paper: run it, and see its numbers beside the paper's.",
 )
 
 
-@app.command()
+@app.command(cls=Command)
 @command
 def run(
     out: Annotated[Path, typer.Option(help="The folder for the results.")],
@@ -62,7 +63,7 @@ def run(
         typer.echo(f"done; now: poolbn study report {out} --out FOLDER", err=True)
 
 
-@app.command()
+@app.command(cls=Command)
 @command
 def report(
     sources: Annotated[

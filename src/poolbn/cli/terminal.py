@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from poolbn.errors import FileError, FileWarning, OptionError, PoolbnError
 from poolbn.findings import DataWarning
@@ -40,6 +41,27 @@ Json = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 _NUMBER = re.compile(r"[-+]?(\d[\d,]*\.?\d*(e[-+]?\d+)?|inf)%?")
+
+
+class _Plain:
+    """Help without types of Python: flags take no value, and files say what they are."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+            elif isinstance(param, TyperArgument):
+                param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
+        return params
+
+
+class Command(_Plain, TyperCommand):
+    """A command."""
+
+
+class Group(_Plain, TyperGroup):
+    """Commands below a common name."""
 
 
 @contextmanager

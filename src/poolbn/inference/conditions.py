@@ -108,7 +108,7 @@ def read_condition(text: str, rows: pd.DataFrame) -> NDArray[Any]:
     """
     if len(text) > _LONGEST:
         raise OptionError(
-            f"event {clipped(text, _SHOWN)!r} has {len(text):,} characters, and at most "
+            f"event {clipped(text, _SHOWN)!r} has {len(text):,} characters, and up to "
             f"{_LONGEST:,} are read; use a function of the table"
         )
     with np.errstate(all="ignore"):

@@ -53,7 +53,7 @@ class PatternStats:
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> filled = pb.stats(trial, group="clinic", missing="em")
         >>> filled.patterns
-        PatternStats: 823 rows, 14 with gaps in 1 pattern, 4 data sets, 3 columns
+        PatternStats: 823 rows, 14 with missing values in 1 pattern, 4 data sets, 3 columns
     """
 
     known: GroupStats
@@ -143,7 +143,7 @@ class PatternStats:
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
             >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
             >>> patterns.coarsened()
-            PatternStats: 804 rows, 67 with gaps in 1 pattern, 4 data sets, 3 columns
+            PatternStats: 804 rows, 67 with missing values in 1 pattern, 4 data sets, 3 columns
         """
         check_count(1, rows=rows)
         known, N = self.known, len(self.names)
@@ -263,7 +263,7 @@ class PatternStats:
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     patterns.save(f"{folder}/trial.stats")
             ...     pb.PatternStats.load(f"{folder}/trial.stats")
-            PatternStats: 817 rows, 67 with gaps in 1 pattern, 4 data sets, 2 columns
+            PatternStats: 817 rows, 67 with missing values in 1 pattern, 4 data sets, 2 columns
         """
         check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
         if not allow_small:
@@ -334,7 +334,7 @@ class PatternStats:
         sets, columns = counted(len(self.levels), "data set"), counted(len(self.names), "column")
         found = counted(len(patterns), "pattern")
         return (
-            f"PatternStats: {counted(rows, 'row')}, {gaps:,} with gaps in {found}, "
+            f"PatternStats: {counted(rows, 'row')}, {gaps:,} with missing values in {found}, "
             f"{sets}, {columns}"
         )
 

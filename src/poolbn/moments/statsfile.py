@@ -204,7 +204,7 @@ def _content(parsed: _Parsed, least: int) -> _Content:
     if "gaps" in sections:
         gaps = from_bytes(sections["gaps"], len(n), len(names))
         if discrete is not None:
-            raise ValueError("it has gaps and levels")
+            raise ValueError("it has missing values and levels")
     return fields, gaps, discrete
 
 

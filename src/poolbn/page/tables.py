@@ -230,7 +230,7 @@ def _data(of: Material) -> ReportTable:
         "rows": "that were used",
         "share": f"of all rows: the probability of the {of.sets.one}",
         "left out": "rows with missing values",
-        "with gaps": "rows with missing values, which count for what they have",
+        "incomplete": "rows with missing values, which count for what they have",
         "part": "whether the network was learned from it",
     }
     rows = []
@@ -267,7 +267,7 @@ def _missing(of: Material, missing: NDArray[np.int64], whole: int | None) -> Rep
         "in": f"that {sets.one}",
         "most": f"of the {sets.many}",
         "there": f"the {sets.one} that lacks most",
-        "gained": "values in rows with gaps, which dropping these rows would lose",
+        "gained": "values in incomplete rows, which dropping these rows would lose",
     }
     n = net.n[: len(missing)]
     gained = n.sum() - missing.sum(axis=0) - (whole or 0)
