@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test kernels lint study bench bench-compare docs fuzz clean clean-kernels
 
-demo: .venv/ready
+demo: .venv/runs
 	$(BIN)/python -m poolbn demo --force
 
 test: kernels
@@ -52,10 +52,15 @@ docs: .venv/ready
 	POOLBN_SITE=site $(BIN)/python -m pytest -n 0 tests/test_site.py
 	@echo 'the pages are in site/index.html, and open from there'
 
-.venv/ready: pyproject.toml
+# What users install. Modules become bytecode when they are first imported, which most never are.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+.venv/runs: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	$(INSTALL) -e .
+	touch $@
+
+.venv/ready: .venv/runs
+	$(INSTALL) -e '.[dev]'
 	touch $@
 
 clean-kernels:

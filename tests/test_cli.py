@@ -736,6 +736,7 @@ def test_version_and_help() -> None:
     assert fine("--version").stdout == f"poolbn {pb.__version__}\n"
     for command in (
         "", "learn", "compare", "bootstrap", "posterior", "predict", "classify", "report", "demo",
+        "warmup",
         "stats", "stats make", "stats add", "stats show", "study", "study run", "study report",
     ):  # fmt: skip
         assert "Usage:" in fine(*command.split(), "--help").stdout

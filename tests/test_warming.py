@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -86,3 +87,13 @@ def test_a_process_leaves_other_modules_to_others() -> None:
         [sys.executable, "-c", LEFT], capture_output=True, text=True, check=True, stdin=None
     )
     assert done.stdout == "CPUDispatcher\n"
+
+
+def test_the_command_says_how_long_and_where() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "poolbn", "warmup", "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["seconds"] > 0
+    assert Path(found["folder"]).is_dir()

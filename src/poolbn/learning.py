@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Never, TypedDict
+from typing import TYPE_CHECKING, Any, Never, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,13 @@ from poolbn.run.progress import Progress
 from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
-from poolbn.settling import Gaps, hasty, settled
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
+
+if TYPE_CHECKING:
+    from poolbn.settling import Gaps  # with much of inference: loaded where cells are missing
 
 # What bnlearn calls constraints, and what they are called here, for those who give them singly.
 _CONSTRAINTS = {
@@ -170,12 +172,16 @@ class Plan:
     def arcs(self, data: Data) -> NDArray[np.bool_]:
         """The graph of a part of some data; missing cells are filled with less effort."""
         if has_gaps(data):
+            from poolbn.settling import hasty
+
             return self.completed(hasty(data))[1].arcs
         return self.found(data)[0].arcs
 
     def learned(self, data: Data, *, part: bool = False) -> Network:
         """The network of some data; those of a part are filled with less effort, as for `arcs`."""
         if has_gaps(data):
+            from poolbn.settling import Gaps, hasty
+
             return self.settled(hasty(data) if part else Gaps(data))
         return self.network(data, *self.found(data))
 
@@ -197,6 +203,8 @@ class Plan:
         Raises:
             SearchInterrupted: a search was stopped.
         """
+        from poolbn.settling import settled
+
         last: list[tuple[Found, NodeModel]] = []
 
         def learned(filled: FilledTable, before: Network | None) -> Network:
@@ -317,7 +325,11 @@ def learn(
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning
-    gaps = Gaps(data) if has_gaps(data) else None
+    gaps: Gaps | None = None
+    if has_gaps(data):
+        from poolbn.settling import Gaps
+
+        gaps = Gaps(data)
     whole = data if gaps is None else gaps.start()
     check_digits(standardise(whole if isinstance(whole, GroupStats) else whole.stats()))
     warn(data, plan.known)

@@ -15,7 +15,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from importlib.metadata import version
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -242,6 +241,8 @@ def _deaf() -> None:
 
 def _check_workers(client: Client) -> None:
     """Raise unless all workers have the same poolbn; those that come later are trusted."""
+    from importlib.metadata import version  # takes long to load
+
     here = version("poolbn")
     for worker, about in client.get_versions(packages=["poolbn"])["workers"].items():
         found = about["packages"]["poolbn"]

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from poolbn.run.caching import cost
@@ -90,7 +91,7 @@ def have_compiled(name: str) -> bool:
         )  # fmt: skip
     if name not in group.modules or cores == 1:
         return False
-    _start(group.modules, cores)
+    _start(group.modules, cores, first=name)
     return _tasks[name].wait()
 
 
@@ -105,10 +106,14 @@ def compile_all() -> str | None:
     return folder
 
 
-def _start(names: Iterable[str], processes: int) -> None:
+def _start(names: Iterable[str], processes: int, first: str = "") -> None:
+    """Have modules compiled that nobody asked for yet, `first` before all that still wait."""
     with _lock:
         new = [_tasks.setdefault(name, _Task(name)) for name in names if name not in _tasks]
         _waiting.extend(new)
+        with suppress(KeyError, ValueError):
+            _waiting.remove(_tasks[first])
+            _waiting.appendleft(_tasks[first])
     for _ in range(min(processes, len(new))):
         threading.Thread(target=_employ, name="poolbn-compiling", daemon=True).start()
 
@@ -122,19 +127,23 @@ def _employ() -> None:
         ) as process:  # fmt: skip
             assert process.stdin is not None
             assert process.stdout is not None
-            while _waiting:
-                task = _waiting.popleft()
+            while (task := _next()) is not None:
                 try:
                     process.stdin.write(f"{task.name}\n")
                     process.stdin.flush()
                     task.compiled = process.stdout.readline() == f"{task.name}\n"
                 finally:
                     task.over.set()
-    except (OSError, IndexError):
+    except OSError:
         pass
     finally:
-        while _waiting:
-            _waiting.popleft().over.set()
+        while (task := _next()) is not None:
+            task.over.set()
+
+
+def _next() -> _Task | None:
+    with _lock:
+        return _waiting.popleft() if _waiting else None
 
 
 # In such a process
