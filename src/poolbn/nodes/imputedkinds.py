@@ -73,8 +73,8 @@ def _fitted(fit: TabularFit | RegressionFit, table: Table) -> LogEffects | None:
     how = fit.pooling
     assert isinstance(how, Complete | NoPooling | Partial)
     if isinstance(fit, TabularFit):
-        one: TabularFit | RegressionFit = tabular.with_effects(fit, table)
+        one: TabularFit | RegressionFit = tabular.with_effects(fit, table, tests=False)
     else:
         made = regression.fit_regression(table, fit.child, fit.parents, fit.response, how)
-        one = regression.with_effects(made, table)
+        one = regression.with_effects(made, table, tests=False)
     return one.saved_effects if one.status.ok else None

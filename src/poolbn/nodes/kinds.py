@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.errors import DataError, Option, OptionError
+from poolbn.moments.filled import FilledTable
 from poolbn.moments.kinds import MixedData
 from poolbn.nodes import regression, tabular
 from poolbn.nodes.auto import Candidate, candidates
@@ -140,6 +141,8 @@ def fit(
     if not fits:
         raise _too_large(table, family)
     best = max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    if isinstance(table, FilledTable) and table.plausible is None:
+        return best  # of a round that another one follows: nobody asks how sure effects are
     if isinstance(best, TabularFit):
         return tabular.with_effects(best, table)
     return regression.with_effects(best, table)

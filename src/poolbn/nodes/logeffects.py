@@ -85,7 +85,7 @@ def _slopes(values: Floats) -> Floats:
 
 
 def regression_effects(
-    rows: Rows, found: Estimates, spans: Sequence[range], *, separated: bool
+    rows: Rows, found: Estimates, spans: Sequence[range], *, separated: bool, tests: bool = True
 ) -> LogEffects:
     """The effects of a regression.
 
@@ -94,10 +94,12 @@ def regression_effects(
         found: the coefficients.
         spans: which columns after the intercept each parent is.
         separated: whether a weak prior holds the coefficients.
+        tests: whether to test if effects are equal, which takes most of the time.
     """
     known = known_effects(found)
-    equal = [equal_effects(rows, [k + 1 for k in span]) for span in spans]
-    known = known._replace(equal=_tests(equal))
+    if tests:
+        equal = [equal_effects(rows, [k + 1 for k in span]) for span in spans]
+        known = known._replace(equal=_tests(equal))
     if found.random_cov is None or found.fixed is None:
         return known
     if separated:  # there are no estimates whose spread could be looked at
@@ -191,7 +193,12 @@ class Sharing(Enum):
 
 
 def table_effects(
-    counts: Counts, probabilities: Floats, sizes: Sequence[int], sharing: Sharing
+    counts: Counts,
+    probabilities: Floats,
+    sizes: Sequence[int],
+    sharing: Sharing,
+    *,
+    tests: bool = True,
 ) -> LogEffects:
     """The effects of a table of probabilities.
 
@@ -204,9 +211,10 @@ def table_effects(
         probabilities: what the fit makes of them, likewise.
         sizes: levels of each parent.
         sharing: how data sets share the table.
+        tests: whether to test if effects are equal, which takes most of the time.
     """
     F, _, K = counts.shape
-    equal = _tests([_equal_tables(counts, sizes, i) for i in range(len(sizes))])
+    equal = _tests([_equal_tables(counts, sizes, i) for i in range(len(sizes) if tests else 0)])
     none = np.full((K - 1) * sum(size - 1 for size in sizes), math.nan)
     if sharing is Sharing.COMPLETE:
         (effect,), (variance,) = log_odds_ratios(counts.sum(axis=0, keepdims=True), sizes)

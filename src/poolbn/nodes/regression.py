@@ -260,14 +260,14 @@ def fit_regression(
     )
 
 
-def with_effects(fit: RegressionFit, table: MixedData) -> RegressionFit:
+def with_effects(fit: RegressionFit, table: MixedData, *, tests: bool = True) -> RegressionFit:
     """The fit with how sure its effects are, which needs the rows."""
     if not fit.parents or not fit.status.ok:
         return fit
     rows = Rows(design_of(table, fit.child, fit.parents), fit.response, fit.dispersion)
     own = spans([table.categories[table.names.index(name)] for name in fit.parents])
     separated = fit.status is Status.SEPARATED
-    found = regression_effects(rows, fit.estimates, own, separated=separated)
+    found = regression_effects(rows, fit.estimates, own, separated=separated, tests=tests)
     return replace(fit, saved_effects=found)
 
 

@@ -230,7 +230,7 @@ def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candi
     )
 
 
-def with_effects(fit: TabularFit, table: MixedData) -> TabularFit:
+def with_effects(fit: TabularFit, table: MixedData, *, tests: bool = True) -> TabularFit:
     """The fit with its log odds ratios and how sure they are, which needs counts of rows."""
     if not fit.parents:
         return fit
@@ -239,4 +239,5 @@ def with_effects(fit: TabularFit, table: MixedData) -> TabularFit:
         counts = counts.mean(axis=0)
     sizes = [len(levels) for levels in fit.given]
     sharing = _SHARING[type(fit.pooling)]
-    return replace(fit, saved_effects=table_effects(counts, fit.probabilities, sizes, sharing))
+    found = table_effects(counts, fit.probabilities, sizes, sharing, tests=tests)
+    return replace(fit, saved_effects=found)
