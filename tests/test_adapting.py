@@ -231,7 +231,7 @@ def test_rows_statistics_and_files_are_the_same(pooling: str | pb.Partial, tmp_p
 def test_incomplete_rows_can_be_left_out() -> None:
     gaps = NEW.copy()
     gaps.iloc[3, gaps.columns.get_loc("x1")] = np.nan
-    with pytest.raises(pb.DataError, match=r"1 rows have a missing value.*'x1'"):
+    with pytest.raises(pb.DataError, match=r"1 row has a missing value.*'x1'"):
         network().adapt(gaps, "new")
     new = network().adapt(gaps, "new", missing="drop")
     assert new.n[-1] == 11

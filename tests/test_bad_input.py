@@ -14,9 +14,11 @@ import os
 import pickle
 import re
 import sqlite3
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import poolbn as pb
-from poolbn.errors import DataError, FileError, GraphError, OptionError, PoolbnError
+from poolbn.errors import DataError, FileError, GraphError, Option, OptionError, PoolbnError
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats
 from poolbn.moments.statsfile import write_file
@@ -541,7 +543,7 @@ TABLE = [
         constraints=pb.Constraints(required=[("y", "x")])), GraphError,
         ("start", "required", "x -> y -> x")),
     Bad("crowded start", learn(start=[("x", "y")], constraints=pb.Constraints(max_parents=0)),
-        GraphError, ("start", "'y' has 1 parents", "max_parents=0")),
+        GraphError, ("start", "'y' has 1 parent,", "max_parents=0")),
     Bad("start lacks a node", learn(start="[x]"), GraphError, ("lacks 'y'",)),
     Bad("exact for many", wide, OptionError, ("22", "30", "pb.HillClimb")),
     Bad("search by a wrong name", learn(search="tabuu"), OptionError,
@@ -601,7 +603,7 @@ TABLE = [
     Bad("test given itself", a_test("x", "y", ["x"]), DataError, ("'x'", "given=")),
     Bad("test of few rows", a_test("x", "y"), DataError,
         ("'x' and 'y'", "4 rows", "fewer columns")),
-    Bad("test of unknown kind", a_test("x", "y", test="lr"), OptionError, ("test='lr'",)),
+    Bad("test of unknown kind", a_test("x", "y", test="g2"), OptionError, ("test='g2'",)),
     Bad("exact with too few parents", learn(search=pb.Exact(max_parents=0),
         constraints=pb.Constraints(required=[("x", "y")])), GraphError,
         ("1 arc into 'y'", "max_parents=0")),
@@ -915,7 +917,7 @@ TABLE = [
         ("interval=95", "0.95")),
     Bad("a function of graphs without a number", of_posterior(
         lambda p: p.sample(10).average(lambda dag: dag.arcs)), OptionError, ("tuple", "number")),
-    Bad("bootstrap of statistics", of_stats(pb.bootstrap), DataError,
+    Bad("bootstrap of statistics", of_stats(lambda s: pb.bootstrap(s, replicates=2)), DataError,
         ("no rows", "unit='data set'")),
     Bad("bootstrap of statistics with a group",
         of_stats(lambda s: pb.bootstrap(s, group="site", unit="data set")), DataError,
@@ -1179,3 +1181,43 @@ def test_message_says_where_and_what_to_do(bad: Bad, tmp_path: Path) -> None:
     assert (str(again), again.for_shell()) == (message, caught.value.for_shell())
     assert not KEYWORD.search(re.sub(r"\([^()]*\)", "", again.for_shell()))
     assert "\n" not in message
+
+
+# Remedies
+
+# Rows of the table whose message ends in an option that can be applied as it is, and the functions
+# that take options: the module's own `stats`, and these.
+APPLIED = [
+    "missing data set", "missing data set, NaN", "text column", "stray text",
+    "stray text, polars", "stray text, csv", "dates", "dates, arrow",
+    "dict of different columns", "files of different columns", "decimal commas and points",
+    "one data set", "bge with partial pooling", "learn from one data set",
+    "learn, bge without pooling", "bootstrap with gaps", "bootstrap of statistics",
+    "bootstrap of one data set", "partial pooling of one data set",
+    "posterior of graphs with chains", "comparison with gaps", "comparison by BGe",
+]  # fmt: skip
+TAKERS = ("learn", "table", "fit_node", "score", "compare", "bootstrap", "arc_posterior")
+
+
+def advised(how: Callable[..., Any], option: Option) -> Callable[..., Any]:
+    """A function that is called with an option, if it has that."""
+    known = signature(how).parameters
+    more = {option.name: option.value} if option.name in known or "learning" in known else {}
+    return lambda *given, **own: how(*given, **(own | more))
+
+
+@pytest.mark.parametrize("id", APPLIED)
+def test_what_a_message_advises_works(
+    id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bad,) = (bad for bad in TABLE if bad.id == id)
+    with pytest.raises(bad.error) as caught:
+        bad.call(tmp_path)
+    option = [part for part in caught.value.args if isinstance(part, Option)][-1]
+    assert option.value is not ...
+    monkeypatch.setitem(globals(), "stats", advised(stats, option))
+    for name in TAKERS:
+        monkeypatch.setattr(pb, name, advised(getattr(pb, name), option))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bad.call(tmp_path)

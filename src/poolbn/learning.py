@@ -389,7 +389,7 @@ def _checked(start: Dag, allowed: Allowed) -> NDArray[np.bool_]:
     if len(crowded):
         raise GraphError(
             f"in the start, with the required arcs, {names[crowded[0]]!r} has "
-            f"{int(arcs[:, crowded[0]].sum())} parents, and ",
+            f"{counted(int(arcs[:, crowded[0]].sum()), 'parent')}, and ",
             Option("max_parents", allowed.max_parents),
         )
     return arcs

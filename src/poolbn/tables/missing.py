@@ -10,7 +10,7 @@ import numpy as np
 
 from poolbn.errors import DROP, DataError, MessagePart
 from poolbn.run.compiling import kernels
-from poolbn.wording import shortened
+from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,8 +116,9 @@ def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None
         DataError: there are some.
     """
     if tally.rows:
+        have = f"{counted(tally.rows, 'row')} {'has' if tally.rows == 1 else 'have'}"
         raise DataError(
-            f"{tally.rows} rows have a missing value, the first is {tally.first}; missing are "
+            f"{have} a missing value, the first is {tally.first}; missing are "
             f"{tally.counts(names, group)}. Leave such rows out with ",
             DROP,
             ", or choose columns without missing values",
