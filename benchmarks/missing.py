@@ -83,7 +83,7 @@ def covered(true: pb.Network, stats: pb.GroupStats) -> tuple[float, float]:
 
 
 def measure(
-    pooling: str, score: str, cell: tuple[tuple[int, int], float, str, int]
+    pooling: str, score: str, lent: float, cell: tuple[tuple[int, int], float, str, int]
 ) -> list[dict[str, Any]]:
     """A row for each way to deal with the gaps of one table."""
     warnings.simplefilter("ignore")
@@ -98,6 +98,8 @@ def measure(
         source = table if how == "full" else gaps
         try:
             stats = pb.stats(source, group="F", missing="em" if how == "em" else "drop")
+            if how == "em":
+                stats = stats.patterns.completed(lent)
             arcs = plan.found(stats)[0].arcs
         except pb.PoolbnError:  # no rows are left of a data set
             continue
@@ -170,15 +172,18 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first table")
+    parser.add_argument("--lent", type=float, default=2.0, help="rows that data sets are lent")
     parser.add_argument("--pooling", default="partial")
     parser.add_argument("--score", default="bic")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
-    cells = list(product(SHAPES, SHARES, KINDS, range(options.tables)))
+    numbers = range(options.first, options.first + options.tables)
+    cells = list(product(SHAPES, SHARES, KINDS, numbers))
     with ProcessPoolExecutor(options.workers) as pool:
-        work = partial(measure, options.pooling, options.score)
+        work = partial(measure, options.pooling, options.score, options.lent)
         found = pd.DataFrame([row for rows in pool.map(work, cells, chunksize=8) for row in rows])
     made = summary(found)
     text = markdown(made)

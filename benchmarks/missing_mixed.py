@@ -194,11 +194,13 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first table")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rows", type=Path, help="a file for what each table gave")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    cells = [cell[::-1] for cell in product(range(options.tables), KINDS, SHARES)]
+    numbers = range(options.first, options.first + options.tables)
+    cells = [cell[::-1] for cell in product(numbers, KINDS, SHARES)]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(options.workers) as pool:
         for some in pool.map(measure, cells):
