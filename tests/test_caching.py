@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import stat
@@ -10,11 +11,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import pytest
 from numba.core import config
+from numba.core.dispatcher import Dispatcher
 
+from poolbn.kernels import linalg
 from poolbn.run import caching
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="private folders of POSIX")
@@ -180,3 +184,21 @@ def test_a_user_without_a_home_or_a_name(folder: Path) -> None:
     assert f"kept in {str(private)!r}" in done.stderr
     assert private.stat().st_uid == 54321
     assert len(list(private.rglob("*.nbc"))) == 1
+
+
+def test_no_kernel_calls_an_entry_point() -> None:
+    """Of those only machine code is kept, which other kernels cannot hold."""
+    folder = Path(linalg.__file__).parent
+    names = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+    modules = [importlib.import_module(f"poolbn.kernels.{name}") for name in names]
+    entries = {
+        id(value): name for module in modules for name, value in vars(module).items()
+        if isinstance(value, Dispatcher) and value.overloads
+        and not value.targetoptions.get("no_cpython_wrapper")
+    }  # fmt: skip
+    assert len(entries) > 20
+    for value in [value for module in modules for value in vars(module).values()]:
+        source = getattr(value, "py_func", value)
+        if isinstance(source, FunctionType):
+            used = [source.__globals__.get(name) for name in source.__code__.co_names]
+            assert [entries[id(kernel)] for kernel in used if id(kernel) in entries] == [], source
