@@ -16,7 +16,7 @@ import poolbn as pb
 from poolbn.kernels import tails
 from poolbn.moments.standardised import standardise
 from poolbn.scoring import combined
-from poolbn.scoring.separating import AskedTests, GaussianTests
+from poolbn.scoring.separating import AskedTests, Between, GaussianTests
 
 TESTS = ("t", "z", "mi-g", "f", "combined")
 
@@ -311,7 +311,8 @@ def test_compiled_searches_are_those_in_python(test: str) -> None:
         assert (ours.tests >= theirs.tests).all()
     centres = [np.flatnonzero(joined[x] & joined[y]) for x, y in pairs]
     sizes = rng.integers(0, 4, len(pairs))
-    ours, theirs = (tests.votes(pairs, centres, neighbours, sizes, alpha) for tests in (own, other))
+    asked = Between(pairs, centres, neighbours, sizes)
+    ours, theirs = (tests.votes(asked, alpha) for tests in (own, other))
     assert (ours.separating == theirs.separating).all()
     assert (ours.hits == theirs.hits).all()
     may = ~np.eye(N, dtype=bool)

@@ -5,13 +5,14 @@ a data set has 0 on the diagonal there, and is then nothing to condition on. The
 factor of R[S, S], and what is left of x and y, are kept for each number of conditioning columns:
 when S changes in its last column, only that is computed again.
 
-A space `W` for up to `most` conditioning columns is (most + BLOCKS, max(most + 1, ROWS), F): the
-factor, then a block for each of the names below.
+The space W of `Asked` for up to `most` conditioning columns is (most + BLOCKS, max(most + 1, ROWS),
+F): the factor, then a block for each of the names below.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -44,9 +45,23 @@ _SECANTS = 30
 Bytes = NDArray[np.uint8]
 
 
+class Asked(NamedTuple):
+    """What is tested and how, with work space."""
+
+    R: Floats  # correlations, (N, N, F)
+    n: Floats  # rows, (F,)
+    squares: Floats  # sums of squares within data sets, (N, F)
+    table: Floats  # of the combined test's distribution
+    test: int  # as `TESTS` numbers them
+    most: int  # columns to condition on, at most
+    W: Floats
+    one: Floats  # what the last test found, (SPACE,)
+
+
 @jit
-def begin(R: Floats, x: int, y: int, W: Floats, most: int) -> None:
+def begin(a: Asked, x: int, y: int) -> None:
     """Nothing is conditioned on."""
+    R, W, most = a.R, a.W, a.most
     for j in range(R.shape[2]):
         W[most + LEFT_X, 0, j] = R[x, x, j]
         W[most + LEFT_Y, 0, j] = R[y, y, j]
@@ -55,8 +70,9 @@ def begin(R: Floats, x: int, y: int, W: Floats, most: int) -> None:
 
 
 @jit
-def condition(R: Floats, x: int, y: int, S: Integers, i: int, W: Floats, most: int) -> None:
+def condition(a: Asked, x: int, y: int, S: Integers, i: int) -> None:
     """Take S[i] out too, after S[:i]."""
+    R, W, most = a.R, a.W, a.most
     s, J = S[i], R.shape[2]
     for b in range(i):
         for j in range(J):
@@ -90,22 +106,12 @@ def condition(R: Floats, x: int, y: int, S: Integers, i: int, W: Floats, most: i
 
 
 @jit
-def evaluate(
-    test: int,
-    n: Floats,
-    squares: Floats,
-    x: int,
-    y: int,
-    k: int,
-    W: Floats,
-    most: int,
-    table: Floats,
-    out: Floats,
-) -> float:
-    """Fill `out` with the test given the k columns that were taken out; its log p-value too.
+def evaluate(a: Asked, x: int, y: int, k: int) -> float:
+    """Fill `one` with the test given the k columns that were taken out; its log p-value too.
 
-    NaN where no data set has rows enough. squares (N, F) are sums of squares within data sets.
+    NaN where no data set has rows enough.
     """
+    n, squares, test, most, W, out = a.n, a.squares, a.test, a.most, a.W, a.one
     least = _LEAST[test]
     own = W[most + OWN]
     used, freedom, correlation = 0.0, 0.0, 0.0
@@ -126,7 +132,7 @@ def evaluate(
         return math.nan
     out[CORRELATION] = correlation / freedom
     if test == COMBINED:
-        _combine(own, used, freedom, table, out)
+        _combine(own, used, freedom, a.table, out)
     elif test == F_TEST:
         ratio = _unexplained(own, W[most + LEFT_X, k], W[most + LEFT_Y, k], squares[x], squares[y])
         out[DF1], out[DF2] = used, freedom
@@ -311,12 +317,13 @@ def batch(
 
     Fills out, (M, RESULTS), and which data sets count, (M, F).
     """
+    a = Asked(R, n, squares, table, test, most, W, one)
     for m in range(xs.shape[0]):
         S = given[offsets[m] : offsets[m + 1]]
-        begin(R, xs[m], ys[m], W, most)
+        begin(a, xs[m], ys[m])
         for i in range(S.shape[0]):
-            condition(R, xs[m], ys[m], S, i, W, most)
-        evaluate(test, n, squares, xs[m], ys[m], S.shape[0], W, most, table, one)
+            condition(a, xs[m], ys[m], S, i)
+        evaluate(a, xs[m], ys[m], S.shape[0])
         for i in range(RESULTS):
             out[m, i] = one[i]
         for j in range(n.shape[0]):

@@ -1,8 +1,8 @@
 """Which sets of columns separate x and y? Searches over subsets of their neighbours. Compiled.
 
 Neighbours of node x are nbrs[ptr[x] : ptr[x + 1]], in order. Subsets come in lexicographic order,
-and only what changes from one to the next is computed again, see `independence.py`, which also says
-what the first arguments are. Two nodes are separated where the log of the p-value is above
+and only what changes from one to the next is computed again, see `independence.py`, whose `Asked`
+says what the first arguments are. Two nodes are separated where the log of the p-value is above
 `log_alpha`. `room` is work space, (6, N + 1).
 """
 
@@ -12,7 +12,7 @@ import math
 
 import numba
 
-from poolbn.kernels.independence import BLOCKS, begin, condition, evaluate
+from poolbn.kernels.independence import BLOCKS, Asked, begin, condition, evaluate
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, cube, entry, integers, jit, matrix, vector
 
@@ -47,11 +47,7 @@ def _neighbours(ptr: Integers, nbrs: Integers, x: int, y: int, out: Integers) ->
 
 @jit
 def _side(
-    R: Floats,
-    n: Floats,
-    squares: Floats,
-    table: Floats,
-    test: int,
+    a: Asked,
     log_alpha: float,
     x: int,
     y: int,
@@ -61,9 +57,6 @@ def _side(
     known: bool,
     every: bool,
     room: Integers,
-    most: int,
-    W: Floats,
-    one: Floats,
 ) -> tuple[float, int, bool]:
     """Test x and y given subsets of k of the `count` neighbours on one side.
 
@@ -76,7 +69,7 @@ def _side(
     """
     at, S, mark, hits, own = room[_AT], room[_S], room[_MARK], room[_HITS], room[side]
     largest, made, valid, changed = -math.inf, 0, 0, 0
-    begin(R, x, y, W, most)
+    begin(a, x, y)
     for i in range(k):
         at[i] = i
     while changed >= 0:
@@ -90,9 +83,9 @@ def _side(
             made += 0 if every else 1
         else:
             for i in range(valid, k):
-                condition(R, x, y, S, i, W, most)
+                condition(a, x, y, S, i)
             valid = k
-            log_p = evaluate(test, n, squares, x, y, k, W, most, table, one)
+            log_p = evaluate(a, x, y, k)
             if not math.isnan(log_p):
                 largest = max(largest, log_p)
                 separated = log_p > log_alpha
@@ -135,17 +128,14 @@ def level(
     Fills separators (M, k) and found (M,) where a set separates; largest (M,) with the largest log
     p-value; and adds to tests (M,). Of sets that are on both sides only the count goes up.
     """
-    most = W.shape[0] - BLOCKS
+    a = Asked(R, n, squares, table, test, W.shape[0] - BLOCKS, W, one)
     for m in range(xs.shape[0]):
         x, y = xs[m], ys[m]
         first = _neighbours(ptr, nbrs, x, y, room[_FIRST])
         second = _neighbours(ptr, nbrs, y, x, room[_SECOND])
         log_p, made, separated = -math.inf, 0, False
         if first >= k:
-            log_p, made, separated = _side(
-                R, n, squares, table, test, log_alpha, x, y, k, first, _FIRST, False, False, room,
-                most, W, one,
-            )  # fmt: skip
+            log_p, made, separated = _side(a, log_alpha, x, y, k, first, _FIRST, False, False, room)
         tests[m] += made
         largest[m] = log_p
         if not separated and k > 0:
@@ -159,9 +149,8 @@ def level(
                     kept += 1
             if kept >= k and (new > 0 or kept != first):
                 log_p, made, separated = _side(
-                    R, n, squares, table, test, log_alpha, x, y, k, kept, _SECOND, first >= k,
-                    False, room, most, W, one,
-                )  # fmt: skip
+                    a, log_alpha, x, y, k, kept, _SECOND, first >= k, False, room
+                )
                 tests[m] += made
                 largest[m] = max(largest[m], log_p)
             for i in range(first):
@@ -200,7 +189,7 @@ def votes(
 
     Centres of pair m are centres[offsets[m] : offsets[m + 1]]; fills separating (M,) and hits.
     """
-    most = W.shape[0] - BLOCKS
+    a = Asked(R, n, squares, table, test, W.shape[0] - BLOCKS, W, one)
     for m in range(xs.shape[0]):
         x, y = xs[m], ys[m]
         first = _neighbours(ptr, nbrs, x, y, room[_FIRST])
@@ -214,10 +203,7 @@ def votes(
             for side in range(2):
                 count = first if side == 0 else second
                 if count >= k and (side == 0 or k > 0):
-                    _, made, _ = _side(
-                        R, n, squares, table, test, log_alpha, x, y, k, count, side, side == 1,
-                        True, room, most, W, one,
-                    )  # fmt: skip
+                    _, made, _ = _side(a, log_alpha, x, y, k, count, side, side == 1, True, room)
                     total += made
         for i in range(first):
             room[_MARK, room[_FIRST, i]] = 0
@@ -228,20 +214,7 @@ def votes(
 
 @jit
 def _through(
-    R: Floats,
-    n: Floats,
-    squares: Floats,
-    table: Floats,
-    test: int,
-    log_alpha: float,
-    x: int,
-    y: int,
-    count: int,
-    last: bool,
-    room: Integers,
-    most: int,
-    W: Floats,
-    one: Floats,
+    a: Asked, log_alpha: float, x: int, y: int, count: int, last: bool, room: Integers
 ) -> tuple[float, int]:
     """The largest log p-value given subsets of candidates, but y; and the tests that it took.
 
@@ -257,18 +230,18 @@ def _through(
     if last:
         S[0] = room[_FIRST, count - 1]
     largest, made = -math.inf, 0
-    begin(R, x, y, W, most)
+    begin(a, x, y)
     if last:
-        condition(R, x, y, S, 0, W, most)
-    for k in range(min(others, most - shift) + 1):
+        condition(a, x, y, S, 0)
+    for k in range(min(others, a.most - shift) + 1):
         for i in range(k):
             at[i] = i
         changed = 0
         while changed >= 0:
             for i in range(changed, k):
                 S[shift + i] = own[at[i]]
-                condition(R, x, y, S, shift + i, W, most)
-            log_p = evaluate(test, n, squares, x, y, shift + k, W, most, table, one)
+                condition(a, x, y, S, shift + i)
+            log_p = evaluate(a, x, y, shift + k)
             made += 1
             if log_p > largest:
                 largest = log_p
@@ -308,15 +281,15 @@ def maxmin(
     Fills worst (M, N), the largest log p-value of each node, NaN for those that are not open;
     joined (M, N); and adds to tests (M,).
     """
-    most, N = W.shape[0] - BLOCKS, R.shape[0]
+    a, N = Asked(R, n, squares, table, test, W.shape[0] - BLOCKS, W, one), R.shape[0]
     own = room[_FIRST]
     for m in range(targets.shape[0]):
         x, count = targets[m], 0
         for y in range(N):
             worst[m, y], joined[m, y] = math.nan, 0
             if y != x and open_[x, y]:
-                begin(R, x, y, W, most)
-                worst[m, y] = evaluate(test, n, squares, x, y, 0, W, most, table, one)
+                begin(a, x, y)
+                worst[m, y] = evaluate(a, x, y, 0)
                 tests[m] += 1
         for _ in range(N):
             new = -1
@@ -335,19 +308,14 @@ def maxmin(
             count += 1
             for y in range(N):
                 if joined[m, y] == 0 and (worst[m, y] <= log_alpha):
-                    log_p, made = _through(
-                        R, n, squares, table, test, log_alpha, x, y, count, True, room, most, W,
-                        one,
-                    )  # fmt: skip
+                    log_p, made = _through(a, log_alpha, x, y, count, True, room)
                     worst[m, y] = max(worst[m, y], log_p)
                     tests[m] += made
         for i in range(count - 1, -1, -1):
             y = own[i]
             if sure[x, y]:
                 continue
-            log_p, made = _through(
-                R, n, squares, table, test, log_alpha, x, y, count, False, room, most, W, one
-            )
+            log_p, made = _through(a, log_alpha, x, y, count, False, room)
             tests[m] += made
             worst[m, y] = max(worst[m, y], log_p)
             if log_p > log_alpha:

@@ -42,6 +42,22 @@ class Separated(NamedTuple):
     tests: Integers
 
 
+class Between(NamedTuple):
+    """Pairs of nodes, and nodes between them.
+
+    Attributes:
+        pairs: (M, 2).
+        centres: the nodes between each.
+        neighbours: of every node; pairs are tested given these.
+        sizes: how many to condition on, at most, (M,).
+    """
+
+    pairs: Integers
+    centres: Sequence[Integers]
+    neighbours: Sequence[Integers]
+    sizes: Integers
+
+
 class Votes(NamedTuple):
     """How often a node between a pair is in a set that separates it.
 
@@ -80,15 +96,8 @@ class CITests(Protocol):
     ) -> Separated:
         """Test pairs, (M, 2), given sets of k neighbours of one of the two."""
 
-    def votes(
-        self,
-        pairs: Integers,
-        centres: Sequence[Integers],
-        neighbours: Sequence[Integers],
-        sizes: Integers,
-        log_alpha: float,
-    ) -> Votes:
-        """Of pairs, with nodes between them, given sets of up to so many neighbours."""
+    def votes(self, asked: Between, log_alpha: float) -> Votes:
+        """Of pairs, with nodes between them."""
 
     def max_min(self, may: Flags, must: Flags, most: int, log_alpha: float) -> MaxMin:
         """Max-min parents and children, of pairs that may be and those that must be."""
@@ -183,15 +192,9 @@ class GaussianTests:
         parts = _threaded(run, pairs)
         return Separated(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
-    def votes(
-        self,
-        pairs: Integers,
-        centres: Sequence[Integers],
-        neighbours: Sequence[Integers],
-        sizes: Integers,
-        log_alpha: float,
-    ) -> Votes:
-        """Of pairs, with nodes between them, given sets of up to so many neighbours."""
+    def votes(self, asked: Between, log_alpha: float) -> Votes:
+        """Of pairs, with nodes between them."""
+        pairs, centres, neighbours, sizes = asked
         ptr, nbrs = _packed(neighbours)
         W_most = int(sizes.max(initial=0))
 
@@ -287,15 +290,9 @@ class AskedTests:
                     break
         return made
 
-    def votes(
-        self,
-        pairs: Integers,
-        centres: Sequence[Integers],
-        neighbours: Sequence[Integers],
-        sizes: Integers,
-        log_alpha: float,
-    ) -> Votes:
-        """Of pairs, with nodes between them, given sets of up to so many neighbours."""
+    def votes(self, asked: Between, log_alpha: float) -> Votes:
+        """Of pairs, with nodes between them."""
+        pairs, centres, neighbours, sizes = asked
         separating, hits = np.zeros(len(pairs), dtype=np.int64), []
         for m, (x, y) in enumerate(pairs.tolist()):
             every = (set(S) for k in range(sizes[m] + 1) for S in _sets(x, y, neighbours, k))

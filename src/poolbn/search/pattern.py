@@ -15,7 +15,7 @@ from poolbn.graph.constraints import Allowed
 from poolbn.graph.dag import Cpdag
 from poolbn.graph.equivalence import oriented
 from poolbn.graph.pairs import Pair
-from poolbn.scoring.separating import CITests, Flags, Floats
+from poolbn.scoring.separating import Between, CITests, Flags, Floats
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _shares(
     )
     pairs = np.array(list(between), dtype=np.int64).reshape(-1, 2)
     centres = [np.array(between[pair], dtype=np.int64) for pair in between]
-    votes = tests.votes(pairs, centres, neighbours, sizes, math.log(alpha))
+    votes = tests.votes(Between(pairs, centres, neighbours, sizes), math.log(alpha))
     separating = np.repeat(votes.separating, [len(c) for c in centres])
     with np.errstate(invalid="ignore"):
         share = votes.hits / separating
