@@ -3,9 +3,11 @@
 The first table is the paper's balanced grid, with partial pooling: networks of each cell have data
 sets of 20 and of 50 rows in turn. It goes round the grid, one network of each cell at a time, and
 ends after --minutes; --found keeps what was measured, and a later run goes on from there. With
---large N the second table is about networks of N nodes, ten data sets of 50 rows.
+--rules the table is a thin slice of the grid with all rules of PC, with --large N it is about
+networks of N nodes, ten data sets of 50 rows.
 
     python benchmarks/constraint_based.py [--tables K] [--minutes M] [--found FILE] [--results FILE]
+    python benchmarks/constraint_based.py --rules [--tables K] [--results FILE]
     python benchmarks/constraint_based.py --large N [--results FILE]
 """
 
@@ -27,11 +29,18 @@ EXACT = 20  # nodes up to which probabilities of arcs are sums
 CELL = ["nodes", "parents", "data_sets"]
 
 
-def distances(N: int, parents: float, data_sets: int, seed: int) -> dict[str, float]:
-    """SHD of what each way learns from the true class."""
+def simulated(
+    N: int, parents: float, data_sets: int, rows: int, seed: int
+) -> tuple[pb.Dag, pb.GroupStats]:
+    """A true graph, and data."""
     dag = pb.random_dag(N, parents, seed=seed)
     truth = pb.random_network(dag, data_sets, seed=seed)
-    stats = pb.stats(pb.random_table(truth, ROWS[seed % 2], seed=seed), group="F")
+    return dag, pb.stats(pb.random_table(truth, rows, seed=seed), group="F")
+
+
+def distances(N: int, parents: float, data_sets: int, seed: int) -> dict[str, float]:
+    """SHD of what each way learns from the true class."""
+    dag, stats = simulated(N, parents, data_sets, ROWS[seed % 2], seed)
     found = {
         "hill climbing": pb.learn(stats).dag,
         "PC": pb.PC().pattern(stats).cpdag,
@@ -67,22 +76,48 @@ def with_error(values: pd.Series) -> str:
 
 
 def grid(found: pd.DataFrame) -> list[str]:
-    """The lines of the first table: means, and standard errors."""
+    """The lines of the first table: means, standard errors, and differences from hill climbing."""
     ways = [name for name in found.columns if name not in (*CELL, "seed")]
     lines = [
         "| nodes | parents | data sets | networks | " + " | ".join(ways) + " |",
         "| " + "--- | " * (4 + len(ways)),
     ]
-    for cell, rows in found.groupby(CELL):
-        cells = [*map(str, cell), str(len(rows)), *(with_error(rows[name]) for name in ways)]
-        lines.append(f"| {' | '.join(cells)} |")
+    by = [*(["nodes", one] for one in ("parents", "data_sets")), ["nodes"]]
+    for cells in by:
+        for cell, rows in found.groupby(cells):
+            named = dict(zip(cells, cell, strict=True))
+            told = [str(named.get(name, "all")) for name in CELL]
+            own = [with_error(rows[name]) for name in ways]
+            lines.append(f"| {' | '.join([*told, str(len(rows)), *own])} |")
     for N, rows in found.groupby("nodes"):
-        least = [f"{rows[name].mean():.2f}" if rows[name].notna().all() else "-" for name in ways]
-        lines.append(f"| {N} | all | all | {len(rows)} | {' | '.join(least)} |")
-        for name in ways[1:]:
-            gain = (rows[name] - rows[ways[0]]).dropna()
-            if len(gain):
-                print(f"N = {N}: {name} minus {ways[0]}: {with_error(gain)}")
+        own = [with_error(rows[name] - rows[ways[0]]) for name in ways[1:]]
+        lines.append(
+            f"| {N} | all, minus hill climbing | all | {len(rows)} | | {' | '.join(own)} |"
+        )
+    return lines
+
+
+def by_rules(tables: int) -> list[str]:
+    """The lines of the table with all rules of PC."""
+    rules = ("conservative", "majority", "standard")
+    ways = ["hill climbing", *(f"PC, {rule}" for rule in rules), "hybrid"]
+    lines = [
+        "| nodes | parents | data sets | rows of each | " + " | ".join(ways) + " |",
+        "| " + "--- | " * (4 + len(ways)),
+    ]
+    for (N, parents), data_sets, rows in product(
+        ((10, 1), (10, 2), (10, 4), (20, 2)), (5, 20), ROWS
+    ):
+        found = []
+        for seed in range(tables):
+            dag, stats = simulated(N, parents, data_sets, rows, seed)
+            graphs = [pb.learn(stats).dag]
+            graphs += [pb.PC(rule=rule).pattern(stats).cpdag for rule in rules]
+            graphs += [pb.learn(stats, search=pb.Hybrid()).dag]
+            found.append([pb.metrics.shd(graph, dag) for graph in graphs])
+        cells = [with_error(column) for _, column in pd.DataFrame(found).items()]
+        lines.append(f"| {N} | {parents} | {data_sets} | {rows} | {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
     return lines
 
 
@@ -128,11 +163,14 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--found", type=Path)
+    parser.add_argument("--rules", action="store_true")
     parser.add_argument("--large", type=int)
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()
     if given.large:
         lines = large(given.large)
+    elif given.rules:
+        lines = by_rules(given.tables)
     else:
         lines = grid(measured(given.tables, given.minutes, given.found))
     if given.results:

@@ -323,3 +323,13 @@ def test_a_column_that_is_constant_in_each_data_set_is_not_joined() -> None:
     without = pb.PC().pattern(pb.stats(frame.drop(columns="size"), group="F")).cpdag
     assert set(found.cpdag.directed) == set(without.directed)
     assert set(found.cpdag.undirected) == set(without.undirected)
+
+
+def test_hybrid_that_ends_among_all_columns() -> None:
+    """No arc that hill climbing may change makes it better."""
+    stats = pb.stats(rows(12), group="F")
+    strict = pb.MMPC(alpha=1e-9)
+    found = pb.learn(stats, search=pb.Hybrid(strict, widen=None))
+    again = pb.learn(stats, start=found)
+    assert again.dag == found.dag
+    assert found.score > pb.learn(stats, search=pb.Hybrid(strict, widen=1)).score

@@ -18,6 +18,8 @@ from poolbn.search.climbing import HillClimb
 from poolbn.search.problem import Found, Learner, Problem, Stopped
 from poolbn.search.state import TIE
 
+_STEPS = 3  # apart, that columns may be joined at the end
+
 
 class Restriction(Protocol):
     """What says which columns a search may join."""
@@ -89,6 +91,7 @@ class Hybrid:
         restrict: `pb.MMPC()` or `pb.PC()`; of the latter only which columns are joined.
         maximise: the search, `pb.HillClimb()`, `pb.Tabu()` or `pb.Exact()`.
         widen: up to how many steps apart columns may be joined at the end; 1 is candidates only.
+            None is 3, and any columns in a last climb, which ends where `pb.HillClimb()` might.
 
     Examples:
         >>> import poolbn as pb
@@ -100,10 +103,10 @@ class Hybrid:
 
     restrict: Restriction = field(default_factory=MMPC)
     maximise: Learner = field(default_factory=HillClimb)
-    widen: int = 3
+    widen: int | None = 3
 
     def __post_init__(self) -> None:
-        check_count(1, widen=self.widen)
+        check_count(1, widen=_STEPS if self.widen is None else self.widen)
         for name, method, known in (
             ("restrict", "joined", "pb.MMPC() or pb.PC()"),
             ("maximise", "learn", "pb.HillClimb(), pb.Tabu() or pb.Exact()"),
@@ -120,10 +123,11 @@ class Hybrid:
         fewer = allowed._replace(arcs=allowed.arcs & joined)
         start = (problem.start & joined) | allowed.required
         found = self.maximise.learn(Problem(scores, fewer, start, problem.watch))
-        steps = 2
-        while steps <= self.widen:
+        steps, last = 2, _STEPS if self.widen is None else self.widen
+        while steps <= last + (self.widen is None):
             near = joined | found.arcs | found.arcs.T
             wider = allowed._replace(arcs=allowed.arcs & _within(near, steps))
+            wider = allowed if steps > last else wider
             try:
                 again = self.maximise.learn(Problem(scores, wider, found.arcs, problem.watch))
             except Stopped as stopped:
