@@ -36,6 +36,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/stream.py
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/large_n.py --nodes 100 200 500
 	$(BIN)/python benchmarks/infer.py
 	$(BIN)/python benchmarks/intervals.py

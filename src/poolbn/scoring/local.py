@@ -275,10 +275,9 @@ class LocalScores:
 
     def _bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         slow = isinstance(self._scores, TableScores | ObservedScores)
-        if not slow and len(families) < 2 * _CHUNK:
+        few = len(families) < _CHUNK // 2  # threads would cost more than they bring
+        if not slow and (few or self._scores.bounds(families[:1]) is None):
             return self._scores.bounds(families)
-        if self._scores.bounds(families[:1]) is None:
-            return None
         return np.array(self._threaded(self._scores.bounds, families))
 
     def _compute(self, families: Sequence[Family]) -> list[float]:
