@@ -127,14 +127,18 @@ def plot(file: Path, panels: dict[str, dict[str, Curve]], shares: dict[str, floa
     for ax, (title, curves) in zip(axes, panels.items(), strict=False):
         for name, curve in curves.items():
             ax.loglog(list(curve), list(curve.values()), "o-", label=name)
+        sizes = sorted({size for curve in curves.values() for size in curve})
         ax.set(xlabel=title, ylabel="seconds of processor time")
+        ax.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+        ax.minorticks_off()
     cores = np.arange(1, 33)
     for name, share in shares.items():
         axes[3].plot(cores, 1 / (1 - share + share / cores), label=f"{name}: {100 * share:.1f}%")
     axes[3].set(xlabel="cores, by Amdahl's law", ylabel="times as fast")
     for ax in axes:
         ax.grid(alpha=0.3)
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, loc="upper left")
+    axes[3].set_ylim(top=10)
     figure.savefig(file, metadata={"Date": None})
 
 
