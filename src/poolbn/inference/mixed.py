@@ -19,7 +19,7 @@ from poolbn.inference.parts import Mixed, Weighed, count_sizes, weigh
 from poolbn.inference.plans import MOST, Method, Part, Plan, plan, sampled
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.run.parallel import available_cores, map_threads
-from poolbn.wording import listed
+from poolbn.wording import counted, listed
 
 _CELLS = 2**17  # numbers in the largest array of a chunk
 _NODES = 161  # of a quadrature, about
@@ -444,7 +444,8 @@ def mixed_network(
     levels = own[dag.nodes[0]].levels
     refused = {
         j: f"{fit.child!r} has no predictive distribution in data set {levels[j]!r}: its "
-        f"{fit.rows[j]:.0f} rows do not give {len(fit.parents) + 1} coefficients and a variance"
+        f"{counted(int(fit.rows[j]), 'row')} do not give "
+        f"{counted(len(fit.parents) + 1, 'coefficient')} and a variance"
         for fit, node in zip(own.values(), nodes, strict=True)
         if isinstance(fit, GaussianFit) and isinstance(node, Gaussian)
         for j in np.flatnonzero(np.isnan(node.of.scale2)).tolist()

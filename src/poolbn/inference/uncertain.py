@@ -27,6 +27,7 @@ from poolbn.inference.conditioning import CERTAIN, Floats, Given
 from poolbn.inference.mixtures import log_density, spread
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.predictive import Predictive, degrees, predictive
+from poolbn.wording import counted
 
 Flags = NDArray[np.bool_]
 _Number = TypeVar("_Number", bound=np.generic)
@@ -77,7 +78,8 @@ def with_uncertainty(network: LinearNetwork, fits: Sequence[GaussianFit]) -> Unc
     ]
     refused = {
         j: f"{fit.child!r} has no predictive distribution in data set {level!r}: its "
-        f"{fit.rows[j]:.0f} rows do not give {len(fit.parents) + 1} coefficients and a variance"
+        f"{counted(int(fit.rows[j]), 'row')} do not give "
+        f"{counted(len(fit.parents) + 1, 'coefficient')} and a variance"
         for fit, of in zip(fits, nodes, strict=True)
         for j, level in enumerate(fit.levels)
         if math.isnan(of.scale2[j])

@@ -18,6 +18,7 @@ from poolbn.moments.standardised import Family, StandardisedStats, to_units
 from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Counts, GaussianFit, Status
 from poolbn.nodes.model import Likelihoods
+from poolbn.wording import counted
 
 _ROUNDING = 1e-12  # of a column's standard deviation, which is no difference from 0
 
@@ -135,7 +136,7 @@ def _trouble(data: StandardisedStats, family: Family) -> Ending | None:
     if q >= F:
         return (
             Status.TOO_FEW_ROWS,
-            f"{name!r} has one value in each of {F} data sets, and {q} coefficients and a variance "
+            f"{name!r} has one value in each of {F} data sets, and {counted(q, 'coefficient')} and a variance "
             f"need at least {q + 1}; use fewer parents",
         )
     y = data.mean[:, child]

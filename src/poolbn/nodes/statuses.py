@@ -8,7 +8,7 @@ import numpy as np
 
 from poolbn.nodes import linear, mixed
 from poolbn.nodes.localfit import Status
-from poolbn.wording import listed
+from poolbn.wording import counted, listed
 
 Ending = tuple[Status, str]
 
@@ -31,7 +31,7 @@ def of_linear(
         if f.few[j]:
             return (
                 Status.TOO_FEW_ROWS,
-                f"{where} has {_rows(f, j)}, and {q} coefficients and a variance need at least "
+                f"{where} has {_rows(f, j)}, and {counted(q, 'coefficient')} and a variance need at least "
                 f"{q + 1}; pool, or use fewer parents",
             )
         if f.dependent[j] >= 0:

@@ -30,7 +30,8 @@ def json_part(text: Text) -> Part:
     text = replace(text, path=as_utf8(text.path, text.shown))
     scan = (
         f"read_json({literal(glob.escape(text.path))}, format='newline_delimited', "
-        f"compression={literal('gzip' if zipped(text.path) else 'none')}, hive_partitioning=false"
+        f"compression={literal('gzip' if zipped(text.path) else 'uncompressed')}, "
+        "hive_partitioning=false"
     )
     try:
         with connected() as connection:  # all rows are looked at: any may have one column more
