@@ -13,9 +13,9 @@ from pathlib import Path
 EXTRAS = ("graphs", "formats", "sklearn", "dask")
 
 
-def bounds() -> Iterator[str]:
-    """A constraint for each dependency that a user may install."""
-    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+def bounds(text: str) -> Iterator[str]:
+    """A constraint for each dependency that a user may install, from the text of pyproject.toml."""
+    project = tomllib.loads(text)["project"]
     extras = project["optional-dependencies"]
     for needed in [*project["dependencies"], *(each for name in EXTRAS for each in extras[name])]:
         name, version = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", needed).groups()  # type: ignore[union-attr]
@@ -23,4 +23,4 @@ def bounds() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(bounds()))
+    print("\n".join(bounds(Path("pyproject.toml").read_text(encoding="utf-8"))))

@@ -144,7 +144,7 @@ _LATER = {
     "unbalanced_rows": "simulate",
 }
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _OLD = {"Separate": "NoPooling"}  # a name of 0.1; it goes with 0.3
 

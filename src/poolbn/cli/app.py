@@ -34,9 +34,9 @@ app.command(cls=Command)(warmup.warmup)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from poolbn import __version__
 
-        typer.echo(f"poolbn {version('poolbn')}")
+        typer.echo(f"poolbn {__version__}")
         raise typer.Exit
 
 

@@ -136,8 +136,8 @@ def _trouble(data: StandardisedStats, family: Family) -> Ending | None:
     if q >= F:
         return (
             Status.TOO_FEW_ROWS,
-            f"{name!r} has one value in each of {F} data sets, and {counted(q, 'coefficient')} and a variance "
-            f"need at least {q + 1}; use fewer parents",
+            f"{name!r} has one value in each of {F} data sets, and {counted(q, 'coefficient')} and "
+            f"a variance need at least {q + 1}; use fewer parents",
         )
     y = data.mean[:, child]
     X = data.mean[:, list(parents)]

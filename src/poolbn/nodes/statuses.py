@@ -31,8 +31,8 @@ def of_linear(
         if f.few[j]:
             return (
                 Status.TOO_FEW_ROWS,
-                f"{where} has {_rows(f, j)}, and {counted(q, 'coefficient')} and a variance need at least "
-                f"{q + 1}; pool, or use fewer parents",
+                f"{where} has {_rows(f, j)}, and {counted(q, 'coefficient')} and a variance need "
+                f"at least {q + 1}; pool, or use fewer parents",
             )
         if f.dependent[j] >= 0:
             return dependent(parents[f.dependent[j]], where)
