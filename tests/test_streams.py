@@ -316,7 +316,7 @@ def test_a_checkpoint_is_of_one_version(
     parts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read(parts, tmp_path)
-    monkeypatch.setattr(checkpoints, "own_version", lambda: "another")
+    monkeypatch.setattr(checkpoints, "VERSION", "another")
     assert read(parts, tmp_path)[1:] == (0, 5)
 
 

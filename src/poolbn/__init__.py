@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from poolbn.constants import VERSION
 from poolbn.network.presenting import shown_by
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ _LATER = {
     "unbalanced_rows": "simulate",
 }
 
-__version__ = "0.2.0"
+__version__ = VERSION
 
 _OLD = {"Separate": "NoPooling"}  # a name of 0.1; it goes with 0.3
 

@@ -1,4 +1,6 @@
-"""Numbers that the numerics and those who read their results agree on."""
+"""The version; numbers that the numerics and those who read their results agree on."""
+
+VERSION = "0.2.0"
 
 # A column whose square, after the earlier columns are taken out, is below this part of its own is a
 # combination of them: from statistics in double precision the rest is rounding. R's lm stops at the

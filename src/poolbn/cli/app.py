@@ -8,6 +8,7 @@ import typer
 
 from poolbn.cli import demonstration, learning, looking, networks, statistics, studies, warmup
 from poolbn.cli.terminal import Command, Group
+from poolbn.constants import VERSION
 
 app = typer.Typer(
     cls=Group,
@@ -34,9 +35,7 @@ app.command(cls=Command)(warmup.warmup)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from poolbn import __version__
-
-        typer.echo(f"poolbn {__version__}")
+        typer.echo(f"poolbn {VERSION}")
         raise typer.Exit
 
 

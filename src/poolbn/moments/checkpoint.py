@@ -7,8 +7,9 @@ import json
 import os
 from collections.abc import Callable
 
+from poolbn.constants import VERSION
 from poolbn.errors import FileError
-from poolbn.moments.statsfile import Fields, own_version, read_file, write_file
+from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.tables.data import Reading
 from poolbn.tables.paths import identity
 
@@ -56,6 +57,6 @@ class Checkpoint:
     @staticmethod
     def _key(reading: Reading) -> str:
         (part,) = reading.parts
-        how = (reading.names, reading.group, reading.missing, part.keys, own_version())
+        how = (reading.names, reading.group, reading.missing, part.keys, VERSION)
         text = json.dumps([identity(str(part.path)), how])
         return hashlib.sha256(text.encode()).hexdigest()[:32]

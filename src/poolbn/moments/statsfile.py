@@ -14,12 +14,12 @@ import re
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.constants import VERSION
 from poolbn.errors import FileError
 from poolbn.moments import cellsfile
 from poolbn.moments.cellsfile import Discrete
@@ -71,14 +71,6 @@ class About:
     size: int
 
 
-@lru_cache(maxsize=1)
-def own_version() -> str:
-    """The version of this software."""
-    from importlib.metadata import version as installed  # 20 ms that few need
-
-    return installed("poolbn")
-
-
 def write_file(
     path: str | os.PathLike[str],
     fields: Fields,
@@ -93,7 +85,7 @@ def write_file(
         FileError: `read_file` would refuse it: a data set's name is not a text, a number or a bool,
             the group is a column, or no rows have such statistics.
     """
-    body = _body(fields, own_version(), _VERSION, gaps, discrete)
+    body = _body(fields, VERSION, _VERSION, gaps, discrete)
     with _refusing(f"cannot write {os.fspath(path)!r}"):
         _content(_parsed(_VERSION, body), least=0)
     write_whole(path, _identity(_VERSION, body) + body)
