@@ -42,6 +42,7 @@ def test_report_shows_probabilities_and_p_values(
     assert first["child"] in row
     assert f"{first['probability']:.2f}" in row
     assert "The probability of an arc between the two is" in text
+    assert "how sure the arcs are (pb.bootstrap" not in text
     assert "The largest p-value of tests of independence is" in text
 
 

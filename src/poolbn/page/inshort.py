@@ -189,7 +189,7 @@ def _trouble(of: Material) -> list[Point]:
 def _unknown(of: Material) -> list[Point]:
     """What was not looked at."""
     lacks = []
-    if of.boot is None:
+    if of.boot is None and not of.evidence:
         lacks.append("how sure the arcs are (pb.bootstrap, or --bootstrap)")
     if of.found is None and len(of.net.levels) > 1:
         lacks.append("which pooling predicts best (pb.compare, or --compare)")
