@@ -8,12 +8,15 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit, gammaln
 from scipy.stats import binom
 
 import poolbn as pb
+from poolbn.inference.standardise import _drawn
 from poolbn.nodes.logeffects import random_effects_cov
+from poolbn.nodes.regression import RegressionFit
 
 DAG = pb.Dag(
     ["sex", "x", "ill", "visits"],
@@ -199,3 +202,15 @@ def test_imputed_cells_are_what_is_most_probable() -> None:
         (filled.astype(object)[kept].fillna(0) == gaps.astype(object)[kept].fillna(0)).all().all()
     )
     assert (filled["visits"] % 1 == 0).all()
+
+
+@pytest.mark.parametrize("theta", [np.inf, 0.3, 2.0, 50.0])
+def test_quantiles_of_counts_are_those_of_scipy(theta: float) -> None:
+    rng = np.random.default_rng(3)
+    mean = np.exp(rng.uniform(-6, 5, size=(5, 2000)))
+    u = np.concatenate([rng.random(1990), [1e-12, 1 - 1e-9, *np.linspace(0.01, 0.99, 8)]])
+    fit = RegressionFit.__new__(RegressionFit)
+    object.__setattr__(fit, "dispersion", theta)
+    found = _drawn(fit, mean, u)
+    law = stats.poisson(mean) if np.isinf(theta) else stats.nbinom(theta, theta / (theta + mean))
+    np.testing.assert_array_equal(found, law.ppf(u))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isinf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from poolbn.nodes.tabular import TabularFit
 Floats = NDArray[np.float64]
 
 _LARGEST = 30.0  # logarithm of a mean
+_SMALL = 40.0  # means of counts whose probabilities are added up
+_STEPS = 200  # of these
 
 
 def uniforms(nodes: Iterable[str], n: int, rng: np.random.Generator) -> dict[str, Floats]:
@@ -107,14 +110,49 @@ def _drawn(fit: LocalFit, expected: Floats, u: Floats) -> Floats:
     assert isinstance(fit, RegressionFit)
     theta = fit.dispersion
     if isinf(theta):
-        return _poisson(u, expected)
-    return np.asarray(stats.nbinom.ppf(u, theta, theta / (theta + expected)))
+        return _quantiles(u, expected, stats.poisson, (expected,), np.exp(-expected), expected, 0.0)
+    share = theta / (theta + expected)
+    none, odds = share**theta, 1 - share
+    return _quantiles(u, expected, stats.nbinom, (theta, share), none, theta * odds, odds)
 
 
-def _poisson(u: Floats, mean: Floats) -> Floats:
-    """Quantiles of Poisson distributions."""
-    from scipy import special
+def _quantiles(
+    u: Floats,
+    mean: Floats,
+    law: Any,
+    parameters: tuple[Any, ...],
+    none: Floats,
+    a: Floats,
+    b: Floats | float,
+) -> Floats:
+    """Quantiles of counts whose probabilities follow p(k) = p(k - 1) (a + b (k - 1)) / k.
 
-    k = np.ceil(special.pdtrik(u, mean))
-    less = np.maximum(k - 1, 0.0)
-    return np.asarray(np.where(special.pdtr(less, mean) >= u, less, k))
+    Probabilities are added up from 0 on, which for small counts takes a hundredth of the time of
+    scipy's inverse; what is left after some steps is asked there.
+
+    Args:
+        u: probabilities, (n,).
+        mean: of the counts, (B, n).
+        law: the distribution in scipy.
+        parameters: of it.
+        none: the probability of 0, (B, n).
+        a: of the rule, (B, n).
+        b: of the rule: 0 for Poisson's distribution.
+    """
+    every = [np.broadcast_to(x, mean.shape).ravel() for x in (u, none, a, b)]
+    found = np.zeros(mean.size)
+    at = np.flatnonzero(mean.ravel() < _SMALL)
+    left, term, a_, b_ = (x[at] for x in every)
+    for k in range(_STEPS):
+        if not len(at):
+            break
+        left = left - term
+        more = left > 0
+        found[at[~more]] = k
+        at, left, term, a_, b_ = (x[more] for x in (at, left, term, a_, b_))
+        term = term * (a_ + b_ * k) / (k + 1)
+    rest = np.concatenate([at, np.flatnonzero(mean.ravel() >= _SMALL)])
+    if len(rest):
+        own = [np.broadcast_to(x, mean.shape).ravel()[rest] for x in parameters]
+        found[rest] = law.ppf(every[0][rest], *own)
+    return found.reshape(mean.shape)

@@ -40,7 +40,7 @@ def in_short(of: Material) -> list[Point]:
     return [
         *_treated(of),
         *_leading(of),
-        *_different(differences(of), len(of.sizes), of.sets),
+        *_different(differences(of), len(of.sizes), of.sets, _zero(of)),
         *_unsure(of),
         *_pooling(pooling_advice(of)),
         *_trouble(of),
@@ -76,17 +76,26 @@ def _leading(of: Material) -> list[Point]:
     time = " in the order of time" if of.tiers else ""
     found = "" if of.boot is None else ", also in the bootstrap"
     said = (
-        f"Begin with {_arcs_of(sizes)}{time}: strong effects whose interval does not reach zero "
-        f"and whose direction is determined{found}."
+        f"Begin with {_arcs_of(sizes)}{time}: the strongest effects whose interval does not "
+        f"reach {_zero(of)} and whose direction is determined{found}."
     )
     return [Point(said, "effects", "Effects")]
+
+
+def _zero(of: Material) -> str:
+    """No effect, in numbers."""
+    return "zero" if of.net.is_linear else "zero, or a ratio of 1"
+
+
+def _it(several: Sequence[object]) -> str:
+    return "it" if len(several) == 1 else "them"
 
 
 def _arcs_of(sizes: Sequence[EffectSize]) -> str:
     return listed([arrow(size.parent, size.child) for size in sizes])
 
 
-def _different(found: Differences, arcs: int, sets: Noun) -> list[Point]:
+def _different(found: Differences, arcs: int, sets: Noun, zero: str) -> list[Point]:
     """Which effects differ, and whether that matters."""
     here = ("differences", "Differences")
     if found.denied:
@@ -100,14 +109,15 @@ def _different(found: Differences, arcs: int, sets: Noun) -> list[Point]:
     if found.turning:
         said = (
             f"{_count(found.turning, arcs)} {sets.many} so much that the range expected for a "
-            f"new {sets.one} reaches zero: {_arcs(found.turning)}. Look at each {sets.one}, and do "
-            "not take the population's effect to a new one."
+            f"new {sets.one} reaches {zero}: {_arcs(found.turning)}. Look at each {sets.one}, and "
+            "do not take the population's effect to a new one."
         )
         points.append(Point(said, *here))
     if found.keeping:
         said = (
             f"{_count(found.keeping, arcs)} {sets.many} in size, not in direction: "
-            f"{_arcs(found.keeping)}. Use them with the range expected for a new {sets.one}."
+            f"{_arcs(found.keeping)}. Use {_it(found.keeping)} with the range expected for a new "
+            f"{sets.one}."
         )
         points.append(Point(said, *here))
     if not points and found.tested:
@@ -136,7 +146,7 @@ def _unsure(of: Material) -> list[Point]:
             said = (
                 f"{counted(len(weak), 'arc')} {which} unsure, found in few networks from resampled "
                 f"{resampled(of.boot, of.sets)}: {listed(named, _NAMED)}. Do not build on "
-                f"{'it' if len(weak) == 1 else 'them'}."
+                f"{_it(weak)}."
             )
         else:
             said = f"Networks from resampled {resampled(of.boot, of.sets)} have all arcs again."

@@ -13,10 +13,11 @@ import platform
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from functools import cache
 from importlib import metadata
 from importlib.resources import files
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +40,9 @@ from poolbn.page.words import about_privacy, about_rows, about_search, resampled
 from poolbn.show.texts import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _SCRIPTS = (
     "tools", "charts", "details", "node", "discrete", "page", "locals", "infer", "answers",
@@ -234,8 +238,9 @@ def _readable(value: Any) -> Any:
     return value
 
 
-def _rendered(contents: Mapping[str, Any]) -> str:
-    """The template with contents, styles and scripts; all texts are escaped."""
+@cache
+def _template() -> Template:
+    """The template; all texts are escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     pages = Environment(
@@ -247,9 +252,14 @@ def _rendered(contents: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     pages.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return pages.get_template("report.html")
+
+
+def _rendered(contents: Mapping[str, Any]) -> str:
+    """The template with contents, styles and scripts."""
     folder = files("poolbn") / "templates"
     own = [(folder / f"report-{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
-    return pages.get_template("report.html").render(
+    return _template().render(
         {**contents, "numbers": _readable(contents["numbers"])},
         style=(folder / "report.css").read_text(encoding="utf-8"),
         script="\n".join(own),

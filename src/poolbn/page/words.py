@@ -205,7 +205,7 @@ def summary(of: Material) -> list[Card]:
         Card("Network", _network(of.net, of.sizes)),
         Card("Pooling", _pooling(of.net, of.sets)),
         Card(
-            "Strong effects that are sure" if leading(of) else "Strongest effects",
+            "Strongest effects that are sure" if leading(of) else "Strongest effects",
             _strongest(of),
             bullets=True,
         ),
