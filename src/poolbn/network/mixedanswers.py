@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.inference import mixed as inference
-from poolbn.inference.mixed import Effort
-from poolbn.inference.parts import Mixed
 from poolbn.nodes.localfit import LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
@@ -18,6 +15,9 @@ from poolbn.tables.cells import Cells, NodeKinds
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from poolbn.inference.mixed import Effort
+    from poolbn.inference.parts import Mixed
 
     Floats = NDArray[np.float64]
 
@@ -49,6 +49,8 @@ def predicted(
 ) -> pd.DataFrame:
     """Probabilities of levels, or means and intervals; see `Network.predict`."""
     import pandas as pd
+
+    from poolbn.inference import mixed as inference
 
     names = [target] if isinstance(target, str) else list(target)
     at = [mixed.names.index(name) for name in names]
@@ -82,6 +84,8 @@ def classified(mixed: Mixed, cells: Cells, labels: NDArray[Any], effort: Effort)
     """Probabilities of data sets; see `Network.classify`."""
     import pandas as pd
 
+    from poolbn.inference import mixed as inference
+
     found, ess = inference.data_set_probabilities(mixed, cells.values, effort)
     columns: list[Hashable] = level_columns(mixed.levels, [MOST_PROBABLE, ESS])
     table = pd.DataFrame(found, index=cells.index, columns=pd.Index(columns, dtype=object))
@@ -93,6 +97,8 @@ def imputed(
     mixed: Mixed, kinds: NodeKinds, cells: Cells, table: pd.DataFrame, effort: Effort
 ) -> pd.DataFrame:
     """The table with missing cells filled; see `Network.impute`."""
+    from poolbn.inference import mixed as inference
+
     missing = np.isnan(cells.values)
     wanted = np.isin(mixed.names, cells.columns) & missing.any(axis=0)
     rows = np.flatnonzero(missing[:, wanted].any(axis=1))

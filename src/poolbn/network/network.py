@@ -17,19 +17,11 @@ from poolbn.arguments import FLAG, PATH, TEXT, check_arguments
 from poolbn.errors import DataError, check_count, check_interval, check_kind, check_option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
-from poolbn.inference.heterogeneity import heterogeneity_table
-from poolbn.inference.infer import Model
-from poolbn.inference.mixed import mixed_network
-from poolbn.inference.mixedheterogeneity import mixed_heterogeneity_table
-from poolbn.inference.parts import Mixed
-from poolbn.inference.uncertain import Uncertain, plugged_in, with_uncertainty
-from poolbn.inference.withinbetween import mixed_within_between_table, within_between_table
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import alike
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.table import Table
-from poolbn.network import bif, exporting, topgmpy
 from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
 from poolbn.network.file import Content, network_text, read_network
@@ -52,6 +44,10 @@ from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from poolbn.inference.infer import Model
+    from poolbn.inference.parts import Mixed
+    from poolbn.inference.uncertain import Uncertain
 
 _SHOWN = 12  # arcs that a printed network lists
 _NAMED = 5  # nodes in a line of it
@@ -147,24 +143,34 @@ class Network(Presented, Graphical, Questions):
 
     @cached_property
     def _mixed_plugged_in(self) -> Mixed:
+        from poolbn.inference.mixed import mixed_network
+
         certain = [level for level in self.levels if level not in self.adapted]
         return mixed_network(self.dag, self.fits, self.n, self.inputs, certain)
 
     @cached_property
     def _mixed_predictive(self) -> Mixed:
+        from poolbn.inference.mixed import mixed_network
+
         return mixed_network(self.dag, self.fits, self.n, self.inputs, ())
 
     @cached_property
     def _plugged_in(self) -> Model:
+        from poolbn.inference.uncertain import plugged_in
+
         fits = [self.linear_fits[node] for node in self.dag.nodes]
         return self._with(plugged_in(self.linear, fits, self.adapted))
 
     @cached_property
     def _predictive(self) -> Model:
+        from poolbn.inference.uncertain import with_uncertainty
+
         fits = [self.linear_fits[node] for node in self.dag.nodes]
         return self._with(with_uncertainty(self.linear, fits))
 
     def _with(self, uncertain: Uncertain) -> Model:
+        from poolbn.inference.infer import Model
+
         inputs = tuple(self.dag.nodes.index(node) for node in self.inputs)
         return Model(self.linear, self.joint, uncertain, inputs)
 
@@ -262,6 +268,9 @@ class Network(Presented, Graphical, Questions):
             1  (residual variance)  gestation_days      18.68     0.00
             2  (residual variance)   birthweight_g       9.54     0.02
         """
+        from poolbn.inference.heterogeneity import heterogeneity_table
+        from poolbn.inference.mixedheterogeneity import mixed_heterogeneity_table
+
         if not self.is_linear:
             rows = None if stats is None else mixed_data(stats)
             return mixed_heterogeneity_table(self.dag, self.fits, rows)
@@ -301,6 +310,8 @@ class Network(Presented, Graphical, Questions):
                within  between  difference  p_value
             0   0.024    0.045       0.021    0.011
         """
+        from poolbn.inference.withinbetween import mixed_within_between_table, within_between_table
+
         check_interval(interval)
         if not self.is_linear:
             rows = None if stats is None else mixed_data(stats)
@@ -479,6 +490,8 @@ class Network(Presented, Graphical, Questions):
             >>> list(net.to_networkx().edges["age", "bmi"])
             ['effect', 'se', 'between_sd', 'opposite', 'NY', 'MN', 'KY', 'MS']
         """
+        from poolbn.network import exporting
+
         return exporting.to_networkx(self.dag, self.fits)
 
     def to_igraph(self) -> Any:
@@ -493,6 +506,8 @@ class Network(Presented, Graphical, Questions):
             >>> round(float(net.to_igraph().es[0]["effect"]), 2)
             0.2
         """
+        from poolbn.network import exporting
+
         return exporting.to_igraph(self.dag, self.fits)
 
     def to_dot(self) -> str:
@@ -509,6 +524,8 @@ class Network(Presented, Graphical, Questions):
             >>> net.to_dot().splitlines()[0]
             'digraph {'
         """
+        from poolbn.network import exporting
+
         return exporting.to_dot(self.dag, self.fits)
 
     def to_graphml(self) -> str:
@@ -525,6 +542,8 @@ class Network(Presented, Graphical, Questions):
             >>> net.to_graphml().count("<edge ")
             1
         """
+        from poolbn.network import exporting
+
         return exporting.to_graphml(self.dag, self.fits)
 
     def to_bnlearn(self) -> str:
@@ -545,6 +564,8 @@ class Network(Presented, Graphical, Questions):
             >>> "library(bnlearn)" in net.to_bnlearn()
             True
         """
+        from poolbn.network import exporting
+
         return exporting.to_bnlearn(self.dag, self.fits, self.group, self.n / self.n_rows)
 
     def to_bif(self) -> str:
@@ -566,6 +587,8 @@ class Network(Presented, Graphical, Questions):
               table 0.8833124215809285, 0.11668757841907151;
             }
         """
+        from poolbn.network import bif
+
         return bif.to_bif(self.dag, self.fits, self.group, self.n / self.n_rows)
 
     def to_pgmpy(self, data_set: Hashable = None) -> Any:
@@ -592,6 +615,8 @@ class Network(Presented, Graphical, Questions):
             >>> model.check_model()  # doctest: +SKIP
             True
         """
+        from poolbn.network import topgmpy
+
         prior = self.n / self.n_rows
         return topgmpy.to_pgmpy(self.dag, self.fits, self.group, prior, data_set)
 

@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 from poolbn.arguments import FLAG, check_arguments, names_of
 from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
 from poolbn.graph.dag import Dag
-from poolbn.inference import infer, weighting
 from poolbn.inference.assembled import Joint
-from poolbn.inference.events import Event, Probability, happens, probability
-from poolbn.inference.infer import Model
-from poolbn.inference.mixed import Effort, conditional_rows, log_densities, sample
-from poolbn.inference.mixedposterior import MixedPosterior
-from poolbn.inference.mixedposterior import posterior as mixed_posterior
-from poolbn.inference.mixtures import Posterior
-from poolbn.inference.parts import Mixed
 from poolbn.network.mixedanswers import (
     MOST_PROBABLE,
     NUMBERS,
@@ -35,6 +27,12 @@ from poolbn.tables.cells import Cells, NodeKinds, find_level, one_row, read_cell
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from poolbn.inference.events import Event, Probability
+    from poolbn.inference.infer import Model
+    from poolbn.inference.mixedposterior import MixedPosterior
+    from poolbn.inference.mixtures import Posterior
+    from poolbn.inference.parts import Mixed
 
 Method = Literal["auto", "exact", "lw"]
 
@@ -125,6 +123,9 @@ class Questions(ABC):
         """
         import pandas as pd
 
+        from poolbn.inference import infer, weighting
+        from poolbn.inference.mixed import Effort
+
         check_interval(interval)
         _check_method(method, particles, seed)
         at, cells = self._positions(target), self._read(data)
@@ -185,6 +186,9 @@ class Questions(ABC):
             2  0.08  0.43  0.34  0.15            MN
         """
         import pandas as pd
+
+        from poolbn.inference import infer, weighting
+        from poolbn.inference.mixed import Effort
 
         _check_method(method, particles, seed)
         cells = self._read(data, by_group=False)
@@ -247,6 +251,9 @@ class Questions(ABC):
         """
         import pandas as pd
 
+        from poolbn.inference import infer
+        from poolbn.inference.mixed import Effort, log_densities
+
         check_arguments(rows=(rows, FLAG))
         cells = self._read(data)
         given = (cells.values, cells.codes)
@@ -280,6 +287,9 @@ class Questions(ABC):
             (87, 0)
         """
         import pandas as pd
+
+        from poolbn.inference import infer
+        from poolbn.inference.mixed import Effort
 
         data = one_row(data)
         cells, names = self._read(data), self.dag.nodes
@@ -328,6 +338,10 @@ class Questions(ABC):
               gestation_days  mean 254.542, SD 14.69
               data set  MN 0.357, NY 0.287, KY 0.243, MS 0.113
         """
+        from poolbn.inference import infer
+        from poolbn.inference.mixed import Effort
+        from poolbn.inference.mixedposterior import posterior as mixed_posterior
+
         at = self._positions(target)
         row, code = self._evidence(evidence)
         told = [self.dag.nodes[i] for i in at if not np.isnan(row[i])]
@@ -377,6 +391,10 @@ class Questions(ABC):
             >>> net.query("birthweight_g < 2500 and age < 30", {"gestation_days": 260})
             0.1302 (standard error 0.0034)
         """
+        from poolbn.inference import weighting
+        from poolbn.inference.events import happens, probability
+        from poolbn.inference.mixed import Effort, conditional_rows
+
         _check_method(method, particles, seed)
         row, code = self._evidence({} if evidence is None else evidence)
         if not self.is_linear:
@@ -414,6 +432,9 @@ class Questions(ABC):
             0     KY  27.8  24.2
             1     KY  30.4  32.5
         """
+        from poolbn.inference import weighting
+        from poolbn.inference.mixed import sample
+
         check_count(n=n, seed=seed)
         code = -1 if data_set is None else find_level(data_set, self.levels)
         if self.is_linear:
