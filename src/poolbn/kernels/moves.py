@@ -6,7 +6,7 @@ added, or, where it is there, removed; where exact[c, p] is false it is only an 
 A large table is not looked at as a whole for each move: reach[c] is an upper bound of what a new
 parent of c can gain, and turn[c] of what it can gain to remove or reverse an arc to c. More arcs
 only forbid more. So reach[c] is one until the gains of c change or c has fewer descendants; turn[c]
-until the gains of c or a parent change, or an arc is removed below a parent.
+until the gains of c or a parent change, or a parent has fewer ways to other nodes.
 """
 
 from __future__ import annotations
@@ -275,19 +275,25 @@ def link(ancestor: Flags, p: int, c: int) -> None:
             ancestor[a, c] = True
 
 
-@entry(_flags, _flags, integers, vector)
-def close(arcs: Flags, ancestor: Flags, order: Integers, reach: Floats) -> None:
+@entry(_flags, _flags, integers, numba.boolean[::1])
+def close(arcs: Flags, ancestor: Flags, order: Integers, lost: Flags) -> None:
     """Bring the transitive closure up to date where an arc was removed.
 
     Args:
         arcs: the graph, (N, N).
         ancestor: whether the first is an ancestor of the second, (N, N).
-        order: the nodes whose descendants may be others, each after its own descendants.
-        reach: becomes infinite for those that have fewer than before, (N,).
+        order: the nodes whose descendants may be others, each after its own descendants; of them
+            the first, and those with a child that has lost some, are looked at.
+        lost: becomes true for nodes that have fewer descendants than before, (N,).
     """
     N = arcs.shape[0]
     for k in range(order.shape[0]):
         v = order[k]
+        look = k == 0
+        for c in range(N):
+            look |= arcs[v, c] and lost[c]
+        if not look:
+            continue
         before, after = 0, 0
         for b in range(N):
             before += ancestor[v, b]
@@ -299,5 +305,4 @@ def close(arcs: Flags, ancestor: Flags, order: Integers, reach: Floats) -> None:
                 ancestor[v, c] = True
         for b in range(N):
             after += ancestor[v, b]
-        if after < before:
-            reach[v] = np.inf
+        lost[v] |= after < before

@@ -158,7 +158,7 @@ class SearchState:
         self._degrees = self.arcs.sum(axis=0)
         self._ancestor[:] = False
         order = np.array(_order(self.arcs)[::-1], dtype=np.int64)
-        kernels("moves").close(self.arcs, self._ancestor, order, self._reach)
+        kernels("moves").close(self.arcs, self._ancestor, order, np.ones(N, dtype=bool))
 
     def _forbidden(self, arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
         crowded = arcs.sum(axis=0) > self.allowed.max_parents
@@ -203,8 +203,12 @@ class SearchState:
         above = np.append(np.flatnonzero(self._ancestor[:, p]), p)
         # A node has more descendants than any of them.
         order = above[self._ancestor[above].sum(axis=1).argsort(kind="stable")]
-        kernels("moves").close(self.arcs, self._ancestor, order, self._reach)
-        self._turn[self.arcs[above].any(axis=0)] = np.inf
+        lost = np.zeros(len(self.arcs), dtype=bool)
+        kernels("moves").close(self.arcs, self._ancestor, order, lost)
+        self._reach[lost] = np.inf
+        fewer = np.asarray(self.arcs[:, lost].any(axis=1))  # ways from there
+        fewer[p] = True
+        self._turn[self.arcs[fewer].any(axis=0)] = np.inf
 
     def _changed(self, nodes: NDArray[np.int64] | list[int]) -> None:
         """Forget what the gains of these nodes were good for."""
