@@ -77,6 +77,7 @@ lowest:
 	$(PYTHON) tests/lowest.py > build/lowest/bounds.txt
 	build/lowest/bin/python -m pip install --quiet --constraint build/lowest/bounds.txt \
 		'.[graphs,formats,sklearn,dask]' hypothesis polars pytest pytest-randomly pytest-xdist
+	build/lowest/bin/python tests/warm.py
 	build/lowest/bin/python -m pytest -n 0 -m 'not slow' -o filterwarnings=default $(LOWEST)
 
 # What users install. Modules become bytecode when they are first imported, which most never are.
