@@ -64,6 +64,15 @@ def test_without_helpers_this_process_compiles(
 
 
 @pytest.mark.usefixtures("_afresh")
+def test_what_is_waited_for_compiles_first() -> None:
+    warming._start(("shared", "pooled", "moments"), 0)
+    warming.hurry("moments")
+    warming.hurry("nothing")
+    assert [task.name for task in warming._waiting] == ["moments", "shared", "pooled"]
+    warming._waiting.clear()
+
+
+@pytest.mark.usefixtures("_afresh")
 def test_a_process_compiles_what_it_is_asked_for_alone() -> None:
     """`estimates` calls nothing of `regress`; both are asked for, one after the other."""
     warming._start(("regress", "estimates"), 1)

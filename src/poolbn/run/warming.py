@@ -31,7 +31,7 @@ class _Group(NamedTuple):
 
 _GROUPS = (
     _Group("sums, scores and searches", 11, (
-        "shared", "moments", "deviance", "moves", "bounds", "estimates", "regress", "sweeps",
+        "moments", "moves", "shared", "deviance", "bounds", "estimates", "regress", "sweeps",
         "pooled",
     )),
     _Group("residual variances of data sets", 12, ("separate",)),
@@ -91,8 +91,16 @@ def have_compiled(name: str) -> bool:
         )  # fmt: skip
     if name not in group.modules or cores == 1:
         return False
-    _start(group.modules, cores, first=name)
+    _start(group.modules, cores)
+    hurry(name)
     return _tasks[name].wait()
+
+
+def hurry(name: str) -> None:
+    """Have a module compiled before all others that still wait, if it is to be compiled at all."""
+    with _lock, suppress(KeyError, ValueError):
+        _waiting.remove(_tasks[name])
+        _waiting.appendleft(_tasks[name])
 
 
 def compile_all() -> str | None:
@@ -102,18 +110,15 @@ def compile_all() -> str | None:
     for name in names:
         _tasks[name].wait()
     modules = [importlib.import_module(f"poolbn.kernels.{name}") for name in names]
-    folder: str | None = modules[1].sort.stats.cache_path
+    folder: str | None = modules[0].sort.stats.cache_path
     return folder
 
 
-def _start(names: Iterable[str], processes: int, first: str = "") -> None:
-    """Have modules compiled that nobody asked for yet, `first` before all that still wait."""
+def _start(names: Iterable[str], processes: int) -> None:
+    """Have modules compiled that nobody asked for yet."""
     with _lock:
         new = [_tasks.setdefault(name, _Task(name)) for name in names if name not in _tasks]
         _waiting.extend(new)
-        with suppress(KeyError, ValueError):
-            _waiting.remove(_tasks[first])
-            _waiting.appendleft(_tasks[first])
     for _ in range(min(processes, len(new))):
         threading.Thread(target=_employ, name="poolbn-compiling", daemon=True).start()
 
