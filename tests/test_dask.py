@@ -499,7 +499,7 @@ def test_clusters_that_cannot_be_used(
     ):
         pass
     there = re.escape(version("poolbn"))
-    monkeypatch.setattr(cluster, "version", lambda name: "0.0.1")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.1")
     with (
         pytest.raises(pb.ClusterError, match=rf"has poolbn {there}, and here is 0\.0\.1"),
         pb.on_cluster(workers),

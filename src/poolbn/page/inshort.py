@@ -59,8 +59,8 @@ def _treated(of: Material) -> list[Point]:
         clear, others = changed(of, cause)
         said = f"No variable differs clearly by {cause}."
         if clear:
-            rest = f"; {listed(others, _NAMED)} do not" if others else ""
-            said = f"Clearly different by {cause} are {listed(clear, 2 * _NAMED)}{rest}."
+            rest = f" No clear difference: {listed(others, _NAMED)}." if others else ""
+            said = f"Clearly different by {cause}: {listed(clear, 2 * _NAMED)}.{rest}"
         points.append(Point(said, "inputs", "Inputs"))
     return points
 
