@@ -442,6 +442,38 @@ def test_sweeps_are_the_scores_of_families(pooling: pb.Complete, score: str) -> 
                 np.testing.assert_allclose(row, scores(changed), rtol=1e-9)
 
 
+@pytest.mark.parametrize("pooling", [pb.Complete(), pb.NoPooling()], ids=str)
+def test_sweeps_over_near_copies_do_not_depend_on_the_way(pooling: pb.Complete) -> None:
+    """Rounding may not be seen in scores, by which a search would go in circles."""
+    for seed in range(5):
+        frame = simulate_network(seed, 5, rows=30)
+        rng = np.random.default_rng(seed)
+        near = {f"{name}2": frame[name] + 1e-5 * rng.normal(size=len(frame)) for name in "abc"}
+        stats = pb.stats(frame.assign(**near), group="F")
+        N, scores = len(stats.names), LocalScores(stats, pooling=pooling)
+        for c in range(N):
+            others = [p for p in range(N) if p != c]
+            pa = tuple(sorted(rng.choice(others, 3, replace=False).tolist()))
+            (row,) = scores.toggled([(c, pa)])
+            changed = [(c, tuple(sorted({*pa} ^ ({p} - {c})))) for p in range(N)]
+            there = scores.toggled(changed)[:, c]
+            np.testing.assert_allclose(row, there, atol=TIE / 2, rtol=0)
+        found = climb(stats, pooling)
+        assert len({*found}) == len(found)
+
+
+def climb(stats: pb.GroupStats, pooling: pb.Complete) -> list[int]:
+    """The graphs of a climb, as numbers."""
+    N = len(stats.names)
+    anything = pb.Constraints().on(stats.names)
+    scores = LocalScores(stats, pooling=pooling)
+    state = SearchState(SearchProblem(scores, anything, np.zeros((N, N), dtype=bool)))
+    visited = [int(state.key)]
+    while state.step() and len(visited) < 200:
+        visited.append(int(state.key))
+    return visited
+
+
 @pytest.mark.parametrize("pooling", ["complete", "partial"])
 def test_what_a_search_remembers_changes_no_move(pooling: str) -> None:
     """After each move a search that starts there makes the same one next."""

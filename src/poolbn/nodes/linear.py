@@ -80,10 +80,12 @@ def toggled(
     scatter, n = _tables(data, separate)
     squares = data.squares if separate else data.total.diagonal()[None].copy()
     J, N = squares.shape
-    p = max(int(packed.sizes.max()), 1)
+    p = int(packed.sizes.max()) + 1
+    ranks = np.fromiter(map(data.order, range(N)), np.int64, N)
     values = np.empty((len(families), N))
     kernels("sweeps").sweep(
-        scatter, n, squares, data.log_scale, data.least, charges, _VALUES.index(what), *packed,
+        scatter, n, squares, data.log_scale, data.least, charges, _VALUES.index(what), ranks,
+        *packed,
         np.empty((p, p)), np.empty(p), np.empty((p, N)), np.empty((2, N)), np.empty((N, J)),
         np.empty((N, J), dtype=np.int64), np.empty(p, dtype=np.int64), values,
     )  # fmt: skip

@@ -59,8 +59,13 @@ class HillClimb:
             for restart in range(self.restarts + 1):
                 if restart and left > 0:
                     state.shake(self.perturb, rng)
-                while left > 0 and state.step():
-                    left -= 1
+                rises = True
+                while rises and left > 0:
+                    before = state.score
+                    rises = state.step()
+                    left -= rises
+                    # A gain by rounding alone does not raise the score: such a climb has no end.
+                    rises = rises and not (math.isfinite(before) and state.score <= before)
         return state.found()
 
 
