@@ -803,7 +803,7 @@ poolbn.__main__.main()
 """
 
 
-@pytest.mark.parametrize("module", ["numpy", "typer", "poolbn.cli.app", "importlib.metadata"])
+@pytest.mark.parametrize("module", ["numpy", "typer", "poolbn.cli.app"])
 def test_an_interruption_in_the_first_moments(module: str) -> None:
     code = SLOW.format(module=module)
     done = subprocess.run(

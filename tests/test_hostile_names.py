@@ -202,7 +202,7 @@ def test_r_scripts_have_no_hidden_characters() -> None:
 
 def test_bif_has_words_only() -> None:
     name = "a\u202eb\x1b[31m\n// }{ (é)"
-    frame = pd.DataFrame({name: ["x\n};", "y"] * 10, "F": ["k", "m\u200b"] * 10})
+    frame = pd.DataFrame({name: ["x\n};", "y"] * 10, "F": ["k", "k", "m\u200b", "m\u200b"] * 5})
     lines = pb.learn(frame, group="F", pooling="complete").to_bif().split("\n")
     assert raw("\n".join(lines)) == []
     comments = [line for line in lines if line.startswith("//")]

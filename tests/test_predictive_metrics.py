@@ -85,7 +85,7 @@ def test_classified_rows_can_be_scored() -> None:
 @pytest.mark.parametrize(
     ("actual", "table", "words"),
     [
-        (["a"], {"a": [0.5, 0.5], "b": [0.5, 0.5]}, "actual has 1 rows and probabilities 2"),
+        (["a"], {"a": [0.5, 0.5], "b": [0.5, 0.5]}, "actual has 1 row and probabilities 2"),
         (["c"], {"a": [0.5], "b": [0.5]}, "row 1 of actual has 'c'"),
         (["a"], {"a": [0.5], "b": [0.4]}, "row 1 of probabilities does not add up to 1"),
         (["a"], {"a": [1.5], "b": [-0.5]}, "row 1 of probabilities does not add up to 1"),

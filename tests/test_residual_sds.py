@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, invgamma
 
 import poolbn as pb
-from poolbn.assess.arceffects import Estimates
+from poolbn.assess.arceffects import Common, Estimates
 from poolbn.assess.residualsds import (
     _chi_square,
     _components,
@@ -68,7 +68,7 @@ def test_without_pooling_each_has_its_interval(frame: pd.DataFrame, variance: st
     assert np.isnan(found.alone).all()
     assert np.isnan([*found.population_interval, *found.new_interval]).all()
     assert found.population == pytest.approx(math.sqrt(np.mean(net.fits["y"].sigma2)))
-    assert found.common == "mean of the data sets"
+    assert found.common is Common.MEAN
 
 
 @pytest.mark.parametrize("variance", ["ml", "unbiased"])
@@ -78,7 +78,7 @@ def test_with_complete_pooling_there_is_one(frame: pd.DataFrame, variance: str) 
     rss, df = least_squares(frame)
     np.testing.assert_allclose(found.population_interval, by_chi_square(rss, df))
     assert np.isnan(found.interval).all()
-    assert found.common == "all data sets together"
+    assert found.common is Common.ALL
     for j, (_, rows) in enumerate(frame.groupby("F", sort=False)):
         own, freedom = least_squares(rows)
         assert found.alone[j] == pytest.approx(math.sqrt(own / freedom))
@@ -147,7 +147,7 @@ def test_pooled_estimates_are_between_their_own_and_the_populations(pooled: pb.N
     fit = pooled.fits["y"]
     a, s = fit.residual_shape, fit.residual_scale
     assert found.population == pytest.approx(math.sqrt(invgamma.median(a, scale=a * s)))
-    assert found.common == "population of data sets"
+    assert found.common is Common.POPULATION
     far = np.abs(np.log(found.alone / found.population)) > 0.3
     assert far.sum() >= 3
     drawn = (found.effect - found.population) / (found.alone - found.population)

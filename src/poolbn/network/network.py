@@ -771,13 +771,11 @@ class Network(Presented, Graphical, Questions):
 
         Examples:
             >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> made = trial.assign(heavy=trial["bmi"] > 30)
-            >>> pb.learn(made, group="clinic").models()[["node", "parents", "model"]]
-                node parents                model
-            0    age            linear regression
-            1    bmi     age    linear regression
-            2  heavy     bmi  logistic regression
+            >>> trial = pb.datasets.opt()[["clinic", "birthweight_g", "preterm"]].dropna()
+            >>> pb.learn(trial, group="clinic").models()[["node", "parents", "model"]]
+                        node  parents                model
+            0  birthweight_g  preterm    linear regression
+            1        preterm           logistic regression
         """
         import pandas as pd
 
