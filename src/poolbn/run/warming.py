@@ -30,7 +30,7 @@ class _Group(NamedTuple):
 
 
 _GROUPS = (
-    _Group("sums, scores and searches", 11, (
+    _Group("sums, scores and searches", 18, (
         "moments", "moves", "shared", "deviance", "bounds", "estimates", "regress", "sweeps",
         "pooled",
     )),
