@@ -33,6 +33,7 @@ from typer.testing import CliRunner
 import poolbn as pb
 from poolbn.cli.app import app
 
+DATA = Path(__file__).parent / "data"
 HANG = 10  # seconds
 MEMORY = 1 << 20  # KiB that a run may need
 PARTS = [
@@ -96,6 +97,7 @@ def formats(folder: Path, rows: pd.DataFrame) -> dict[str, bytes]:
     with duckdb.connect(path["duckdb"]) as base:
         base.register("rows", rows)
         base.execute("create table visits as from rows")
+    made["sas7bdat"] = gzip.decompress((DATA / "iris.sas7bdat.gz").read_bytes())
     return made | {ending: Path(whole).read_bytes() for ending, whole in path.items()}
 
 
@@ -150,6 +152,8 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
         return read
 
     def tabled(path: Path) -> object:
+        if path.suffix == ".sas7bdat":
+            return pb.table(path, group="Species", missing="drop")
         return pb.table(path, group="clinic", missing="drop", kinds=kinds)
 
     def looked(path: Path) -> object:

@@ -17,8 +17,8 @@ import sqlite3
 import warnings
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
-from inspect import signature
+from dataclasses import dataclass, is_dataclass, replace
+from inspect import isfunction, signature
 from pathlib import Path
 from typing import Any
 
@@ -350,11 +350,11 @@ TABLE = [
     Bad("files of different columns",
         files({"a.csv": "x,y\n1,2\n", "b.csv": "x\n1\n"}), DataError, ("b.csv", "'y'")),
     # Which cells
-    Bad("NaN", of(frame(x=[1.0, NAN, NAN, 2.0], y=[NAN, 1.0, 1.0, 1.0])), DataError,
-        ("3 rows", "row 1 (data set 'a')", "x 2, y 1", "missing='drop'")),
-    Bad("null, polars", of(pl.DataFrame({"site": ["a", "b"], "x": [1, None]})), DataError,
+    Bad("NaN", of(pd.concat([ONE, frame(x=[1, NAN, NAN, 2], y=[NAN, 1, 1, 1])])), DataError,
+        ("3 rows", "row 5 (data set 'a')", "x 2, y 1", "missing='drop'")),
+    Bad("null, polars", of(pl.DataFrame({"site": ["a", "b", "b"], "x": [1, None, 2]})), DataError,
         ("row 2 (data set 'b')", "'x'", "x 1")),
-    Bad("empty cell, csv", file("t.csv", CSV + "a,1,2\nb,,2\nb,NA,2\n"), DataError,
+    Bad("empty cell, csv", file("t.csv", CSV + "a,1,2\nb,,2\nb,NA,2\nb,1,2\n"), DataError,
         ("2 rows", "row 2 of t.csv (data set 'b')", "x 2")),
     Bad("inf", of(frame(x=[1.0, np.inf, 3.0, 4.0])), DataError,
         ("infinite", "row 2 (data set 'a')", "'x'")),
@@ -1078,8 +1078,8 @@ TABLE = [
         ("'t' of s=1/t=2/p.csv", "columns of the files too")),
     Bad("files of one name in folders", folder({"s=1/p.csv": "x\n1\n", "s=2/p.csv": "x\n1\n"}),
         DataError, ("2 files have the name 'p'", "group=...")),
-    Bad("URL of no kind", lambda f: stats("https://poolbn.invalid/a.parquet"), DataError,
-        ("https://poolbn.invalid", "through Arrow", "copy the files here")),
+    Bad("URL of no kind", lambda f: stats("ftp://poolbn.invalid/a.parquet"), DataError,
+        ("ftp://poolbn.invalid", "through Arrow", "copy the files here")),
     Bad("URL of no file", lambda f: stats(f"file://{f}/a.parquet"), DataError,
         ("there is no file 'file://",)),
     Bad("pattern in a URL", lambda f: stats(f"file://{f}/*.parquet"), DataError,
@@ -1145,8 +1145,8 @@ TABLE = [
         ("'a'", "semidefinite")),
     Bad("one row that varies", forged(n=np.array([1, 1])), FileError, ("one row",)),
     # Dask
-    Bad("gaps in partitions", dasked(frame(x=[1, 2, np.nan, 5], y=[1, 2, 3, np.nan])), DataError,
-        ("2 rows", "row 1 of partitions[1] (data set 'b') in column 'x'", "x 1, y 1", "'drop'")),
+    Bad("gaps in partitions", dasked(frame(x=[1, 2, NAN, 5], y=[NAN, 2, 3, 4])), DataError,
+        ("2 rows", "row 1 of partitions[0] (data set 'a') in column 'y'", "x 1, y 1", "'drop'")),
     Bad("all gaps in a partition", dasked(frame(x=[1, 2, np.nan, np.nan]), missing="drop"),
         DataError, ("data set 'b'", "no rows left", "x 2")),
     Bad("infinite in a partition", dasked(frame(x=[1, 2, 3, np.inf])), DataError,
@@ -1185,25 +1185,68 @@ def test_message_says_where_and_what_to_do(bad: Bad, tmp_path: Path) -> None:
 
 # Remedies
 
-# Rows of the table whose message ends in an option that can be applied as it is, and the functions
-# that take options: the module's own `stats`, and these.
+# Rows of the table whose message tells of a value of an option that can be tried as it is.
 APPLIED = [
     "missing data set", "missing data set, NaN", "text column", "stray text",
-    "stray text, polars", "stray text, csv", "dates", "dates, arrow",
+    "stray text, polars", "stray text, csv", "dates", "dates, arrow", "complex column",
     "dict of different columns", "files of different columns", "decimal commas and points",
+    "columns a text", "NaN", "null, polars", "empty cell, csv", "gaps in partitions",
+    "adapt, missing cell", "few rows",
     "one data set", "bge with partial pooling", "learn from one data set",
     "learn, bge without pooling", "bootstrap with gaps", "bootstrap of statistics",
     "bootstrap of one data set", "partial pooling of one data set",
-    "posterior of graphs with chains", "comparison with gaps", "comparison by BGe",
+    "posterior of graphs with chains", "posterior of too many graphs", "comparison with gaps",
+    "comparison by BGe", "reml of separate residuals", "adapt, few rows and no pooling",
+    "adapt, no rows and no pooling", "adapt, constant and no pooling",
+    # In words: did you mean, known are, from which number, what is usual, what to leave out.
+    "wrong missing", "unknown pooling", "unknown random", "unknown variance", "unknown score",
+    "search by a wrong name", "search by another name", "negative seed", "level of a test",
+    "unknown test", "unknown rule", "negative max_given", "negative restarts", "broken length",
+    "exact, negative", "learn, unknown pooling", "learn, unknown score", "graph of no nodes",
+    "seed of a graph", "no data sets", "unknown wording",
+    "unbalanced pair", "kl weights", "kl by half a row", "adapt, missing what",
+    "interval in percent", "predict in percent", "no particles", "no replicates",
+    "bootstrap of unknown units", "posterior with an unknown prior",
+    "posterior with a fraction of a parent", "one chain", "one fold", "folds a text",
+    "group twice", "posterior of statistics with a group", "bootstrap of statistics with a group",
 ]  # fmt: skip
-TAKERS = ("learn", "table", "fit_node", "score", "compare", "bootstrap", "arc_posterior")
+WORDS: list[tuple[str, Callable[[str], Any]]] = [
+    (r"did you mean '([^']*)'", str),
+    (r"known are: ([\w-]+)", str),
+    (r"is not a whole number from (\d+)", int),
+    (r"take (\d+) or more", int),
+    (r"([\d.]+) is usual", float),
+    (r"use ([\d.]+) or", float),
+    (r"leave group='\w+' (out)", lambda said: None),
+]
+LEARNING = {*signature(pb.learn).parameters} - {"others"}
+
+
+def remedy(error: PoolbnError) -> Option:
+    """The option that a message advises, with its value."""
+    options = [part for part in error.args if isinstance(part, Option)]
+    for words, value in WORDS:
+        if said := re.search(words, str(error)):
+            return Option(options[0].name, value(said[1]))
+    return options[-1]
 
 
 def advised(how: Callable[..., Any], option: Option) -> Callable[..., Any]:
     """A function that is called with an option, if it has that."""
-    known = signature(how).parameters
-    more = {option.name: option.value} if option.name in known or "learning" in known else {}
-    return lambda *given, **own: how(*given, **(own | more))
+    names = list(signature(how).parameters)
+    if option.value is None and how.__name__ in ("stats", "table"):  # these need their group
+        return how
+    handed_on = option.name in LEARNING and not {"learning", "others"}.isdisjoint(names)
+    if option.name not in names and not handed_on:
+        return how
+
+    def call(*given: Any, **own: Any) -> Any:
+        at = names.index(option.name) if option.name in names else len(given)
+        if at < len(given):
+            return how(*given[:at], option.value, *given[at + 1 :], **own)
+        return how(*given, **(own | {option.name: option.value}))
+
+    return call
 
 
 @pytest.mark.parametrize("id", APPLIED)
@@ -1213,11 +1256,15 @@ def test_what_a_message_advises_works(
     (bad,) = (bad for bad in TABLE if bad.id == id)
     with pytest.raises(bad.error) as caught:
         bad.call(tmp_path)
-    option = [part for part in caught.value.args if isinstance(part, Option)][-1]
+    option = remedy(caught.value)
     assert option.value is not ...
     monkeypatch.setitem(globals(), "stats", advised(stats, option))
-    for name in TAKERS:
-        monkeypatch.setattr(pb, name, advised(getattr(pb, name), option))
+    for home in (pb, pb.metrics, pb.Network, pb.GroupStats):
+        for name in dir(home):
+            how = getattr(home, name)
+            plain = isfunction(how) or is_dataclass(how)
+            if plain and (changed := advised(how, option)) is not how:
+                monkeypatch.setattr(home, name, changed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         bad.call(tmp_path)

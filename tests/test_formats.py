@@ -8,9 +8,12 @@ import json
 import shlex
 import sqlite3
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +25,14 @@ import pyreadr
 import pyreadstat
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.tables import copies, data, foreign
 
+DATA = Path(__file__).parent / "data"
 TRIAL = pb.datasets.opt()
 TEXTS = [c for c in TRIAL if not pd.api.types.is_numeric_dtype(TRIAL[c])]
 LEVELS = TRIAL.astype(dict.fromkeys(TEXTS, "category"))
@@ -265,19 +270,19 @@ def test_levels_are_in_the_order_of_their_codes(tmp_path: Path) -> None:
         assert found.categories == (("low", "medium", "high"),)
 
 
-def test_sas_is_read_by_its_own_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but SAS writes .sas7bdat: what reads it is asked for it, and is believed."""
-    asked = []
-
-    def read(path: str) -> tuple[pd.DataFrame, None]:
-        asked.append(path)
-        return PLAIN.copy(), None
-
-    monkeypatch.setattr(pyreadstat, "read_sas7bdat", read)
-    (tmp_path / "t.sas7bdat").write_bytes(b"x")
-    found = pb.table(tmp_path / "t.sas7bdat", group="clinic", missing="drop")
-    assert asked == [str(tmp_path / "t.sas7bdat")]
-    assert_allclose(found.values, pb.table(TRIAL, group="clinic", missing="drop").values)
+def test_a_file_that_sas_wrote(tmp_path: Path) -> None:
+    """Nothing but SAS writes .sas7bdat; tests/data says where this one is from."""
+    path = tmp_path / "iris.sas7bdat"
+    path.write_bytes(gzip.decompress((DATA / "iris.sas7bdat.gz").read_bytes()))
+    own = load_iris(as_frame=True).data.set_axis(
+        ["Sepal_Length", "Sepal_Width", "Petal_Length", "Petal_Width"], axis=1
+    )
+    own["Species"] = np.repeat(["setosa", "versic", "virgin"], 50)  # of six letters in the file
+    found = pb.stats(path, group="Species")
+    expected = pb.stats(own, group="Species")
+    assert (found.names, found.levels) == (expected.names, expected.levels)
+    assert_allclose(found.scatter, expected.scatter, rtol=1e-12)
+    assert pb.learn(path, group="Species").score == pb.learn(own, group="Species").score
 
 
 # Texts
@@ -374,6 +379,101 @@ def test_without_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(pb.DataError, match="no standard input; name a file"):
         pb.stats("-", group="clinic")
+
+
+# The web
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server that says nothing of what it serves, and cuts some of it short."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        self.server.asked.append(args[0])  # type: ignore[attr-defined]
+
+    def end_headers(self) -> None:
+        if "cut" in self.path:
+            self.send_header("Content-Length", "100000")
+        super().end_headers()
+
+    def do_GET(self) -> None:
+        if "cut" in self.path:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"site,x\na,1\n")
+        else:
+            super().do_GET()
+
+
+@pytest.fixture
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+    """The address of what is in the folder, and what was asked for."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as server:
+        server.asked = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", server.asked  # type: ignore[attr-defined]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", ["CSV", "TSV, gzip", "JSON lines", "Feather", "SPSS, labels",
+                                  "RDS", "DuckDB"])  # fmt: skip
+def test_a_url(
+    kind: str, tmp_path: Path, web: tuple[str, list[str]], expected: tuple[pb.Table, float]
+) -> None:
+    address, asked = web
+    name = Path(FORMATS[kind](tmp_path)).name
+    found = pb.table(f"{address}/{name}", group="clinic", missing="drop")
+    assert pb.score(found, DAG) == pytest.approx(expected[1], rel=1e-9)
+    pb.table(f"{address}/{name}", group="clinic", missing="drop")
+    assert len(asked) == 1  # it is fetched once
+
+
+def test_urls_of_any_form(tmp_path: Path, web: tuple[str, list[str]]) -> None:
+    address, _ = web
+    (tmp_path / "a b").mkdir()
+    rows = TRIAL[["clinic", "age", "bmi"]].dropna()
+    rows.to_csv(tmp_path / "a b" / "t.csv", index=False)
+    rows.to_csv(tmp_path / "export", index=False)
+    own = pb.stats(rows, group="clinic")
+    for end in ("a%20b/t.csv?version=2", "a%20b/t.csv#rows", "export", "export?name=t.xls"):
+        found = pb.stats(f"{address}/{end}", group="clinic")
+        assert_allclose(found.scatter, own.scatter)
+    two = [f"{address}/export", f"{address}/a%20b/t.csv"]
+    assert pb.stats(two, columns=["age"]).levels == ("export", "t")
+    done = CliRunner().invoke(app, ["look", f"{address}/a%20b/t.csv", "--group", "clinic"])
+    assert "750 rows" in done.stdout
+    assert f"poolbn learn {address}/a%20b/t.csv --group clinic" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("gone.csv", "404 File not found; check the address, or download the file"),
+        ("page.csv", "a page to look at, .* Raw"),
+        ("", "a page to look at"),
+        ("empty.csv", "nothing came"),
+        ("cut.csv", "11 bytes came of 100000"),
+        ("t.xls", r"save it as \.xlsx or CSV"),
+        ("t.csv", r"row 2 of 'http://127.*/t\.csv' has 1 cell"),
+    ],
+)
+def test_urls_that_hold_no_rows(
+    end: str, words: str, tmp_path: Path, web: tuple[str, list[str]]
+) -> None:
+    (tmp_path / "page.csv").write_text("\n<!DOCTYPE html>\n<html><body>a,b</body></html>")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "t.xls").write_text("x")
+    (tmp_path / "t.csv").write_text("site,x\na,1\nb\n")
+    with pytest.raises(pb.DataError, match=words):
+        pb.stats(f"{web[0]}/{end}", group="site")
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(pb.DataError, match=r"Connection refused; check the address, or download"):
+        pb.stats("http://127.0.0.1:9/t.csv", group="site")
 
 
 # What is not there, or too much

@@ -75,6 +75,23 @@ def test_tab_on_a_network_shows_documented_names_only(net: pb.Network) -> None:
         assert inspect.getdoc(getattr(type(net), name)), name
 
 
+@pytest.mark.parametrize("name", [n for n in pb.__all__ if inspect.isclass(getattr(pb, n))])
+def test_tab_on_a_class_shows_documented_names_only(name: str) -> None:
+    kind = getattr(pb, name)
+    own = {
+        each for base in kind.__mro__ if base.__module__.startswith("poolbn") for each in vars(base)
+    }
+    fields = (
+        {field.name for field in dataclasses.fields(kind)}
+        if dataclasses.is_dataclass(kind)
+        else set()
+    )
+    members = set(getattr(kind, "__members__", ()))
+    for each in own - fields - members:
+        if not each.startswith("_"):
+            assert inspect.getdoc(getattr(kind, each)), each
+
+
 def test_a_network_plots_and_reports_itself(net: pb.Network, tmp_path: Path) -> None:
     ax = net.plot()
     assert [text.get_text() for text in ax.texts] == ["x", "y"]

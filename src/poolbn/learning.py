@@ -75,10 +75,10 @@ def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
 
 
 def check_no_group(group: Group) -> None:
-    """Raise for a group column where there are sufficient statistics."""
+    """Raise for a group column where data sets are known: sufficient statistics, a table."""
     if group is not None:
         raise DataError(
-            "sufficient statistics know their data sets; leave ",
+            "tables and sufficient statistics know their data sets; leave ",
             Option("group", group if isinstance(group, str) else ...),
             " out",
         )

@@ -21,9 +21,9 @@ from poolbn.errors import (
     GraphError,
     Option,
     OptionError,
+    check_count,
     check_kind,
     check_option,
-    check_whole,
 )
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import grouped, reached
@@ -75,7 +75,7 @@ def random_dag(N: int, mean_parents: float, *, seed: int = 0) -> Dag:
         >>> random_dag(3, 1.5)
         Dag('[X1][X2|X1][X3|X1:X2]')
     """
-    _check_count("N", N)
+    check_count(1, N=N)
     if not isinstance(mean_parents, Real) or not 0 <= mean_parents <= N / 2:
         raise OptionError(
             Option("mean_parents", mean_parents),
@@ -168,7 +168,7 @@ def random_network(
         raise GraphError("the graph has no nodes")
     if GROUP in dag.nodes:
         raise GraphError(f"the node {GROUP!r} has the name of the data sets' column; rename it")
-    _check_count("data_sets", data_sets)
+    check_count(1, data_sets=data_sets)
     check_arguments(heterogeneous=(heterogeneous, FLAG), equal_residuals=(equal_residuals, FLAG))
     check_option("wording", wording, get_args(Wording))
     if not isinstance(discrete, Real) or not 0 <= discrete <= 1:
@@ -396,8 +396,8 @@ def unbalanced_rows(total: int, data_sets: int) -> list[int]:
         >>> unbalanced_rows(100, 5)
         [30, 30, 14, 13, 13]
     """
-    _check_count("total", total)
-    _check_count("data_sets", data_sets)
+    check_count(1, total=total)
+    check_count(1, data_sets=data_sets)
     if data_sets < 3:
         raise OptionError(
             Option("data_sets", data_sets), " leaves no other data sets; take 3 or more"
@@ -414,7 +414,7 @@ def unbalanced_rows(total: int, data_sets: int) -> list[int]:
 
 
 def _generator(seed: int, stream: int) -> np.random.Generator:
-    _check_count("seed", seed, least=0)
+    check_count(seed=seed)
     return np.random.default_rng([int(seed), stream])
 
 
@@ -477,12 +477,5 @@ def _counts(network: Network, rows: int | Iterable[int]) -> list[int]:
     else:
         counts = [rows] * len(network.levels)
     for level, count in zip(network.levels, counts, strict=True):
-        _check_count(f"rows of data set {level!r}", count)
+        check_count(1, **{f"rows of data set {level!r}": count})
     return [int(count) for count in counts]
-
-
-def _check_count(name: str, value: object, least: int = 1) -> None:
-    """Raise for anything but a whole number from `least`."""
-    check_whole(**{name: value})
-    if value is None or int(value) < least:  # type: ignore[call-overload]
-        raise OptionError(Option(name, value), f" is not a whole number from {least}")

@@ -1,4 +1,4 @@
-"""Copies in the temporary folder: of standard input, and of text that is not UTF-8.
+"""Copies in the temporary folder: of standard input, of the web, and of text that is not UTF-8.
 
 What can be read only once, or only by us, is written to a file that can be read like any other. The
 copies are for this user's eyes only, and are gone when the process ends.
@@ -27,8 +27,10 @@ LONGEST = 2_000_000  # characters of a line, as DuckDB has it
 DAMAGED = (OSError, EOFError, zlib.error)  # what reading bytes of a file raises
 _CHUNK = 1 << 20
 _LOOKED_AT = 1 << 26  # bytes of a file in which text that is not UTF-8 is looked for
+_PATIENCE = 30  # seconds without an answer from the web
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.I)
 Opened = gzip.GzipFile | BufferedReader
 # What a file of rows begins with, and what its name would end in.
 _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow"}
@@ -74,13 +76,64 @@ def standard_input() -> str:
             raise DataError("there is no standard input; name a file")
         chunks = iter(lambda: stream.read(_CHUNK), b"")
         path = _written("stdin", chunks, "standard input")
-        ending = _ending(path)
-        os.replace(path, f"{path}{ending}")
-        _stdin[:] = [(sys.stdin, f"{path}{ending}")]
+        _stdin[:] = [(sys.stdin, _called(path, _ending(path, "standard input")))]
     return _stdin[0][1]
 
 
-def _ending(path: str) -> str:
+_fetched: dict[str, str] = {}  # URLs and their copies
+
+
+def fetched(url: str, ending: str) -> str:
+    """The file that holds what the web has at a URL (http, https); it is read once.
+
+    Args:
+        url: where it is.
+        ending: of the copy's name; "" for what is right for what it holds, as for standard input.
+
+    Raises:
+        DataError: it cannot be had or kept, or is a page to look at.
+    """
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    if url in _fetched:
+        return _fetched[url]
+    try:
+        asked = Request(url, headers={"User-Agent": "poolbn"})
+        with urlopen(asked, timeout=_PATIENCE) as answer:
+            path = _written("web", iter(lambda: answer.read(_CHUNK), b""), url)
+            told = answer.headers.get("Content-Length")
+    except HTTPError as error:
+        error.close()
+        raise _refused(url, f"{error.code} {error.reason}") from error
+    except (OSError, HTTPException, ValueError) as error:
+        raise _refused(url, str(getattr(error, "reason", None) or error)) from error
+    size = os.path.getsize(path)
+    if not size or (told is not None and size != int(told)):
+        raise _refused(url, f"{size} bytes came of {told}" if size else "nothing came")
+    with open(path, "rb") as file:
+        if _PAGE.match(file.read(1000)):
+            raise DataError(
+                f"{url!r} is a page to look at, not a file of rows; take the address of the file "
+                "itself, which GitHub has under Raw, or download it and name it"
+            )
+    _fetched[url] = _called(path, ending or _ending(path, url))
+    return _fetched[url]
+
+
+def _refused(url: str, why: str) -> DataError:
+    return DataError(
+        f"cannot read {url!r}: {why}; check the address, or download the file and name it"
+    )
+
+
+def _called(path: str, ending: str) -> str:
+    os.replace(path, f"{path}{ending}")
+    return f"{path}{ending}"
+
+
+def _ending(path: str, shown: str) -> str:
     with open(path, "rb") as file:
         start = file.read(1000)
     if not start:
@@ -94,7 +147,7 @@ def _ending(path: str) -> str:
             with gzip.open(path) as file:
                 start = file.read(1000)
         except DAMAGED as error:
-            raise damaged("standard input", error) from error
+            raise damaged(shown, error) from error
     kind = ".jsonl" if start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{" else ".csv"
     return f"{kind}.gz" if packed else kind
 

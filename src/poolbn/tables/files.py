@@ -14,7 +14,7 @@ from poolbn.tables.delimited import Text, csv_part
 from poolbn.tables.foreign import foreign_part
 from poolbn.tables.jsonlines import json_part
 from poolbn.tables.labels import written
-from poolbn.tables.paths import STDIN, SUFFIXES, at_arrow, folders, kind_of, parted_table
+from poolbn.tables.paths import STDIN, SUFFIXES, at_arrow, folders, kind_of, parted_table, suffix
 from poolbn.tables.sources import Part, arrow_part, first_line, with_names
 
 # What to do with files that are not read, by the ending of their names.
@@ -44,8 +44,7 @@ def stem(path: str) -> str:
     if table is not None:
         return table
     name = folders(path)[-1]
-    ending = max((s for s in SUFFIXES if name.lower().endswith(s)), key=len, default="")
-    return name[: len(name) - len(ending)]
+    return name[: len(name) - len(suffix(name))]
 
 
 def file(path: str) -> Part:
@@ -67,7 +66,7 @@ def file(path: str) -> Part:
         return replace(reader(real, stem(path), origin), path=path)
     inner, shown = _local(real), "standard input" if path == STDIN else path
     if kind in ("CSV", "JSON lines"):
-        tabs = real.lower().endswith((".tsv", ".tsv.gz"))
+        tabs = inner.lower().endswith((".tsv", ".tsv.gz"))
         text = Text(inner, shown, name, origin, "\t" if tabs else ",")
         return replace(csv_part(text) if kind == "CSV" else json_part(text), path=path)
     shown, table = parted_table(path)

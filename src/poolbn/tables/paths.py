@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from poolbn.errors import DataError, nearest
 from poolbn.findings import DataWarning, Finding, FindingKind
-from poolbn.tables.copies import standard_input
+from poolbn.tables.copies import fetched, standard_input
 from poolbn.tables.sources import first_line
 from poolbn.wording import counted
 
@@ -103,8 +103,10 @@ def parted_table(path: str) -> tuple[str, str | None]:
 
 
 def kind_of(path: str) -> str | None:
-    """What kind of file its name says it is."""
+    """What kind of file its name says it is; of the web without an ending, what it holds."""
     name = folders(path)[-1].lower()
+    if _of_the_web(path) and "." not in name:
+        _, name = at_arrow(path)
     return next((kind for kind, endings in KINDS.items() if name.endswith(endings)), None)
 
 
@@ -133,14 +135,26 @@ def at_arrow(path: str) -> tuple[Any, str]:
     path, _ = parted_table(path)
     if not is_url(path):
         return LocalFileSystem(), path
+    if _of_the_web(path):
+        return LocalFileSystem(), fetched(path, suffix(folders(path)[-1]))
     try:
         system, inner = FileSystem.from_uri(path)
     except Exception as error:  # some kinds of URL need packages, each with its own errors
         raise DataError(
             f"{path!r} cannot be read through Arrow ({first_line(error)}); it reads s3://, gs://, "
-            "abfs://, hdfs:// and file:// where it was built with them; or copy the files here"
+            "abfs://, hdfs:// and file:// where it was built with them, and https:// is read "
+            "without it; or copy the files here"
         ) from error
     return system, inner
+
+
+def _of_the_web(path: str) -> bool:
+    return path.lower().startswith(("http://", "https://"))
+
+
+def suffix(name: str) -> str:
+    """The ending of a name that is one of those that are read."""
+    return max((s for s in SUFFIXES if name.lower().endswith(s)), key=len, default="")
 
 
 def identity(path: str) -> tuple[str, int, int]:
