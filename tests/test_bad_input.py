@@ -1090,7 +1090,7 @@ TABLE = [
         lambda f: (f / "c").write_text("") or file("t.csv", CSV + "a,1,2\n", checkpoint=f / "c")(f),
         FileError, ("cannot keep a checkpoint", "File exists")),
     # Files of statistics
-    Bad("few rows", of_stats(lambda s: s.save("s.stats")), DataError,
+    Bad("few rows", lambda f: stats(frame(), group="site").save(f / "s.stats"), DataError,
         ("fewer than 10 rows", "'a' has 2, 'b' has 2", "reveal", "allow_small=True")),
     Bad("older", saved(lambda whole: whole.replace(b" 3 ", b" 1 ", 1)), FileError,
         ("version 1", "make it anew")),

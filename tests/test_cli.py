@@ -510,7 +510,10 @@ def test_columns_that_cannot_be_left_out(folder: Path, left: str, words: str) ->
         ("bootstrap trial.csv", "name it with --group"),
         ("posterior trial.csv", "name it with --group"),
         ("learn trial.csv -g clinik", "did you mean 'clinic'?"),
-        ("learn gaps.csv -g clinic", "Leave such rows out with --missing drop"),
+        (
+            "learn gaps.csv -g clinic",
+            "what such rows have with --missing em, leave them out with --missing drop",
+        ),
         ("learn sites -g clinic", "no column 'clinic' of KY.csv"),
         ("learn empty.csv -g clinic", "is empty"),
         ("learn network.json -g clinic", "end its name in .jsonl"),

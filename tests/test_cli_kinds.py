@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -101,3 +102,44 @@ def test_errors_name_what_is_wrong(folder: Path, tmp_path: Path) -> None:
     done = run("classify", folder / "net.json", tmp_path / "y.csv")
     assert done.exit_code == 2
     assert "is a count" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("posterior gaps.csv -g clinic --missing em", "poolbn learn, bootstrap and compare fill"),
+        ("learn rows.csv -g clinic --score bge --pooling complete", "use 'bic', 'aic'"),
+        ("learn rows.csv -g clinic --score gprior", "use 'bic', 'aic'"),
+        ("bootstrap cells.stats", "use --unit data-set"),
+        ("compare cells.stats", "give the rows"),
+        ("stats gaps.csv -g clinic --missing em -o a.stats", "or use --missing drop"),
+        ("stats gaps.csv -g clinic --missing drop -o a.stats", "'MN' has 5; .*with --allow-small"),
+        ("learn gaps.csv -g clinic", "with --missing em, leave them out with --missing drop"),
+        ("learn gaps.csv -g clinic --missing em --search pc", "use --missing drop"),
+    ],
+)
+def test_errors_name_commands_and_their_options(
+    command: str, words: str, folder: Path, rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    gaps = pd.concat([rows[rows["clinic"] == site].head(5) for site in ("NY", "MN")])
+    gaps.iloc[0, 2] = None
+    gaps.to_csv("gaps.csv", index=False)
+    pb.stats(rows, group="clinic").save("cells.stats", allow_small=True)
+    done = run(*command.split())
+    assert done.exit_code == 2
+    assert re.search(words, done.stderr), done.stderr
+    assert not re.search(r"\bpb\.|\bnet\.", done.stderr)
+
+
+def test_bootstrap_of_statistics_with_levels(folder: Path, rows: pd.DataFrame) -> None:
+    pb.stats(rows, group="clinic").save(folder / "cells.stats", allow_small=True)
+    options = ["--unit", "data-set", "--replicates", 3, "--seed", 2, "--json"]
+    done = fine("bootstrap", folder / "cells.stats", *options)
+    with pytest.warns(pb.DataWarning, match="such arcs need rows"):
+        own = pb.bootstrap(pb.stats(rows, group="clinic"), unit="data set", replicates=3, seed=2)
+    told = json.loads(done.stdout)
+    assert told["replicates"] == own.replicates == 3
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(told["strengths"]), own.table(), check_dtype=False, rtol=1e-5
+    )

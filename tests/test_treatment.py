@@ -108,3 +108,10 @@ def test_p_values_are_adjusted_for_their_number(trial: pd.DataFrame) -> None:
     assert found["p_adjusted"].to_numpy() == pytest.approx(
         stats.false_discovery_control(found["p_value"])
     )
+
+
+def test_many_data_sets(trial: pd.DataFrame) -> None:
+    """Pandas warns of tables that grow column by column, from a hundred on."""
+    many = trial.assign(site=np.arange(len(trial)) % 110)
+    found = pb.treatment_effects(many[["site", "arm", "y"]], treatment="arm", group="site")
+    assert {"0", "109"} <= {str(name) for name in found.columns}

@@ -104,16 +104,19 @@ def effects_in_tables(
         }
         arc = Dag([treatment, outcome], [(treatment, outcome)])
         terms = terms_by_arc(arc, fits, interval).drop(columns=_LEFT_OUT)
-        at = list(terms.columns).index("between_sd")
         means = _means(of, treatment, outcome, terms["scale"], interval)
-        for k, (name, values) in enumerate(means.items()):
-            terms.insert(at + k, name, values)
-        terms.insert(at + len(means), "rows", of.n_rows)
-        found.append(terms)
+        found.append(_with(terms, "between_sd", {**means, "rows": of.n_rows}))
     made = pd.concat(found, ignore_index=True)
-    p = adjusted_p(made["p_value"].tolist())
-    made.insert(list(made.columns).index("rows"), "p_adjusted", p)
-    return made
+    return _with(made, "rows", {"p_adjusted": adjusted_p(made["p_value"].tolist())})
+
+
+def _with(table: pd.DataFrame, before: str, more: Mapping[str, object]) -> pd.DataFrame:
+    """The table with more columns, made at once: one by one pandas warns, from a hundred on."""
+    import pandas as pd
+
+    at = list(table.columns).index(before)
+    columns = pd.DataFrame(more, index=table.index)
+    return pd.concat([table.iloc[:, :at], columns, table.iloc[:, at:]], axis=1)
 
 
 def _outcomes(

@@ -13,7 +13,7 @@ from poolbn.assess.resample import BootstrapInterrupted
 from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import ReadingOptions, read_data, read_stats
+from poolbn.cli.gathering import ReadingOptions, read_data
 from poolbn.cli.scoring import Scoring
 from poolbn.cli.terminal import INTERRUPTED, Quiet, Terminal, check_free, command, make_folder
 from poolbn.errors import Option, OptionError
@@ -92,7 +92,7 @@ def bootstrap(
         rows: Any = list(files)
         options = reading.options(files)
         if not given.has_rows(files):
-            rows = read_stats(files, terminal.note, **options)
+            rows = read_data(files, terminal.note, given.kinds_of(kinds), **options)
             options = ReadingOptions(group=None, columns=None, missing="error", inputs=())
         stopped = False
         try:

@@ -22,7 +22,7 @@ from poolbn.cli.terminal import (
 from poolbn.errors import OptionError
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checkpoint import Checkpoint
-from poolbn.moments.groupstats import SMALLEST
+from poolbn.moments.groupstats import SMALLEST, check_size
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import has_levels, read_about
 from poolbn.tables.paths import paths
@@ -157,6 +157,8 @@ def _checked(out: Path) -> Path:
 def _keep_levels(terminal: Terminal, stats: CellStats, out: Path, *, allow_small: bool) -> None:
     """The same with discrete columns; rare configurations are put together."""
     make_folder(out.parent)
+    if not allow_small:
+        check_size(stats.levels, stats.n)
     made = stats if allow_small else stats.coarsened()
     made.save(out, allow_small=allow_small)
     terminal.text(str(made))

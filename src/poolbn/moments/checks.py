@@ -319,7 +319,8 @@ def _few(table: Inspected) -> Finding | None:
 
     names = table.learned(name for k, name in enumerate(table.names) if has(k))
     what = f"{_columns(names)} {'has' if len(names) == 1 else 'have'} few different whole numbers"
-    remedy = (*_as_discrete(names), "; if they count something, 'count' in its place")
+    counts = Option("kinds", dict.fromkeys(names, "count"))
+    remedy = (*_as_discrete(names), "; if they count something, ", counts)
     return _finding(FindingKind.CODES, names, what, remedy)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from poolbn.errors import DROP, DataError
+from poolbn.errors import DROP, DataError, InPython
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import (
@@ -212,8 +212,11 @@ class Table:
         if gaps.any():
             k = int(gaps.argmax())
             raise DataError(
-                f"column {self.names[at[k]]!r} has {counted(int(gaps[k]), 'missing cell')}, which "
-                "pb.learn fills; for other questions fill them by pb.impute, or use ",
+                f"column {self.names[at[k]]!r} has {counted(int(gaps[k]), 'missing cell')}, which ",
+                InPython(
+                    "pb.learn fills; for other questions fill them by pb.impute, or use ",
+                    "poolbn learn, bootstrap and compare fill; for other questions use ",
+                ),
                 DROP,
             )
         return Cases([self.values[k] for k in at], self.offsets, None)

@@ -22,7 +22,7 @@ from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 def not_for_tables(score: str) -> OptionError:
     """A score that columns of some kinds do not have."""
     return OptionError(
-        Option("score", score), " is for continuous columns, pb.stats; use 'bic', 'aic' or 'loglik'"
+        Option("score", score), " is for continuous columns; use 'bic', 'aic' or 'loglik'"
     )
 
 

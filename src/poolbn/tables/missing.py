@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from poolbn.errors import DROP, DataError, MessagePart
+from poolbn.errors import DROP, EM, DataError, MessagePart
 from poolbn.run.compiling import kernels
 from poolbn.wording import counted, shortened
 
@@ -119,7 +119,9 @@ def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None
         have = f"{counted(tally.rows, 'row')} {'has' if tally.rows == 1 else 'have'}"
         raise DataError(
             f"{have} a missing value, the first is {tally.first}; missing are "
-            f"{tally.counts(names, group)}. Leave such rows out with ",
+            f"{tally.counts(names, group)}. Keep what such rows have with ",
+            EM,
+            ", leave them out with ",
             DROP,
             ", or choose columns without missing values",
         )
