@@ -25,7 +25,7 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "keeping", "parts", "lanes", "linalg", "cutting", "elementary", "moments", "regress",
-        "sweeps", "work", "deviance", "bounds", "optimise", "shared", "gammas", "pooled",
+        "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "gammas", "pooled",
         "separate", "estimates", "moves", "expect", "patterns", "polya", "rows", "glm", "laplace",
         "quasinewton", "integrals", "tails", "independence", "separators", "subsets", "orders",
     ],

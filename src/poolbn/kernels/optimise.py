@@ -17,8 +17,9 @@ Exact second derivatives cost what expected ones cost, and turn the some hundred
 needs at the boundary into a dozen.
 
 A start is one EM step, D - DGD / |F|, from D = start I: it costs one evaluation and lands near the
-moments of the data sets' own coefficients. Genuine second maxima exist (2% of the families of real
-and simulated tables, up to several units of log-likelihood); other starts find them.
+moments of the data sets' own coefficients. Or it is some steps of scoring, see `_start`. Genuine
+second maxima exist (2% of the families of real and simulated tables, up to several units of
+log-likelihood); other starts find them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,17 @@ import numpy as np
 from poolbn.constants import CONVERGED, DETERMINED, UNSETTLED
 from poolbn.kernels.deviance import compress
 from poolbn.kernels.lanes import Floats
-from poolbn.kernels.linalg import Integers, add, cholesky, dot, eigen, entry, fill, jit, solve
+from poolbn.kernels.linalg import Integers, cholesky, entry, solve
+from poolbn.kernels.steps import (
+    copy,
+    copy_columns,
+    em_step,
+    regauge,
+    rescale,
+    scoring_step,
+    way_out,
+    widen,
+)
 from poolbn.kernels.work import DF, Result, Space, Work, arguments, carve, once
 
 _MAX_STEPS = 200
@@ -41,6 +52,8 @@ _OTHERS = 1e-3  # of the start, for coefficients beside one that differs more
 _SMALL = 2.0  # a column this small is tried without, in units of the sampling variance
 _HOPELESS = 1e12  # a damping that leaves no step
 _LEAST_PART = 1e-8  # of a step, likewise
+_NEAR = 1e-3  # a gain near the minimum
+_SCORING = 3  # steps
 _ROUNDING = 1e-10  # what a deviance may rise by without being worse
 # Steps that `evaluate` makes. Numpy's integers: numba would compile it again for each literal.
 _steps: Any = np.arange(4)
@@ -65,167 +78,23 @@ NO_STEP, ONE_STEP, TWO_STEPS, THREE_STEPS = _steps
 #   unevenness(s)                at the best fit: see `Result.uneven`
 #   leave(s, result)             at the best fit when polishing: fills result.residual and
 #       result.squares, and w.beta, w.S, w.e, which `estimates` reads
+#   SCORING                      whether steps of scoring from a start spare more than they cost
 # `shapes` tells what arrays of its own it needs. What is called once here should be `once`.
 model: Any = None
+SCORING = False  # that of the model
 
 
-@jit
-def _copy(source: Floats, target: Floats) -> None:
-    for i in range(source.shape[0]):
-        target[i] = source[i]
-
-
-@jit
-def copy_columns(source: Floats, target: Floats, columns: int) -> None:
-    """The first columns of a square matrix; the others become 0."""
-    size = source.shape[0]
-    for a in range(size):
-        for b in range(size):
-            target[a, b] = source[a, b] if b < columns else 0.0
-
-
-@jit
-def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
-    """L becomes the pivoted Cholesky factor of LL', of at most so many columns; returns its rank.
-
-    D (r, r) is work space.
-    """
-    random = L.shape[0]
-    largest = 0.0
-    for a in range(random):
-        perm[a] = a
-        for c in range(random):
-            v = 0.0
-            for b in range(k):
-                v += L[a, b] * L[c, b]
-            D[a, c] = v
-        largest = max(largest, D[a, a])
-    copy_columns(L, L, 0)
-    most = min(k, most)
-    for b in range(most):
-        best = b
-        for i in range(b, random):
-            if D[perm[i], perm[i]] > D[perm[best], perm[best]]:
-                best = i
-        perm[b], perm[best] = perm[best], perm[b]
-        pivot = D[perm[b], perm[b]]
-        if not pivot > 1e-15 * largest or pivot < 1e-14:
-            return b
-        root = math.sqrt(pivot)
-        for i in range(b, random):
-            L[perm[i], b] = D[perm[i], perm[b]] / root
-        for i in range(b, random):
-            for h in range(b, random):
-                D[perm[i], perm[h]] -= L[perm[i], b] * L[perm[h], b]
-    return most
-
-
-@once
-def _em_step(w: Work, F: int) -> float:
-    """w.L becomes a factor of D - DGD / |F|, w.G the gradient; returns the largest diagonal of D.
-
-    0 where that is not positive definite, and w.L stays.
-    """
-    random: int = w.L.shape[0]
-    for a in range(random):  # X = L'G L, and the step is L (I - X / |F|) L'
-        for b in range(random):
-            v = 0.0
-            for c in range(random):
-                v += w.G[a, c] * w.L[c, b]
-            w.trial[a, b] = v
-    for a in range(random):
-        for b in range(random):
-            v = 0.0
-            for c in range(random):
-                v += w.L[c, a] * w.trial[c, b]
-            w.D[a, b] = (1.0 if a == b else 0.0) - v / F
-    if not cholesky(w.D, w.eigenvectors, random, 0.0):
-        return 0.0
-    largest = 0.0
-    for a in range(random):
-        square = 0.0
-        for b in range(random):
-            v = 0.0
-            for c in range(b, random):
-                v += w.L[a, c] * w.eigenvectors[c, b]
-            w.trial[a, b] = v
-            square += v * v
-        largest = max(largest, square)
-    copy_columns(w.trial, w.L, random)
-    return largest
-
-
-@once
-def _way_out(w: Work, tolerance: float) -> float:
-    """Leave a point that is stationary but not optimal: w.unit gets a column x with x'Gx < 0.
-
-    Returns:
-        How far. Along D + t xx' the deviance is f + t x'Gx + t^2/2 sum (x'Px)^2, nearly, and this
-        is the t where it is least; 0 where that gains no more than the tolerance.
-    """
-    random: int = w.L.shape[0]
-    copy_columns(w.G, w.D, random)
-    eigen(w.D, w.eigenvectors, random, 1e-26)
-    low = 0
-    for a in range(random):
-        if w.D[a, a] < w.D[low, low]:
-            low = a
-    slope: float = w.D[low, low]
-    fill(w.u, 0, 0, 0.0)  # x'Px for each data set
-    for a in range(random):
-        w.unit[a] = w.eigenvectors[a, low]
-        for c in range(random):
-            add(w.u, 0, 0, w.eigenvectors[a, low] * w.eigenvectors[c, low], w.P, a, c)
-    curvature: float = dot(w.u, 0, 0, w.u, 0, 0)
-    if slope < 0.0 and slope * slope > 2.0 * tolerance * curvature:
-        return -slope / curvature
-    return 0.0
-
-
-@jit
-def _widen(L: Floats, k: int, t: float, x: Floats, trial: Floats) -> None:
-    """Trial becomes the k columns of L and t^1/2 x."""
-    copy_columns(L, trial, k)
-    for a in range(L.shape[0]):
-        trial[a, k] = math.sqrt(t) * x[a]
-
-
-@once
-def _rescale(s: Space, w: Work, k: int) -> bool:
-    """Measure steps in row a of L by (1 + D_aa)^1/2: rows can differ a thousandfold.
-
-    The largest curvature becomes 1. False where the derivatives are not finite, or all zero.
-    """
-    random = w.L.shape[0]
-    size = 0
-    largest = 0.0
-    for b in range(k):
-        for i in range(b, random):
-            square = 1.0
-            for h in range(k):
-                square += w.L[s.perm[i], h] ** 2
-            w.unit[size] = math.sqrt(square)
-            largest = max(largest, square * abs(w.H[size, size]))
-            size += 1
-    if size > 0 and not (0.0 < largest < np.inf):
-        return False
-    for x in range(size):
-        w.unit[x] /= math.sqrt(largest)
-        w.g[x] *= w.unit[x]
-        for y in range(x + 1):
-            w.H[x, y] *= w.unit[x] * w.unit[y]
-    return True
-
-
-def _start(s: Space, w: Work, start: Floats) -> int:
-    """w.L becomes a factor of one or two EM steps from a start; returns its columns.
+def _start(s: Space, w: Work, start: Floats, polish: bool) -> int:
+    """w.L becomes a factor of some first steps from a start; returns its columns.
 
     A start is three numbers: D = scale I; the coefficient that differs more than the others do, or
     less than 0 for none; and whether the residual model makes its other guess of w.y.
 
-    Where the first finds D far larger than that, it saw random effects that were shrunk by data
-    sets of unequal shape, and a second one sets their direction right, which Newton steps would
-    do slowly.
+    Scores with one residual variance have steps of scoring, which come near the minimum without
+    second derivatives. Final fits, and other models, have EM steps, whose D keeps its rank: from
+    there fewer maxima are missed. Where the first of those finds D far larger than the start, it
+    saw random effects that were shrunk by data sets of unequal shape, and a second one sets their
+    direction right, which Newton steps would do slowly.
     """
     L = w.L
     copy_columns(L, L, 0)
@@ -234,28 +103,33 @@ def _start(s: Space, w: Work, start: Floats) -> int:
     k = s.r if scale > 0.0 else 0
     for a in range(k):
         L[a, a] = math.sqrt(scale if one < 0.0 or a == one else _OTHERS * scale)
-    for _ in range(2):
+    steps = 2
+    if SCORING and not polish:
+        steps = _SCORING
+    for _ in range(steps):
         model.evaluate(s, L, k, THREE_STEPS)
         if k == 0:
             break
         model.gradient(s)
-        if _em_step(w, s.F) < _FAR * scale:
+        if SCORING and not polish:  # numba leaves the rest out where the first is false
+            k = scoring_step(w, s.F)
+        elif em_step(w, s.F) < _FAR * scale:
             break
     return k
 
 
 def _add_column(s: Space, w: Work, k: int, f: float, tolerance: float) -> float:
     """The new f with a column more in w.trial; inf where none gains."""
-    t = _way_out(w, tolerance)
+    t = way_out(w, tolerance)
     trial, y, y_old = w.trial, w.y, w.y_old
     if t > 0.0:
-        _copy(y, y_old)
+        copy(y, y_old)
         for _ in range(20):
-            _widen(w.L, k, t, w.unit, trial)
+            widen(w.L, k, t, w.unit, trial)
             fnew: float = model.evaluate(s, trial, k + 1, ONE_STEP)
             if fnew < f:
                 return fnew
-            _copy(y_old, y)
+            copy(y_old, y)
             t *= 0.25
     return np.inf
 
@@ -279,7 +153,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
     for _ in range(_MAX_STEPS):
         if not f < np.inf:
             return f, k, False
-        _copy(y, y_old)
+        copy(y, y_old)
         model.gradient(s)
         size, fnew = model.derivatives(s, k, f)
         if fnew <= f:
@@ -287,7 +161,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             continue
         stale = fnew < np.inf  # P and e are another point's
         gain_y = model.eliminate(s, size, brake)
-        if not gain_y < np.inf or not _rescale(s, w, k):
+        if not gain_y < np.inf or not rescale(s, w, k):
             return f, k, False
 
         if k > 0:  # a column that shrinks: is f lower without it?
@@ -302,10 +176,10 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
                     k = regauge(L, k - 1, k - 1, perm, D)
                     smallest = np.inf
                     continue
-                _copy(y_old, y)
+                copy(y_old, y)
                 stale = True
 
-        moved = False
+        moved = settled = False
         while part > _LEAST_PART:
             while not cholesky(H, HC, size, damping) and damping < _HOPELESS:
                 damping = max(4.0 * damping, 1e-3)
@@ -329,11 +203,13 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             small = gain < tolerance  # polish: the step is below what f can tell
             ratio = (f - fnew) / gain if gain > 0.0 else 0.0
             good = fnew < f + _ROUNDING if small else ratio > 1e-3
+            # What f and its model differ by is of third order in the step, what is left of fourth.
+            settled = damping == 0.0 and gain < _NEAR and abs(f - fnew - gain) < tolerance
             if good:
                 copy_columns(trial, L, r)
                 f = min(f, fnew)
             else:
-                _copy(y_old, y)
+                copy(y_old, y)
             if small:
                 break
             if good:
@@ -348,10 +224,12 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             part *= 0.5
         if moved:
             k = regauge(L, k, k, perm, D)
-            continue
+            if not settled or polish:
+                continue
+            model.gradient(s)
         if k == r:
             return f, k, True
-        if stale:
+        if stale and not moved:
             model.evaluate(s, L, k, NO_STEP)
             model.gradient(s)
         fnew = _add_column(s, w, k, f, tolerance)
@@ -421,17 +299,17 @@ def _fit(
         for i in range(starts.shape[0]):
             if i > 0 and deviance[family] < lowest + near * (rank[family] + 2):
                 break
-            k = _start(s, w, starts[i])
+            k = _start(s, w, starts[i], polish)
             f, k, converged = _minimise(s, w, k, tolerance, polish)
             if i == 0 or f < deviance[family] - _ROUNDING:
                 deviance[family] = f
                 rank[family] = k
                 code[family] = CONVERGED if converged else UNSETTLED
                 copy_columns(w.L, w.best, k)
-                _copy(w.y, w.y_best)
+                copy(w.y, w.y_best)
         deviance[family] += constant
         if polish or uneven.shape[0] > 0:
-            _copy(w.y_best, w.y)
+            copy(w.y_best, w.y)
             model.evaluate(s, w.best, rank[family], NO_STEP)
         if uneven.shape[0] > 0:
             uneven[family] = model.unevenness(s)
@@ -445,7 +323,7 @@ def minimiser(residuals: ModuleType) -> Any:
     The templates are copied with the model among their globals. Numba caches an entry point beside
     the file that its code says it is from, under its name there: that of the model.
     """
-    space = globals() | {"model": residuals}
+    space = globals() | {"model": residuals, "SCORING": residuals.SCORING}
     for template in (_start, _add_column, _minimise):
         space[template.__name__] = once(FunctionType(template.__code__, space))
     code = _fit.__code__.replace(co_filename=str(residuals.__file__), co_name="fit")

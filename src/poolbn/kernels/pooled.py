@@ -72,6 +72,7 @@ class Pool(NamedTuple):
     Y: Annotated[Floats, "size, q + 2"]  # Hessian between the entries of L and y
 
 
+SCORING = False  # see `optimise`
 carve_pool, shapes = layout(Pool, "more")
 
 

@@ -42,8 +42,8 @@ from poolbn.kernels.linalg import (
     matrix,
     solve,
 )
-from poolbn.kernels.optimise import copy_columns, regauge
 from poolbn.kernels.rows import NEGATIVE_BINOMIAL, rows
+from poolbn.kernels.steps import copy_columns, regauge
 from poolbn.kernels.work import once
 
 _SMALL = 1.0  # a column this small is tried without

@@ -81,6 +81,7 @@ class Apart(NamedTuple):
     unit: Annotated[Floats, "1"]  # s
 
 
+SCORING = False  # see `optimise`
 carve_apart, shapes = layout(Apart, "more")
 
 

@@ -15,7 +15,8 @@ from poolbn.kernels import deviance
 from poolbn.kernels.bounds import least_deviance
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import jit
-from poolbn.kernels.optimise import NO_STEP, copy_columns, minimiser
+from poolbn.kernels.optimise import NO_STEP, minimiser
+from poolbn.kernels.steps import copy_columns
 from poolbn.kernels.work import (
     DF,
     RHO,
@@ -27,6 +28,7 @@ from poolbn.kernels.work import (
 )
 
 _INFINITE = 1e8
+SCORING = True  # see `optimise`
 
 
 def shapes(s: Space) -> list[tuple[int, ...]]:
