@@ -82,6 +82,14 @@ def _next(flags: NDArray[np.bool_], eights: Integers, first: int, N: int) -> int
     return N
 
 
+@jit
+def _of_change(what: int, p: int, c: int, gain: Floats, exact: Flags) -> tuple[float, bool]:
+    """What it gains to remove or reverse an arc, and whether that is known exactly."""
+    if what == REMOVE:
+        return gain[c, p], exact[c, p]
+    return gain[c, p] + gain[p, c], exact[c, p] and exact[p, c]
+
+
 @entry(
     matrix, _flags, vector, vector, _flags, _flags, _pairs, integers, _flags, _flags, _flags,
     numba.int64, numba.uint64[:, ::1], numba.uint64[::1], numba.uint64, numba.float64,
@@ -181,11 +189,7 @@ def best_move(
             if p == N:
                 break
             for what in (REMOVE, REVERSE):
-                g = gain[c, p]
-                sure = exact[c, p]
-                if what == REVERSE:
-                    g += gain[p, c]
-                    sure = sure and exact[p, c]
+                g, sure = _of_change(what, p, c, gain, exact)
                 if g > top:  # whether smaller ones are possible is not asked: it takes long
                     if _impossible(what, p, c, arcs, ancestor, allowed, required, parents, most):
                         continue
@@ -229,11 +233,7 @@ def best_move(
             if p == N:
                 break
             for what in (REMOVE, REVERSE):
-                g = gain[c, p]
-                sure = exact[c, p]
-                if what == REVERSE:
-                    g += gain[p, c]
-                    sure = sure and exact[p, c]
+                g, sure = _of_change(what, p, c, gain, exact)
                 if not g >= least or not g > floor:
                     continue
                 if sure:
