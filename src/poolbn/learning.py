@@ -25,6 +25,7 @@ from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
+from poolbn.run.warming import foresee
 from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
@@ -235,7 +236,9 @@ def as_plan(
         OptionError: one of them has a value that it does not take.
     """
     learner, allowed = as_learner(search), as_constraints(constraints)
-    return Plan(as_pooling(pooling), as_score(score), learner, allowed)
+    plan = Plan(as_pooling(pooling), as_score(score), learner, allowed)
+    foresee("moves", *plan.pooling.kernels)
+    return plan
 
 
 class SearchInterrupted(PoolbnError, KeyboardInterrupt):
@@ -318,10 +321,10 @@ def learn(
     check_keywords(others, [name for name in learn.__annotations__ if name != "others"], "pb.learn")
     if isinstance(source, GroupStats | CellStats | Table):
         check_no_group(group)
+    plan = as_plan(pooling, score, search, constraints)
     data = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
     )
-    plan = as_plan(pooling, score, search, constraints)
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning

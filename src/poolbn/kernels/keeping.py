@@ -50,15 +50,22 @@ class _Kept(_caching.FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         folder, self._module = _source(function)
-        self._cache_file = _caching.IndexDataCacheFile(
-            self._cache_path, self._impl.filename_base, source_stamp=_sources(folder)
-        )
+        self._stamp = _sources(folder)
+        self._cache_file = self._index(self._impl.filename_base)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super().load_overload(sig, target_context)
-        if found is None and warming.have_compiled(self._module):
+        if found is None and warming.have_compiled(self._module, self._has):
             found = super().load_overload(sig, target_context)
         return found
+
+    def _has(self, module: str) -> bool:
+        """Whether a module of kernels is in the cache."""
+        found = Path(self._cache_path).glob(f"{module}.*.nbi")
+        return any(self._index(path.stem)._load_index() for path in found)
+
+    def _index(self, base: str) -> Any:
+        return _caching.IndexDataCacheFile(self._cache_path, base, source_stamp=self._stamp)
 
 
 def _source(function: Callable[..., Any]) -> tuple[str, str]:

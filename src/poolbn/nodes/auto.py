@@ -63,6 +63,11 @@ class Auto:
         if not self.among:
             raise OptionError(Option("among", []), " has no pooling to choose from")
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Those of all candidates."""
+        return tuple(name for how in self.among for name in how.kernels)
+
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """What all candidates admit."""
         return next(filter(None, (how.admits(data) for how in self.among)), None)
@@ -115,6 +120,11 @@ class OneOf:
     def complete(self) -> bool:
         """That of the candidate."""
         return self.how.complete
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Those of the candidate."""
+        return self.how.kernels
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """What the candidate admits."""

@@ -38,6 +38,11 @@ class Gaussian:
 
     @property
     @abstractmethod
+    def kernels(self) -> tuple[str, ...]:
+        """The modules of `poolbn.kernels` that fit it."""
+
+    @property
+    @abstractmethod
     def own_variances(self) -> bool:
         """Whether each data set has a residual variance of its own."""
 

@@ -66,6 +66,10 @@ class Likelihoods(NamedTuple):
 class Choice(Pooling, Protocol):
     """A model of one node given its parents, or several to choose from."""
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The modules of `poolbn.kernels` that fit it."""
+
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """None, or why the data cannot be used: a text, or the parts of a message."""
 

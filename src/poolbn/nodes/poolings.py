@@ -45,6 +45,11 @@ class LeastSquares(Gaussian):
         return self.variance == "unbiased"
 
     @property
+    def kernels(self) -> tuple[str, ...]:
+        """That of least squares."""
+        return ("regress",)
+
+    @property
     def own_variances(self) -> bool:
         """Where each data set is on its own."""
         return self.separate
@@ -270,6 +275,11 @@ class Partial(Gaussian):
                 Option("residuals", "shared"),
                 f"; {self.residuals} ones need 'ml'",
             )
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """That of the residuals."""
+        return (mixed.RESIDUALS[self.residuals].kernel,)
 
     @property
     def own_variances(self) -> bool:

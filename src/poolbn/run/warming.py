@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import math
 import os
 import subprocess
 import sys
@@ -15,36 +16,42 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from poolbn.run.caching import cost
 from poolbn.run.parallel import available_cores
+from poolbn.wording import listed
 
 
 class _Group(NamedTuple):
-    """Kernels that are used together, those first that take longest or are needed first."""
+    """Kernels that are used together, and the processor seconds that each takes to compile."""
 
     words: str
-    seconds: int  # that two cores take until those are there that most users wait for
-    modules: tuple[str, ...]
+    modules: dict[str, float]
 
 
+_DEVIANCE = {"deviance": 4.0, "estimates": 1.2}
 _GROUPS = (
-    _Group("sums, scores and searches", 18, (
-        "moments", "moves", "shared", "deviance", "bounds", "estimates", "regress", "sweeps",
-        "pooled",
-    )),
-    _Group("residual variances of data sets", 12, ("separate",)),
-    _Group("tables of discrete columns", 5, ("polya",)),
-    _Group("logistic and count regressions", 14, ("quasinewton", "glm", "integrals")),
-    _Group("missing cells", 4, ("expect", "patterns")),
-    _Group("independence tests", 11, ("separators", "independence")),
-    _Group("probabilities of arcs", 5, ("subsets", "orders")),
-)  # fmt: skip
+    _Group("sums", {"moments": 1.4, "patterns": 0.5}),
+    _Group("searches", {"moves": 1.7}),
+    _Group("mixed-effects models", {"shared": 7.2, **_DEVIANCE, "bounds": 1.4}),
+    _Group("pooled variances", {"pooled": 11.9, **_DEVIANCE}),
+    _Group("separate variances", {"separate": 9.6, **_DEVIANCE}),
+    _Group("least squares", {"regress": 0.6, "sweeps": 1.4}),
+    _Group("tables of discrete columns", {"polya": 3.7}),
+    _Group("logistic and count regressions", {"quasinewton": 10.0, "glm": 4.4}),
+    _Group("probabilities of discrete columns", {"integrals": 3.1}),
+    _Group("missing cells", {"expect": 2.0}),
+    _Group("independence tests", {"separators": 5.0, "independence": 3.6}),
+    _Group("probabilities of arcs", {"subsets": 2.2, "orders": 1.8}),
+)
+_OTHERS = _Group("other work", {})
+_SECONDS = {name: took for group in _GROUPS for name, took in group.modules.items()}
 
-_OTHERS = _Group("other work", 2, ())
-
+_BEGINNING = 2  # seconds until a process compiles
 _MOST = 4  # processes: each takes some 300 MB
+_LINGER = 2.0  # seconds that a process waits for more to do: a new one takes one to start
 _WATCH = 0.2  # seconds after which a wait looks for Ctrl-C
 _START = "import sys; sys.path[:] = {!r}; from poolbn.run.warming import serve; serve()"
 
@@ -63,92 +70,139 @@ class _Task:
         return self.compiled
 
 
-_lock = threading.Lock()
+_changed = threading.Condition()
 _tasks: dict[str, _Task] = {}
 _waiting: deque[_Task] = deque()
-_told: set[str] = set()
+_processes = 0  # that take what waits
+_foreseen: dict[str, None] = {}
 
 
-def have_compiled(name: str) -> bool:
+def foresee(*names: str) -> None:
+    """Say that modules will be used soon: when one has to be compiled, they are, too.
+
+    Args:
+        names: of modules of `poolbn.kernels`.
+    """
+    _foreseen.update(dict.fromkeys(names))
+
+
+def have_compiled(name: str, kept: Callable[[str], bool]) -> bool:
     """Have a module compiled, and soon those that are used with it; False where this process must.
 
     The user is told.
 
     Args:
         name: of a module of `poolbn.kernels` that is not in numba's cache.
+        kept: whether a module is.
     """
     if _only is not None:
         return False
-    group = next((group for group in _GROUPS if name in group.modules), _OTHERS)
-    cores = min(available_cores(), _MOST) if sys.executable else 1
-    if group.words not in _told:
-        _told.add(group.words)
-        seconds = group.seconds * (1 if cores > 1 else 2)
-        print(
-            f"poolbn: compiling kernels for {group.words}, once for this machine; about {seconds} "
-            f"seconds ...{cost()}",
-            file=sys.stderr, flush=True,
-        )  # fmt: skip
-    if name not in group.modules or cores == 1:
-        return False
-    _start(group.modules, cores)
+    helped = sys.executable and name in _SECONDS
+    cores = min(available_cores(), _MOST) if helped else 1
+    soon = dict.fromkeys([name, *_partners([name]), *_partners(_foreseen)])
+    new = [each for each in soon if each not in _tasks and (each == name or not kept(each))]
+    if new:
+        _tell(new, cores)
+        _start(new, cores)
     hurry(name)
     return _tasks[name].wait()
 
 
+def _partners(names: Iterable[str]) -> list[str]:
+    """What is used with modules, those first that take longest."""
+    found = {module for name in names for module in _group(name).modules}
+    return sorted(found, key=lambda module: (-_SECONDS[module], module))
+
+
+def _group(name: str) -> _Group:
+    return next((group for group in _GROUPS if name in group.modules), _OTHERS)
+
+
+def _tell(names: list[str], cores: int) -> None:
+    """Tell the user what is compiled, and how long that will take."""
+    words = list(dict.fromkeys(_group(name).words for name in names))
+    costs = [_SECONDS.get(name, 0.0) for name in names]
+    seconds = _BEGINNING + max(sum(costs) / cores, *costs)
+    print(
+        f"poolbn: compiling kernels for {listed(words)}, once for this machine; about "
+        f"{math.ceil(seconds)} seconds ...{cost()}",
+        file=sys.stderr, flush=True,
+    )  # fmt: skip
+
+
 def hurry(name: str) -> None:
     """Have a module compiled before all others that still wait, if it is to be compiled at all."""
-    with _lock, suppress(KeyError, ValueError):
+    with _changed, suppress(KeyError, ValueError):
         _waiting.remove(_tasks[name])
         _waiting.appendleft(_tasks[name])
 
 
 def compile_all() -> str | None:
     """Have all kernels compiled that are not in numba's cache; the folder of that, if there is."""
-    names = [name for group in _GROUPS for name in group.modules]
+    names = sorted(_SECONDS, key=_SECONDS.__getitem__, reverse=True)
     _start(names, min(available_cores(), _MOST))
     for name in names:
         _tasks[name].wait()
-    modules = [importlib.import_module(f"poolbn.kernels.{name}") for name in names]
-    folder: str | None = modules[0].sort.stats.cache_path
+    modules = {name: importlib.import_module(f"poolbn.kernels.{name}") for name in names}
+    folder: str | None = modules["moments"].sort.stats.cache_path
     return folder
 
 
-def _start(names: Iterable[str], processes: int) -> None:
-    """Have modules compiled that nobody asked for yet."""
-    with _lock:
+def _start(names: Iterable[str], cores: int) -> None:
+    """Have modules compiled that nobody asked for yet; one core is left to this process."""
+    global _processes  # noqa: PLW0603
+    with _changed:
         new = [_tasks.setdefault(name, _Task(name)) for name in names if name not in _tasks]
+        if cores == 1:
+            for task in new:
+                task.over.set()
+            return
         _waiting.extend(new)
-    for _ in range(min(processes, len(new))):
+        _changed.notify_all()
+        more = max(min(cores, len(_waiting)) - _processes, 0)
+        _processes += more
+    for _ in range(more):
         threading.Thread(target=_employ, name="poolbn-compiling", daemon=True).start()
 
 
 def _employ() -> None:
-    """Give one process the modules that wait. When it fails, none is left waiting."""
-    try:
-        with subprocess.Popen(
-            [sys.executable, "-c", _START.format(sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        ) as process:  # fmt: skip
-            assert process.stdin is not None
-            assert process.stdout is not None
-            while (task := _next()) is not None:
-                try:
-                    process.stdin.write(f"{task.name}\n")
-                    process.stdin.flush()
-                    task.compiled = process.stdout.readline() == f"{task.name}\n"
-                finally:
-                    task.over.set()
-    except OSError:
-        pass
-    finally:
+    """Give one process the modules that wait. When all have failed, none is left waiting."""
+    global _processes  # noqa: PLW0603
+    command = [sys.executable, "-c", _START.format(sys.path)]
+    with suppress(OSError), _process(command) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         while (task := _next()) is not None:
-            task.over.set()
+            try:
+                process.stdin.write(f"{task.name}\n")
+                process.stdin.flush()
+                task.compiled = process.stdout.readline() == f"{task.name}\n"
+            finally:
+                task.over.set()
+            if not task.compiled:
+                break
+        else:
+            return
+    with _changed:
+        _processes -= 1
+        while _waiting and not _processes:
+            _waiting.popleft().over.set()
+
+
+_process = partial(
+    subprocess.Popen, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    text=True,
+)  # fmt: skip
 
 
 def _next() -> _Task | None:
-    with _lock:
-        return _waiting.popleft() if _waiting else None
+    """What to compile next; None, and a process less, where there is nothing soon."""
+    global _processes  # noqa: PLW0603
+    with _changed:
+        if _changed.wait_for(lambda: _waiting, _LINGER):
+            return _waiting.popleft()
+        _processes -= 1
+        return None
 
 
 # In such a process

@@ -15,6 +15,8 @@ from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.kinds import ways
 from poolbn.nodes.model import Choice, NodeModel, Penalty, same_for_all
+from poolbn.nodes.poolings import Partial
+from poolbn.run.warming import foresee
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.kinds import TableScores, not_for_tables
 from poolbn.scoring.likelihoods import PenalisedLikelihood
@@ -66,6 +68,8 @@ class InformationCriterion:
             raise not_for_tables(self.name)
         numbers = all(kind == "continuous" for kind in table.kinds)
         hows = () if numbers else ways(pooling, table.levels)
+        if hows:
+            foresee("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
         gaussian = self.on(standardise(table.stats()), pooling.first(table.levels))
         if not isinstance(table, FilledTable):
             return TableScores(table, gaussian, hows)
