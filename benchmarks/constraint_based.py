@@ -143,7 +143,7 @@ def large(N: int) -> list[str]:
     searches = {
         "hill climbing": pb.HillClimb(),
         "hybrid": pb.Hybrid(),
-        "hybrid, widen=2": pb.Hybrid(widen=2),
+        "hybrid, widen=False": pb.Hybrid(widen=False),
         "PC": pb.PC(),
     }
     for search in searches.values():  # what is compiled or loaded once

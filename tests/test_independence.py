@@ -292,7 +292,7 @@ def test_size(sizes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("test", TESTS)
 def test_compiled_searches_are_those_in_python(test: str) -> None:
-    """Levels, votes and max-min candidates, asked one test at a time and all at once."""
+    """Levels, votes, candidates and tests given parents, one test at a time and all at once."""
     frame = pd.concat([rows(12), rows(13).drop(columns="F").add_suffix("2")], axis=1)
     stats = pb.stats(frame, group="F")
     own = GaussianTests.on(standardise(stats), test)
@@ -320,3 +320,7 @@ def test_compiled_searches_are_those_in_python(test: str) -> None:
     must[0, 9] = must[9, 0] = True
     ours, theirs = (tests.max_min(may, must, 3, alpha) for tests in (own, other))
     assert (ours.joined == theirs.joined).all()
+    arcs = np.triu(rng.random((N, N)) < 0.3, 1)
+    found, again = (tests.dependent(may & ~arcs, arcs, alpha) for tests in (own, other))
+    assert (found == again).all()
+    assert found.any()

@@ -258,7 +258,7 @@ def test_hybrid_without_a_restriction_is_the_search_itself() -> None:
 def test_hybrid_joins_candidates_only_and_widens() -> None:
     stats = pb.stats(rows(7, N=12), group="F")
     for restrict in (pb.MMPC(), pb.PC(alpha=0.05)):
-        narrow = pb.learn(stats, search=pb.Hybrid(restrict, widen=1))
+        narrow = pb.learn(stats, search=pb.Hybrid(restrict, widen=False))
         wide = pb.learn(stats, search=pb.Hybrid(restrict))
         assert wide.score >= narrow.score
     skeleton = {frozenset(pair) for pair in narrow.dag.skeleton()}
@@ -325,11 +325,29 @@ def test_a_column_that_is_constant_in_each_data_set_is_not_joined() -> None:
     assert set(found.cpdag.undirected) == set(without.undirected)
 
 
-def test_hybrid_that_ends_among_all_columns() -> None:
-    """No arc that hill climbing may change makes it better."""
+def test_hybrid_joins_what_tests_of_sets_missed() -> None:
+    """Few candidates, and none within two steps of each other: tests given parents find the rest.
+
+    No arc with a column that depends on another given its parents makes the network better.
+    """
     stats = pb.stats(rows(12), group="F")
     strict = pb.MMPC(alpha=1e-9)
-    found = pb.learn(stats, search=pb.Hybrid(strict, widen=None))
-    again = pb.learn(stats, start=found)
-    assert again.dag == found.dag
-    assert found.score > pb.learn(stats, search=pb.Hybrid(strict, widen=1)).score
+    found = pb.learn(stats, search=pb.Hybrid(strict))
+    assert found.score > pb.learn(stats, search=pb.Hybrid(strict, widen=False)).score
+    for child in stats.names:
+        given = found.dag.parents(child)
+        for other in set(stats.names) - {child, *given, *found.dag.descendants(child)}:
+            if pb.ci_test(stats, other, child, given).p_value <= 0.05:
+                more = pb.Dag(stats.names, [*found.dag.arcs, (other, child)])
+                assert pb.score(stats, more) <= found.score + 1e-6
+    nothing = pb.learn(stats, search=pb.Hybrid(Nothing()))
+    assert nothing.score > pb.score(stats, [])
+
+
+class Nothing:
+    """Leaves no candidates."""
+
+    test = "auto"
+
+    def joined(self, tests: object, allowed: object) -> np.ndarray:
+        return np.zeros((8, 8), dtype=bool)

@@ -80,7 +80,7 @@ def test_some_arcs_are_compared() -> None:
 @pytest.mark.parametrize("case", MMHC, ids=lambda case: case["data"])
 def test_mmhc(case: dict) -> None:
     restrict = pb.MMPC(alpha=case["alpha"], test="z", max_given=None, both=True)
-    as_theirs = pb.Hybrid(restrict, widen=1)
+    as_theirs = pb.Hybrid(restrict, widen=False)
     data, pooling = stats(case["data"]), pb.Complete("unbiased")
     net = pb.learn(data, pooling=pooling, search=as_theirs)
     assert net.score >= case["score"] - 1e-8 * abs(case["score"])

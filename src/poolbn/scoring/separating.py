@@ -102,6 +102,9 @@ class CITests(Protocol):
     def max_min(self, may: Flags, must: Flags, most: int, log_alpha: float) -> MaxMin:
         """Max-min parents and children, of pairs that may be and those that must be."""
 
+    def dependent(self, asked: Flags, arcs: Flags, log_alpha: float) -> Flags:
+        """Which of the pairs asked for depend on each other given the parents of the second."""
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianTests:
@@ -232,6 +235,24 @@ class GaussianTests:
         joined, log_p, tests = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         return MaxMin(joined.astype(bool) | must, log_p, int(tests.sum()))
 
+    def dependent(self, asked: Flags, arcs: Flags, log_alpha: float) -> Flags:
+        """Which of the pairs asked for depend on each other given the parents of the second."""
+        kernel = kernels("independence")
+
+        def run(targets: Integers) -> Flags:
+            found = np.zeros((len(targets), len(self.R)), dtype=bool)
+            for row, y in zip(found, targets.tolist(), strict=True):
+                x, given = np.flatnonzero(asked[:, y]), np.flatnonzero(arcs[:, y])
+                M, k = len(x), len(given)
+                out = np.empty((M, kernel.RESULTS))
+                used = np.empty((M, len(self.n)), dtype=np.uint8)
+                pairs = x, np.full(M, y), np.arange(M + 1) * k, np.tile(given, M)
+                kernel.batch(*self._data, *pairs, k, *self._space(k), out, used)
+                row[x] = out[:, kernel.LOG_P] <= log_alpha
+            return found
+
+        return np.concatenate(_threaded(run, np.arange(len(asked)))).T
+
 
 def _packed(lists: Sequence[Integers]) -> tuple[Integers, Integers]:
     """Lists one after the other, and where each begins."""
@@ -327,6 +348,13 @@ class AskedTests:
                         own.remove(y)
             joined[x, own] = True
         return MaxMin(joined, worst, len(self._memo) - before)
+
+    def dependent(self, asked: Flags, arcs: Flags, log_alpha: float) -> Flags:
+        """Which of the pairs asked for depend on each other given the parents of the second."""
+        found = np.zeros_like(asked)
+        for x, y in np.argwhere(asked).tolist():
+            found[x, y] = self._log_p(x, y, np.flatnonzero(arcs[:, y]).tolist()) <= log_alpha
+        return found
 
     def _through(
         self, x: int, y: int, own: list[int], new: list[int], most: int, log_alpha: float

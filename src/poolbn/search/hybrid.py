@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments
-from poolbn.errors import Option, OptionError, check_count, check_whole
+from poolbn.errors import Option, OptionError, check_whole
 from poolbn.graph.constraints import Allowed
 from poolbn.scoring.independence import OwnTest, Test, check_level, check_test, make_tests
 from poolbn.scoring.separating import CITests
@@ -18,7 +18,7 @@ from poolbn.search.climbing import HillClimb
 from poolbn.search.problem import Found, Learner, Problem, Stopped
 from poolbn.search.state import TIE
 
-_STEPS = 3  # apart, that columns may be joined at the end
+_LEVEL = 0.05  # of tests of columns that are far apart; what raises a score is far below it
 
 
 class Restriction(Protocol):
@@ -82,16 +82,16 @@ class Hybrid:
     """Hybrid learning: tests say which columns may be joined, and a search finds the best network.
 
     It is for many columns, where most pairs are not worth a score. A search that takes a wrong turn
-    needs arcs between columns that share a neighbour. So when it ends, columns that are two steps
-    apart, then three, may be joined too, and it goes on from there, until that gains nothing.
-    bnlearn's `mmhc`, which does not go on, is
-    `pb.Hybrid(pb.MMPC(max_given=None, both=True), widen=1)`.
+    needs arcs between columns that share a neighbour, and tests that condition on many sets miss
+    some columns. So when it ends, columns that are two steps apart may be joined too, and any
+    column with one that depends on it, at the 5% level, given the parents that this one has; it
+    goes on from there, until that gains nothing. bnlearn's `mmhc`, which does not go on, is
+    `pb.Hybrid(pb.MMPC(max_given=None, both=True), widen=False)`.
 
     Attributes:
         restrict: `pb.MMPC()` or `pb.PC()`; of the latter only which columns are joined.
         maximise: the search, `pb.HillClimb()`, `pb.Tabu()` or `pb.Exact()`.
-        widen: up to how many steps apart columns may be joined at the end; 1 is candidates only.
-            None is 3, and any columns in a last climb, which ends where `pb.HillClimb()` might.
+        widen: whether columns that are no candidates of each other may be joined at the end.
 
     Examples:
         >>> import poolbn as pb
@@ -103,10 +103,10 @@ class Hybrid:
 
     restrict: Restriction = field(default_factory=MMPC)
     maximise: Learner = field(default_factory=HillClimb)
-    widen: int | None = 3
+    widen: bool = True
 
     def __post_init__(self) -> None:
-        check_count(1, widen=_STEPS if self.widen is None else self.widen)
+        check_arguments(widen=(self.widen, FLAG))
         for name, method, known in (
             ("restrict", "joined", "pb.MMPC() or pb.PC()"),
             ("maximise", "learn", "pb.HillClimb(), pb.Tabu() or pb.Exact()"),
@@ -122,30 +122,28 @@ class Hybrid:
         joined = self.restrict.joined(tests, allowed) | allowed.required
         fewer = allowed._replace(arcs=allowed.arcs & joined)
         start = (problem.start & joined) | allowed.required
+        tested, likely = np.ones_like(joined), np.zeros_like(joined)
         found = self.maximise.learn(Problem(scores, fewer, start, problem.watch))
-        steps, last = 2, _STEPS if self.widen is None else self.widen
-        while steps <= last + (self.widen is None):
+        while self.widen:
             near = joined | found.arcs | found.arcs.T
-            wider = allowed._replace(arcs=allowed.arcs & _within(near, steps))
-            wider = allowed if steps > last else wider
+            new = allowed.arcs & ~found.arcs & (found.arcs != tested).any(axis=0)
+            likely = (likely & ~new) | tests.dependent(new, found.arcs, math.log(_LEVEL))
+            tested = found.arcs
+            wider = allowed._replace(arcs=allowed.arcs & (_two_apart(near) | likely | likely.T))
             try:
                 again = self.maximise.learn(Problem(scores, wider, found.arcs, problem.watch))
             except Stopped as stopped:
                 raise Stopped(_after(found, stopped.found)) from None
-            if again.score > found.score + TIE:
-                found = _after(found, again)
-            else:
-                steps += 1
+            if again.score <= found.score + TIE:
+                break
+            found = _after(found, again)
         return found
 
 
-def _within(near: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
-    """Pairs of nodes that are so many steps apart or fewer, (N, N)."""
+def _two_apart(near: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Pairs of nodes that are near each other or share a node that is, (N, N)."""
     one = near.astype(np.float32)
-    reached = one
-    for _ in range(steps - 1):
-        reached = ((reached + reached @ one) > 0).astype(np.float32)
-    return np.asarray(reached > 0)
+    return np.asarray((one + one @ one) > 0)
 
 
 def _after(first: Found, second: Found) -> Found:
