@@ -69,20 +69,25 @@ def speed() -> None:
 
 
 def chains() -> None:
-    timed(4, method=pb.OrderMCMC(sweeps=20))
-    print("| columns | parents | sweeps | seconds | CPU seconds | R-hat | ESS | largest error |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for N, most, sweeps in ((12, 3, 5000), (12, 3, 10_000), (40, 2, 2000)):
-        options = {"max_parents": most}
-        post, seconds = timed(N, **options, method=pb.OrderMCMC(sweeps=sweeps))
+    ways = {"orders": pb.OrderMCMC, "dags": pb.PartitionMCMC}
+    for prior, way in ways.items():
+        timed(4, prior=prior, method=way(sweeps=20))
+    print(
+        "| columns | parents | prior | sweeps | seconds | CPU seconds | R-hat | ESS "
+        "| largest error |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for (N, most, sweeps), prior in product(((12, 3, 5000), (12, 3, 10_000), (40, 2, 2000)), ways):
+        options = {"max_parents": most, "prior": prior}
+        post, seconds = timed(N, **options, method=ways[prior](sweeps=sweeps))
         error = "-"
-        if N <= 20:
+        if N <= 15:
             exact, _ = timed(N, **options)
             error = f"{np.abs(exact.probabilities - post.probabilities).max():.3f}"
         found = post.chains
         print(
-            f"| {N} | {most} | {sweeps} | {seconds} | {found.r_hat:.3f} | {found.ess:.0f} "
-            f"| {error} |",
+            f"| {N} | {most} | {prior} | {sweeps} | {seconds} | {found.r_hat:.3f} "
+            f"| {found.ess:.0f} | {error} |",
             flush=True,
         )
 

@@ -28,6 +28,7 @@ ORDER = {
         "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "gammas", "pooled",
         "separate", "estimates", "moves", "expect", "patterns", "polya", "rows", "glm", "laplace",
         "quasinewton", "integrals", "tails", "independence", "separators", "subsets", "orders",
+        "partitions", "graphs",
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
@@ -77,8 +78,8 @@ ORDER = {
         "comparison", "comparing", "treatment",
     ],
     "posteriors": [
-        "families", "summing", "chains", "sample", "averaging", "predicting", "posterior",
-        "asking",
+        "families", "summing", "walking", "mixing", "chains", "sample", "averaging", "predicting",
+        "posterior", "asking",
     ],
     "show": [
         "layers", "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",

@@ -247,12 +247,6 @@ def of_posterior(use: Callable[[pb.ArcPosterior], Any]) -> Callable[[Path], Any]
     return lambda folder: use(posterior()(folder))
 
 
-def wide_frame() -> pd.DataFrame:
-    cells = np.random.default_rng(0).normal(size=(40, 18))
-    named = pd.DataFrame(cells, columns=[f"x{k}" for k in range(18)])
-    return named.assign(site=list("ab") * 20)
-
-
 def compared(table: Any = None, **options: Any) -> Callable[[Path], Any]:
     rows = frame() if table is None else table
     return lambda folder: pb.compare(rows, **({"group": "site", "folds": 2} | options))
@@ -887,10 +881,10 @@ TABLE = [
         ("max_parents=1.5",)),
     Bad("posterior with a method by name", posterior(method="mcmc"), OptionError,
         ("method='mcmc'", "pb.OrderMCMC")),
-    Bad("posterior of too many graphs", posterior(wide_frame(), prior="dags"), OptionError,
-        ("up to 17 columns", "18", "prior='orders'")),
-    Bad("posterior of graphs with chains", posterior(prior="dags", method=pb.OrderMCMC()),
-        OptionError, ("chains are over orders", "prior='orders'")),
+    Bad("posterior of graphs by orders", posterior(prior="dags", method=pb.OrderMCMC()),
+        OptionError, ("pb.PartitionMCMC with prior='dags'",)),
+    Bad("posterior of orders by partitions", posterior(method=pb.PartitionMCMC()),
+        OptionError, ("pb.OrderMCMC with prior='orders'",)),
     Bad("posterior that requires more than it allows", posterior(
         constraints=pb.Constraints(required=[("x", "y")]), max_parents=0), GraphError,
         ("1 arc into 'y'", "max_parents=0", "require fewer")),
@@ -902,7 +896,7 @@ TABLE = [
     Bad("posterior of statistics with a group", of_stats(
         lambda s: pb.arc_posterior(s, group="site")), DataError, ("leave group='site' out",)),
     Bad("one chain", lambda f: pb.OrderMCMC(chains=1), OptionError, ("chains=1",)),
-    Bad("no sweeps", lambda f: pb.OrderMCMC(sweeps=0), OptionError, ("sweeps=0",)),
+    Bad("no sweeps", lambda f: pb.PartitionMCMC(sweeps=0), OptionError, ("sweeps=0",)),
     Bad("probability of no node", of_posterior(lambda p: p.probability("x", "yy")), GraphError,
         ("'yy'", "did you mean 'y'")),
     Bad("probability of a loop", of_posterior(lambda p: p.probability("x", "x")), GraphError,
@@ -1195,7 +1189,7 @@ APPLIED = [
     "one data set", "bge with partial pooling", "learn from one data set",
     "learn, bge without pooling", "bootstrap with gaps", "bootstrap of statistics",
     "bootstrap of one data set", "partial pooling of one data set",
-    "posterior of graphs with chains", "posterior of too many graphs", "comparison with gaps",
+    "comparison with gaps",
     "comparison by BGe", "reml of separate residuals", "adapt, few rows and no pooling",
     "adapt, no rows and no pooling", "adapt, constant and no pooling",
     # In words: did you mean, known are, from which number, what is usual, what to leave out.

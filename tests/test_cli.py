@@ -348,6 +348,7 @@ def test_posterior(folder: Path, trial: pd.DataFrame, tmp_path: Path) -> None:
     same = pb.arc_posterior(trial, group="clinic", score="bic-h", method=pb.OrderMCMC(sweeps=40))
     assert chains["r_hat"] == pytest.approx(same.chains.r_hat)
     assert "4 chains of 40 sweeps" in fine("posterior", folder / "trial.csv", *options).stdout
+    assert "4 chains of 20 sweeps" in fine(*command, "--sweeps", 20).stdout
 
 
 def test_predict(folder: Path, net: pb.Network, trial: pd.DataFrame, tmp_path: Path) -> None:

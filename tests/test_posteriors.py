@@ -23,8 +23,8 @@ from scipy import stats as scipy_stats
 import poolbn as pb
 from poolbn.posteriors import asking
 from poolbn.posteriors.averaging import _Parts
-from poolbn.posteriors.chains import effective_size, split_r_hat
 from poolbn.posteriors.families import components, usual_parents
+from poolbn.posteriors.mixing import effective_size, split_r_hat
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import LocalScores
 
@@ -374,14 +374,33 @@ def test_drawn_graphs_keep_to_constraints(prior: Any) -> None:
     assert edges.loc[("b", "a"), "reverse"] == 1
 
 
+def chains_for(prior: str, **options: int) -> pb.OrderMCMC | pb.PartitionMCMC:
+    return pb.OrderMCMC(**options) if prior == "orders" else pb.PartitionMCMC(**options)
+
+
+@pytest.mark.parametrize("N", [2, 4])
+def test_chains_over_partitions_count_each_graph_once(N: int) -> None:
+    """Against all graphs, with the probabilities of whole sets of parents."""
+    frame = network_rows(7, N, rows=8, strength=0.4)
+    options: Any = {"group": "F", "pooling": "complete", "prior": "dags"}
+    post = pb.arc_posterior(frame, **options, method=pb.PartitionMCMC(sweeps=3000))
+    stats = pb.stats(frame, group="F")
+    true = brute_force(family_table(stats, pb.Complete(), "bic"), "dags")
+    np.testing.assert_allclose(sets_of(post), true, atol=0.025)
+    if N > 2:  # orders count some graphs more often
+        other = brute_force(family_table(stats, pb.Complete(), "bic"), "orders")
+        assert np.abs(other - true).max() > 0.05
+
+
+@each_prior
 @pytest.mark.parametrize(
     ("sweeps", "near"), [(1000, 0.06), pytest.param(10_000, 0.02, marks=pytest.mark.slow)]
 )
-def test_chains_find_the_exact_probabilities(sweeps: int, near: float) -> None:
+def test_chains_find_the_exact_probabilities(sweeps: int, near: float, prior: str) -> None:
     frame = network_rows(8, 12, data_sets=5, rows=30, density=0.2)
-    options: Any = {"group": "F", "pooling": "complete", "max_parents": 2}
+    options: Any = {"group": "F", "pooling": "complete", "max_parents": 2, "prior": prior}
     exact = pb.arc_posterior(frame, **options)
-    post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=sweeps))
+    post = pb.arc_posterior(frame, **options, method=chains_for(prior, sweeps=sweeps))
     assert post.chains is not None
     assert exact.chains is None
     away = np.abs(post.probabilities - exact.probabilities)
@@ -398,24 +417,38 @@ def test_chains_find_the_exact_probabilities(sweeps: int, near: float) -> None:
     assert (gap <= 5 * np.hypot(found["se"], true["se"]) + 0.01).all()
 
 
-def test_chains_keep_to_constraints() -> None:
+@each_prior
+def test_chains_keep_to_constraints(prior: str) -> None:
     frame = network_rows(9, 6)
     rules = pb.Constraints(
         required=[("x0", "x1"), ("x1", "x2")], forbidden=[("x3", "x4")], max_parents=2
     )
-    options: Any = {"group": "F", "constraints": rules}
+    options: Any = {"group": "F", "constraints": rules, "prior": prior}
     exact = pb.arc_posterior(frame, **options)
-    post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=3000, seed=1))
+    post = pb.arc_posterior(frame, **options, method=chains_for(prior, sweeps=3000, seed=1))
     np.testing.assert_allclose(post.probabilities, exact.probabilities, atol=0.02)
     assert post.probability("x0", "x1") == pytest.approx(1)
     assert post.probability("x3", "x4") == 0
 
 
-def test_chains_go_on_where_they_are() -> None:
+def test_chains_reach_all_graphs_where_arcs_are_forbidden() -> None:
+    """Only neighbours on a line may be joined: few partitions are possible at all."""
+    frame = network_rows(5, 6, rows=8, strength=0.3)
+    names = [name for name in frame.columns if name != "F"]
+    far = [(a, b) for i, a in enumerate(names) for j, b in enumerate(names) if abs(i - j) > 1]
+    options: Any = {"group": "F", "pooling": "complete", "constraints": {"forbidden": far}}
+    exact = pb.arc_posterior(frame, **options, prior="dags")
+    post = pb.arc_posterior(frame, **options, prior="dags", method=pb.PartitionMCMC(sweeps=3000))
+    np.testing.assert_allclose(post.probabilities, exact.probabilities, atol=0.03)
+
+
+@each_prior
+def test_chains_go_on_where_they_are(prior: Any) -> None:
     frame = network_rows(10, 5)
 
     def run(sweeps: int) -> pb.ArcPosterior:
-        return pb.arc_posterior(frame, group="F", method=pb.OrderMCMC(sweeps=sweeps))
+        method = chains_for(prior, sweeps=sweeps)
+        return pb.arc_posterior(frame, group="F", prior=prior, method=method)
 
     once, twice = run(60), run(40).continued(20)
     assert twice.chains is not None
@@ -449,6 +482,8 @@ def test_more_columns_than_sums_can_be_taken_over() -> None:
     post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=20))
     assert post.chains is not None
     assert asking._way(22, "orders", None) == pb.OrderMCMC()
+    assert asking._way(18, "dags", None) == pb.PartitionMCMC()
+    assert asking._way(17, "dags", None) is None
     # In tiers of up to 20 they can be.
     names = [f"x{k}" for k in range(22)]
     rules = pb.Constraints(tiers=[names[:11], names[11:]])
@@ -485,9 +520,10 @@ frame = pd.DataFrame(x, columns=list("abcd")).assign(F=np.repeat([0, 1, 2], 20))
 options = dict(group="F", pooling="complete")
 post = pb.arc_posterior(frame, **options, prior={prior!r})
 print(post.probabilities.ravel().tolist(), post.sample(50).arcs.mean(axis=0).ravel().tolist())
-if {prior!r} == "orders":
-    chains = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(chains=2, sweeps=16))
-    print(chains.probabilities.ravel().tolist())
+method = pb.OrderMCMC if {prior!r} == "orders" else pb.PartitionMCMC
+chains = method(chains=2, sweeps=16)
+post = pb.arc_posterior(frame, **options, prior={prior!r}, method=chains)
+print(post.probabilities.ravel().tolist())
 """
 
     def numbers(**environment: str) -> list[float]:

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from poolbn.nodes.poolings import Complete, NoPooling, Partial
     from poolbn.page.reporting import report
     from poolbn.posteriors.asking import arc_posterior
-    from poolbn.posteriors.chains import OrderMCMC
     from poolbn.posteriors.posterior import ArcPosterior, PosteriorInterrupted
     from poolbn.posteriors.predicting import AveragedNetwork
     from poolbn.posteriors.sample import GraphSample
+    from poolbn.posteriors.walking import OrderMCMC, PartitionMCMC
     from poolbn.run.cluster import on_cluster
     from poolbn.scoring.bde import BDeu
     from poolbn.scoring.bge import BGe
@@ -112,9 +112,10 @@ _LATER = {
     "OptionError": "errors",
     "PC": "search.pc",
     "Pattern": "search.pattern",
-    "OrderMCMC": "posteriors.chains",
+    "OrderMCMC": "posteriors.walking",
     "PatternStats": "moments.patternstats",
     "Partial": "nodes.poolings",
+    "PartitionMCMC": "posteriors.walking",
     "PoolbnError": "errors",
     "Posterior": "inference.mixtures",
     "PosteriorInterrupted": "posteriors.posterior",
@@ -189,6 +190,7 @@ __all__ = [
     "OptionError",
     "OrderMCMC",
     "Partial",
+    "PartitionMCMC",
     "Pattern",
     "PatternStats",
     "PoolbnError",

@@ -21,9 +21,9 @@ from poolbn.network.network import load
 from poolbn.network.tabulating import kind_of
 from poolbn.page.reporting import report as write_report
 from poolbn.posteriors.asking import arc_posterior
-from poolbn.posteriors.chains import OrderMCMC
 from poolbn.posteriors.posterior import PosteriorInterrupted
 from poolbn.posteriors.summing import Prior
+from poolbn.posteriors.walking import METHODS
 from poolbn.wording import counted, csv_text, visible
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def posterior(
         int | None,
         typer.Option(
             min=16,
-            help="Run chains over orders, of so many sweeps; more than 20 columns need them.",
+            help="Run chains of so many sweeps; more than 20 columns need them, 17 with graphs.",
         ),
     ] = None,
     model: given.Model,
@@ -146,7 +146,7 @@ def posterior(
     try:
         post = arc_posterior(
             data, pooling=model.chosen(), score=scoring.score, constraints=scoring.constraints(),
-            prior=prior, method=None if sweeps is None else OrderMCMC(sweeps=sweeps),
+            prior=prior, method=None if sweeps is None else METHODS[prior](sweeps=sweeps),
         )  # fmt: skip
     except PosteriorInterrupted as interrupted:
         post, stopped = interrupted.posterior, True

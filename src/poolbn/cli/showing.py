@@ -20,7 +20,7 @@ from poolbn.moments.statsfile import About
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
-from poolbn.posteriors.chains import R_HAT
+from poolbn.posteriors.mixing import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import percent
 from poolbn.wording import counted, figure, listed

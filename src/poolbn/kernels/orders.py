@@ -17,9 +17,9 @@ from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, entry, integers, jit, matrix, vector
 
 _table = numba.int64[:, ::1]
-_NEGLIGIBLE = 32.0  # minus the logarithm of the part of a sum that does not matter
+NEGLIGIBLE = 32.0  # minus the logarithm of the part of a sum that does not matter
 
-_MOST = 0.9  # of a sum, that is taken away from it
+MOST = 0.9  # of a sum, that is taken away from it
 
 
 @jit
@@ -32,6 +32,25 @@ def _is_open(members: Integers, k: int, at: Integers, before: int, spare: int) -
         if p == spare or at[p] >= before:
             return False
     return True
+
+
+@jit
+def _is_in(members: Integers, k: int, at: Integers, here: int, layers: bool) -> bool:
+    """Whether a node at a position may have a set of parents: all stand before it.
+
+    Of layers one must be in the last of these.
+    """
+    if not _is_open(members, k, at, here, -1):
+        return False
+    if not layers or here == 0:
+        return True
+    for i in range(members.shape[1]):
+        p = members[k, i]
+        if p < 0:
+            return False
+        if at[p] == here - 1:
+            return True
+    return False
 
 
 @jit
@@ -59,7 +78,7 @@ def _log_sum(
         if _is_open(members, k, at, before, spare):
             if total == 0.0:
                 top = scores[k]
-                limit = top - _NEGLIGIBLE - math.log(last - start[c])
+                limit = top - NEGLIGIBLE - math.log(last - start[c])
                 total = 1.0
             else:
                 total += math.exp(scores[k] - top)
@@ -96,19 +115,15 @@ def _log_sum_with(
 
 
 @jit
-def _log_add(x: float, y: float) -> float:
+def log_add(x: float, y: float) -> float:
+    """The logarithm of a sum."""
     low, high = min(x, y), max(x, y)
     return high + math.log1p(math.exp(low - high)) if low > -np.inf else high
 
 
-@entry(integers, _table, vector, integers, integers, vector)
+@entry(integers, _table, vector, integers, vector)
 def order_sums(
-    start: Integers,
-    members: Integers,
-    scores: Floats,
-    order: Integers,
-    at: Integers,
-    sums: Floats,
+    start: Integers, members: Integers, scores: Floats, at: Integers, sums: Floats
 ) -> None:
     """The log sum of each node in an order.
 
@@ -116,13 +131,10 @@ def order_sums(
         start: see above, (n + 1,).
         members: (M, k).
         scores: (M,).
-        order: the nodes, (n,).
-        at: gets the position of each, (n,).
+        at: the position of each node, (n,).
         sums: gets the log sums, (n,).
     """
-    for i in range(len(order)):
-        at[order[i]] = i
-    for c in range(len(order)):
+    for c in range(len(at)):
         sums[c] = _log_sum(start, members, scores, c, at, at[c], -1)
 
 
@@ -140,7 +152,7 @@ def _slots(
     n = len(tops)
     tops[:] = -np.inf
     totals[:] = 0.0
-    limit = _NEGLIGIBLE + math.log(start[v + 1] - start[v])
+    limit = NEGLIGIBLE + math.log(start[v + 1] - start[v])
     for k in range(start[v], start[v + 1]):
         slot = 0
         for i in range(members.shape[1]):
@@ -214,14 +226,14 @@ def move_nodes(
         at[v] = -1  # before all others: it is open to them unless it is spared
         for i in range(n - 1):
             u = order[i]
-            floor = sums[u] - _NEGLIGIBLE - math.log(start[u + 1] - start[u])
+            floor = sums[u] - NEGLIGIBLE - math.log(start[u + 1] - start[u])
             own = _log_sum_with(first, having, members, scores, u, v, at, i, floor)
             if i < old:
                 other[0, i] = sums[u]
-                other[1, i] = _log_add(sums[u], own)
+                other[1, i] = log_add(sums[u], own)
             else:
                 share = math.exp(own - sums[u])
-                if share < _MOST:
+                if share < MOST:
                     other[0, i] = sums[u] + math.log1p(-share)
                 else:  # the difference would have few digits
                     other[0, i] = _log_sum(start, members, scores, u, at, i, v)
@@ -267,36 +279,34 @@ def move_nodes(
         at[v] = new
 
 
-@entry(_table, vector, _table, numba.int64, _table, integers, vector, vector, matrix)
-def average_orders(
+@entry(_table, vector, _table, numba.int64, _table, numba.boolean, vector, vector, matrix)
+def average_states(
     members: Integers,
     scores: Floats,
     parents: Integers,
     c: int,
-    orders: Integers,
-    at: Integers,
+    states: Integers,
+    layers: bool,
     own: Floats,
     probabilities: Floats,
     arcs: Floats,
 ) -> None:
-    """The probability of each set of parents of a node, given orders; and of arcs in each.
+    """The probability of each set of parents of a node, given states; and of arcs in each.
 
     Args:
         members: the sets of the node, (m, k).
         scores: (m,).
-        parents: all parents in a set, also those that stand before all orders; (m, .).
+        parents: all parents in a set, also those that stand before all others; (m, .).
         c: the node.
-        orders: (draws, n).
-        at: work space, (n,).
+        states: positions of nodes, in orders or among layers, (draws, n).
+        layers: whether positions are among layers.
         own: work space, (m,).
-        probabilities: gets the sums over the orders; 0 before, (m,).
-        arcs: gets the probability of the arc from each of the N columns, in each order; 0 before,
+        probabilities: gets the sums over the states; 0 before, (m,).
+        arcs: gets the probability of the arc from each of the N columns, in each state; 0 before,
             (draws, N).
     """
-    draws, n = orders.shape
-    for d in range(draws):
-        for i in range(n):
-            at[orders[d, i]] = i
+    for d in range(states.shape[0]):
+        at = states[d]
         limit = -np.inf
         top = -np.inf
         total = 0.0
@@ -306,10 +316,10 @@ def average_orders(
                 break
             end = k + 1
             own[k] = 0.0
-            if _is_open(members, k, at, at[c], -1):
+            if _is_in(members, k, at, at[c], layers):
                 if total == 0.0:
                     top = scores[k]
-                    limit = top - _NEGLIGIBLE - math.log(len(scores))
+                    limit = top - NEGLIGIBLE - math.log(len(scores))
                 own[k] = math.exp(scores[k] - top)
                 total += own[k]
         for k in range(end):
@@ -322,37 +332,42 @@ def average_orders(
                     arcs[d, parents[k, i]] += p
 
 
-@entry(integers, _table, vector, _table, integers, matrix, _table)
+@entry(integers, _table, vector, _table, numba.boolean, matrix, _table)
 def draw_parents(
     start: Integers,
     members: Integers,
     scores: Floats,
-    orders: Integers,
-    at: Integers,
+    states: Integers,
+    layers: bool,
     uniforms: Floats,
     chosen: Integers,
 ) -> None:
-    """Parents of each node at random, given orders.
+    """Parents of each node at random, given states.
 
     Args:
         start: see above, (n + 1,).
         members: (M, k).
         scores: (M,).
-        orders: (draws, n).
-        at: work space, (n,).
+        states: positions of nodes, in orders or among layers, (draws, n).
+        layers: whether positions are among layers.
         uniforms: between 0 and 1, (draws, n).
         chosen: gets which sets, (draws, n).
     """
-    draws, n = orders.shape
+    draws, n = states.shape
     for d in range(draws):
-        for i in range(n):
-            at[orders[d, i]] = i
+        at = states[d]
         for c in range(n):
-            whole = _log_sum(start, members, scores, c, at, at[c], -1)
-            left = uniforms[d, c]
+            total = 0.0
+            top = -np.inf
             for k in range(start[c], start[c + 1]):
-                if _is_open(members, k, at, at[c], -1):
+                if _is_in(members, k, at, at[c], layers):
+                    if total == 0.0:
+                        top = scores[k]
+                    total += math.exp(scores[k] - top)
+            left = uniforms[d, c] * total
+            for k in range(start[c], start[c + 1]):
+                if _is_in(members, k, at, at[c], layers):
                     chosen[d, c] = k
-                    left -= math.exp(scores[k] - whole)
+                    left -= math.exp(scores[k] - top)
                     if left < 0.0:
                         break

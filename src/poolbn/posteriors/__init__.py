@@ -1,1 +1,1 @@
-"""How probable arcs are: sums over all orders or graphs, chains over orders, averages."""
+"""How probable arcs are: sums over all orders or graphs, chains, averages."""

@@ -20,7 +20,7 @@ from poolbn.moments.table import Table, gathered
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice
-from poolbn.posteriors.chains import OrderMCMC, begun, walked
+from poolbn.posteriors.chains import MCMC, begun, walked
 from poolbn.posteriors.families import all_families, components, possible, usual_parents
 from poolbn.posteriors.posterior import (
     ArcPosterior,
@@ -30,6 +30,7 @@ from poolbn.posteriors.posterior import (
     tell_sweeps,
 )
 from poolbn.posteriors.summing import MOST, Prior, summed
+from poolbn.posteriors.walking import METHODS
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, family_fits
 from poolbn.tables.kinds import ColumnKind
@@ -46,7 +47,7 @@ def arc_posterior(
     max_parents: int | None = None,
     constraints: Constraints | None = None,
     prior: Prior = "orders",
-    method: OrderMCMC | None = None,
+    method: MCMC | None = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     inputs: Iterable[str] = (),
@@ -57,7 +58,7 @@ def arc_posterior(
     All families, of a node and up to `max_parents` parents, are scored; exp(score) stands for their
     marginal likelihood. Probabilities are exact for up to 20 columns, with the prior "dags" for up
     to 17. Columns count for that if they can be on a cycle together: inputs, and columns that tiers
-    keep apart, do not. Beyond that they come from chains over orders.
+    keep apart, do not. Beyond that they come from chains, over orders or over layers of graphs.
 
     Args:
         source: anything that `pb.learn` takes.
@@ -72,8 +73,8 @@ def arc_posterior(
         prior: "orders": all pairs of an order of the columns and a graph that goes along it are as
             probable a priori, so that a graph counts as often as there are orders that it goes
             along. "dags": all graphs are.
-        method: None, or a `pb.OrderMCMC(...)` for chains over orders where sums could be taken too,
-            or for other chains.
+        method: None, or chains where sums could be taken too, or for longer ones:
+            `pb.OrderMCMC(...)` with the prior "orders", `pb.PartitionMCMC(...)` with "dags".
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, see `pb.table`.
         inputs: columns that may be parents but never children, see `pb.stats`.
@@ -96,10 +97,11 @@ def arc_posterior(
     """
     check_option("prior", prior, get_args(Prior))
     check_whole(max_parents=max_parents)
-    if not isinstance(method, OrderMCMC | None):
+    if not isinstance(method, METHODS[prior] | None):
         raise OptionError(
-            Option("method", method), " must be a pb.OrderMCMC, or None for exact probabilities"
-        )
+            Option("method", method), f" must be a pb.{METHODS[prior].__name__} with ",
+            Option("prior", prior), ", or None for exact probabilities",
+        )  # fmt: skip
     if isinstance(source, GroupStats | CellStats | Table):
         check_no_group(group)
     data = gathered(
@@ -139,26 +141,11 @@ def _network(
     return Network(dag, dict(fits), math.nan, group=data.group, n=data.n, score_kind=score)
 
 
-def _way(nodes: int, prior: Prior, method: OrderMCMC | None) -> OrderMCMC | None:
-    """None for exact sums over nodes that can be on a cycle together; else the chains.
-
-    Raises:
-        OptionError: there is no way for that prior.
-    """
+def _way(nodes: int, prior: Prior, method: MCMC | None) -> MCMC | None:
+    """None for exact sums over nodes that can be on a cycle together; else the chains."""
     if nodes == 1 or (method is None and nodes <= MOST[prior]):
         return None
-    if prior == "orders":
-        return method or OrderMCMC()
-    what = (
-        f"chains are over orders, with {nodes} columns"
-        if method is not None
-        else f"it is for up to {MOST[prior]} columns that are not in different tiers, and there "
-        f"are {nodes}"
-    )
-    raise OptionError(
-        Option("prior", prior), f": {what}; use ", Option("prior", "orders"),
-        ", or select fewer columns",
-    )  # fmt: skip
+    return method or METHODS[prior]()
 
 
 def _most_parents(allowed: Allowed, max_parents: int | None, names: Sequence[str]) -> int:

@@ -14,8 +14,8 @@ from poolbn.inference.plausible import has_population, of_data_sets, of_new_data
 from poolbn.moments.standardised import Family
 from poolbn.network.effects import Term, arc_terms
 from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.posteriors.chains import monte_carlo
 from poolbn.posteriors.families import Families
+from poolbn.posteriors.mixing import monte_carlo
 from poolbn.posteriors.sample import GraphSample
 
 if TYPE_CHECKING:

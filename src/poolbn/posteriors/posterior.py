@@ -434,4 +434,4 @@ def assembled(
 
 def tell_sweeps(progress: Progress, done: int, of: int) -> None:
     """Say how far chains are."""
-    progress(lambda: f"chains over orders: {done:,} of {of:,} sweeps")
+    progress(lambda: f"chains: {done:,} of {of:,} sweeps")

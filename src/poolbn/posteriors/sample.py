@@ -15,8 +15,8 @@ from poolbn.errors import ArgumentError
 from poolbn.graph.dag import Dag
 from poolbn.graph.equivalence import completed
 from poolbn.inference.events import Probability
-from poolbn.posteriors.chains import monte_carlo
 from poolbn.posteriors.families import reachable
+from poolbn.posteriors.mixing import monte_carlo
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -53,15 +53,23 @@ class Summed:
             return _in_layers(self.families, a, self.table, draws, rng)
         orders = np.empty((draws, len(a)), dtype=np.int64)
         kernels("subsets").draw_orders(a, self.table, rng.random(orders.shape), orders)
-        return parents_along(self.families, orders, rng)
+        return parents_along(self.families, orders.argsort(axis=1), rng)
 
 
-def parents_along(families: Families, orders: Integers, rng: np.random.Generator) -> Integers:
-    """Sets of parents at random, for each node in each order, (draws, n)."""
-    chosen = np.empty(orders.shape, dtype=np.int64)
-    at = np.empty(len(families), dtype=np.int64)
+def parents_along(
+    families: Families, at: Integers, rng: np.random.Generator, *, layers: bool = False
+) -> Integers:
+    """Sets of parents at random, for each node in each state, (draws, n).
+
+    Args:
+        families: of the nodes.
+        at: positions of the nodes, in orders or among layers, (draws, n).
+        rng: random numbers.
+        layers: whether a node must have a parent in the last layer before its own.
+    """
+    chosen = np.empty(at.shape, dtype=np.int64)
     own = (families.start, families.members, families.scores)
-    kernels("orders").draw_parents(*own, orders, at, rng.random(orders.shape), chosen)
+    kernels("orders").draw_parents(*own, at, layers, rng.random(at.shape), chosen)
     return chosen
 
 
