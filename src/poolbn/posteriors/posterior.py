@@ -41,7 +41,7 @@ Part = Summed | Sampled
 
 _SHOWN = 12  # pairs that a printed posterior lists
 _LIKELY = 0.05  # and the least probability of an arc between them
-_SAME = 9  # digits of directions; what is less is rounding
+_SAME = 9  # digits of probabilities and directions; what is less is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +367,8 @@ class ArcPosterior:
         table = self.arcs()
         table = table[table["probability"] >= _LIKELY]
         by = ["probability", "direction"]
-        return table.sort_values(by, ascending=False, kind="stable", ignore_index=True)
+        order = table[by].round(_SAME).sort_values(by, ascending=False, kind="stable").index
+        return table.loc[order].reset_index(drop=True)
 
     def __repr__(self) -> str:
         lines = [f"ArcPosterior: {self._summary()}"]
