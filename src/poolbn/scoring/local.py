@@ -36,7 +36,7 @@ from poolbn.scoring.kinds import TableScores, expanded
 from poolbn.scoring.observed import ObservedScores
 
 _FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
-_WORTH_THREADS = 1e5  # multiplications, below which threads cost more than they bring
+_WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
 _REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
 
 Data = GroupStats | MixedData
