@@ -91,7 +91,7 @@ CASES = [
          ["crp"], "strongly skewed, so that few rows decide: 'crp' ("),
     Case(Kind.UNEVEN_LOSS,
          lambda t: t.assign(lab=t["lab"].where((t["site"] != 1) | (t["age"] > 50))), [],
-         "data set 1 lost", [1, 0], "drop"),
+         "site 1 lost", [1, 0], "drop"),
 ]  # fmt: skip
 ids = [f"{case.kind.value} {k}" for k, case in enumerate(CASES)]
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.wording import sure
+from poolbn.wording import noun_of, sure
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +167,36 @@ def test_constraints_as_a_dict(rows: pd.DataFrame) -> None:
         constraints={"required": [("y", "x")]},
     )  # fmt: skip
     assert compared.networks["complete"].dag.arcs == (("y", "x"),)
+
+
+@pytest.mark.parametrize(
+    ("column", "word"),
+    [("clinic", "clinics"), ("schoolNR", "schools"), ("school_id", "schools"), ("Site ID", "sites"),
+     ("hospital.code", "hospitals"), ("grid", "grids"), ("casino", "casinos"), ("F", "data sets"),
+     ("id", "data sets"), ("group_id", "data sets")],
+)  # fmt: skip
+def test_groups_have_the_word_of_their_column(column: str, word: str) -> None:
+    assert noun_of(column).many == word
+
+
+def test_results_print_the_users_word_for_groups(rows: pd.DataFrame, tmp_path: Path) -> None:
+    rows = rows.rename(columns={"site": "island"})
+    rows.loc[rows["island"] == "a", "z"] = 1.0
+    with pytest.warns(pb.DataWarning, match="constant in some islands, which say nothing of it"):
+        net = pb.learn(rows, group="island")
+    stats, table = pb.stats(rows, group="island"), pb.table(rows, group="island")
+    stats.save(tmp_path / "t.stats")
+    loaded = pb.GroupStats.load(tmp_path / "t.stats")
+    again = pb.load(saved(net, tmp_path))
+    levels = pb.stats(rows.assign(u=["m", "f"] * 45), group="island")
+    gaps = pb.stats(rows.assign(x=rows["x"].where(rows["x"] < 1.5)), group="island", missing="em")
+    fit = pb.fit_node(stats, "y", ["x"])
+    assert gaps.patterns is not None
+    shown = (net, net.summary(), again, again["y"], stats, table, loaded, levels, gaps.patterns,
+             fit, net["y"], pb.look(rows, group="island"))  # fmt: skip
+    for each in shown:
+        assert "3 islands" in str(each)
+        assert "data set" not in str(each)
+    assert "<th>island</th>" in stats._repr_html_()
+    many = rows.assign(island=np.arange(len(rows)) % 22)
+    assert "more islands in .table()" in str(pb.fit_node(pb.stats(many, group="island"), "y"))

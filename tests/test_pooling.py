@@ -113,7 +113,7 @@ def test_fits_print_well(opt_stats: pb.GroupStats, pooling) -> None:
     fit = pb.fit_node(opt_stats, "bleeding_0", ["gingival_0"], pooling=pooling)
     first, *_, numbers, status = str(fit).splitlines()
     assert first.startswith("bleeding_0 given gingival_0: ")
-    assert "4 data sets, 737 rows" in first
+    assert "4 clinics, 737 rows" in first
     assert f"{fit.n_params} parameters" in numbers
     assert status == f"{fit.status}: {fit.detail}"
     assert "<table" in fit._repr_html_()

@@ -661,7 +661,7 @@ def test_it_prints(page: Chromium) -> None:
         ("clinic", "clinic", "clinics"),
         ("City", "city", "cities"),
         ("batch", "batch", "batches"),
-        ("school_id", "data set", "data sets"),
+        ("school_id", "school", "schools"),
         ("F", "data set", "data sets"),
         ("groups", "data set", "data sets"),
     ],

@@ -484,7 +484,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> 
 def test_summary_names_rows_data_sets_and_columns() -> None:
     frame = pd.DataFrame({"site": np.arange(30) % 15, "<x>": np.arange(30.0)})
     found = of(frame)
-    assert repr(found).startswith("GroupStats: 30 rows, 15 data sets, 1 column\n")
+    assert repr(found).startswith("GroupStats: 30 rows, 15 sites, 1 column\n")
     assert "... and 5 more" in repr(found)
     assert "&lt;x&gt;" in found._repr_html_()
     assert "and 5 more" in found._repr_html_()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from poolbn.errors import InPython, MessagePart, Option
-from poolbn.wording import visible
+from poolbn.wording import Noun, visible
 
 _SHORT = 12  # columns that a line lists
 
@@ -88,6 +88,12 @@ class Finding:
         """
         words = (part if isinstance(part, str) else part.shell() for part in self.remedy)
         return visible(f"{self.what}; {''.join(words)}")
+
+
+def about(found: Finding, sets: Noun) -> Finding:
+    """A finding with another word for data sets."""
+    said = (sets.said(part) if isinstance(part, str) else part for part in found.remedy)
+    return replace(found, what=sets.said(found.what), remedy=tuple(said))
 
 
 class DataWarning(UserWarning):

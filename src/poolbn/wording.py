@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,8 +41,23 @@ class Noun(NamedTuple):
         vowel = self.one[0] in "aeiou" and not self.one.startswith(("uni", "use", "eu", "one"))
         return f"a{'n' * vowel} {self.one}"
 
+    def said(self, text: str) -> str:
+        """A sentence about data sets with this word for them; names in quotes stay as they are.
+
+        Examples:
+            >>> Noun("island", "islands").said("a data set of few rows: data set 'data set 1'")
+            "an island of few rows: island 'data set 1'"
+        """
+        if self == DATA_SET:
+            return text
+        words = {"a data set": self.a, "data set": self.one, "data sets": self.many}
+        return _SETS.sub(lambda found: words.get(found[0], found[0]), text)
+
 
 DATA_SET = Noun("data set", "data sets")
+_SETS = re.compile(r"(?<!\w)'[^']*'|\b(?:a )?data set\b|\bdata sets\b")
+# What follows the word in the name of a column of numbers or codes, as in school_id or schoolNR.
+_CODE = re.compile(r"(.{3,}?)(?:[ _.-](?i:id|no|nr|number|code|name)|(?<=[a-z])(?:ID|Id|NR|Nr|No))")
 
 
 def plural(word: str) -> str:
@@ -63,8 +79,10 @@ def noun_of(column: str) -> Noun:
 
     Examples:
         >>> noun_of("Clinic"), noun_of("school_id").many, noun_of("F").one
-        (Noun(one='clinic', many='clinics'), 'data sets', 'data set')
+        (Noun(one='clinic', many='clinics'), 'schools', 'data set')
     """
+    code = _CODE.fullmatch(column)
+    column = code[1] if code else column
     word = column.lower() if column.isupper() or column.istitle() else column
     plain = word.isascii() and word.isalpha() and word.islower() and 3 <= len(word) <= 20
     many = word.endswith("s") and not word.endswith(("ss", "us"))

@@ -311,7 +311,8 @@ class Comparison:
         net = next(iter(self.networks.values()))
         held = f"{self.rows.sum()} held-out rows in {len(self.rows)} folds"
         return (
-            f"{counted(len(self.poolings), 'pooling')} on {counted(len(net.levels), 'data set')}, "
+            f"{counted(len(self.poolings), 'pooling')} on "
+            f"{counted(len(net.levels), noun_of(net.group))}, "
             f"{net.n_rows} rows, {counted(len(net.dag.nodes), 'column')}; {held}"
         )
 

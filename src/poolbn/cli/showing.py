@@ -23,7 +23,7 @@ from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.posteriors.mixing import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import percent
-from poolbn.wording import counted, figure, listed
+from poolbn.wording import counted, figure, listed, noun_of
 
 if TYPE_CHECKING:
     pass
@@ -69,9 +69,10 @@ def _show_effects(terminal: Terminal, net: Network) -> None:
     if rows:
         headers = ["arc", "effect", "95% interval", "SD between", "lowest", "highest"]
         terminal.table(headers, rows, needless=2)
+        sets = noun_of(net.group).many
         terminal.text(
             "The effect is the change of the second for one unit of the first, in the population "
-            "of data sets; SD between is its standard deviation between data sets."
+            f"of {sets}; SD between is its standard deviation between {sets}."
         )
     else:
         terminal.text("No column depends on another.")
@@ -231,7 +232,7 @@ def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -
     """Print all that a file of sufficient statistics holds, some columns at a time."""
     terminal.text(
         f"{path}: sufficient statistics of {counted(stats.n_rows, 'row')} in "
-        f"{counted(len(stats.levels), 'data set')} (column {stats.group!r}), "
+        f"{counted(len(stats.levels), noun_of(stats.group))} (column {stats.group!r}), "
         f"{counted(len(stats.names), 'column')}. Written by poolbn {about.poolbn}, format "
         f"{about.version}, {about.size:,} bytes, with the checksum (SHA-256)\n{about.sha256}\n"
         "Below are, for each data set, the number of rows, the number of rows left out for missing "

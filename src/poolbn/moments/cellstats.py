@@ -63,7 +63,7 @@ class CellStats:
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> old = trial.assign(old=(trial["age"] > 25).map({True: "yes", False: "no"}))
         >>> pb.stats(old, group="clinic")
-        CellStats: 750 rows, 4 data sets, 3 columns
+        CellStats: 750 rows, 4 clinics, 3 columns
         continuous: age, bmi
         discrete: old (no, yes)
           NY  116 rows
@@ -319,7 +319,7 @@ class CellStats:
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> decade = trial.assign(age=(trial["age"] // 10 * 10).astype(int).astype(str))
             >>> pb.stats(decade, group="clinic").coarsened()
-            CellStats: 750 rows, 4 data sets, 2 columns
+            CellStats: 750 rows, 4 clinics, 2 columns
             continuous: bmi
             discrete: age (20, 30, other)
             "other" of age stands for 10, 40

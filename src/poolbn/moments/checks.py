@@ -12,7 +12,7 @@ from weakref import WeakSet
 import numpy as np
 
 from poolbn.errors import EM, InPython, MessagePart, Option, check_kind
-from poolbn.findings import DataWarning, Finding, FindingKind, as_inputs, without
+from poolbn.findings import DataWarning, Finding, FindingKind, about, as_inputs, without
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.facts import MOST_ROWS, Distinct
 from poolbn.moments.filled import gaps_of
@@ -22,7 +22,7 @@ from poolbn.moments.kinds import MixedData
 from poolbn.moments.levelchecks import derived, of_sites, rare
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import Table, has_gaps
-from poolbn.wording import counted, listed, shortened
+from poolbn.wording import counted, listed, noun_of, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +66,10 @@ def check(stats: GroupStats | MixedData) -> list[Finding]:
     """
     if not isinstance(stats, CellStats | Table):
         check_kind(stats, GroupStats, "sufficient statistics", "pb.stats")
+    return [about(found, noun_of(stats.group)) for found in _every(stats)]
+
+
+def _every(stats: GroupStats | MixedData) -> list[Finding]:
     if isinstance(stats, GroupStats):
         return _found(stats, stats)
     numbers = [name for name in stats.names if stats.kind(name) == "continuous"]

@@ -18,7 +18,7 @@ from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
-from poolbn.wording import listed
+from poolbn.wording import listed, noun_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class GroupStats:
         >>> north = pb.stats(trial[trial["clinic"].isin(["NY", "MN"])], group="clinic")
         >>> south = pb.stats(trial[trial["clinic"].isin(["KY", "MS"])], group="clinic")
         >>> north + south
-        GroupStats: 750 rows, 4 data sets, 2 columns
+        GroupStats: 750 rows, 4 clinics, 2 columns
         columns: age, bmi
           NY  116 rows
           MN  237 rows
@@ -250,10 +250,14 @@ class GroupStats:
         return GroupStats(*read_file(path))
 
     def __repr__(self) -> str:
-        return in_text(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
+        return in_text(
+            self.names, self.levels, self.n.tolist(), self.dropped.tolist(), noun_of(self.group)
+        )
 
     def _repr_html_(self) -> str:
-        return in_html(self.names, self.levels, self.n.tolist(), self.dropped.tolist())
+        return in_html(
+            self.names, self.levels, self.n.tolist(), self.dropped.tolist(), noun_of(self.group)
+        )
 
 
 class Named(Protocol):

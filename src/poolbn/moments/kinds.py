@@ -10,7 +10,7 @@ import numpy as np
 from poolbn.moments.groupstats import GroupStats, positions
 from poolbn.moments.indicators import indicators, labels_of
 from poolbn.tables.kinds import ColumnKind
-from poolbn.wording import counted, shortened
+from poolbn.wording import counted, noun_of, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +122,10 @@ def numbers(data: MixedData, names: Iterable[str]) -> tuple[tuple[str, ...], NDA
 
 def in_words(what: str, data: MixedData) -> list[str]:
     """Rows, data sets and columns, and the columns of each kind, on lines."""
-    sets, columns = counted(len(data.levels), "data set"), counted(len(data.names), "column")
+    sets, columns = (
+        counted(len(data.levels), noun_of(data.group)),
+        counted(len(data.names), "column"),
+    )
     lines = [f"{what}: {counted(data.n_rows, 'row')}, {sets}, {columns}"]
     for kind in get_args(ColumnKind):
         some = [k for k, own in enumerate(data.kinds) if own == kind]

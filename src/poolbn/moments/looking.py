@@ -22,7 +22,7 @@ from poolbn.tables import data
 from poolbn.tables.columns import likely_groups, own_columns
 from poolbn.tables.kinds import MOST_LEVELS, ColumnKind, is_date
 from poolbn.tables.missing import Missing
-from poolbn.wording import clipped, counted, listed, shortened, visible
+from poolbn.wording import DATA_SET, clipped, counted, listed, noun_of, shortened, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,8 +194,10 @@ def head(found: Look) -> str:
     if found.group is None and len(found.levels) == 1:
         return size
     sets = [f"{level} ({count:,})" for level, count in zip(found.levels, found.n, strict=True)]
-    by = f" by {found.group!r}" if found.group is not None else ""
-    return f"{size}; {counted(len(sets), 'data set')}{by}: {listed(sets, _LISTED)}"
+    noun = DATA_SET if found.group is None else noun_of(found.group)
+    plain = found.group is None or found.group.lower() == noun.one
+    by = "" if plain else f" by {found.group!r}"
+    return f"{size}; {counted(len(sets), noun)}{by}: {listed(sets, _LISTED)}"
 
 
 def tail(found: Look, *, shell: bool) -> list[str]:
@@ -260,7 +262,7 @@ def look(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
         >>> print(pb.look(trial.assign(id=range(823)), group="clinic"))
-        823 rows, 4 columns; 4 data sets by 'clinic': NY (173), MN (247), KY (211) and MS (192)
+        823 rows, 4 columns; 4 clinics: NY (173), MN (247), KY (211) and MS (192)
         <BLANKLINE>
         column   kind        use           missing  values               where
         age      continuous                0        16 to 44

@@ -29,7 +29,7 @@ from poolbn.moments.statsfile import read_patterns, write_file
 from poolbn.moments.sums import Sums
 from poolbn.multiplicity import adjusted_p
 from poolbn.tables.missing import check_left
-from poolbn.wording import counted
+from poolbn.wording import counted, noun_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ class PatternStats:
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> filled = pb.stats(trial, group="clinic", missing="em")
         >>> filled.patterns
-        PatternStats: 823 rows, 14 with missing values in 1 pattern, 4 data sets, 3 columns
+        PatternStats: 823 rows, 14 with missing values in 1 pattern, 4 clinics, 3 columns
     """
 
     known: GroupStats
@@ -143,7 +143,7 @@ class PatternStats:
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]]
             >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
             >>> patterns.coarsened()
-            PatternStats: 804 rows, 67 with missing values in 1 pattern, 4 data sets, 3 columns
+            PatternStats: 804 rows, 67 with missing values in 1 pattern, 4 clinics, 3 columns
         """
         check_count(1, rows=rows)
         known, N = self.known, len(self.names)
@@ -263,7 +263,7 @@ class PatternStats:
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     patterns.save(f"{folder}/trial.stats")
             ...     pb.PatternStats.load(f"{folder}/trial.stats")
-            PatternStats: 817 rows, 67 with missing values in 1 pattern, 4 data sets, 2 columns
+            PatternStats: 817 rows, 67 with missing values in 1 pattern, 4 clinics, 2 columns
         """
         check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
         if not allow_small:
@@ -331,7 +331,8 @@ class PatternStats:
         rows = int(self.n.sum())
         gaps = rows - self.known.n_rows
         patterns = {*map(bytes, self.gaps.missing), *map(bytes, np.isnan(self.gaps.rows))}
-        sets, columns = counted(len(self.levels), "data set"), counted(len(self.names), "column")
+        sets = counted(len(self.levels), noun_of(self.known.group))
+        columns = counted(len(self.names), "column")
         found = counted(len(patterns), "pattern")
         return (
             f"PatternStats: {counted(rows, 'row')}, {gaps:,} with missing values in {found}, "

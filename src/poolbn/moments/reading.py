@@ -120,7 +120,7 @@ def stats(
         >>> from poolbn import datasets
         >>> columns = ["age", "gestation_days", "birthweight_g"]
         >>> stats(datasets.opt(), group="clinic", columns=columns, missing="drop")
-        GroupStats: 809 rows, 4 data sets, 3 columns
+        GroupStats: 809 rows, 4 clinics, 3 columns
         columns: age, gestation_days, birthweight_g
           NY  164 rows, 9 dropped
           MN  247 rows

@@ -5,26 +5,31 @@ from __future__ import annotations
 import html
 from collections.abc import Hashable, Sequence
 
-from poolbn.wording import counted, shortened, visible
+from poolbn.wording import Noun, counted, shortened, visible
 
 # Data sets, and columns, that a summary lists.
 SHOWN = 10
 
 
 def in_text(
-    names: Sequence[str], levels: Sequence[Hashable], n: Sequence[int], dropped: Sequence[int]
+    names: Sequence[str],
+    levels: Sequence[Hashable],
+    n: Sequence[int],
+    dropped: Sequence[int],
+    sets: Noun,
 ) -> str:
     """Columns, and data sets with their rows, on lines.
 
     Examples:
-        >>> print(in_text(["age", "bmi"], ["NY", "Minnesota"], [1116, 237], [0, 9]))
-        GroupStats: 1,353 rows, 2 data sets, 2 columns
+        >>> sites = Noun("site", "sites")
+        >>> print(in_text(["age", "bmi"], ["NY", "Minnesota"], [1116, 237], [0, 9], sites))
+        GroupStats: 1,353 rows, 2 sites, 2 columns
         columns: age, bmi
           NY         1,116 rows
           Minnesota    237 rows, 9 dropped
     """
     lines = [
-        f"GroupStats: {_counts(names, levels, n)}",
+        f"GroupStats: {_counts(names, levels, n, sets)}",
         f"columns: {visible(shortened(names, SHOWN))}",
     ]
     return "\n".join([*lines, *data_set_lines(levels, n, dropped)])
@@ -48,7 +53,11 @@ def data_set_lines(
 
 
 def in_html(
-    names: Sequence[str], levels: Sequence[Hashable], n: Sequence[int], dropped: Sequence[int]
+    names: Sequence[str],
+    levels: Sequence[Hashable],
+    n: Sequence[int],
+    dropped: Sequence[int],
+    sets: Noun,
 ) -> str:
     """The same as a table for notebooks."""
     rows = "".join(
@@ -58,12 +67,12 @@ def in_html(
     if len(levels) > SHOWN:
         rows += f'<tr><td colspan="3">and {len(levels) - SHOWN:,} more</td></tr>'
     return (
-        f"<p><b>GroupStats</b>: {_counts(names, levels, n)}<br>columns: "
-        f"{html.escape(shortened(names, SHOWN))}</p><table><thead><tr><th>data set</th>"
+        f"<p><b>GroupStats</b>: {_counts(names, levels, n, sets)}<br>columns: "
+        f"{html.escape(shortened(names, SHOWN))}</p><table><thead><tr><th>{sets.one}</th>"
         f"<th>rows</th><th>dropped</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
-def _counts(names: Sequence[str], levels: Sequence[Hashable], n: Sequence[int]) -> str:
-    parts = [(sum(n), "row"), (len(levels), "data set"), (len(names), "column")]
-    return ", ".join(counted(count, what) for count, what in parts)
+def _counts(names: Sequence[str], levels: Sequence[Hashable], n: Sequence[int], sets: Noun) -> str:
+    parts = (counted(sum(n), "row"), counted(len(levels), sets), counted(len(names), "column"))
+    return ", ".join(parts)

@@ -59,7 +59,7 @@ class Table:
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> old = trial.assign(old=(trial["age"] > 25).map({True: "yes", False: "no"}))
         >>> pb.table(old, group="clinic")
-        Table: 750 rows, 4 data sets, 3 columns
+        Table: 750 rows, 4 clinics, 3 columns
         continuous: age, bmi
         discrete: old (no, yes)
     """

@@ -56,7 +56,7 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             value = numbers(value)
         encoded[field.name] = number(value) if isinstance(value, float) else value
-    del encoded["levels"], encoded["later"]  # levels are there once for all nodes
+    del encoded["levels"], encoded["group"], encoded["later"]  # there once for all nodes
     encoded["effects"] = encoded.pop("saved_effects")
     encoded["pooling"] = {"kind": type(fit.pooling).__name__} | vars(fit.pooling)
     encoded["status"] = fit.status.value
@@ -72,7 +72,7 @@ def decode_other(
     kind = _MODELS[encoded["model"]]
     if kind is RegressionFit and "fixed_se" in encoded:
         encoded = _upgraded(node, encoded)
-    own = {field.name for field in fields(kind)} - {"levels", "later", "saved_effects"}
+    own = {field.name for field in fields(kind)} - {"levels", "group", "later", "saved_effects"}
     encoded = {"effects": None} | encoded  # version 3 has none
     check_keys(f"node {node!r}", encoded, own | {"model", "effects"})
     values: dict[str, Any] = {name: encoded[name] for name in own} | {"levels": levels}

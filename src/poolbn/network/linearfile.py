@@ -42,7 +42,7 @@ _ARRAYS = (
 _SOURCES = ("intervention", "simulated", "input")  # of given parameters
 # Data sets are there once for all nodes, intervals under another name; the sums of rows stay where
 # they are.
-_NOT_KEPT = {"levels", "sums", "saved_intervals", "later"}
+_NOT_KEPT = {"levels", "group", "sums", "saved_intervals", "later"}
 
 
 def encode_linear(fit: GaussianFit) -> dict[str, Any]:

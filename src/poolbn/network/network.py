@@ -39,7 +39,7 @@ from poolbn.network.totals import Question, TotalsBy, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.search.problem import Move
-from poolbn.wording import counted, figure, listed, shortened, sure, visible
+from poolbn.wording import counted, figure, listed, noun_of, shortened, sure, visible
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -95,6 +95,14 @@ class Network(Presented, Graphical, Questions):
     stats: GroupStats | None = None
     without_rows: bool = False
     missing: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if any(fit.group != self.group for fit in self.fits.values()):
+            named = {
+                node: fit if fit.group == self.group else replace(fit, group=self.group)
+                for node, fit in self.fits.items()
+            }
+            object.__setattr__(self, "fits", named)
 
     @property
     def levels(self) -> tuple[Hashable, ...]:
@@ -673,7 +681,7 @@ class Network(Presented, Graphical, Questions):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> pb.learn(trial, group="clinic").title()[0]
-            'Network: 2 nodes, 1 arc, 4 data sets, 750 rows'
+            'Network: 2 nodes, 1 arc, 4 clinics, 750 rows'
         """
         count = Counter(str(fit.pooling) for fit in self.fits.values())
         used = ", ".join(count)
@@ -682,7 +690,8 @@ class Network(Presented, Graphical, Questions):
             used = f"pooling by node: {', '.join(parts)}"
         return (
             f"Network: {counted(len(self.dag.nodes), 'node')}, "
-            f"{counted(len(self.dag.arcs), 'arc')}, {counted(len(self.levels), 'data set')}, "
+            f"{counted(len(self.dag.arcs), 'arc')}, "
+            f"{counted(len(self.levels), noun_of(self.group))}, "
             f"{counted(self.n_rows, 'row')}",
             f"{used}; score {figure(self.score, '.4f')}",
         )
@@ -739,12 +748,14 @@ class Network(Presented, Graphical, Questions):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
             >>> pb.learn(trial, group="clinic", pooling="complete").summary()
-            Network: 2 nodes, 1 arc, 4 data sets, 809 rows
+            Network: 2 nodes, 1 arc, 4 clinics, 809 rows
             complete pooling; score -9725.2376
-                                        arc effect   95% interval SD between data sets
-            gestation_days -> birthweight_g  24.07 22.68 to 25.46                    -
+                                        arc effect   95% interval SD between clinics
+            gestation_days -> birthweight_g  24.07 22.68 to 25.46                  -
         """
-        return summarised(self.title(), self.effects(interval), self.endings(), interval)
+        return summarised(
+            self.title(), self.effects(interval), self.endings(), interval, noun_of(self.group)
+        )
 
     def missing_cells(self) -> pd.DataFrame:
         """A row for each node, a column for each data set: missing cells in what it learned from.
@@ -801,11 +812,11 @@ class Network(Presented, Graphical, Questions):
         return "\n".join([*lines, *(f"  {visible(line)}" for line in self.endings())])
 
     def _effect_lines(self) -> list[str]:
-        lines = []
+        lines, sets = [], noun_of(self.group).many
         shown = self.effects()[["parent", "child", "effect", "se", "between_sd"]].iloc[:_SHOWN]
         for parent, child, effect, se, sd in shown.itertuples(index=False, name=None):
             error = f" (SE {sure(se, se)})" if math.isfinite(se) else ""
-            varies = "" if math.isnan(sd) else f", SD between data sets {between(sd)}"
+            varies = "" if math.isnan(sd) else f", SD between {sets} {between(sd)}"
             arc = visible(f"{parent} -> {child}")
             lines.append(f"  {arc}  {sure(effect, se)}{error}{varies}")
         if len(self.dag.arcs) > _SHOWN:

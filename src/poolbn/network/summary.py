@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from poolbn.wording import sure, visible
+from poolbn.wording import Noun, sure, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,11 @@ class Summary:
 
 
 def summarised(
-    heading: Sequence[str], effects: pd.DataFrame, notes: Iterable[str], interval: float
+    heading: Sequence[str],
+    effects: pd.DataFrame,
+    notes: Iterable[str],
+    interval: float,
+    sets: Noun,
 ) -> Summary:
     """Put effects into words.
 
@@ -58,17 +62,18 @@ def summarised(
         effects: from `Network.effects`, by arc.
         notes: what to know before one believes it.
         interval: the probability of the intervals.
+        sets: what data sets are called.
     """
     import pandas as pd
 
-    rows = [_row(row, interval) for row in effects.to_dict("records")]
+    rows = [_row(row, interval, sets) for row in effects.to_dict("records")]
     table = pd.DataFrame(rows)
     if rows and all(row["scale"] in ("", "difference") for row in rows):
         table = table.drop(columns="scale")
     return Summary(tuple(heading), table, tuple(notes))
 
 
-def _row(row: dict[Any, Any], interval: float) -> dict[str, str]:
+def _row(row: dict[Any, Any], interval: float, sets: Noun) -> dict[str, str]:
     scale = str(row.get("scale", ""))
     error = float(row["se"])
     if scale.endswith(_RATIO):  # the error is that of a logarithm
@@ -81,7 +86,7 @@ def _row(row: dict[Any, Any], interval: float) -> dict[str, str]:
         "effect": sure(row["effect"], error),
         f"{100 * interval:.4g}% interval": ends,
         "scale": scale,
-        "SD between data sets": between(row["between_sd"]),
+        f"SD between {sets.many}": between(row["between_sd"]),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import overload
 
 from poolbn.arguments import names_of
@@ -85,6 +86,12 @@ def fit_node(
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
     model = as_pooling(pooling)
     check_data(stats)
+    return replace(_fit(stats, child, parents, model), group=stats.group)
+
+
+def _fit(
+    stats: GroupStats | MixedData, child: str, parents: Sequence[str], model: Choice
+) -> LocalFit:
     if isinstance(stats, GroupStats):
         return _fit_gaussian(stats, child, parents, model)
     check_family(stats.names, child, parents)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.nodes.intervals import Intervals, Sums, intervals_of
-from poolbn.wording import counted, figure, visible
+from poolbn.tables.grouping import DATA_SET
+from poolbn.wording import counted, figure, noun_of, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +130,7 @@ class LocalFit(ABC):
         detail: which columns and data sets that is about.
         left_out: data sets that the likelihood is not about, because the child is constant there
             or was not measured.
+        group: the column that says which data set a row came from.
 
     Examples:
         >>> import poolbn as pb
@@ -148,6 +150,7 @@ class LocalFit(ABC):
     status: Status
     detail: str
     left_out: tuple[Hashable, ...] = ()
+    group: str = DATA_SET
 
     @property
     def n_params(self) -> int:
@@ -188,7 +191,8 @@ class LocalFit(ABC):
         if F <= _SHOWN:
             return str(table.to_string(float_format=figure))
         some = table.iloc[:, : table.shape[1] - F + _FIRST]
-        return f"{some.to_string(float_format=figure)}\n({F - _FIRST} more data sets in .table())"
+        more = f"({F - _FIRST} more {noun_of(self.group).many} in .table())"
+        return f"{some.to_string(float_format=figure)}\n{more}"
 
     @abstractmethod
     def _more(self) -> str:
@@ -196,17 +200,20 @@ class LocalFit(ABC):
 
     def _lines(self) -> tuple[str, str, str]:
         """What is printed: a title, the parameters, and the numbers below them."""
-        F = len(self.levels)
+        sets = counted(len(self.levels), noun_of(self.group))
         given = f" given {', '.join(self.parents)}" if self.parents else ""
         return (
-            f"{self.child}{given}: {self.pooling}, {counted(F, 'data set')}, {self.n_rows} rows",
+            f"{self.child}{given}: {self.pooling}, {sets}, {self.n_rows} rows",
             self._printed(),
             f"{self._more()}log-likelihood {figure(self.loglik, '.4f')}, "
             f"{self.n_params} parameters, BIC {figure(self.bic, '.4f')}",
         )
 
+    def _ending(self) -> str:
+        return f"{self.status}: {noun_of(self.group).said(self.detail)}"
+
     def __str__(self) -> str:
-        return visible("\n".join([*self._lines(), f"{self.status}: {self.detail}"]), "\n")
+        return visible("\n".join([*self._lines(), self._ending()]), "\n")
 
     def __repr__(self) -> str:
         return str(self)
@@ -214,8 +221,7 @@ class LocalFit(ABC):
     def _repr_html_(self) -> str:
         title, _, numbers = map(html.escape, self._lines())
         table = self.table().to_html(float_format=figure)
-        status = html.escape(f"{self.status}: {self.detail}")
-        return f"<p><b>{title}</b></p>{table}<p>{numbers}<br>{status}</p>"
+        return f"<p><b>{title}</b></p>{table}<p>{numbers}<br>{html.escape(self._ending())}</p>"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

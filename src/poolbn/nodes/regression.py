@@ -56,7 +56,7 @@ class RegressionFit(LocalFit):
         >>> made = trial.assign(preterm=trial["gestation_days"] < 259)
         >>> table = pb.table(made, group="clinic", columns=["age", "preterm"])
         >>> pb.fit_node(table, "preterm", ["age"], pooling="complete")
-        preterm given age: complete pooling, 4 data sets, 823 rows
+        preterm given age: complete pooling, 4 clinics, 823 rows
                      fixed      se     NY     MN     KY     MS
         (Intercept) -2.803  0.4848 -2.803 -2.803 -2.803 -2.803
         age         0.0362 0.01768 0.0362 0.0362 0.0362 0.0362

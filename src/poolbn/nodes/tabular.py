@@ -51,7 +51,7 @@ class TabularFit(LocalFit):
         >>> made = trial.assign(old=trial["age"] > 25, heavy=trial["bmi"] > 30)[
         ...     ["clinic", "old", "heavy"]]
         >>> pb.fit_node(pb.table(made, group="clinic"), "heavy", ["old"])
-        heavy given old: partial pooling, 4 data sets, 750 rows
+        heavy given old: partial pooling, 4 clinics, 750 rows
                False   True
         old
         False 0.7623 0.2377
