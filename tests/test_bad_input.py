@@ -897,6 +897,7 @@ TABLE = [
         lambda s: pb.arc_posterior(s, group="site")), DataError, ("leave group='site' out",)),
     Bad("one chain", lambda f: pb.OrderMCMC(chains=1), OptionError, ("chains=1",)),
     Bad("no sweeps", lambda f: pb.PartitionMCMC(sweeps=0), OptionError, ("sweeps=0",)),
+    Bad("no power", of_posterior(lambda p: p.tempered(0)), OptionError, ("power=0", "use 0.25")),
     Bad("probability of no node", of_posterior(lambda p: p.probability("x", "yy")), GraphError,
         ("'yy'", "did you mean 'y'")),
     Bad("probability of a loop", of_posterior(lambda p: p.probability("x", "x")), GraphError,

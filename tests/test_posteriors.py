@@ -456,6 +456,26 @@ def test_chains_go_on_where_they_are(prior: Any) -> None:
     np.testing.assert_array_equal(twice.probabilities, once.probabilities)
 
 
+@each_prior
+def test_tempered_probabilities_are_those_of_powers(prior: Any) -> None:
+    """Against all graphs, each family with exp(score / 4); and the same by chains."""
+    frame = network_rows(3, 4, rows=10)
+    options: Any = {"group": "F", "pooling": "complete", "prior": prior}
+    post = pb.arc_posterior(frame, **options)
+    table = family_table(pb.stats(frame, group="F"), pb.Complete(), "bic")
+    found = post.tempered(0.5).tempered(0.5)
+    np.testing.assert_allclose(sets_of(found), brute_force(table / 4, prior), atol=1e-10)
+    assert found.power == 0.25
+    assert "to the power 0.25" in repr(found)
+    np.testing.assert_array_equal(post.tempered(1).probabilities, post.probabilities)
+    chains = pb.arc_posterior(frame, **options, method=chains_for(prior, sweeps=2000))
+    near = chains.tempered(0.25)
+    np.testing.assert_allclose(near.probabilities, found.probabilities, atol=0.04)
+    assert near.chains is not None
+    assert near.chains.sweeps == 2000
+    assert near.continued(10).power == 0.25
+
+
 def test_ctrl_c_gives_what_chains_have(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 

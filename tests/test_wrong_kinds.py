@@ -167,6 +167,7 @@ def calls(folder: Path) -> list[Call]:
         Call("ArcPosterior.effects", {"interval": 0.9}, arcs()),
         Call("ArcPosterior.total_effects", {"draws": 8, "interval": 0.9, "seed": 0}, arcs()),
         Call("ArcPosterior.continued", {"sweeps": 2}, arcs()),
+        Call("ArcPosterior.tempered", {"power": 0.5}, arcs()),
         Call("ArcPosterior.averaged", {"draws": 4, "seed": 0}, arcs()),
         Call("AveragedNetwork.predict", {"data": rows(), "target": "y", "interval": 0.9},
              arcs().averaged(4)),

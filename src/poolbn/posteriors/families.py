@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -67,6 +67,10 @@ class Families:
         order = np.argsort(pair, kind="stable")
         ends = np.cumsum(np.bincount(pair, minlength=n * n))
         return np.concatenate([[0], ends]), at[order]
+
+    def tempered(self, power: float) -> Families:
+        """The same with powers of exp(score)."""
+        return replace(self, scores=power * self.scores)
 
     def arcs(self, weights: Floats, N: int) -> Floats:
         """The sum of the weights, (M,), of the sets with each parent, (N, n)."""
