@@ -190,8 +190,8 @@ class ResidualModel:
 # score the first start has to do, but where it ends far below the upper bound of the likelihood, as
 # nearly all that miss the best maximum do: there the second is tried. That finds the best of all
 # in 99.3% of 48,000 other families (EM steps from 10 and 1e6: 99.2%, and they lose half as much
-# again), in three quarters of the time. With EM steps, of 3659 searches over tables by the paper's
-# generator 0.8% ended with a lower score than with all starts, and 3% when scores had one start.
+# again), in three quarters of the time. Of 1600 searches over tables by the paper's generator 0.3%
+# end with a lower score than with all starts.
 # The fit of fewer parents would be a better start for a score, but by one evaluation in eight only,
 # and scores would depend on the way to them.
 # With pooled residual variances data sets that differ can also be tails, and the bound says less:
