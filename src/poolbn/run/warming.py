@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -104,15 +104,14 @@ def have_compiled(name: str, kept: Callable[[str], bool]) -> bool:
     new = [each for each in soon if each not in _tasks and (each == name or not kept(each))]
     if new:
         _tell(new, cores)
-        _start(new, cores)
+        _start(new, cores, [*_partners([name]), name])
     hurry(name)
     return _tasks[name].wait()
 
 
 def _partners(names: Iterable[str]) -> list[str]:
-    """What is used with modules, those first that take longest."""
-    found = {module for name in names for module in _group(name).modules}
-    return sorted(found, key=lambda module: (-_SECONDS[module], module))
+    """What is used with modules."""
+    return [module for name in names for module in _group(name).modules]
 
 
 def _group(name: str) -> _Group:
@@ -140,17 +139,19 @@ def hurry(name: str) -> None:
 
 def compile_all() -> str | None:
     """Have all kernels compiled that are not in numba's cache; the folder of that, if there is."""
-    names = sorted(_SECONDS, key=_SECONDS.__getitem__, reverse=True)
-    _start(names, min(available_cores(), _MOST))
-    for name in names:
+    _start(_SECONDS, min(available_cores(), _MOST))
+    for name in _SECONDS:
         _tasks[name].wait()
-    modules = {name: importlib.import_module(f"poolbn.kernels.{name}") for name in names}
+    modules = {name: importlib.import_module(f"poolbn.kernels.{name}") for name in _SECONDS}
     folder: str | None = modules["moments"].sort.stats.cache_path
     return folder
 
 
-def _start(names: Iterable[str], cores: int) -> None:
-    """Have modules compiled that nobody asked for yet; one core is left to this process."""
+def _start(names: Iterable[str], cores: int, first: Sequence[str] = ()) -> None:
+    """Have modules compiled that nobody asked for yet: the last of `first` first, then the longest.
+
+    One core is left to this process.
+    """
     global _processes  # noqa: PLW0603
     with _changed:
         new = [_tasks.setdefault(name, _Task(name)) for name in names if name not in _tasks]
@@ -158,7 +159,12 @@ def _start(names: Iterable[str], cores: int) -> None:
             for task in new:
                 task.over.set()
             return
-        _waiting.extend(new)
+        rank = {name: place for place, name in enumerate(first, 1)}
+        waiting = sorted(
+            [*_waiting, *new], key=lambda task: (rank.get(task.name, 0), _SECONDS[task.name])
+        )
+        _waiting.clear()
+        _waiting.extend(reversed(waiting))
         _changed.notify_all()
         more = max(min(cores, len(_waiting)) - _processes, 0)
         _processes += more
