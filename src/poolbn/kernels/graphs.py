@@ -9,8 +9,8 @@ import numpy as np
 
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, entry, integers, jit, matrix, vector
-from poolbn.kernels.orders import NEGLIGIBLE
-from poolbn.kernels.partitions import has, layer_of, log_sum
+from poolbn.kernels.orders import NEGLIGIBLE, place_after
+from poolbn.kernels.partitions import has, log_sum
 
 _table = numba.int64[:, ::1]
 
@@ -29,7 +29,7 @@ def _drawn(
     """A set of c at random, of those that give it a layer; `whole` is their log sum."""
     chosen = -1
     for k in range(start[c], start[c + 1]):
-        if layer_of(members, k, at) == layer:
+        if place_after(members, k, at) == layer:
             chosen = k
             uniform -= math.exp(scores[k] - whole)
             if uniform < 0.0:
@@ -57,7 +57,7 @@ def _arranged(members: Integers, chosen: Integers, at: Integers) -> None:
     while changed:
         changed = False
         for c in range(len(at)):
-            layer = layer_of(members, chosen[c], at)
+            layer = place_after(members, chosen[c], at)
             if layer > at[c]:
                 at[c] = layer
                 changed = True

@@ -139,6 +139,59 @@ def order_sums(
 
 
 @jit
+def place_after(members: Integers, k: int, at: Integers) -> int:
+    """The place after the last one with a member of a set."""
+    place = 0
+    for i in range(members.shape[1]):
+        p = members[k, i]
+        if p < 0:
+            break
+        place = max(place, at[p] + 1)
+    return place
+
+
+@jit
+def sums_by_place(
+    start: Integers,
+    members: Integers,
+    scores: Floats,
+    v: int,
+    at: Integers,
+    tops: Floats,
+    totals: Floats,
+) -> None:
+    """The sums of the sets of v by the place after each: e^tops times totals."""
+    tops[:] = -np.inf
+    totals[:] = 0.0
+    limit = NEGLIGIBLE + math.log(start[v + 1] - start[v])
+    for k in range(start[v], start[v + 1]):
+        place = place_after(members, k, at)
+        if totals[place] == 0.0:
+            tops[place] = scores[k]
+            totals[place] = 1.0
+        elif scores[k] > tops[place] - limit:
+            totals[place] += math.exp(scores[k] - tops[place])
+
+
+@jit
+def drawn(odds: Floats, count: int, best: float, beta: float, uniform: float) -> int:
+    """One of so many, from the logarithms of their odds, the best among them; changes these."""
+    total = 0.0
+    for s in range(count):
+        odds[s] = math.exp(beta * (odds[s] - best))
+        total += odds[s]
+    left = uniform * total
+    found = 0
+    for s in range(count):
+        if odds[s] > 0.0:
+            found = s
+            left -= odds[s]
+            if left < 0.0:
+                break
+    return found
+
+
+@jit
 def _slots(
     start: Integers,
     members: Integers,
@@ -150,21 +203,7 @@ def _slots(
 ) -> None:
     """The log sums of a node that is in no place yet, for each place that it may go to."""
     n = len(tops)
-    tops[:] = -np.inf
-    totals[:] = 0.0
-    limit = NEGLIGIBLE + math.log(start[v + 1] - start[v])
-    for k in range(start[v], start[v + 1]):
-        slot = 0
-        for i in range(members.shape[1]):
-            p = members[k, i]
-            if p < 0:
-                break
-            slot = max(slot, at[p] + 1)
-        if totals[slot] == 0.0:
-            tops[slot] = scores[k]
-            totals[slot] = 1.0
-        elif scores[k] > tops[slot] - limit:
-            totals[slot] += math.exp(scores[k] - tops[slot])
+    sums_by_place(start, members, scores, v, at, tops, totals)
     top = -np.inf
     total = 0.0
     for s in range(n):
@@ -257,18 +296,7 @@ def move_nodes(
                     away = -np.inf
                 else:
                     away += other[0, s] - other[1, s]
-        total = 0.0
-        for s in range(n):
-            odds[s] = math.exp(beta * (odds[s] - best))
-            total += odds[s]
-        left = uniforms[step, 1] * total
-        new = old
-        for s in range(n):
-            if odds[s] > 0.0:
-                new = s
-                left -= odds[s]
-                if left < 0.0:
-                    break
+        new = drawn(odds, n, best, beta, uniforms[step, 1])
         for i in range(n - 1):
             sums[order[i]] = other[0 if i < new else 1, i]
         sums[v] = tops[new]

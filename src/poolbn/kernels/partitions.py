@@ -16,7 +16,14 @@ import numpy as np
 
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, entry, integers, jit, matrix, vector
-from poolbn.kernels.orders import MOST, NEGLIGIBLE, log_add
+from poolbn.kernels.orders import (
+    MOST,
+    NEGLIGIBLE,
+    drawn,
+    log_add,
+    place_after,
+    sums_by_place,
+)
 
 _table = numba.int64[:, ::1]
 
@@ -24,18 +31,6 @@ _table = numba.int64[:, ::1]
 _WITHOUT = 0  # sets without v that give it its layer,
 _LATER = 1  # sets with v of which the other members do,
 _ANY = 2  # and sets with v of which the other members give it that layer or one before.
-
-
-@jit
-def layer_of(members: Integers, k: int, at: Integers) -> int:
-    """The layer that a set of parents gives."""
-    layer = 0
-    for i in range(members.shape[1]):
-        p = members[k, i]
-        if p < 0:
-            break
-        layer = max(layer, at[p] + 1)
-    return layer
 
 
 @jit
@@ -58,7 +53,7 @@ def log_sum(
     for k in range(start[c], start[c + 1]):
         if scores[k] < limit:
             break
-        if layer_of(members, k, at) == layer and not has(members, k, spare):
+        if place_after(members, k, at) == layer and not has(members, k, spare):
             if total == 0.0:
                 top = scores[k]
                 limit = top - NEGLIGIBLE - math.log(start[c + 1] - start[c])
@@ -88,7 +83,7 @@ def _log_sums_with(
         k = having[j]
         if scores[k] < later_top - limit:
             break
-        layer = layer_of(members, k, at)
+        layer = place_after(members, k, at)
         if layer <= at[u]:
             if whole == 0.0:
                 any_top = scores[k]
@@ -136,16 +131,7 @@ def _layers(
     totals: Floats,
 ) -> None:
     """The log sums of a node that is in no layer yet, for each layer that it may have."""
-    tops[:] = -np.inf
-    totals[:] = 0.0
-    limit = NEGLIGIBLE + math.log(start[v + 1] - start[v])
-    for k in range(start[v], start[v + 1]):
-        layer = layer_of(members, k, at)
-        if totals[layer] == 0.0:
-            tops[layer] = scores[k]
-            totals[layer] = 1.0
-        elif scores[k] > tops[layer] - limit:
-            totals[layer] += math.exp(scores[k] - tops[layer])
+    sums_by_place(start, members, scores, v, at, tops, totals)
     for layer in range(len(tops)):
         if totals[layer] > 0.0:
             tops[layer] += math.log(totals[layer])
@@ -261,18 +247,7 @@ def move_between_layers(
                 if layer + 1 < m:
                     odds[2 * layer + 1] += along[2, layer + 1] + along[3, layer + 2]
                 best = max(best, odds[2 * layer + 1])
-        total = 0.0
-        for s in range(2 * m + 1):
-            odds[s] = math.exp(beta * (odds[s] - best))
-            total += odds[s]
-        left = uniforms[step, 1] * total
-        new = 0
-        for s in range(2 * m + 1):
-            if odds[s] > 0.0:
-                new = s
-                left -= odds[s]
-                if left < 0.0:
-                    break
+        new = drawn(odds, 2 * m + 1, best, beta, uniforms[step, 1])
         j, own = new // 2, new % 2 == 0
         for u in range(n):
             if u != v:
