@@ -31,8 +31,8 @@ ORDER = {
         "partitions", "graphs",
     ],
     "tables": [
-        "sources", "labels", "copies", "paths", "engine", "delimited", "jsonlines", "databases",
-        "foreign", "files", "partitions", "grouping", "columns", "kinds", "missing",
+        "sources", "remembering", "labels", "copies", "paths", "engine", "delimited", "jsonlines",
+        "databases", "foreign", "files", "partitions", "grouping", "columns", "kinds", "missing",
         "data", "cells",
     ],
     "moments": [

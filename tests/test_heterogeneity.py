@@ -202,3 +202,16 @@ def test_no_test_is_nan() -> None:
     found = found[found["child"] == "y"]
     assert (found["test"] == "none").all()
     assert found[["statistic", "p_value", "p_adjusted"]].isna().all(axis=None)
+
+
+def test_inputs_have_no_residual_variance() -> None:
+    """Nor has what is set by intervention; adjusted p-values are over the others."""
+    trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]].dropna()
+    net = pb.learn(trial, group="clinic", inputs=["age"], start=[("age", "birthweight_g")])
+    found = net.heterogeneity()
+    nodes = found[found["parent"] == "(residual variance)"]
+    assert nodes["child"].tolist() == ["gestation_days", "birthweight_g"]
+    assert nodes["p_adjusted"].tolist() == adjusted_p(nodes["p_value"].tolist()).tolist()
+    done = net.do(gestation_days=270.0).heterogeneity(pb.stats(trial, group="clinic"))
+    assert done["child"].tolist()[-1:] == ["birthweight_g"]
+    assert "gestation_days" not in done["child"].tolist()

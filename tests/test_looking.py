@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,17 @@ import pyreadstat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
+from poolbn.moments import looking
 from poolbn.moments.looking import Look
 from poolbn.moments.table import gathered
+from poolbn.tables import data
+from poolbn.tables.remembering import remembered
+from poolbn.tables.sources import Part, Piece
 
 TRIAL = pb.datasets.opt()
 N = len(TRIAL)
@@ -296,3 +302,51 @@ def test_columns_that_hardly_vary_in_data_sets_are_inputs_also_beside_levels() -
     assert found.rows == 600
     assert set(found.options.inputs) == {"size", "type"}
     assert len(found.options.inputs) == 2
+
+
+def counting(part: Part, read: list[tuple[str, ...]]) -> Part:
+    """The part, which tells what is read of it."""
+
+    def pieces(columns: tuple[str, ...], *others: Any) -> Iterator[Piece]:
+        read.append(columns)
+        yield from part.pieces(columns, *others)
+
+    return replace(part, pieces=pieces)
+
+
+def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = pb.datasets.opt()
+    trial.assign(id=range(len(trial))).to_csv(tmp_path / "t.csv", index=False)
+    read: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        looking, "remembered", lambda part, most: remembered(counting(part, read), most)
+    )
+    once = pb.look(tmp_path / "t.csv", group="clinic")
+    assert len(read) == 1
+    assert once.options.left_out == {"id": "id"}
+    monkeypatch.setattr(looking, "MOST_BYTES", 0)
+    assert str(pb.look(tmp_path / "t.csv", group="clinic")) == str(once)
+    assert len(read) > 2
+
+
+def test_what_is_remembered_is_what_would_be_read(tmp_path: Path) -> None:
+    pb.datasets.opt().to_csv(tmp_path / "t.csv", index=False)
+    (part,) = data.as_parts(tmp_path / "t.csv")
+    read: list[tuple[str, ...]] = []
+    kept = remembered(counting(part, read), 1 << 20)
+    levels = frozenset({"tobacco"})
+    asked: list[tuple[tuple[str, ...], str | None, frozenset[str], int]] = [
+        (("age", "tobacco", "bmi"), "clinic", levels, 1),
+        (("bmi", "tobacco"), "clinic", levels, 1),  # some of these
+        (("age", "tobacco"), "clinic", levels | {"age"}, 2),  # another kind
+        (("age", "bmi"), None, levels, 3),  # without a group
+        (("age", "bmi", "education"), None, frozenset({"education"}), 4),  # and more
+    ]
+    for columns, group, coded, times in asked:
+        own = list(part.pieces(columns, group, 100, coded))
+        found = list(kept.pieces(columns, group, 100, coded))
+        assert len(read) == times
+        for one, other in zip(own, found, strict=True):
+            assert_array_equal(one.columns, other.columns)
+            assert_array_equal(one.keys, other.keys)
+            assert (one.labels, one.coded) == (other.labels, other.coded)

@@ -14,6 +14,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
 from poolbn.multiplicity import adjusted_p
 from poolbn.nodes.choosing import check_admits
+from poolbn.nodes.given import Given
 from poolbn.nodes.intervals import Own, family_sums, own_estimates
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.poolings import Complete, Partial
@@ -56,7 +57,9 @@ def heterogeneity_table(
     data = standardise(stats)
     check_admits(Partial(), data)
     found: dict[tuple[str, str], Equality] = {}
-    for child in dag.nodes:
+    # Inputs, and what is set by intervention, have no distribution.
+    modelled = [node for node in dag.nodes if not is_given(fits[node])]
+    for child in modelled:
         parents = dag.parents(child)
         q = len(parents) + 1
         x = family_sums(data, data.family(child, parents), np.ones(q, dtype=bool))
@@ -65,8 +68,12 @@ def heterogeneity_table(
         alike = one_variance(fits[child])
         for k, parent in enumerate(parents, start=1):
             found[parent, child] = equal_effects(own, x.n, k, alike)
-    arcs, nodes = list(dag.arcs), [(RESIDUAL, node) for node in dag.nodes]
-    return tests_table(found, arcs, nodes)
+    return tests_table(found, list(dag.arcs), [(RESIDUAL, node) for node in modelled])
+
+
+def is_given(fit: GaussianFit) -> bool:
+    """Whether a node is an input, or set by intervention."""
+    return isinstance(fit.pooling, Given) and fit.pooling.source != "simulated"
 
 
 def tests_table(

@@ -22,6 +22,7 @@ from poolbn.tables import data
 from poolbn.tables.columns import likely_groups, own_columns
 from poolbn.tables.kinds import MOST_LEVELS, ColumnKind, is_date
 from poolbn.tables.missing import Missing
+from poolbn.tables.remembering import MOST_BYTES, remembered
 from poolbn.wording import DATA_SET, clipped, counted, listed, noun_of, shortened, visible
 
 if TYPE_CHECKING:
@@ -242,8 +243,8 @@ def look(
 ) -> Look:
     """Look at a table before anything else: what it holds, what is missing, what to fix.
 
-    Rows are read a few times. Nothing is changed, and nothing is raised for a column that cannot be
-    learned from: it is told of, and left out of what is proposed.
+    Files are read once where their rows fit into memory. Nothing is changed, and nothing is raised
+    for a column that cannot be learned from: it is told of, and left out of what is proposed.
 
     Args:
         source: what `pb.stats` takes.
@@ -297,8 +298,11 @@ def _looked(
     kinds: Mapping[str, ColumnKind] | None,
 ) -> Look:
     parts = data.as_parts(source)
+    read: object = source
+    if all(part.path is not None for part in parts):
+        read = parts = [remembered(part, MOST_BYTES // len(parts)) for part in parts]
     alone = group is None and len(parts) == 1
-    reading = data.opened(source, group, columns, "em", "all rows" if alone else None)
+    reading = data.opened(read, group, columns, "em", "all rows" if alone else None)
     seen = survey(reading, kinds)
     wrong = {c.name: _short(c) for c in seen.columns if c.error is not None}
     fixes = tuple(c.error for c in seen.columns if c.error is not None)
@@ -307,7 +311,7 @@ def _looked(
     unread = (name for name in own_columns(parts[0], group) if name not in reading.names)
     options = Options(dict(kinds or {}), left_out=wrong, unread=tuple(unread) if columns else ())
     if not alone and len(wrong) < len(seen.columns):
-        made, options, findings, more = _proposed(source, group, seen, options)
+        made, options, findings, more = _proposed(read, group, seen, options)
         fixes += more
     nodes: dict[str, ColumnKind] = {}
     if isinstance(made, GroupStats):

@@ -253,10 +253,10 @@ class Network(Presented, Graphical, Questions):
         variance, the test is the exact F test between the two regressions. Where variances differ
         it is Welch's, or has a simulated null distribution if a data set leaves fewer than 15
         degrees of freedom (`test` says which). The last rows are Bartlett's tests of the residual
-        variance of each node. Effects on discrete columns and counts have score tests, and those of
-        a discrete parent with several levels are tested together. `p_adjusted` is Benjamini and
-        Hochberg's, over all arcs, and over all nodes. P-values are small for effects that the
-        search chose to look at, as with every test after a search.
+        variance of each node but inputs. Effects on discrete columns and counts have score tests,
+        and those of a discrete parent with several levels are tested together. `p_adjusted` is
+        Benjamini and Hochberg's, over all arcs, and over all nodes. P-values are small for effects
+        that the search chose to look at, as with every test after a search.
 
         Args:
             stats: the statistics; by default those that the network was learned from, which a

@@ -232,6 +232,8 @@ def as_parts(source: object) -> list[Part]:
         return with_keys([files.file(path) for path in found], found)
     if isinstance(source, sources.Part):
         return [source]
+    if isinstance(source, list) and source and isinstance(source[0], sources.Part):
+        return source
     if isinstance(source, Mapping):
         if not source:
             raise DataError("the dict of frames is empty; give {name of data set: frame}")

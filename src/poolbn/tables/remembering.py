@@ -1,0 +1,59 @@
+"""Files whose rows are wanted more than once, and are kept where they fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field, replace
+
+from poolbn.tables.sources import Part, Piece
+
+MOST_BYTES = 1 << 28  # of rows that are kept
+
+
+@dataclass
+class _Kept:
+    """What was read of a part, and how."""
+
+    columns: tuple[str, ...]
+    group: str | None
+    coded: frozenset[str]
+    pieces: list[Piece] = field(default_factory=list)
+
+    def answers(self, columns: tuple[str, ...], group: str | None, coded: Set[str]) -> bool:
+        """Whether another reading would give no more."""
+        same = (c in self.columns and (c in coded) == (c in self.coded) for c in columns)
+        return group == self.group and all(same)
+
+    def of(self, columns: tuple[str, ...]) -> Iterator[Piece]:
+        """Some of the columns."""
+        at = [self.columns.index(c) for c in columns]
+        for piece in self.pieces:
+            coded = {c: own for c, own in piece.coded.items() if c in columns}
+            yield replace(piece, columns=[piece.columns[k] for k in at], coded=coded)
+
+
+def remembered(part: Part, most: int) -> Part:
+    """The part of a file; rows that were read once, to their end, are not read again.
+
+    Args:
+        part: of a file.
+        most: the bytes that may be kept. A file that has more is read each time.
+    """
+    known: list[_Kept] = []
+
+    def pieces(
+        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
+    ) -> Iterator[Piece]:
+        for kept in known:
+            if kept.answers(columns, group, coded):
+                yield from kept.of(columns)
+                return
+        kept, size = _Kept(columns, group, frozenset(coded)), 0
+        for piece in part.pieces(columns, group, rows, coded):
+            size += piece.keys.nbytes + sum(column.nbytes for column in piece.columns)
+            kept.pieces[len(kept.pieces) :] = [piece] if size <= most else []
+            yield piece
+        if size <= most:
+            known[:] = [kept]
+
+    return replace(part, pieces=pieces)
