@@ -16,6 +16,7 @@ from poolbn.assess.effectsizes import effect_sizes
 from poolbn.page.facts import differences, leading, pooling_advice, unsure
 from poolbn.page.inshort import in_short
 from poolbn.page.material import Material, gathered
+from poolbn.show.texts import percent
 
 KEPT = pb.HillClimb(max_iter=0)
 needs_browser = pytest.mark.skipif(browser() is None, reason="there is no Chromium")
@@ -195,3 +196,36 @@ def test_tables_fit(width: int, many: Path, tmp_path: Path) -> None:
         page.open(many)
         assert page.run(wide) == 0
         assert page.run("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_probabilities_of_arcs_stand_in_for_a_bootstrap() -> None:
+    """An arc that is not there is unsure, and none that is sure leads for its size alone."""
+    table = schools([1.0] * 4, rows=60)
+    table["u"] = np.random.default_rng(3).normal(size=len(table))
+    post = pb.arc_posterior(
+        table, group="school", constraints={"tiers": [["x"], ["y"], ["z", "u"]]}
+    )
+    arcs = [("x", "y"), ("y", "z"), ("x", "u")]
+    net = pb.learn(table, group="school", start=arcs, search=KEPT)
+    of = gathered(net, table, None, None, evidence=(post,))
+    ((weak, share),) = unsure(of)
+    assert (weak.parent, weak.child) == ("x", "u")
+    assert share == pytest.approx(post.probability("x", "u") + post.probability("u", "x"))
+    assert share < 0.5
+    text = said(of)
+    assert (
+        f"1 arc is unsure, with a probability below 90%: x → u ({percent(share)}). Do not" in text
+    )
+    assert "Not known here: how sure" not in text
+    rest = pb.learn(table, group="school", start=arcs[:2], search=KEPT)
+    assert "All arcs have a probability of 90% or more." in said(
+        gathered(rest, table, None, None, evidence=(post,))
+    )
+    tiers = pb.Constraints(tiers=[["x"], ["y"], ["z", "u"]])
+    known = gathered(net, table, None, None, constraints=tiers, evidence=(post,))
+    assert names(leading(known)) == [("x", "y"), ("y", "z")]
+    assert "is determined, with a probability of 90% or more" in said(known)
+    boot = pb.bootstrap(table, group="school", replicates=5)
+    assert "in few networks from resampled" in said(
+        gathered(net, table, boot, None, evidence=(post,))
+    )

@@ -16,7 +16,8 @@ from poolbn.show.figures import is_sure
 
 LEAST = 0.05  # standardised effects and differences below are not worth naming
 _CLEAR = 0.05  # adjusted p-value
-_ONE_WAY = 0.8  # of bootstrap networks with an arc, that have it in this direction
+_ONE_WAY = 0.8  # of bootstrap networks with an arc, or of its probability, for this direction
+PROBABLE = 0.9  # the probability of an arc that is sure
 _LEADING = 5  # effects that a report begins with
 
 
@@ -94,7 +95,7 @@ def leading(of: Material) -> tuple[EffectSize, ...]:
     """Effects that a report begins with: strong ones that are sure, in the order of time.
 
     Their interval is on one side of no effect, their direction is determined by the data or by
-    constraints, and a bootstrap, if there is one, finds them so.
+    constraints, and a bootstrap or else probabilities of arcs, if there are any, find them so.
     """
     found = [
         size for size in strongest(of.sizes) if abs(size.effect) >= LEAST and _is_sure(of, size)
@@ -106,9 +107,20 @@ def _is_sure(of: Material, size: EffectSize) -> bool:
     if of.boot is not None and of.strengths is not None:
         found = of.strengths[size.index]
         known = is_sure(of.boot, found.strength) and found.direction >= _ONE_WAY
+    elif (probable := probability(of, size)) is not None:
+        known = probable[0] >= PROBABLE and probable[1] >= _ONE_WAY
     else:
         known = True
     return known and not size.reversible and is_clear(of.estimates[size.index][size.term])
+
+
+def probability(of: Material, size: EffectSize) -> tuple[float, float] | None:
+    """Of an arc between the two, either way, and its share for this direction, if it is known."""
+    pair = of.doubts.get(frozenset((size.parent, size.child)))
+    if pair is None or pair.probability is None:
+        return None
+    share = pair.direction or 0.0
+    return pair.probability, share if pair.parent == size.parent else 1 - share
 
 
 def _when(of: Material, size: EffectSize) -> tuple[int, int]:
@@ -118,11 +130,16 @@ def _when(of: Material, size: EffectSize) -> tuple[int, int]:
 
 
 def unsure(of: Material) -> list[tuple[EffectSize, float]]:
-    """Arcs below the threshold of the bootstrap, with their strength, the weakest first."""
-    if of.boot is None or of.strengths is None:
-        return []
-    pairs = zip(of.sizes, of.strengths, strict=True)
-    weak = [(size, arc.strength) for size, arc in pairs if not is_sure(of.boot, arc.strength)]
+    """Arcs that are not sure, with what says so, the weakest first.
+
+    They are below the threshold of the bootstrap; without one, of low probability.
+    """
+    if of.boot is not None and of.strengths is not None:
+        pairs = zip(of.sizes, of.strengths, strict=True)
+        weak = [(size, arc.strength) for size, arc in pairs if not is_sure(of.boot, arc.strength)]
+    else:
+        found = [(size, probability(of, size)) for size in of.sizes]
+        weak = [(size, p[0]) for size, p in found if p is not None and p[0] < PROBABLE]
     return sorted(weak, key=lambda pair: pair[1])
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from poolbn.assess.comparison import pooling_words
 from poolbn.assess.effectsizes import EffectSize
 from poolbn.page.facts import (
+    PROBABLE,
     Differences,
     PoolingAdvice,
     differences,
@@ -74,7 +75,9 @@ def _leading(of: Material) -> list[Point]:
         )
         return [Point(said, "effects", "Effects")]
     time = " in the order of time" if of.tiers else ""
-    found = "" if of.boot is None else ", also in the bootstrap"
+    found = ", also in the bootstrap"
+    if of.boot is None:
+        found = f", with a probability of {percent(PROBABLE)} or more" if of.posterior else ""
     said = (
         f"Begin with {_arcs_of(sizes)}{time}: the strongest effects whose interval does not "
         f"reach {_zero(of)} and whose direction is determined{found}."
@@ -139,18 +142,16 @@ def _unsure(of: Material) -> list[Point]:
     """Arcs, and directions, that another sample may not have."""
     points, weak = [], unsure(of)
     if of.boot is not None:
-        part = ("bootstrap", "Bootstrap")
+        by = resampled(of.boot, of.sets)
+        said = f"Networks from resampled {by} have all arcs again."
         if weak:
-            named = [f"{arrow(size.parent, size.child)} ({percent(share)})" for size, share in weak]
-            which = "is" if len(weak) == 1 else "are"
-            said = (
-                f"{counted(len(weak), 'arc')} {which} unsure, found in few networks from resampled "
-                f"{resampled(of.boot, of.sets)}: {listed(named, _NAMED)}. Do not build on "
-                f"{_it(weak)}."
-            )
-        else:
-            said = f"Networks from resampled {resampled(of.boot, of.sets)} have all arcs again."
-        points.append(Point(said, *part))
+            said = _weak(weak, f"found in few networks from resampled {by}")
+        points.append(Point(said, "bootstrap", "Bootstrap"))
+    elif of.posterior is not None:
+        said = f"All arcs have a probability of {percent(PROBABLE)} or more."
+        if weak:
+            said = _weak(weak, f"with a probability below {percent(PROBABLE)}")
+        points.append(Point(said, "doubts", "Pairs in doubt"))
     free = [size for size in of.sizes if size.reversible]
     if free:
         by = "neither the data nor the tiers" if of.tiers else "the data do not"
@@ -161,6 +162,15 @@ def _unsure(of: Material) -> list[Point]:
         )
         points.append(Point(said, "network", "Network"))
     return points
+
+
+def _weak(weak: Sequence[tuple[EffectSize, float]], why: str) -> str:
+    named = [f"{arrow(size.parent, size.child)} ({percent(share)})" for size, share in weak]
+    which = "is" if len(weak) == 1 else "are"
+    return (
+        f"{counted(len(weak), 'arc')} {which} unsure, {why}: {listed(named, _NAMED)}. Do not build "
+        f"on {_it(weak)}."
+    )
 
 
 def _pooling(found: PoolingAdvice | None) -> list[Point]:

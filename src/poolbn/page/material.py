@@ -154,9 +154,13 @@ class Material:
     @cached_property
     def doubts(self) -> dict[frozenset[str], PairDoubt]:
         """What evidence says of each pair of variables, those in most doubt first."""
-        post = next((found for found in self.evidence if isinstance(found, ArcPosterior)), None)
         pattern = next((found for found in self.evidence if isinstance(found, Pattern)), None)
-        return pair_doubts(self.net, post, pattern) if self.evidence else {}
+        return pair_doubts(self.net, self.posterior, pattern) if self.evidence else {}
+
+    @property
+    def posterior(self) -> ArcPosterior | None:
+        """Probabilities of arcs, if they are known."""
+        return next((found for found in self.evidence if isinstance(found, ArcPosterior)), None)
 
     @cached_property
     def tests(self) -> dict[Pair, Test]:
