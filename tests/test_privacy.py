@@ -53,7 +53,12 @@ def text_of(folder: Path, net: pb.Network, **more: Any) -> str:
 def embedded(text: str) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', text, re.S)
     assert found is not None
-    return json.loads(found[1])
+    return json.loads(found[1], object_hook=longer)
+
+
+def longer(value: dict[str, Any]) -> Any:
+    """Lists of one value, as the script of the page has them again."""
+    return [value["of"]] * value["times"] if "times" in value else value
 
 
 def flat(value: Any) -> list[float]:

@@ -20,7 +20,7 @@ from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.page.gaussian import likelihood, residual_numbers, weighted_sum
 from poolbn.page.material import Material
-from poolbn.page.numbers import farthest, rounded
+from poolbn.page.numbers import digits_of, farthest, rounded
 from poolbn.show.curves import Curve, curves
 from poolbn.show.texts import number, percent
 from poolbn.wording import Noun, counted, listed
@@ -127,7 +127,9 @@ def _coefficients(of: Material, fit: RegressionFit) -> dict[str, Any]:
                 "fixed": rounded(None if fit.fixed is None else fit.fixed[k]),
                 "se": rounded(None if errors is None else errors[k]),
                 "between": rounded(between),
-                "coef": rounded(np.where(shown[:, None], fit.coef[:, k], np.nan)),
+                "coef": rounded(
+                    np.where(shown[:, None], fit.coef[:, k], np.nan), digits_of(len(fit.levels))
+                ),
             }
             for k, outcome in enumerate(fit.categories[1:] or ("",))
         ],

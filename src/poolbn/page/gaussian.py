@@ -19,7 +19,7 @@ from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit
 from poolbn.nodes.poolings import Partial
 from poolbn.page.material import Fitting, Material, masked
-from poolbn.page.numbers import farthest, forest_numbers, rounded
+from poolbn.page.numbers import digits_of, farthest, forest_numbers, rounded
 from poolbn.page.words import p_words
 from poolbn.show.texts import number, percent
 from poolbn.wording import Noun, counted, listed
@@ -42,7 +42,10 @@ def gaussian_numbers(of: Material, fit: GaussianFit) -> dict[str, Any]:
         "fixed": rounded(fit.fixed),
         "se": rounded(None if fit.fixed is None else fit.population_se),
         "between": rounded(fit.random_sd),
-        "coef": rounded(np.where(of.cells.node(fit.child)[:, None], fit.coef, np.nan)),
+        "coef": rounded(
+            np.where(of.cells.node(fit.child)[:, None], fit.coef, np.nan),
+            digits_of(len(fit.levels)),
+        ),
         "sds": forest_numbers(sds, of.sets),
         "sdWords": _about_sds(fit, of.sets),
         **residual_numbers(of, found),

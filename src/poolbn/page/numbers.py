@@ -25,6 +25,8 @@ T = TypeVar("T")
 _SHORT = 24  # letters of a name at an axis
 MANY = 30  # data sets, from which on charts show some of them; as in report-details.js
 _FARTHEST = 12  # data sets of such a chart
+_COARSE = 4  # digits, as many as tables show
+_DRAWN = 3  # digits of numbers that are only drawn
 _FAR = 16.0  # logarithms of ratios beyond are shown as this
 
 
@@ -39,6 +41,23 @@ def rounded(value: Any, digits: int = 6) -> Any:
     if isinstance(value, float):  # also one of numpy
         return float(f"{value:.{digits}g}") if sensible(value) else None
     return value
+
+
+def digits_of(data_sets: int) -> int:
+    """Digits of the estimates in data sets: those that are shown, and where it is short more."""
+    return 6 if data_sets <= MANY else _COARSE
+
+
+def shorter(value: Any) -> Any:
+    """With long lists of one value as {"times": how often, "of": it}; the script undoes it."""
+    if isinstance(value, dict):
+        return {name: shorter(item) for name, item in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    items = [shorter(item) for item in value]
+    if len(items) > MANY and all(type(v) is type(items[0]) and v == items[0] for v in items):
+        return {"times": len(items), "of": items[0]}
+    return items
 
 
 def farthest(parts: Sequence[T], how: Callable[[T], float]) -> list[T]:
@@ -81,7 +100,8 @@ def forest_numbers(
     ticks = figures.ratio_ticks(*limits) if found.is_ratio else None
 
     def told(values: Any) -> Any:
-        return rounded(found.reported(np.clip(values, -_FAR, _FAR) if found.is_ratio else values))
+        values = np.clip(values, -_FAR, _FAR) if found.is_ratio else values
+        return rounded(found.reported(values), digits_of(len(found.levels)))
 
     return {
         "pooling": str(found.pooling),
@@ -96,7 +116,8 @@ def forest_numbers(
         "ownIntervals": told(found.interval),
         "alone": told(found.alone) if np.isfinite(found.alone).any() else None,
         "aloneIntervals": told(found.alone_interval),
-        "order": figures.forest_order(found).tolist(),
+        # Of many, the script sorts those that it draws.
+        "order": figures.forest_order(found).tolist() if len(found.levels) <= MANY else None,
         "limits": told(np.array(limits)),
         "ticks": ticks,
     }
@@ -120,7 +141,9 @@ def overview_numbers(of: Material) -> dict[str, Any]:
                 "arc": size.index,
                 "effect": rounded(size.effect),
                 "sd": rounded(size.between_sd),
-                "own": rounded(size.own[np.isfinite(of.estimates[size.index][size.term].effect)]),
+                "own": rounded(
+                    size.own[np.isfinite(of.estimates[size.index][size.term].effect)], _DRAWN
+                ),
                 "p": p_value(of.p_values.get((size.parent, size.child))),
             }
             for size in most_different(of.sizes)[: figures.MOST]

@@ -197,9 +197,10 @@ def _files(of: Material) -> list[dict[str, str]]:
     own = effects.columns[-len(net.levels) :]
     shown = [np.isfinite(found.effect) for terms in of.estimates for found in terms]
     effects[own] = effects[own].where(np.reshape(shown, (len(effects), len(own))))
-    graph = net.dag.to_dot() if closed else net.to_dot()
+    plain = closed or len(net.levels) > numbers.MANY
+    graph = net.dag.to_dot() if plain else net.to_dot()
     made = [
-        ("arcs.csv", "text/csv", "the effects, for spreadsheets", csv_text(effects)),
+        ("arcs.csv", "text/csv", "the effects, for spreadsheets", csv_text(effects, form="%.6g")),
         ("network.dot", "text/vnd.graphviz", "the graph, for Graphviz", graph),
     ]
     if not closed:
@@ -260,7 +261,7 @@ def _rendered(contents: Mapping[str, Any]) -> str:
     folder = files("poolbn") / "templates"
     own = [(folder / f"report-{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
     return _template().render(
-        {**contents, "numbers": _readable(contents["numbers"])},
+        {**contents, "numbers": numbers.shorter(_readable(contents["numbers"]))},
         style=(folder / "report.css").read_text(encoding="utf-8"),
         script="\n".join(own),
     )

@@ -109,9 +109,11 @@ const FOUND = 12;
 let sought = "";
 
 function chosenRows(found) {
-  const shown = found.order.filter((j) => found.own[j] !== null);
+  const { own, alone } = found;
+  const order = [...own.keys()].sort((a, b) => own[a] - own[b] || (alone ? alone[a] - alone[b] : 0));
+  const shown = order.filter((j) => own[j] !== null);
   const words = sought.trim().toLowerCase();
-  if (words) return found.order.filter((j) => data.levels[j].toLowerCase().includes(words)).slice(0, FOUND);
+  if (words) return order.filter((j) => data.levels[j].toLowerCase().includes(words)).slice(0, FOUND);
   if (shown.length <= 2 * EXTREMES) return shown;
   return [...shown.slice(0, EXTREMES), -1, ...shown.slice(-EXTREMES)];
 }

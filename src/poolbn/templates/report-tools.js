@@ -1,6 +1,8 @@
 // Elements, numbers, and the frames of charts. Texts only ever become text nodes.
 
-const data = JSON.parse(document.getElementById("numbers").textContent);
+// Long lists of one value are written as how often it is there, and it.
+const data = JSON.parse(document.getElementById("numbers").textContent, (name, value) =>
+  value && value.times !== undefined ? Array(value.times).fill(value.of) : value);
 const { sets } = data; // what data sets are called
 
 const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
