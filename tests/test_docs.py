@@ -190,3 +190,16 @@ def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         if " look " in command:
             assert result_of(f"{said.splitlines()[-1]}-2")[0] == 0
     assert Path("out/report.html").exists()
+
+
+def test_the_glossary_has_each_word_once_and_names_what_exists() -> None:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    words = [word for row in rows for word in row[0].removeprefix("| ").split(", ")]
+    assert [word for word in set(words) - {"word", "---"} if words.count(word) > 1] == []
+    stats = pb.stats(pb.datasets.opt()[["clinic", "age", "gestation_days"]], group="clinic")
+    net = pb.learn(stats)
+    homes = {"pb": pb, "net": net, "fit": net["age"], "pattern": pb.PC().pattern(stats)}
+    named = re.findall(r"`(pb|net|fit|pattern)\.(\w+)", text)
+    assert len(named) > 20
+    assert [name for home, name in named if not hasattr(homes[home], name)] == []
