@@ -23,7 +23,7 @@ from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.posteriors.mixing import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import percent
-from poolbn.wording import counted, figure, listed, noun_of
+from poolbn.wording import DATA_SET, counted, figure, listed, noun_of
 
 if TYPE_CHECKING:
     pass
@@ -122,15 +122,17 @@ def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool)
 def show_comparison(terminal: Terminal, found: Comparison) -> None:
     """Print how well poolings predict."""
     table = found.table()
+    noun = noun_of(found.networks[found.best].group)
+    one = "set" if noun == DATA_SET else noun.one
     headers = {
         "score": "score",
         "arcs": "arcs",
         "loglik": "loglik",
         "difference": "difference",
         "se": "SE",
-        "new_data_set": "new set",
+        "new_data_set": f"new {one}",
         "known": "error",
-        "unknown": "set unknown",
+        "unknown": f"{one} unknown",
         "f1": "F1",
     }
     rows = [
