@@ -37,7 +37,7 @@ from poolbn.network.questions import Questions
 from poolbn.network.summary import Summary, between, summarised
 from poolbn.network.totals import Question, TotalsBy, totals_table
 from poolbn.nodes.given import INPUT
-from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
+from poolbn.nodes.localfit import GaussianFit, LocalFit, Status, grouped
 from poolbn.search.problem import Move
 from poolbn.wording import counted, figure, listed, noun_of, shortened, sure, visible
 from poolbn.writing import write_whole
@@ -98,10 +98,7 @@ class Network(Presented, Graphical, Questions):
 
     def __post_init__(self) -> None:
         if any(fit.group != self.group for fit in self.fits.values()):
-            named = {
-                node: fit if fit.group == self.group else replace(fit, group=self.group)
-                for node, fit in self.fits.items()
-            }
+            named = {node: grouped(fit, self.group) for node, fit in self.fits.items()}
             object.__setattr__(self, "fits", named)
 
     @property

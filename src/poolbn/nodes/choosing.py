@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import overload
 
 from poolbn.arguments import names_of
@@ -18,7 +17,7 @@ from poolbn.moments.table import Table
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.imputed import honest
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.localfit import GaussianFit, LocalFit, grouped
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
@@ -86,7 +85,7 @@ def fit_node(
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
     model = as_pooling(pooling)
     check_data(stats)
-    return replace(_fit(stats, child, parents, model), group=stats.group)
+    return grouped(_fit(stats, child, parents, model), stats.group)
 
 
 def _fit(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,6 +222,18 @@ class LocalFit(ABC):
         title, _, numbers = map(html.escape, self._lines())
         table = self.table().to_html(float_format=figure)
         return f"<p><b>{title}</b></p>{table}<p>{numbers}<br>{html.escape(self._ending())}</p>"
+
+
+Fit = TypeVar("Fit", bound=LocalFit)
+
+
+def grouped(fit: Fit, group: str) -> Fit:
+    """The fit with the name of the group column; nothing is checked or made again."""
+    if fit.group == group:
+        return fit
+    made = object.__new__(type(fit))
+    made.__dict__.update(vars(fit), group=group)
+    return made
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
