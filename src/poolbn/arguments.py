@@ -83,7 +83,7 @@ def check_arguments(**given: tuple[object, Kind]) -> None:
     """
     for name, (value, kind) in given.items():
         if not kind.holds(value):
-            raise ArgumentError(f"{name} must be {kind.words}, got {_shown(value)}")
+            raise _wrong(name, kind, value)
 
 
 def names_of(name: str, value: object) -> list[str]:
@@ -96,13 +96,17 @@ def names_of(name: str, value: object) -> list[str]:
         >>> names_of("parents", ("age", "bmi"))
         ['age', 'bmi']
     """
-    check_arguments(**{name: (value, NAMES)})
-    assert isinstance(value, Iterable)
+    if not isinstance(value, Iterable):
+        raise _wrong(name, NAMES, value)
     found = list(value)
     for each in found:
         if not isinstance(each, str):
             raise ArgumentError(f"{name} must be a list of names, and has {_shown(each)} in it")
     return found
+
+
+def _wrong(name: str, kind: Kind, value: object) -> ArgumentError:
+    return ArgumentError(f"{name} must be {kind.words}, got {_shown(value)}")
 
 
 def _shown(value: object) -> str:

@@ -245,8 +245,8 @@ def _whiten(C: Floats, M: Floats, X: Floats) -> None:
     """M becomes C^-1 M C^-T, M symmetric. X (q, q) is work space."""
     q = C.shape[0]
     for _ in range(2):
-        for a in range(q):
-            for i in range(q):
+        for i in range(q):
+            for a in range(q):  # in this order: columns do not wait for each other
                 v = M[i, a]
                 for h in range(i):
                     v -= C[i, h] * X[h, a]
@@ -317,12 +317,13 @@ def hessian(s: Space, k: int, ratio: float, curve: float) -> int:
                         w.Y[x, i, h] = dot_apart(P, i, a, PL, b, h)
                         w.Y[x, i, h] += dot_apart(PL, b, i, P, h, a)
         first += random - b
-    for x in range(first):
-        for i in range(q):
+    for i in range(q):
+        for x in range(first):  # likewise
             v = V[x, i]
             for h in range(i):
                 v -= w.C[i, h] * V[x, h]
             V[x, i] = v / w.C[i, i]
+    for x in range(first):
         if reml:
             _whiten(w.C, w.Y[x], w.square)
         for y in range(x + 1):

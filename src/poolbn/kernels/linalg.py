@@ -176,18 +176,21 @@ def combine(
 @jit
 def cholesky(M: Floats, C: Floats, size: int, shift: float) -> bool:
     """Lower C with CC' = M + shift I; False, and C is anything, if that is not positive."""
-    for i in range(size):
-        for k in range(i + 1):
+    # Column by column: the entries of one do not wait for each other, as those of a row do.
+    for k in range(size):
+        v = M[k, k]
+        for m in range(k):
+            v -= C[k, m] * C[k, m]
+        v += shift
+        if not v > 1e-13 * abs(M[k, k] + shift):
+            return False
+        root = math.sqrt(v)
+        C[k, k] = root
+        for i in range(k + 1, size):
             v = M[i, k]
             for m in range(k):
                 v -= C[i, m] * C[k, m]
-            if i == k:
-                v += shift
-                if not v > 1e-13 * abs(M[i, i] + shift):
-                    return False
-                C[i, i] = math.sqrt(v)
-            else:
-                C[i, k] = v / C[k, k]
+            C[i, k] = v / root
     return True
 
 

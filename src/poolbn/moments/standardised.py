@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import accumulate, chain
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -176,7 +176,7 @@ class StandardisedStats:
 
     def family(self, child: str, parents: Sequence[str]) -> Family:
         """The positions of a child and its parents."""
-        return self.names.index(child), tuple(self.names.index(parent) for parent in parents)
+        return self.names.index(child), tuple(map(self.names.index, parents))
 
 
 _made: WeakKeyDictionary[GroupStats, StandardisedStats] = WeakKeyDictionary()
@@ -185,9 +185,10 @@ _drawn: WeakKeyDictionary[GroupStats, list[StandardisedStats]] = WeakKeyDictiona
 
 def standardise(stats: GroupStats) -> StandardisedStats:
     """Centre and scale the statistics; made once for each `GroupStats`."""
-    if stats not in _made:
-        _made[stats] = _standardise(stats)
-    return _made[stats]
+    made = _made.get(stats)
+    if made is None:
+        made = _made[stats] = _standardise(stats)
+    return made
 
 
 def imputed(stats: GroupStats) -> list[StandardisedStats]:
@@ -297,8 +298,11 @@ def pack(data: StandardisedStats, families: Sequence[Family], key: Key | None = 
     """Families for the kernels, their parents in the order of the data or by another key."""
     key = key or data.order
     if len(families) < _MANY:
-        offsets = [0, *accumulate(len(parents) for _, parents in families)]
-        ordered = [p for _, parents in families for p in sorted(parents, key=key)]
+        ordered: list[int] = []
+        offsets = [0]
+        for _, some in families:
+            ordered += sorted(some, key=key)
+            offsets.append(len(ordered))
         return Packed(
             np.array([child for child, _ in families], dtype=np.int64),
             np.array(offsets, dtype=np.int64),

@@ -125,5 +125,5 @@ def check_stats(stats: object) -> None:
 
 def check_data(data: object) -> None:
     """Raise for anything that is neither statistics nor `Table`."""
-    if not isinstance(data, CellStats | Table | FilledTable):
+    if not isinstance(data, (CellStats, Table, FilledTable)):
         check_stats(data)

@@ -21,8 +21,9 @@ _LEAST = 1e-9  # share of a variance that is due to missing cells
 
 def honest(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Penalty) -> GaussianFit:
     """The fit with intervals that contain what missing cells leave open, made when asked for."""
-    able = fit.status.ok and fit.parents and hasattr(fit.pooling, "fit")
-    if stats.filled is None or not able:
+    if stats.filled is None:
+        return fit
+    if not (fit.status.ok and fit.parents and hasattr(fit.pooling, "fit")):
         return fit
     return replace(fit, later=partial(_intervals, fit, stats, family, penalty))
 
