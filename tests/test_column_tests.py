@@ -285,6 +285,15 @@ def test_words() -> None:
     assert "likelihood ratio test" in repr(pb.ci_test(mixed, "two", "y", test="lr"))
 
 
+def test_the_group_column_has_the_word() -> None:
+    frame = rows(14).rename(columns={"F": "school"})
+    for columns in (["two", "three", "z"], ["z", "y"]):  # from rows, and from their sums
+        x, y = columns[:2]
+        said = repr(pb.ci_test(pb.table(frame[["school", *columns]], group="school"), x, y))
+        assert f" rows in {frame['school'].nunique()} schools" in said
+        assert "data set" not in said
+
+
 def test_learners_ask_tests_of_all_kinds() -> None:
     """A chain: two -> y -> visits, and one column beside it."""
     rng = np.random.default_rng(4)

@@ -17,6 +17,7 @@ from poolbn.page.facts import differences, leading, pooling_advice, unsure
 from poolbn.page.inshort import in_short
 from poolbn.page.material import Material, gathered
 from poolbn.page.numbers import shorter
+from poolbn.page.reporting import _with_options
 from poolbn.show.texts import percent
 
 KEPT = pb.HillClimb(max_iter=0)
@@ -135,8 +136,24 @@ def test_what_was_not_looked_at_is_named(tmp_path: Path) -> None:
     links = [a["href"] for t, a in page.elements if t == "a" and a.get("href", "").startswith("#")]
     assert {link[1:] for link in links} <= targets
     assert page.numbers()["overview"]["first"] == 0
+    text = (tmp_path / "report.html").read_text()
+    assert "(pb.bootstrap, or <code>--bootstrap</code>)" in text
+    assert "(pb.compare, or <code>--compare</code>)" in text
+    assert ":not(pre) > code { white-space: nowrap; }" in text
     with pytest.raises(pb.GraphError, match="'w' in tier 1 is not a node"):
         pb.report(of.net, tmp_path / "report.html", constraints={"tiers": [["w"]]})
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("use --include-rows.", "use <code>--include-rows</code>."),
+        ("<b>--two</b>", "&lt;b&gt;<code>--two</code>&lt;/b&gt;"),
+        ("x--y and a---b", "x--y and a---b"),
+    ],
+)
+def test_options_stay_on_one_line(text: str, html: str) -> None:
+    assert _with_options(text) == html
 
 
 # Many data sets

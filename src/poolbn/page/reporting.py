@@ -10,6 +10,7 @@ import base64
 import gzip
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -49,6 +50,7 @@ _SCRIPTS = (
     "whatif",
 )  # fmt: skip
 _PACKAGES = ("poolbn", "numpy", "numba", "scipy", "pandas")
+_OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*")  # of the command line
 _LARGEST = 400_000  # letters of a download; people mail reports
 _NO_RESIDUALS = "The report was made without the rows, so it has no residuals."
 
@@ -239,6 +241,13 @@ def _readable(value: Any) -> Any:
     return value
 
 
+def _with_options(text: str) -> str:
+    """A sentence as HTML, with options of the command line as code, which stays on one line."""
+    from markupsafe import Markup, escape
+
+    return Markup(_OPTION.sub(r"<code>\g<0></code>", str(escape(_readable(text)))))
+
+
 @cache
 def _template() -> Template:
     """The template; all texts are escaped."""
@@ -252,6 +261,7 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    pages.filters["options"] = _with_options
     pages.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return pages.get_template("report.html")
 

@@ -19,7 +19,8 @@ from poolbn.nodes.model import Choice, NodeModel
 from poolbn.nodes.poolings import NoPooling
 from poolbn.scoring.columntests import ColumnTests
 from poolbn.scoring.separating import GAUSSIAN, AskedTests, CITests, GaussianTests
-from poolbn.wording import counted, listed
+from poolbn.tables.grouping import DATA_SET
+from poolbn.wording import counted, listed, noun_of
 
 Test = Literal["auto", "t", "z", "mi-g", "f", "combined", "lr"]
 # A user's own: the names of two columns and of those to condition on -> the p-value.
@@ -57,6 +58,7 @@ class IndependenceTest:
         data_sets: those that count.
         left_out: those that do not: they have too few rows, a column is constant in them, a
             combination of others, or was not measured.
+        group: the column that says which data set a row came from.
 
     Examples:
         >>> import poolbn as pb
@@ -78,18 +80,20 @@ class IndependenceTest:
     n: int
     data_sets: tuple[Hashable, ...]
     left_out: tuple[Hashable, ...]
+    group: str = DATA_SET
 
     def __repr__(self) -> str:
         given = f" given {listed(self.given)}" if self.given else ""
+        noun = noun_of(self.group)
         if self.test == "combined":
-            freedom = f"{self.df:.4g} data set{'' if self.df == 1 else 's'}"
+            freedom = f"{self.df:.4g} {noun.one if self.df == 1 else noun.many}"
             if not math.isnan(self.df2):
                 freedom += f", {counted(int(self.df2), 'score')} of each"
         elif math.isnan(self.df2):
             freedom = f"df = {self.df:.6g}"
         else:
             freedom = f"df = {self.df:.6g} and {self.df2:.6g}"
-        rows = f"{counted(self.n, 'row')} in {counted(len(self.data_sets), 'data set')}"
+        rows = f"{counted(self.n, 'row')} in {counted(len(self.data_sets), noun)}"
         if not math.isnan(self.correlation):
             rows = f"partial correlation {self.correlation:.3f}; {rows}"
         lines = [
@@ -196,8 +200,8 @@ def ci_test(
         >>> stats = pb.stats(trial, group="clinic")
         >>> pb.ci_test(stats, "bmi", "birthweight_g", ["age"])
         combined test of bmi and birthweight_g given age
-          statistic = 1.203, 3.741 data sets, p-value = 0.3236
-          partial correlation 0.041; 737 rows in 4 data sets
+          statistic = 1.203, 3.741 clinics, p-value = 0.3236
+          partial correlation 0.041; 737 rows in 4 clinics
     """
     check_data(data)
     check_arguments(x=(x, TEXT), y=(y, TEXT))
@@ -226,6 +230,7 @@ def ci_test(
         int(data.n[found.used].sum()),
         tuple(level for level, used in zip(data.levels, found.used, strict=True) if used),
         tuple(level for level, used in zip(data.levels, found.used, strict=True) if not used),
+        data.group,
     )
 
 
