@@ -115,10 +115,13 @@ def bootstrap() -> None:
 
 
 class Exact(LocalScores):
-    """Scores without bounds, which spare no fit."""
+    """Scores that spare no fit."""
 
     def upper_bounds(self, families: Sequence[Family]) -> tuple[np.ndarray, np.ndarray]:
         return self(families), np.ones(len(families), dtype=bool)
+
+    def toggled(self, families: Sequence[Family], wanted: np.ndarray, *, uphill: bool) -> None:
+        return None
 
 
 class Asked(Exact):

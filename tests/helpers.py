@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from string import ascii_lowercase
 from types import ModuleType
 from typing import Any
 
@@ -95,3 +96,18 @@ def given(
             detail="for a test",
         )
     return pb.Network(dag, fits, 0.0, group="F", n=np.array(n or [1] * len(levels)))
+
+
+def simulate_network(
+    seed: int, nodes: int, *, data_sets: int = 3, rows: int = 12, between: float = 0.5
+) -> pd.DataFrame:
+    """Columns in random order of a random linear network, whose coefficients vary, and F."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(data_sets), rows)
+    X = np.zeros((len(codes), nodes))
+    for c in range(nodes):
+        b = rng.normal(size=c + 1) * (rng.random(c + 1) < 0.6)
+        b = b + between * rng.normal(size=(data_sets, c + 1)) * (b != 0)
+        X[:, c] = b[codes, 0] + (b[codes, 1:] * X[:, :c]).sum(axis=1) + rng.normal(size=len(codes))
+    frame = pd.DataFrame(X[:, rng.permutation(nodes)], columns=list(ascii_lowercase[:nodes]))
+    return frame.assign(F=[f"set {j}" for j in codes])

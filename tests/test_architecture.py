@@ -25,10 +25,10 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "keeping", "parts", "lanes", "linalg", "cutting", "elementary", "moments", "regress",
-        "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "gammas", "pooled",
-        "separate", "estimates", "moves", "expect", "patterns", "polya", "rows", "glm", "laplace",
-        "quasinewton", "integrals", "tails", "independence", "separators", "subsets", "orders",
-        "partitions", "graphs",
+        "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
+        "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
+        "polya", "rows", "glm", "laplace", "quasinewton", "integrals", "tails", "independence",
+        "separators", "subsets", "orders", "partitions", "graphs",
     ],
     "tables": [
         "sources", "remembering", "labels", "copies", "paths", "engine", "delimited", "jsonlines",
@@ -45,7 +45,7 @@ ORDER = {
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
         "reference", "linear", "mixed", "polya", "design", "glmm", "rowscores", "intervals",
-        "logeffects", "localfit", "model",
+        "logeffects", "localfit", "model", "toggling",
         "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "gaussian", "poolings",
         "auto", "imputed", "given", "tabular", "regression", "imputedkinds",
         "adaptingkinds", "kinds", "choosing",

@@ -28,12 +28,22 @@ import math
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numba
 import numpy as np
 
 from poolbn.constants import CONVERGED, DETERMINED, UNSETTLED
 from poolbn.kernels.deviance import compress
 from poolbn.kernels.lanes import Floats
-from poolbn.kernels.linalg import Integers, cholesky, entry, solve
+from poolbn.kernels.linalg import (
+    Integers,
+    apart,
+    cholesky,
+    cube,
+    entry,
+    integers,
+    matrix,
+    solve,
+)
 from poolbn.kernels.steps import (
     copy,
     copy_columns,
@@ -45,6 +55,7 @@ from poolbn.kernels.steps import (
     widen,
 )
 from poolbn.kernels.work import DF, Result, Space, Work, arguments, carve, once
+from poolbn.kernels.work import space as of_space
 
 _MAX_STEPS = 200
 _FAR = 100.0  # times the start: a D that the first EM step only roughly knows
@@ -243,6 +254,47 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
     return f, k, False
 
 
+def _fit_one(
+    s: Space,
+    mean: Floats,
+    scatter: Floats,
+    child: int,
+    parents: Integers,
+    least: float,
+    starts: Floats,
+    near: float,
+    tolerance: float,
+    polish: bool,
+) -> tuple[float, int, int]:
+    """Fit one family: its deviance, inf where there is none, the rank of D, and a code.
+
+    Without starts the deviance is its lower bound. `least` is the least residual variance of the
+    child, where each data set has its own. Where f is within `near` of its lower bound, for each
+    rank of D and two more, no further start is tried. w.best and w.y_best are those of the fit.
+    """
+    w = carve(s)
+    code: int = compress(s, mean, scatter, child, parents)
+    if code != CONVERGED:
+        return np.inf, 0, code
+    lowest, constant, exists = model.prepare(s, scatter, child, least)
+    if starts.shape[0] == 0:
+        return lowest + constant, 0, CONVERGED
+    if not exists:
+        return np.inf, 0, DETERMINED
+    deviance, rank = lowest, 0
+    for i in range(starts.shape[0]):
+        if i > 0 and deviance < lowest + near * (rank + 2):
+            break
+        k = _start(s, w, starts[i], polish)
+        f, k, converged = _minimise(s, w, k, tolerance, polish)
+        if i == 0 or f < deviance - _ROUNDING:
+            deviance, rank = f, k
+            code = CONVERGED if converged else UNSETTLED
+            copy_columns(w.L, w.best, k)
+            copy(w.y, w.y_best)
+    return deviance + constant, rank, code
+
+
 def _fit(
     n: Floats,
     mean: Floats,
@@ -270,10 +322,8 @@ def _fit(
 ) -> None:
     """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]], from starts (S, 3).
 
-    Without starts the deviance is its lower bound. The last without[m] parents have no random
-    effects; the intercept always has. `least` are the least residual variances of children (N,),
-    where each data set has its own. Where f is within `near` of its lower bound, for each
-    rank of D and two more, no further start is tried. The last six are a `Result` to fill.
+    See `_fit_one`. The last without[m] parents have no random effects; the intercept always has.
+    `least` is that of each column (N,). The last six are a `Result` to fill.
     """
     result = Result(deviance, rank, code, residual, squares, uneven)
     F = n.shape[0]
@@ -285,30 +335,13 @@ def _fit(
             buffer, more, perm, n, totals, F, q,
             q - without[family], reml,
         )  # fmt: skip
-        w = carve(s)
-        deviance[family] = np.inf
-        rank[family] = 0
-        code[family] = compress(s, mean, scatter, child, pa)
-        if code[family] != CONVERGED:
+        deviance[family], rank[family], code[family] = fit_one(
+            s, mean, scatter, child, pa, least[child], starts, near, tolerance, polish
+        )
+        if code[family] >= DETERMINED or starts.shape[0] == 0:
             continue
-        lowest, constant, exists = model.prepare(s, scatter, child, least[child])
-        if not exists and starts.shape[0] > 0:
-            code[family] = DETERMINED
-            continue
-        deviance[family] = lowest
-        for i in range(starts.shape[0]):
-            if i > 0 and deviance[family] < lowest + near * (rank[family] + 2):
-                break
-            k = _start(s, w, starts[i], polish)
-            f, k, converged = _minimise(s, w, k, tolerance, polish)
-            if i == 0 or f < deviance[family] - _ROUNDING:
-                deviance[family] = f
-                rank[family] = k
-                code[family] = CONVERGED if converged else UNSETTLED
-                copy_columns(w.L, w.best, k)
-                copy(w.y, w.y_best)
-        deviance[family] += constant
         if polish or uneven.shape[0] > 0:
+            w = carve(s)
             copy(w.y_best, w.y)
             model.evaluate(s, w.best, rank[family], NO_STEP)
         if uneven.shape[0] > 0:
@@ -317,14 +350,29 @@ def _fit(
             model.leave(s, result)
 
 
-def minimiser(residuals: ModuleType) -> Any:
-    """The entry point of a residual model.
+fit_one: Any = None  # that of the model
+_fitted: Any = numba.types.Tuple((numba.float64, numba.int64, numba.int64))
 
-    The templates are copied with the model among their globals. Numba caches an entry point beside
-    the file that its code says it is from, under its name there: that of the model.
+
+def minimiser(residuals: ModuleType) -> tuple[Any, Any]:
+    """Two functions of a residual model: the fit of one family, for kernels; the entry point.
+
+    The templates are copied with the model among their globals. Numba caches what is compiled
+    beside the file that its code says it is from, under its name there: that of the model.
     """
-    space = globals() | {"model": residuals, "SCORING": residuals.SCORING}
+    space = globals() | {
+        "model": residuals, "SCORING": residuals.SCORING, "__name__": residuals.__name__,
+    }  # fmt: skip
     for template in (_start, _add_column, _minimise):
         space[template.__name__] = once(FunctionType(template.__code__, space))
-    code = _fit.__code__.replace(co_filename=str(residuals.__file__), co_name="fit")
-    return entry(*arguments)(FunctionType(code, space))
+
+    def copied(template: Any, name: str) -> FunctionType:
+        code = template.__code__.replace(co_filename=str(residuals.__file__), co_name=name)
+        return FunctionType(code, space, name)
+
+    one = apart(
+        _fitted, of_space, matrix, cube, numba.int64, integers, numba.float64, matrix,
+        numba.float64, numba.float64, numba.boolean,
+    )(copied(_fit_one, "fit_one"))  # fmt: skip
+    space["fit_one"] = one
+    return one, entry(*arguments)(copied(_fit, "fit"))

@@ -51,7 +51,7 @@ def _starts(*starts: float | Start) -> NDArray[np.float64]:
 # are raised, that is another likelihood.
 _ROWS = 4
 _MANY = (0.0, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e6)
-_TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
+TOLERANCE = 1e-9  # a predicted fall of the deviance that is not worth a step
 
 
 class Kind(TypedDict, total=False):
@@ -223,6 +223,7 @@ class Slopes:
         vary: whether the slope of a column does.
         between: whether differences between data sets tell of it: also of a group-level column.
         key: what the parents of a family are sorted by.
+        flags, ranks: `vary` and `key` of all columns, for the kernels.
     """
 
     def __init__(self, data: StandardisedStats, random: Random) -> None:
@@ -233,10 +234,12 @@ class Slopes:
         ]
         self.between = [a or b for a, b in zip(self.vary, at_level, strict=True)]
         self._all = all(self.vary)
+        self.flags = np.array(self.vary)
         rank, N = data.order, len(data.names)
         self.key: Key = rank
         if not self._all:
             self.key = [rank(i) + (0 if self.vary[i] else N) for i in range(N)].__getitem__
+        self.ranks = np.array(list(map(self.key, range(N))), dtype=np.int64)
 
     @staticmethod
     def of(data: StandardisedStats, random: Random) -> Slopes:
@@ -439,7 +442,7 @@ def _fit(
     result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F), spread)
     kernel.fit(
         data.n, data.mean, data.scatter, *packed, without, data.least, reml, starts, near,
-        _TOLERANCE, polish, buffer, more,
+        TOLERANCE, polish, buffer, more,
         np.empty(q, dtype=np.int64), totals, *result,
     )  # fmt: skip
     result.deviance[:] += units(data, packed, reml)

@@ -63,6 +63,24 @@ class Likelihoods(NamedTuple):
         return np.asarray(score if penalty.rows is None else score - q * self.uneven)
 
 
+class Toggled(NamedTuple):
+    """Scores of M nodes with each change of their parents by a column, or upper bounds of them.
+
+    Attributes:
+        values: with a column added, or removed if it is a parent; as they are in the nodes' own
+            columns; -inf where not wanted, (M, N).
+        exact: whether they are scores, (M, N).
+    """
+
+    values: NDArray[np.float64]
+    exact: NDArray[np.bool_]
+
+
+def all_exact(values: NDArray[np.float64] | None) -> Toggled | None:
+    """Scores that are all known, if there are any."""
+    return None if values is None else Toggled(values, np.ones(values.shape, dtype=bool))
+
+
 class Choice(Pooling, Protocol):
     """A model of one node given its parents, or several to choose from."""
 

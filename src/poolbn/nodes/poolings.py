@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import ClassVar, Literal, get_args
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
-from poolbn.nodes import linear, mixed, statuses, views
+from poolbn.nodes import linear, mixed, statuses, toggling, views
 from poolbn.nodes.gaussian import Gaussian
 from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.localfit import INTERCEPT, Counts, GaussianFit, Status
 from poolbn.nodes.mixed import Random, Residuals
-from poolbn.nodes.model import Likelihoods, Penalty
+from poolbn.nodes.model import Likelihoods, Penalty, Toggled
 from poolbn.nodes.statuses import Ending
 from poolbn.wording import listed
 
@@ -294,17 +294,23 @@ class Partial(Gaussian):
         slopes = parents if self.random == "full" else 0
         if not isinstance(self.random, str):
             slopes = min(parents, len(self.random))
-        return self._counts(parents, slopes, data_sets)
+        return self.counts_with(parents, slopes, data_sets)
 
-    def _counts(self, parents: int, slopes: int, data_sets: int) -> Counts:
-        return _counts(self.residuals, parents, slopes, data_sets)
+    def counts_with(self, parents: int, slopes: int, data_sets: int) -> Counts:
+        """The same, with so many slopes that vary."""
+        rows, groups, own = mixed.RESIDUALS[self.residuals].counts
+        return Counts(
+            rows=parents + 1 + rows,
+            groups=(slopes + 1) * (slopes + 2) // 2 + groups,
+            own=own * data_sets,
+        )
 
     def _with_counts(
         self, found: mixed.Maxima, data: StandardisedStats, families: Sequence[Family]
     ) -> Likelihoods:
         sizes = parent_counts(families)
         slopes = sizes - mixed.Slopes.of(data, self.random).without(families)
-        known = _all_counts(self.residuals, int(sizes.max(initial=0)), len(data.n))
+        known = _all_counts(self, int(sizes.max(initial=0)), len(data.n))
         return Likelihoods(found.loglik, known[sizes, slopes], found.uneven)
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
@@ -352,6 +358,24 @@ class Partial(Gaussian):
         found = mixed.Maxima(loglik, np.zeros(len(families)))
         return self._with_counts(found, data, families)
 
+    def toggled(
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        charges: Callable[[int, int], NDArray[np.float64]],
+        wanted: NDArray[np.bool_],
+        *,
+        uphill: bool,
+    ) -> Toggled | None:
+        """Scores, and bounds with all changes of parents at once, see `toggling`.
+
+        None where they come one by one.
+        """
+        if self.random != "full" or self.residuals != "shared" or self.method != "ml":
+            return None
+        look = partial(toggling.toggled, charges=charges, uphill=uphill)
+        return views.toggled(data, families, wanted, look)
+
     def cost(self, data_sets: int) -> float:
         """Some dozens of regressions in each data set."""
         return _STEPS * data_sets
@@ -398,7 +422,7 @@ class Partial(Gaussian):
             residual_shape=f.shape,
             residual_scale=f.scale,
             loglik=f.loglik,
-            counts=self._counts(len(parents), len(slopes), F),
+            counts=self.counts_with(len(parents), len(slopes), F),
             n_rows=int(data.rows),
             status=status,
             detail=detail,
@@ -470,21 +494,11 @@ class Partial(Gaussian):
         )
 
 
-def _counts(residuals: Residuals, parents: int, slopes: int, data_sets: int) -> Counts:
-    """Parameters of a mixed-effects model with so many parents, and slopes that vary."""
-    rows, groups, own = mixed.RESIDUALS[residuals].counts
-    return Counts(
-        rows=parents + 1 + rows,
-        groups=(slopes + 1) * (slopes + 2) // 2 + groups,
-        own=own * data_sets,
-    )
-
-
 @cache
-def _all_counts(residuals: Residuals, most: int, data_sets: int) -> NDArray[np.int64]:
-    """Those with up to so many parents, by parents and slopes."""
+def _all_counts(model: Partial, most: int, data_sets: int) -> NDArray[np.int64]:
+    """Parameters with up to so many parents, by parents and slopes."""
     sizes = range(most + 1)
-    return np.array([[_counts(residuals, p, s, data_sets) for s in sizes] for p in sizes])
+    return np.array([[model.counts_with(p, s, data_sets) for s in sizes] for p in sizes])
 
 
 def _names(data: StandardisedStats, family: Family) -> tuple[str, tuple[str, ...]]:

@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
 from poolbn.nodes.adapting import Own, adapted, appended, in_order
 from poolbn.nodes.localfit import Counts, GaussianFit
-from poolbn.nodes.model import Likelihoods
+from poolbn.nodes.model import Likelihoods, Toggled
 from poolbn.wording import listed
 
 
@@ -53,12 +54,30 @@ def likelihoods(
     found = nothing(len(families))
     views: dict[StandardisedStats | None, list[int]] = {}
     for m, (child, _) in enumerate(families):
-        views.setdefault(_view(data, child, leave_out, values), []).append(m)
+        views.setdefault(of(data, child, leave_out=leave_out, values=values), []).append(m)
     for view, at in views.items():
         some = [families[m] for m in at]
         part = grouplevel.likelihoods(data, some) if view is None else compute(view, some)
         for whole, some_of_it in zip(found, part, strict=True):
             whole[at] = some_of_it
+    return found
+
+
+def toggled(
+    data: StandardisedStats,
+    families: Sequence[Family],
+    wanted: NDArray[np.bool_],
+    compute: Callable[[StandardisedStats, Sequence[Family], NDArray[np.bool_]], Toggled],
+) -> Toggled | None:
+    """What `compute` says of all changes of parents, likewise; None where it cannot."""
+    if not data.some_constant:
+        return compute(data, families, wanted)
+    found = Toggled(np.empty(wanted.shape), np.empty(wanted.shape, dtype=bool))
+    for m, family in enumerate(families):
+        view = of(data, family[0], leave_out=False)
+        if view is None:
+            return None
+        (found.values[m],), (found.exact[m],) = compute(view, [family], wanted[m : m + 1])
     return found
 
 
@@ -73,17 +92,17 @@ def fit(
     """The final fit in the same way, for all data sets."""
     if not data.some_constant:
         return compute(data, family)
-    view = _view(data, family[0], leave_out, values)
+    view = of(data, family[0], leave_out=leave_out, values=values)
     if view is None:
         return grouplevel.fit(data, family)
     found = compute(view, family)
     return found if view is data else _with_left_out(found, data, family, view)
 
 
-def _view(
-    data: StandardisedStats, child: int, leave_out: bool, values: bool
+def of(
+    data: StandardisedStats, child: int, *, leave_out: bool, values: bool = True
 ) -> StandardisedStats | None:
-    """The data sets that count, or None where each of them has one value."""
+    """The data sets that count for a child, or None where it has one value in each; see above."""
     if values and data.group_level[child]:
         return None
     leave_out = leave_out or bool(values and data.mostly_constant[child])

@@ -32,10 +32,14 @@ class _Group(NamedTuple):
 
 
 _DEVIANCE = {"deviance": 4.0, "estimates": 1.2}
+_CHANGES = {"screens": 2.0, "bounds": 1.4, "candidates": 0.9}
 _GROUPS = (
     _Group("sums", {"moments": 1.4, "patterns": 0.5}),
     _Group("searches", {"moves": 1.7}),
-    _Group("mixed-effects models", {"shared": 7.2, **_DEVIANCE, "bounds": 1.4}),
+    _Group(
+        "mixed-effects models",
+        {"shared": 7.2, "screens": 2.0, "candidates": 0.9, **_DEVIANCE, "bounds": 1.4},
+    ),
     _Group("pooled variances", {"pooled": 11.9, **_DEVIANCE}),
     _Group("separate variances", {"separate": 9.6, **_DEVIANCE}),
     _Group("least squares", {"regress": 0.6, "sweeps": 1.4}),

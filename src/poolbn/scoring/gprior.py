@@ -15,7 +15,7 @@ from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel, linear
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.nodes.model import Choice, NodeModel, same_for_all
+from poolbn.nodes.model import Choice, NodeModel, Toggled, all_exact, same_for_all
 from poolbn.scoring.kinds import not_for_tables
 from poolbn.scoring.sparsity import sparsity
 
@@ -91,12 +91,16 @@ class GPriorScores:
         )
         return np.asarray(with_parents - without)
 
-    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        """Of each family with each column added or removed, (M, N), or None if not at once."""
+    def toggled(
+        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
+    ) -> Toggled | None:
+        """See `scoring.local.Sweeping`."""
         separate = not self.model.complete
         if separate and self.data.group_level.any():
             return None
-        return linear.toggled(self.data, families, self._charges, separate=separate, what="bayes")
+        return all_exact(
+            linear.toggled(self.data, families, self._charges, separate=separate, what="bayes")
+        )
 
     @cached_property
     def _charges(self) -> NDArray[np.float64]:

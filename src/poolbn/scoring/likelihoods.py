@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.nodes.model import Likelihoods, NodeModel, Penalty
-from poolbn.nodes.poolings import LeastSquares
+from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, Toggled, all_exact
+from poolbn.nodes.poolings import LeastSquares, Partial
 from poolbn.scoring.sparsity import sparsity
 
 
@@ -40,11 +40,32 @@ class PenalisedLikelihood:
         found = self.model.logliks(self.data, families, self.penalty, final=final)
         return self._penalised(found, families)
 
-    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        """Of each family with each column added or removed, (M, N), or None if not at once."""
+    def toggled(
+        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
+    ) -> Toggled | None:
+        """See `scoring.local.Sweeping`."""
+        if isinstance(self.model, Partial):
+            return self.model.toggled(self.data, families, self._around, wanted, uphill=uphill)
         if not isinstance(self.model, LeastSquares):
             return None
-        return self.model.toggled(self.data, families, self._charges)
+        return all_exact(self.model.toggled(self.data, families, self._charges))
+
+    def _around(self, parents: int, slopes: int) -> NDArray[np.float64]:
+        """Charges with one parent less, as many and one more, and slopes likewise, (3, 3)."""
+        if (parents, slopes) not in self._windows:
+            assert isinstance(self.model, Partial)
+            F, N = self.data.mean.shape
+            sizes = [(parents + i, slopes + k) for i in (-1, 0, 1) for k in (-1, 0, 1)]
+            p = np.array([most for most, _ in sizes])
+            counts = np.array([self.model.counts_with(*of, F) for of in sizes])
+            charges = self.penalty.charges(counts, p + 1)
+            charges += sparsity(N, np.clip(p, 0, N - 1)) if self.sparse else 0.0
+            self._windows[parents, slopes] = charges.reshape(3, 3)
+        return self._windows[parents, slopes]
+
+    @cached_property
+    def _windows(self) -> dict[tuple[int, int], NDArray[np.float64]]:
+        return {}
 
     @cached_property
     def _charges(self) -> NDArray[np.float64]:

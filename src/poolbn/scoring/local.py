@@ -24,7 +24,7 @@ from poolbn.nodes.imputed import honest
 from poolbn.nodes.imputedkinds import honest_kind
 from poolbn.nodes.kinds import input_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.nodes.model import Choice, NodeModel, same_for_all
+from poolbn.nodes.model import Choice, NodeModel, Toggled, same_for_all
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.run import parallel
@@ -37,6 +37,7 @@ from poolbn.scoring.observed import ObservedScores
 
 _FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
+_WORTH_PARTS = 2**10  # changes of parents, likewise
 _REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
 
 Data = GroupStats | MixedData
@@ -66,10 +67,15 @@ class Scores(Protocol):
 class Sweeping(Protocol):
     """Scores that may have all changes of a child's parents at once."""
 
-    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        """Of each family with each column added, or removed where it is a parent, (M, N).
+    def toggled(
+        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
+    ) -> Toggled | None:
+        """Of each family with each column added, or removed; None where they come one by one.
 
-        At the child itself, of the family as it is. None where they come one by one.
+        Args:
+            families: the families.
+            wanted: the columns, (M, N); others may be there.
+            uphill: whether it is enough to know that a change would lower the score.
         """
 
 
@@ -127,21 +133,23 @@ class _WithInputs:
         """Upper bounds of the scores that cost less, or None if there are none."""
         return self._rest(families, self.others.bounds)
 
-    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        """Of each family with each column added or removed, (M, N), or None if not at once."""
-        at = [m for m, (child, _) in enumerate(families) if child not in self.inputs]
+    def toggled(
+        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
+    ) -> Toggled | None:
+        """See `Sweeping`."""
         if not isinstance(self.others, Sweeping):
             return None
-        part = self.others.toggled([families[m] for m in at]) if at else np.zeros((0, 0))
-        if part is None:
-            return None
-        values = np.full((len(families), len(self.data.names)), -math.inf)
+        values, exact = np.full(wanted.shape, -math.inf), np.ones(wanted.shape, dtype=bool)
         for m, (child, parents) in enumerate(families):
             if len(parents) < 2:
                 values[m, parents[0] if parents else child] = 0.0
+        at = [m for m, (child, _) in enumerate(families) if child not in self.inputs]
         if at:
-            values[at] = part
-        return values
+            part = self.others.toggled([families[m] for m in at], wanted[at], uphill=uphill)
+            if part is None:
+                return None
+            values[at], exact[at] = part
+        return Toggled(values, exact)
 
     def cost(self) -> float:
         """That of other nodes."""
@@ -258,20 +266,27 @@ class LocalScores:
             known[without] = True
         return values, known
 
-    def toggled(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        """See `Sweeping`; `made` counts them all, as they are not remembered."""
+    def toggled(
+        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
+    ) -> Toggled | None:
+        """See `Sweeping`; `made` counts all scores, as they are not remembered."""
         if self._sweeping is None:
             return None
-        if len(families) < _FEWEST or self._threads == 1:
-            values = self._sweeping.toggled(families)
+        sweep, count = partial(self._sweeping.toggled, uphill=uphill), len(families)
+        if self._threads == 1 or wanted.size < _WORTH_PARTS:
+            found = sweep(families, wanted)
         else:
-            step = -(-len(families) // (4 * self._threads))
-            parts = [families[i : i + step] for i in range(0, len(families), step)]
-            found = parallel.map_fits(self._sweeping.toggled, parts, self._threads)
-            whole = [part for part in found if part is not None]
-            values = np.concatenate(whole) if len(whole) == len(parts) else None
-        self.made += 0 if values is None else values.size
-        return values
+            step = -(-count // (4 * self._threads))
+            slices = [slice(i, i + step) for i in range(0, count, step)]
+            parts = parallel.map_fits(
+                lambda at: sweep(families[at], wanted[at]), slices, self._threads
+            )
+            whole = [part for part in parts if part is not None]
+            found = None
+            if len(whole) == len(parts):
+                found = Toggled(*map(np.concatenate, zip(*whole, strict=True)))
+        self.made += 0 if found is None else int(np.count_nonzero(found.exact))
+        return found
 
     def _bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         slow = isinstance(self._scores, TableScores | ObservedScores)

@@ -16,9 +16,14 @@ from poolbn.search.state import SearchState
 
 
 @contextmanager
-def searching(problem: Problem) -> Iterator[SearchState]:
-    """A state to move; on Ctrl-C the best graph so far goes with the interrupt."""
-    state = SearchState(problem)
+def searching(problem: Problem, *, uphill: bool = True) -> Iterator[SearchState]:
+    """A state to move; on Ctrl-C the best graph so far goes with the interrupt.
+
+    Args:
+        problem: what to find.
+        uphill: whether only moves are made that raise the score.
+    """
+    state = SearchState(problem, uphill=uphill)
     try:
         yield state
     except KeyboardInterrupt:
@@ -97,7 +102,7 @@ class Tabu:
         """Move until the best graph has not changed for so long."""
         left = math.inf if self.max_iter is None else self.max_iter
         without = 0
-        with searching(problem) as state:
+        with searching(problem, uphill=False) as state:
             visited = deque([state.key], maxlen=self.length)
             while left > 0 and without < self.patience:
                 if not state.step(floor=-np.inf, tabu=np.array(visited, dtype=np.uint64)):

@@ -27,7 +27,8 @@ class SearchState:
     """A graph that is changed move by move, and the table of what each arc would gain.
 
     Only the rows of nodes whose parents changed are scored again. Expensive scores
-    have cheap upper bounds first, and are computed only while they can still be the best.
+    have cheap upper bounds first, and are computed only while they can still be the best. Where all
+    moves go uphill, the table only says of some arcs that they would lower the score.
 
     Attributes:
         scores: where scores come from.
@@ -37,8 +38,9 @@ class SearchState:
         improved: whether the last move made it.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, uphill: bool = True) -> None:
         N = len(problem.start)
+        self._uphill = uphill
         self.arcs = problem.start | problem.allowed.required
         self.trace: list[Move] = []
         self.improved = False
@@ -224,13 +226,16 @@ class SearchState:
             for c in some:
                 self._parents[c] = tuple(np.flatnonzero(self.arcs[:, c]).tolist())
             families = [(c, self._parents[c]) for c in some]
-            values = self.scores.toggled(families)
-            if values is None:
+            wanted = (self.allowed.arcs[:, some] | self.arcs[:, some]).T.copy()
+            found = self.scores.toggled(families, wanted, uphill=self._uphill)
+            if found is None:
                 self._bound(some, families)
                 continue
-            own = values[range(len(some)), some]
+            own = found.values[range(len(some)), some]
             self._family[some] = own
-            self._gain[some] = _difference(values, own[:, None])
+            self._gain[some] = _difference(found.values, own[:, None])
+            self._exact[some] = found.exact
+            self._bounded[some] = len(self.arcs) - found.exact.sum(axis=1)
         self._changed(list(nodes))
         self._fresh += self.scores.made - made
 
