@@ -90,8 +90,9 @@ def test_integral_over_variances() -> None:
 @pytest.mark.parametrize("n", [1.0, 10.0, 37.0])
 def test_terms_of_the_spread(tau: float, n: float) -> None:
     a = 1 / tau
-    value, one, two = callable_kernel(_gammas.spread_terms)(tau, n)
-    tail_terms = callable_kernel(_gammas.tail_terms)
+    value = callable_kernel(_gammas.spread)(tau, n)
+    one, two = callable_kernel(_gammas.spread_slopes)(tau, n)
+    tail, tail_slopes = map(callable_kernel, (_gammas.tail, _gammas.tail_slopes))
     m = n / 2
     if tau > 1e-5:
         assert value == pytest.approx(
@@ -105,16 +106,15 @@ def test_terms_of_the_spread(tau: float, n: float) -> None:
     else:
         assert value == pytest.approx(-m * (m - 1) * tau, rel=1e-3, abs=1e-12)
     for x in (0.01, 3.0, 1e4):
-        value, one, two = tail_terms(tau, n, x)
-        assert value == pytest.approx((2 / tau + n) * math.log1p(tau * x / 2), rel=1e-9)
+        one, two = tail_slopes(tau, n, x)
+        assert tail(tau, n, x) == pytest.approx((2 / tau + n) * math.log1p(tau * x / 2), rel=1e-9)
         if tau < 1e-4:  # the limit in which differences are rounding
             assert one == pytest.approx(n * x / 2 - x**2 / 4, rel=1e-2 + tau * x)
             continue
         h = 1e-4 * tau
-        values = [tail_terms(tau + d, n, x) for d in (h, -h)]
-        scale = abs(one) + x * n
-        assert one == pytest.approx((values[0][0] - values[1][0]) / (2 * h), abs=1e-4 * scale)
-        step = (values[0][1] - values[1][1]) / (2 * h)
+        slope = (tail(tau + h, n, x) - tail(tau - h, n, x)) / (2 * h)
+        assert one == pytest.approx(slope, abs=1e-4 * (abs(one) + x * n))
+        step = (tail_slopes(tau + h, n, x)[0] - tail_slopes(tau - h, n, x)[0]) / (2 * h)
         assert two == pytest.approx(step, rel=1e-3, abs=1e-6 * x**3)
 
 

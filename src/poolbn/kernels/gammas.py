@@ -9,6 +9,8 @@ import math
 
 from poolbn.kernels.linalg import jit
 
+_NEAR_0, _SMALL = 2e-3, 1e-3  # of tau (n / 2 + 1), and of tau x / 2
+
 
 @jit
 def polygamma(x: float) -> tuple[float, float]:
@@ -37,46 +39,72 @@ def polygamma(x: float) -> tuple[float, float]:
 
 
 @jit
-def spread_terms(tau: float, n: float) -> tuple[float, float, float]:
-    """A(tau, n) and its first two derivatives in tau."""
+def _series(m: float) -> tuple[float, float, float, float, float]:
+    """Of -2 [lgamma(a + m) - lgamma(a) - m log a] as a series in tau."""
+    return (
+        m * (m - 1.0) / 2.0,
+        m * (m - 0.5) * (m - 1.0) / 6.0,
+        m * m * (m - 1.0) ** 2 / 12.0,
+        m * (m - 0.5) * (m - 1.0) * (m * m - m - 1.0 / 3.0) / 20.0,
+        m * m * (m - 1.0) ** 2 * (2.0 * m * m - 2.0 * m - 1.0) / 60.0,
+    )
+
+
+@jit
+def spread(tau: float, n: float) -> float:
+    """A(tau, n)."""
     m = n / 2.0
-    if tau * (m + 1.0) < 2e-3:  # -2 [lgamma(a + m) - lgamma(a) - m log a] as a series in tau
-        b2 = m * (m - 1.0) / 2.0
-        b3 = m * (m - 0.5) * (m - 1.0) / 6.0
-        b4 = m * m * (m - 1.0) ** 2 / 12.0
-        b5 = m * (m - 0.5) * (m - 1.0) * (m * m - m - 1.0 / 3.0) / 20.0
-        b6 = m * m * (m - 1.0) ** 2 * (2.0 * m * m - 2.0 * m - 1.0) / 60.0
+    if tau * (m + 1.0) < _NEAR_0:
+        b2, b3, b4, b5, b6 = _series(m)
+        near: float = -2.0 * tau * (b2 - tau * (b3 - tau * (b4 - tau * (b5 - tau * b6))))
+        return near
+    a = 1.0 / tau
+    return 2.0 * (m * math.log(a) - math.lgamma(a + m) + math.lgamma(a))
+
+
+@jit
+def spread_slopes(tau: float, n: float) -> tuple[float, float]:
+    """Its first two derivatives in tau."""
+    m = n / 2.0
+    if tau * (m + 1.0) < _NEAR_0:
+        b2, b3, b4, b5, b6 = _series(m)
         return (
-            -2.0 * tau * (b2 - tau * (b3 - tau * (b4 - tau * (b5 - tau * b6)))),
             -2.0 * (b2 - tau * (2.0 * b3 - tau * (3.0 * b4 - tau * (4.0 * b5 - tau * 5.0 * b6)))),
             4.0 * (b3 - tau * (3.0 * b4 - tau * (6.0 * b5 - tau * 10.0 * b6))),
         )
     a = 1.0 / tau
-    f = 2.0 * (m * math.log(a) - math.lgamma(a + m) + math.lgamma(a))
     one, two = polygamma(a + m)
     zero_one, zero_two = polygamma(a)
     B = one - zero_one - m / a
     dB = two - zero_two + m / (a * a)
-    return f, 2.0 * a * a * B, -2.0 * a * a * (2.0 * a * B + a * a * dB)
+    return 2.0 * a * a * B, -2.0 * a * a * (2.0 * a * B + a * a * dB)
 
 
 @jit
-def tail_terms(tau: float, n: float, x: float) -> tuple[float, float, float]:
-    """(2 / tau + n) log(1 + tau x / 2) and its first two derivatives in tau."""
+def tail(tau: float, n: float, x: float) -> float:
+    """(2 / tau + n) log(1 + tau x / 2)."""
     z = tau * x / 2.0
-    if z < 1e-3:
+    if z < _SMALL:
         ratio = 1.0 - z * (0.5 - z * (1.0 / 3.0 - z * (0.25 - z * (0.2 - z / 6.0))))
+    else:
+        ratio = math.log1p(z) / z
+    return x * ratio + n * z * ratio
+
+
+@jit
+def tail_slopes(tau: float, n: float, x: float) -> tuple[float, float]:
+    """Its first two derivatives in tau."""
+    z = tau * x / 2.0
+    if z < _SMALL:
         one = -0.5 + z * (2.0 / 3.0 - z * (0.75 - z * (0.8 - z * 5.0 / 6.0)))
         two = 2.0 / 3.0 - z * (1.5 - z * (2.4 - z * 10.0 / 3.0))
     else:
         log = math.log1p(z)
-        ratio = log / z
         one = (z / (1.0 + z) - log) / (z * z)
         two = (2.0 * log - z * (2.0 + 3.0 * z) / (1.0 + z) ** 2) / (z * z * z)
     half = x / 2.0
     c = 1.0 + z
     return (
-        x * ratio + n * z * ratio,
         2.0 * half * half * one + n * half / c,
         2.0 * half**3 * two - n * half * half / (c * c),
     )

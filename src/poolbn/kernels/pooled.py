@@ -29,7 +29,7 @@ import numpy as np
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.kernels.cutting import layout
 from poolbn.kernels.deviance import between, by_entries, whiten
-from poolbn.kernels.gammas import spread_terms, tail_terms
+from poolbn.kernels.gammas import spread, spread_slopes, tail, tail_slopes
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
     add,
@@ -90,17 +90,16 @@ def _weigh(s: Space) -> float:
             add(p.res, 0, i, -w.y[a], w.Rt, a, i)
     add_products(p.data, 0, _SQUARE, 1.0, p.res, 0, p.res, 0, q)
     f = 0.0
-    spread = 0.0
+    of_rows = 0.0
     last = -1.0
     for j in range(s.F):
         if n[j] != last:
-            spread, _, _ = spread_terms(tau, n[j])
+            of_rows = spread(tau, n[j])
             last = n[j]
         x = p.data[0, _SQUARE, j] * inverse
         c = 1.0 + tau * x / 2.0
         over = 1.0 + tau * n[j] / 2.0
-        tail, _, _ = tail_terms(tau, n[j], x)
-        f += n[j] * log_s + spread + tail
+        f += n[j] * log_s + of_rows + tail(tau, n[j], x)
         p.data[0, _X, j] = x
         p.data[0, _WEIGHT, j] = over / c * inverse
         p.data[0, _CURVE, j] = tau * over / (c * c) * inverse * inverse
@@ -224,10 +223,10 @@ def fill_derivatives(s: Space, k: int) -> int:
     last = -1.0
     for j in range(s.F):
         if n[j] != last:
-            _, slope, curvature = spread_terms(tau, n[j])
+            slope, curvature = spread_slopes(tau, n[j])
             last = n[j]
         x_j = data[0, _X, j]
-        _, one, two = tail_terms(tau, n[j], x_j)
+        one, two = tail_slopes(tau, n[j], x_j)
         p.gy[q] += n[j] - x_j * data[0, _WEIGHT, j] * scale
         p.gy[q + 1] += slope + one
         Hy[q, q] += x_j * data[0, _BY_SCALE, j] * scale
@@ -289,13 +288,14 @@ def eliminate(s: Space, size: int, brake: float) -> float:
             v -= p.Cy[i, h] * p.gy[h]
         p.gy[i] = v / p.Cy[i, i]
         gain += 0.5 * p.gy[i] * p.gy[i]
-    for x in range(size):
-        for i in range(total):
+    for i in range(total):
+        for x in range(size):  # in this order: entries do not wait for each other
             v = p.Y[x, i]
             for h in range(i):
                 v -= p.Cy[i, h] * p.Y[x, h]
             p.Y[x, i] = v / p.Cy[i, i]
             w.g[x] -= p.Y[x, i] * p.gy[i]
+    for x in range(size):
         for y in range(x + 1):
             v = 0.0
             for i in range(total):
