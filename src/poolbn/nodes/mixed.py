@@ -110,13 +110,14 @@ class MixedFit(NamedTuple):
 
 
 class _Variances(NamedTuple):
-    """In units of the child's pooled variance: sigma2, what covariances of BLUPs are multiples of.
+    """In units of the child's pooled variance: sigma2, (F,).
 
-    Both (F,); and the shape of the distribution of pooled variances.
+    And what covariances of BLUPs are multiples of, one number or (F, 1, 1), and the shape of the
+    distribution of pooled variances.
     """
 
     own: NDArray[np.float64]
-    random: NDArray[np.float64]
+    random: float | NDArray[np.float64]
     shape: float | None = None
 
 
@@ -145,19 +146,21 @@ def expected_variance(
 
 
 def _shared(raw: Any, n: NDArray[np.float64], effective_df: NDArray[np.float64]) -> _Variances:
-    own = np.full(len(n), raw.residual[0])
-    return _Variances(own, own)
+    scale = raw.residual.item(0)
+    own = np.empty(len(n))
+    own.fill(scale)
+    return _Variances(own, scale)
 
 
 def _pooled(raw: Any, n: NDArray[np.float64], effective_df: NDArray[np.float64]) -> _Variances:
     scale, tau = raw.residual[:2].tolist()
     shape = 1 / tau if tau > 0 else math.inf
     own = expected_variance(shape, scale, n, raw.squares) * (1 + effective_df / n)
-    return _Variances(own, own, shape)
+    return _Variances(own, own[:, None, None], shape)
 
 
 def _separate(raw: Any, n: NDArray[np.float64], effective_df: NDArray[np.float64]) -> _Variances:
-    return _Variances(raw.residual[1:], np.full(len(n), raw.residual[0]))
+    return _Variances(raw.residual[1:], raw.residual.item(0))
 
 
 @dataclass(frozen=True)
@@ -379,7 +382,7 @@ def fit(
         return ordered[code - DEPENDENT - 1]
     if code == DETERMINED:
         return None
-    position = np.array([0, *(k + 1 for k in ordered)], dtype=np.int64)
+    position = np.array([0, *[k + 1 for k in ordered]], dtype=np.int64)
     fixed, fixed_cov, random_cov = np.empty(q), np.empty((q, q)), np.empty((q, q))
     predicted, conditional_cov, effective_df = np.empty((F, q)), np.empty((F, q, q)), np.empty(F)
     kernels("estimates").estimates(
@@ -397,7 +400,7 @@ def fit(
         fixed_cov=scale * fixed_cov,
         random_cov=scale * random_cov,
         random=predicted,
-        conditional_cov=variances.random[:, None, None] * conditional_cov,
+        conditional_cov=variances.random * conditional_cov,
         effective_df=effective_df,
         squares=raw.squares * unit,
         rank=int(raw.rank[0]),

@@ -39,7 +39,7 @@ class Penalty(NamedTuple):
 
 def same_for_all(penalty: float) -> Penalty:
     """One penalty for parameters of all kinds."""
-    return Penalty(np.full(len(Counts._fields), penalty))
+    return Penalty(np.array([penalty] * len(Counts._fields)))
 
 
 class Likelihoods(NamedTuple):

@@ -503,4 +503,4 @@ def _all_counts(model: Partial, most: int, data_sets: int) -> NDArray[np.int64]:
 
 def _names(data: StandardisedStats, family: Family) -> tuple[str, tuple[str, ...]]:
     child, parents = family
-    return data.names[child], tuple(data.names[p] for p in parents)
+    return data.names[child], tuple(map(data.names.__getitem__, parents))
