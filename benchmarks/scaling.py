@@ -80,6 +80,13 @@ class Timed(LocalScores):
         self.batches += time.thread_time() - start
         return found
 
+    def toggled(self, families, wanted, *, uphill):
+        start = time.thread_time()
+        found = super().toggled(families, wanted, uphill=uphill)
+        if len(families) > 2:  # the first look; a move changes one node or two
+            self.batches += time.thread_time() - start
+        return found
+
 
 def share_in_batches(N: int) -> float:
     """The part of a search under partial pooling that more cores share, from one thread."""

@@ -272,19 +272,14 @@ class LocalScores:
         """See `Sweeping`; `made` counts all scores, as they are not remembered."""
         if self._sweeping is None:
             return None
-        sweep, count = partial(self._sweeping.toggled, uphill=uphill), len(families)
         if self._threads == 1 or wanted.size < _WORTH_PARTS:
-            found = sweep(families, wanted)
+            found = self._sweeping.toggled(families, wanted, uphill=uphill)
         else:
-            step = -(-count // (4 * self._threads))
-            slices = [slice(i, i + step) for i in range(0, count, step)]
-            parts = parallel.map_fits(
-                lambda at: sweep(families[at], wanted[at]), slices, self._threads
-            )
-            whole = [part for part in parts if part is not None]
-            found = None
-            if len(whole) == len(parts):
-                found = Toggled(*map(np.concatenate, zip(*whole, strict=True)))
+            step = -(-len(families) // (4 * self._threads))
+            at = [slice(i, i + step) for i in range(0, len(families), step)]
+            sweep = partial(_toggled, self._sweeping, uphill)
+            parts = [(families[some], wanted[some]) for some in at]
+            found = _together(parallel.map_fits(sweep, parts, self._threads))
         self.made += 0 if found is None else int(np.count_nonzero(found.exact))
         return found
 
@@ -309,6 +304,20 @@ class LocalScores:
         parts = [families[i : i + step] for i in range(0, len(families), step)]
         values = parallel.map_fits(compute, parts, self._threads)
         return [value for part in values for value in _listed(part)]
+
+
+def _toggled(
+    scores: Sweeping, uphill: bool, part: tuple[Sequence[Family], NDArray[np.bool_]]
+) -> Toggled | None:
+    return scores.toggled(*part, uphill=uphill)
+
+
+def _together(parts: Sequence[Toggled | None]) -> Toggled | None:
+    """All of it, or None where a part is None."""
+    whole = [part for part in parts if part is not None]
+    if len(whole) < len(parts):
+        return None
+    return Toggled(*map(np.concatenate, zip(*whole, strict=True)))
 
 
 def _listed(values: NDArray[np.float64] | None) -> list[float]:

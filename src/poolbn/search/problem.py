@@ -22,7 +22,7 @@ class Move(NamedTuple):
         arc: parent and child before the move; empty for another graph.
         gain: what the score gained.
         fits: local scores computed for it.
-        spared: candidates that an upper bound ruled out.
+        spared: candidates that were ruled out without a fit.
     """
 
     kind: str
