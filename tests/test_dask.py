@@ -369,6 +369,18 @@ def test_batches_of_fits_are_the_same(
         assert sent.count("_piece") == len(families) - 1
 
 
+def test_the_first_look_of_a_search_goes_to_workers(
+    workers: distributed.Client, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stats = pb.stats(simulate(3, data_sets=6, rows=30, parents=40), group="F")
+    expected = pb.learn(stats)
+    monkeypatch.setattr(parallel, "_WORTH_SENDING", 0.0)
+    with pb.on_cluster(workers):
+        found = pb.learn(stats)
+    assert sent.count("_piece") > 1
+    assert found.trace == expected.trace
+
+
 def whereabouts(array: np.ndarray, item: int) -> tuple[int, int, int, int, float]:
     """Process; address of an array, whether it can be written to; cores; a number in the array."""
     address = array.__array_interface__["data"][0]
