@@ -504,7 +504,7 @@ def test_an_interrupt_leaves_nothing_behind(
 def test_clusters_that_cannot_be_used(
     workers: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "_ANSWER", 0.2)
     with (
         pytest.raises(pb.ClusterError, match="no Dask scheduler answers at"),
         pb.on_cluster("tcp://127.0.0.1:1"),
@@ -526,7 +526,7 @@ def test_clusters_that_cannot_be_used(
 
 
 def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "_FIRST_WORKER", 0.2)
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
         address = empty.scheduler_address
         with (

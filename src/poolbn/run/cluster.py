@@ -32,7 +32,8 @@ R = TypeVar("R")
 LOCAL = "local"
 _AHEAD = 64  # pieces that are sent before the first comes back, at least
 _RETRIES = 3  # of a piece that fails for a reason that may pass, such as a full disk
-_SECONDS = 10  # to wait for a scheduler, and for its first worker
+_ANSWER = 10  # seconds to wait for a scheduler
+_FIRST_WORKER = 10  # and for its first worker
 
 
 @contextmanager
@@ -219,16 +220,16 @@ def _connect(cluster: object, stack: ExitStack) -> Client:
             f"'tcp://10.0.0.1:8786', or {LOCAL!r} for processes on this machine"
         )
     try:
-        client = stack.enter_context(Client(cluster, timeout=_SECONDS))
+        client = stack.enter_context(Client(cluster, timeout=_ANSWER))
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"no Dask scheduler answers at {cluster!r}; is it running, and is the address right?"
         ) from error
     try:
-        client.wait_for_workers(1, timeout=_SECONDS)
+        client.wait_for_workers(1, timeout=_FIRST_WORKER)
     except TimeoutError as error:
         raise ClusterError(
-            f"the scheduler at {cluster!r} has no workers after {_SECONDS} seconds; start some "
+            f"the scheduler at {cluster!r} has no workers after {_FIRST_WORKER} seconds; start some "
             f"with: dask worker {cluster}"
         ) from error
     return client
