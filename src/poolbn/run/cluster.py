@@ -229,8 +229,8 @@ def _connect(cluster: object, stack: ExitStack) -> Client:
         client.wait_for_workers(1, timeout=_FIRST_WORKER)
     except TimeoutError as error:
         raise ClusterError(
-            f"the scheduler at {cluster!r} has no workers after {_FIRST_WORKER} seconds; start some "
-            f"with: dask worker {cluster}"
+            f"the scheduler at {cluster!r} has no workers after {_FIRST_WORKER} seconds; start "
+            f"some with: dask worker {cluster}"
         ) from error
     return client
 
