@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -107,6 +107,11 @@ class StandardisedStats:
         """Columns that do not vary in data sets with more than half of the rows, (N,)."""
         rows = np.where(self.unmeasured, 0.0, self.n[:, None])
         return np.asarray((rows * self.constant).sum(axis=0) > rows.sum(axis=0) / 2)
+
+    @cached_property
+    def derived(self) -> dict[Hashable, Any]:
+        """What others make of it once, and find here again."""
+        return {}
 
     @cached_property
     def _others(self) -> dict[bytes, StandardisedStats]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -247,19 +246,16 @@ class Slopes:
     @staticmethod
     def of(data: StandardisedStats, random: Random) -> Slopes:
         """Made once for each table."""
-        known = _slopes.setdefault(data, {})
-        if random not in known:
-            known[random] = Slopes(data, random)
-        return known[random]
+        found: Slopes | None = data.derived.get((Slopes, random))
+        if found is None:
+            found = data.derived[Slopes, random] = Slopes(data, random)
+        return found
 
     def without(self, families: Sequence[Family]) -> NDArray[np.int64]:
         """Parents of each family whose slopes do not, (M,)."""
         if self._all:
             return np.zeros(len(families), dtype=np.int64)
         return np.array([sum(not self.vary[i] for i in pa) for _, pa in families], dtype=np.int64)
-
-
-_slopes: WeakKeyDictionary[StandardisedStats, dict[Random, Slopes]] = WeakKeyDictionary()
 
 
 def log_likelihoods(

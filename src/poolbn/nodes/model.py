@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -37,9 +38,12 @@ class Penalty(NamedTuple):
         return np.asarray((counts * (self.each + few)).sum(axis=1))
 
 
+@cache
 def same_for_all(penalty: float) -> Penalty:
     """One penalty for parameters of all kinds."""
-    return Penalty(np.array([penalty] * len(Counts._fields)))
+    each = np.full(len(Counts._fields), penalty)
+    each.flags.writeable = False
+    return Penalty(each)
 
 
 class Likelihoods(NamedTuple):
