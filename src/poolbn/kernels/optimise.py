@@ -123,15 +123,15 @@ def _start(s: Space, w: Work, start: Floats, polish: bool) -> int:
             break
         model.gradient(s)
         if SCORING and not polish:  # numba leaves the rest out where the first is false
-            k = scoring_step(w, s.F)
-        elif em_step(w, s.F) < _FAR * scale:
+            k = scoring_step(w.L, w.G, w.S, w.D, w.eigenvectors, w.trial, w.unit, s.F)
+        elif em_step(w.L, w.G, w.D, w.eigenvectors, w.trial, s.F) < _FAR * scale:
             break
     return k
 
 
 def _add_column(s: Space, w: Work, k: int, f: float, tolerance: float) -> float:
     """The new f with a column more in w.trial; inf where none gains."""
-    t = way_out(w, tolerance)
+    t = way_out(w.G, w.P, w.D, w.eigenvectors, w.unit, w.u, tolerance)
     trial, y, y_old = w.trial, w.y, w.y_old
     if t > 0.0:
         copy(y, y_old)
@@ -172,7 +172,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             continue
         stale = fnew < np.inf  # P and e are another point's
         gain_y = model.eliminate(s, size, brake)
-        if not gain_y < np.inf or not rescale(s, w, k):
+        if not gain_y < np.inf or not rescale(L, H, g, unit, perm, k):
             return f, k, False
 
         if k > 0:  # a column that shrinks: is f lower without it?

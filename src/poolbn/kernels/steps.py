@@ -1,4 +1,7 @@
-"""What the minimiser's steps are made of, whatever the residual model; see `optimise`. Compiled."""
+"""What the minimiser's steps are made of, whatever the residual model; see `optimise`. Compiled.
+
+They take the arrays of `Work` that they need: inlined with all of it, they compile and run slower.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ import numpy as np
 
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, add, cholesky, dot, eigen, fill, jit, solve
-from poolbn.kernels.work import Space, Work, once
 
 _OFF = 1e-13  # squares off the diagonal that change eigenvalues by less than that
 
@@ -65,26 +67,26 @@ def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
     return most
 
 
-@once
-def em_step(w: Work, F: int) -> float:
-    """w.L becomes a factor of D - DGD / |F|, w.G the gradient; returns the largest diagonal of D.
+@jit
+def em_step(L: Floats, G: Floats, D: Floats, eigenvectors: Floats, trial: Floats, F: int) -> float:
+    """L becomes a factor of D - DGD / |F|, G the gradient; returns the largest diagonal of D.
 
-    0 where that is not positive definite, and w.L stays.
+    0 where that is not positive definite, and L stays.
     """
-    random: int = w.L.shape[0]
+    random: int = L.shape[0]
     for a in range(random):  # X = L'G L, and the step is L (I - X / |F|) L'
         for b in range(random):
             v = 0.0
             for c in range(random):
-                v += w.G[a, c] * w.L[c, b]
-            w.trial[a, b] = v
+                v += G[a, c] * L[c, b]
+            trial[a, b] = v
     for a in range(random):
         for b in range(random):
             v = 0.0
             for c in range(random):
-                v += w.L[c, a] * w.trial[c, b]
-            w.D[a, b] = (1.0 if a == b else 0.0) - v / F
-    if not cholesky(w.D, w.eigenvectors, random, 0.0):
+                v += L[c, a] * trial[c, b]
+            D[a, b] = (1.0 if a == b else 0.0) - v / F
+    if not cholesky(D, eigenvectors, random, 0.0):
         return 0.0
     largest = 0.0
     for a in range(random):
@@ -92,74 +94,91 @@ def em_step(w: Work, F: int) -> float:
         for b in range(random):
             v = 0.0
             for c in range(b, random):
-                v += w.L[a, c] * w.eigenvectors[c, b]
-            w.trial[a, b] = v
+                v += L[a, c] * eigenvectors[c, b]
+            trial[a, b] = v
             square += v * v
         largest = max(largest, square)
-    copy_columns(w.trial, w.L, random)
+    copy_columns(trial, L, random)
     return largest
 
 
-@once
-def scoring_step(w: Work, F: int) -> int:
-    """w.L becomes a factor of the positive part of D - |F| S^-1 G S^-1; returns its columns.
+@jit
+def scoring_step(
+    L: Floats,
+    G: Floats,
+    S: Floats,
+    D: Floats,
+    eigenvectors: Floats,
+    trial: Floats,
+    unit: Floats,
+    F: int,
+) -> int:
+    """L becomes a factor of the positive part of D - |F| S^-1 G S^-1; returns its columns.
 
     With the mean of P for each P_j it is a step of Fisher's scoring, and the best D where data sets
     have equal A_j.
     """
-    random: int = w.L.shape[0]
-    D, V, X = w.D, w.eigenvectors, w.trial
-    if not cholesky(w.S, V, random, 0.0):
+    random: int = L.shape[0]
+    V, X = eigenvectors, trial
+    if not cholesky(S, V, random, 0.0):
         return random
     for a in range(random):
         for b in range(random):
-            w.unit[b] = w.G[a, b]
-        solve(V, random, w.unit)
+            unit[b] = G[a, b]
+        solve(V, random, unit)
         for b in range(random):
-            X[b, a] = w.unit[b]
+            X[b, a] = unit[b]
     for a in range(random):
         for b in range(random):
-            w.unit[b] = X[a, b]
-        solve(V, random, w.unit)
+            unit[b] = X[a, b]
+        solve(V, random, unit)
         for b in range(random):
             v = 0.0
             for c in range(random):
-                v += w.L[a, c] * w.L[b, c]
-            D[a, b] = v - F * w.unit[b]
+                v += L[a, c] * L[b, c]
+            D[a, b] = v - F * unit[b]
     eigen(D, V, random, _OFF)
     k = 0
-    copy_columns(w.L, w.L, 0)
+    copy_columns(L, L, 0)
     for b in range(random):
         if D[b, b] > 0.0:
             root = math.sqrt(D[b, b])
             for a in range(random):
-                w.L[a, k] = root * V[a, b]
+                L[a, k] = root * V[a, b]
             k += 1
     return k
 
 
-@once
-def way_out(w: Work, tolerance: float) -> float:
-    """Leave a point that is stationary but not optimal: w.unit gets a column x with x'Gx < 0.
+@jit
+def way_out(
+    G: Floats,
+    P: Floats,
+    D: Floats,
+    eigenvectors: Floats,
+    unit: Floats,
+    u: Floats,
+    tolerance: float,
+) -> float:
+    """Leave a point that is stationary but not optimal: unit gets a column x with x'Gx < 0.
 
     Returns:
         How far. Along D + t xx' the deviance is f + t x'Gx + t^2/2 sum (x'Px)^2, nearly, and this
         is the t where it is least; 0 where that gains no more than the tolerance.
     """
-    random: int = w.L.shape[0]
-    copy_columns(w.G, w.D, random)
-    eigen(w.D, w.eigenvectors, random, 1e-26)
+    random: int = G.shape[0]
+    copy_columns(G, D, random)
+    eigen(D, eigenvectors, random, 1e-26)
     low = 0
     for a in range(random):
-        if w.D[a, a] < w.D[low, low]:
+        if D[a, a] < D[low, low]:
             low = a
-    slope: float = w.D[low, low]
-    fill(w.u, 0, 0, 0.0)  # x'Px for each data set
+    slope: float = D[low, low]
+    fill(u, 0, 0, 0.0)  # x'Px for each data set
     for a in range(random):
-        w.unit[a] = w.eigenvectors[a, low]
+        unit[a] = eigenvectors[a, low]
         for c in range(random):
-            add(w.u, 0, 0, w.eigenvectors[a, low] * w.eigenvectors[c, low], w.P, a, c)
-    curvature: float = dot(w.u, 0, 0, w.u, 0, 0)
+            add(u, 0, 0, eigenvectors[a, low] * eigenvectors[c, low], P, a, c)
+    curvature: float = dot(u, 0, 0, u, 0, 0)
     if slope < 0.0 and slope * slope > 2.0 * tolerance * curvature:
         return -slope / curvature
     return 0.0
@@ -173,28 +192,28 @@ def widen(L: Floats, k: int, t: float, x: Floats, trial: Floats) -> None:
         trial[a, k] = math.sqrt(t) * x[a]
 
 
-@once
-def rescale(s: Space, w: Work, k: int) -> bool:
+@jit
+def rescale(L: Floats, H: Floats, g: Floats, unit: Floats, perm: Integers, k: int) -> bool:
     """Measure steps in row a of L by (1 + D_aa)^1/2: rows can differ a thousandfold.
 
     The largest curvature becomes 1. False where the derivatives are not finite, or all zero.
     """
-    random = w.L.shape[0]
+    random = L.shape[0]
     size = 0
     largest = 0.0
     for b in range(k):
         for i in range(b, random):
             square = 1.0
             for h in range(k):
-                square += w.L[s.perm[i], h] ** 2
-            w.unit[size] = math.sqrt(square)
-            largest = max(largest, square * abs(w.H[size, size]))
+                square += L[perm[i], h] ** 2
+            unit[size] = math.sqrt(square)
+            largest = max(largest, square * abs(H[size, size]))
             size += 1
     if size > 0 and not (0.0 < largest < np.inf):
         return False
     for x in range(size):
-        w.unit[x] /= math.sqrt(largest)
-        w.g[x] *= w.unit[x]
+        unit[x] /= math.sqrt(largest)
+        g[x] *= unit[x]
         for y in range(x + 1):
-            w.H[x, y] *= w.unit[x] * w.unit[y]
+            H[x, y] *= unit[x] * unit[y]
     return True

@@ -34,6 +34,7 @@ class SearchState:
         scores: where scores come from.
         allowed: the constraints.
         arcs: the graph as it is, (N, N), parent first.
+        score: its score.
         trace: the moves so far.
         improved: whether the last move made it.
     """
@@ -48,6 +49,7 @@ class SearchState:
         self._rank, self._last = (0, -math.inf), -math.inf
         self.scores = problem.scores
         self.allowed = problem.allowed
+        self._may = np.ascontiguousarray(problem.allowed.arcs.T)
         self._watch = problem.watch
         # By child and then by parent, as `kernels.moves` takes them.
         self._gain = np.zeros((N, N))
@@ -62,14 +64,10 @@ class SearchState:
         self._cells, self._bounds = np.empty((room, 2), dtype=np.int64), np.empty(room)
         self._seen, self._move = np.empty(N, dtype=np.int64), np.empty(4, dtype=np.int64)
         self._fresh = 0
+        self.score = 0.0
         self._look()
         self._score(range(N))
         self._keep()
-
-    @property
-    def score(self) -> float:
-        """Of the graph as it is."""
-        return float(self._family.sum())
 
     @property
     def best(self) -> Found:
@@ -219,14 +217,14 @@ class SearchState:
 
     def _score(self, nodes: range | list[int]) -> None:
         """Fill the rows of these nodes: exact where known or cheap, else upper bounds."""
-        made = self.scores.made
-        at_once = max(_BLOCK // len(self.arcs), 1)
+        made, N = self.scores.made, len(self.arcs)
+        at_once = max(_BLOCK // N, 1)
         for start in range(0, len(nodes), at_once):
             some = list(nodes[start : start + at_once])
             for c in some:
-                self._parents[c] = tuple(np.flatnonzero(self.arcs[:, c]).tolist())
+                self._parents[c] = tuple(self._into[c].nonzero()[0].tolist())
             families = [(c, self._parents[c]) for c in some]
-            wanted = (self.allowed.arcs[:, some] | self.arcs[:, some]).T.copy()
+            wanted = self._may[some] | self._into[some, :N]
             found = self.scores.toggled(families, wanted, uphill=self._uphill)
             if found is None:
                 self._bound(some, families)
@@ -235,7 +233,8 @@ class SearchState:
             self._family[some] = own
             self._gain[some] = _difference(found.values, own[:, None])
             self._exact[some] = found.exact
-            self._bounded[some] = len(self.arcs) - found.exact.sum(axis=1)
+            self._bounded[some] = N - found.exact.sum(axis=1)
+        self.score = float(self._family.sum())
         self._changed(list(nodes))
         self._fresh += self.scores.made - made
 
