@@ -117,6 +117,17 @@ def test_learn_prints_the_score_of_each_pooling(folder: Path, trial: pd.DataFram
         assert float(printed[name][2]) == pytest.approx(best - scores[name], abs=0.006)
 
 
+def test_learn_names_columns_that_leave_no_score(tmp_path: Path, trial: pd.DataFrame) -> None:
+    """And what it says to do helps."""
+    rows = trial[["clinic", "age", "bmi"]].dropna().assign(dose=1.0)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    what = ("learn", tmp_path / "rows.csv", "--group", "clinic", "--out", tmp_path / "out")
+    result = run(*what, "--columns", "age,bmi,dose")
+    assert "None has a score, for want of a likelihood; try --exclude dose." in result.stdout
+    again = run(*what, "--force", "--columns", "age,bmi,dose", "--exclude", "dose")
+    assert "The best score has" in again.stdout
+
+
 def test_learn_for_programs(folder: Path, net: pb.Network) -> None:
     done = fine(
         "learn", folder / "trial.csv", "-g", "clinic", "--json", "--bootstrap", 3, "--compare",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,13 @@ def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool)
     terminal.text("Networks learned with each pooling:")
     terminal.table(["pooling", "score", "difference", "arcs"], rows)
     more = "; --compare also predicts held-out rows" if hint else ""
+    if not math.isfinite(top):
+        without = {
+            node for net in networks.values() for node, f in net.fits.items() if not f.status.ok
+        }
+        names = ",".join(name for name in networks[best].dag.nodes if name in without)
+        terminal.text(f"None has a score, for want of a likelihood; try --exclude {names}.")
+        return
     terminal.text(f"The best score has {best!r}{more}.")
     if any(fit.left_out or fit.pooling == GroupLevel() for fit in networks[best].fits.values()):
         terminal.text(
