@@ -224,7 +224,7 @@ class SearchState:
             for c in some:
                 self._parents[c] = tuple(self._into[c].nonzero()[0].tolist())
             families = [(c, self._parents[c]) for c in some]
-            wanted = self._may[some] | self._into[some, :N]
+            wanted = self._wanted(some)
             found = self.scores.toggled(families, wanted, uphill=self._uphill)
             if found is None:
                 self._bound(some, families)
@@ -238,10 +238,16 @@ class SearchState:
         self._changed(list(nodes))
         self._fresh += self.scores.made - made
 
+    def _wanted(self, nodes: list[int]) -> NDArray[np.bool_]:
+        """Parents that these nodes can lose, or win if they may have more, (., N)."""
+        more = self._degrees[nodes] < self.allowed.max_parents
+        there = self._into[nodes, : len(self.arcs)]
+        return np.asarray(there | (self._may[nodes] & more[:, None]))
+
     def _bound(self, nodes: list[int], families: list[Family]) -> None:
         """Fill the rows of these nodes family by family."""
         self._family[nodes] = self.scores(families)
-        m, p = np.nonzero((self.allowed.arcs[:, nodes] | self.arcs[:, nodes]).T)
+        m, p = np.nonzero(self._wanted(nodes))
         if not len(m):
             return
         some = zip(m.tolist(), p.tolist(), strict=True)
