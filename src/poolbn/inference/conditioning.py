@@ -94,7 +94,7 @@ def condition(
         loglik=np.where(impossible, -np.inf, density),
         mean=mean[..., None, targets] + unit[..., None, :] * (z @ V),
         cov=within * unit[..., :, None] * unit[..., None, :],
-        df=np.full((*density.shape, len(targets)), math.inf),
+        df=np.broadcast_to(math.inf, (*density.shape, len(targets))),
     )
 
 
