@@ -145,7 +145,7 @@ def plot(file: Path, panels: dict[str, dict[str, Curve]], shares: dict[str, floa
     for ax in axes:
         ax.grid(alpha=0.3)
         ax.legend(frameon=False, loc="upper left")
-    axes[3].set_ylim(top=10)
+    axes[3].set_ylim(1, 2)
     figure.savefig(file, metadata={"Date": None})
 
 
