@@ -117,7 +117,10 @@ def show_scores(terminal: Terminal, networks: dict[str, Network], *, hint: bool)
             node for net in networks.values() for node, f in net.fits.items() if not f.status.ok
         }
         names = ",".join(name for name in networks[best].dag.nodes if name in without)
-        terminal.text(f"None has a score, for want of a likelihood; try --exclude {names}.")
+        terminal.text(
+            "No pooling has a score, since columns are constant or determined by others; leave "
+            f"them out with --exclude {names}."
+        )
         return
     terminal.text(f"The best score has {best!r}{more}.")
     if any(fit.left_out or fit.pooling == GroupLevel() for fit in networks[best].fits.values()):

@@ -6,20 +6,16 @@ have bounds, and those are fitted that may be the best change.
 
 from __future__ import annotations
 
-import math
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONVERGED
-from poolbn.kernels.bounds import least_deviance
-from poolbn.kernels.deviance import compress
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, cube, entry, integers, jit, matrix, vector
 from poolbn.kernels.screens import screen
 from poolbn.kernels.shared import fit_one
-from poolbn.kernels.work import DF, Space
+from poolbn.kernels.work import Space
 
 Flags = NDArray[np.bool_]
 _flags = numba.boolean[::1]
@@ -148,10 +144,11 @@ def look(
                 values[m, x] = score - loss
                 continue
             s = Space(buffer, nothing, perm, n, totals, F, count + 1, count + 1, False)
-            if compress(s, mean, scatter, child, others[:count]) == CONVERGED:
-                least = least_deviance(s) + s.totals[DF] * (1.0 + math.log(2.0 * math.pi))
-                values[m, x] = -0.5 * (least + units[m])
-                values[m, x] -= charges[m, 1 + step, 1 + step if vary[x] else 1]
+            least, _, _ = fit_one(  # a bound: there are no starts
+                s, mean, scatter, child, others[:count], 0.0, starts[:0], near, tolerance, False
+            )
+            values[m, x] = -0.5 * (least + units[m])
+            values[m, x] -= charges[m, 1 + step, 1 + step if vary[x] else 1]
         values[m, child] = score
         while True:
             x = child
