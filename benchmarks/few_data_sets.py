@@ -64,7 +64,7 @@ def cell(F: int, rows: int, slope_sd: float, options: argparse.Namespace) -> dic
         reach = stdtrit(fit.population_df, 0.975) * fit.population_se
         row = {
             "population": np.mean(np.abs(fit.fixed - 1)[1:] < reach[1:]),
-            "data sets": np.mean(np.abs(intervals.center - slope) < half),
+            "data sets": np.mean(np.abs(fit.coef[:, 1:] - slope) < half),
             "width": half.mean(),
             "alone": alone.mean(),
         }

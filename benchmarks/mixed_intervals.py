@@ -44,7 +44,7 @@ def one(model: str, F: int, n: int, sd: float, seed: int) -> tuple[float, float,
     pooling = pb.Partial(discrete="table" if model == "table" else "logit")
     found = pb.fit_node(rows, "y", ["x"], pooling=pooling).effects
     half = stats.t.ppf(0.975, found.df[0]) * found.se[0]
-    own = np.abs(found.middle[:, 0] - effects) < stats.norm.ppf(0.975) * found.own_se[:, 0]
+    own = np.abs(found.own[:, 0] - effects) < stats.norm.ppf(0.975) * found.own_se[:, 0]
     return (
         float(abs(found.effect[0] - MEAN) < half),
         float(own.mean()),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import simulate
-from scipy.stats import binom, linregress, sem, t
+from scipy.stats import binom, linregress, norm, sem, t
 
 import poolbn as pb
 from poolbn.nodes.intervals import own_estimates, shrunk
@@ -131,9 +132,10 @@ def test_units_and_orders_do_not_matter(pooling: pb.Partial) -> None:
     turn, scale = [0, 2, 1], 5.0 / np.array([1.0, 1e-2, 30.0])
     np.testing.assert_allclose(two.population_se[turn], one.population_se * scale, rtol=1e-3)
     np.testing.assert_allclose(two.population_df[turn], one.population_df, rtol=1e-3)
-    for name in ("center", "se"):
-        mine, yours = (getattr(fit.intervals, name) for fit in (one, two))
-        np.testing.assert_allclose(yours[back][:, ::-1], mine * scale[1:], rtol=1e-3)
+    mine, yours = one.intervals, two.intervals
+    np.testing.assert_allclose(yours.se[back][:, ::-1], mine.se * scale[1:], rtol=1e-3)
+    np.testing.assert_allclose(yours.df[back][:, ::-1], mine.df, rtol=1e-3)
+    np.testing.assert_allclose(yours.new_se[turn][1:], (mine.new_se * scale)[1:], rtol=1e-3)
 
 
 def test_a_constant_parent_in_one_data_set_and_few_rows_are_no_trouble() -> None:
@@ -164,6 +166,73 @@ def test_shrunk_effects_lie_between_their_own_and_the_mean() -> None:
     assert (np.abs(near - mean / 100) < np.abs(coef / 100 - mean / 100)).all()
 
 
+def correlated(
+    seed: int, *, data_sets: int, rows: int, parents: int, correlation: float
+) -> pd.DataFrame:
+    """Levels and slopes that go together: the likelihood often has its maximum at -1 or 1."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=(data_sets, 1))
+    own = rng.normal(size=(data_sets, parents + 1))
+    b = correlation * common + math.sqrt(1 - correlation**2) * own
+    site = np.repeat(np.arange(data_sets), rows)
+    x = rng.normal(size=(len(site), parents)) + 0.5 * rng.normal(size=(data_sets, parents))[site]
+    linear = b[site, 0] + (x * (1 + 0.4 * b[site, 1:])).sum(axis=1)
+    names = [f"x{k}" for k in range(parents)]
+    return pd.DataFrame(x, columns=names).assign(
+        y=linear + rng.normal(size=len(site)),
+        event=np.where(rng.logistic(size=len(site)) < linear, "yes", "no"),
+        visits=rng.poisson(np.exp(np.minimum(0.4 * linear, 4.0))),
+        site=[f"s{j}" for j in site],
+    )
+
+
+@pytest.mark.parametrize("child", ["y", "event", "visits"])
+@pytest.mark.parametrize(
+    ("data_sets", "rows", "parents"), [(3, 8, 2), (4, 60, 1), (12, 4, 1), (40, 12, 1)]
+)
+def test_an_interval_contains_its_estimate(
+    child: str, data_sets: int, rows: int, parents: int
+) -> None:
+    for seed, correlation in enumerate((1.0, 0.95, 0.0)):
+        frame = correlated(
+            seed, data_sets=data_sets, rows=rows, parents=parents, correlation=correlation
+        )
+        names = [f"x{k}" for k in range(parents)]
+        table = pb.table(
+            frame, group="site", columns=[*names, child], kinds={"visits": "count"}
+            if child == "visits" else {},
+        )  # fmt: skip
+        arcs = [(name, child) for name in names]
+        net = pb.learn(table, start=arcs, search=pb.HillClimb(max_iter=0))
+        found = net.effects(by="data set", interval=0.5)
+        known = found.dropna(subset=["lower"])
+        assert len(known) >= data_sets * parents / 2
+        assert (known["lower"] <= known["effect"]).all()
+        assert (known["effect"] <= known["upper"]).all()
+
+
+def test_effects_that_follow_from_levels_are_known_as_well_as_in_lme4() -> None:
+    """With correlations of 1 and many data sets the conditional variance is all that matters."""
+    frame = correlated(3, data_sets=60, rows=12, parents=1, correlation=1.0)
+    fit = pb.fit_node(pb.stats(frame, group="site", columns=["x0", "y"]), "y", ["x0"])
+    assert fit.random_corr[0, 1] > 0.95
+    np.testing.assert_allclose(fit.intervals.se[:, 0], fit.coef_sd[:, 1], rtol=0.4)
+    alone = np.sqrt(fit.sigma2 * own_estimates(fit.sums).cov[:, 1])
+    assert fit.intervals.se.mean() < 0.75 * alone.mean()
+
+
+@pytest.mark.parametrize(("F", "slope_sd"), [(4, 0.5), (6, 0.2), (10, 0.5)])
+def test_the_range_for_a_new_data_set_covers(F: int, slope_sd: float) -> None:
+    rng, inside = np.random.default_rng(2), []
+    for _ in range(150):
+        stats, _ = table(rng, F, 30, slope_sd, 0.0, 1)
+        fit = pb.fit_node(stats, "y", ["x0"])
+        half = t.ppf(0.975, fit.population_df[1]) * fit.intervals.new_se[1]
+        ends = norm.cdf((fit.fixed[1] + [-half, half] - 1) / slope_sd)
+        inside.append(ends[1] - ends[0])
+    assert 0.93 < np.mean(inside) < 0.995
+
+
 def test_effects_by_data_set() -> None:
     frame = simulate(7, data_sets=4, rows=15, parents=2)
     net = pb.learn(frame, group="F", start=[("x1", "y")], search=pb.HillClimb(max_iter=0))
@@ -172,7 +241,7 @@ def test_effects_by_data_set() -> None:
     assert found["data_set"].tolist() == list(net.levels)
     fit = net.fits["y"]
     assert found["effect"].tolist() == fit.coef[:, 1].tolist()
-    ends = t.interval(0.9, fit.intervals.df[:, 0], fit.intervals.center[:, 0], found["se"])
+    ends = t.interval(0.9, fit.intervals.df[:, 0], fit.coef[:, 1], found["se"])
     np.testing.assert_allclose(found[["lower", "upper"]].T, ends)
     new = net.adapt(frame[frame["F"] == "set 1"].drop(columns="F"), "new")
     assert new.effects(0.9, by="data set")["data_set"].tolist() == [*net.levels, "new"]
@@ -205,7 +274,7 @@ def test_intervals_cover(
         value, se, df = fit.population(1)
         population += abs(value - 1) < t.ppf(0.975, df) * se
         half = t.ppf(0.975, fit.intervals.df) * fit.intervals.se
-        own.append(np.abs(fit.intervals.center - slope) < half)
+        own.append(np.abs(fit.coef[:, 1:] - slope) < half)
         width.append(half)
         ols = own_estimates(fit.sums)
         df = rows - parents - 1
@@ -213,4 +282,5 @@ def test_intervals_cover(
     low, high = binom.ppf([1e-4, 1 - 1e-4], tables, 0.95)
     assert low <= population <= high
     assert np.mean(own) > 0.92
-    assert np.mean(width) < np.mean(alone) * 1.0001
+    # Intervals are around estimates that few data sets shrink too far when effects differ much.
+    assert np.mean(width) < np.mean(alone) * (1.04 if F < 5 and slope_sd > 0 else 1.0001)

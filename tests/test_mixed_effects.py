@@ -75,7 +75,7 @@ def test_a_row_for_each_level_and_the_scale_of_the_child() -> None:
     assert one["s2"] == pytest.approx(math.exp(fit.coef[2, 0, 1]))
     each = net.effects(by="data set", interval=0.9)
     own = each.query("parent == 'x' and child == 'y' and data_set == 's1'").iloc[0]
-    middle, se = (of[1, 0] for of in (fit.effects.middle, fit.effects.own_se))
+    middle, se = (of[1, 0] for of in (fit.effects.own, fit.effects.own_se))
     assert own["effect"] == pytest.approx(math.exp(fit.coef[1, 0, 1]))
     assert own["upper"] == pytest.approx(math.exp(middle + stats.norm.ppf(0.95) * se))
     assert len(each) == 4 * len(table)
@@ -306,7 +306,7 @@ def test_intervals_cover_and_tests_hold_their_size(kind: str, sd: float) -> None
         covered += abs(fit.effects.effect[0] - truth) < half
         rejected += stats.chi2.sf(*fit.effects.equal[0]) < 0.1
         half = stats.norm.ppf(0.975) * fit.effects.own_se[:, 0]
-        own.append(np.mean(np.abs(fit.effects.middle[:, 0] - truth) < half))
+        own.append(np.mean(np.abs(fit.effects.own[:, 0] - truth) < half))
     assert 80 <= covered <= 98
     assert np.mean(own) >= 0.94
     assert rejected <= 20

@@ -21,7 +21,7 @@ from poolbn.moments.groupstats import GroupStats, positions
 from poolbn.moments.indicators import labels_of
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
-from poolbn.network.effects import Term, arc_terms, data_set_effects
+from poolbn.network.effects import Term, arc_terms, data_set_errors
 from poolbn.network.network import Network, mixed_data
 from poolbn.nodes import linear
 from poolbn.nodes.choosing import check_stats
@@ -55,7 +55,7 @@ class Estimates:
     """Estimates of an arc's effect or a node's residual SD in all data sets.
 
     Intervals are (lower, upper). Those of effects have all that is uncertain, the variance between
-    data sets too, and so need not have the estimate in their middle (`nodes.intervals`).
+    data sets too (`nodes.shrinking`).
 
     Attributes:
         parent: of the arc; None for the residual SD.
@@ -143,11 +143,10 @@ def arc_effects(
     single = _alone(net, fit, parent, stats, interval) or [_nothing(fit)] * len(terms)
     found = []
     for term, (alone, alone_interval) in zip(terms, single, strict=True):
-        middle, se, df = term.middle, term.own_se, term.own_df
+        se, df = term.own_se, term.own_df
         if isinstance(fit, GaussianFit):
             label = f"{parent}={term.level}" if term.level else parent
-            middle, se, df = data_set_effects(fit, fit.position(label), family(net, fit, stats))
-        spread = math.hypot(term.se, term.between_sd)
+            se, df = data_set_errors(fit, fit.position(label), family(net, fit, stats))
         found.append(
             Estimates(
                 parent=parent,
@@ -157,13 +156,13 @@ def arc_effects(
                 n=net.n,
                 adapted=np.array([level in net.adapted for level in fit.levels]),
                 effect=term.own,
-                interval=t_interval(middle, se, df, interval),
+                interval=t_interval(term.own, se, df, interval),
                 alone=alone,
                 alone_interval=alone_interval,
                 common=_common(fit.pooling),
                 population=term.effect,
                 population_interval=_pair(t_interval(term.effect, term.se, term.df, interval)),
-                new_interval=_pair(t_interval(term.effect, spread, term.df, interval)),
+                new_interval=_pair(t_interval(term.effect, term.new_se, term.df, interval)),
                 between_sd=between_sd(net, parent, child, term),
                 level=term.level,
                 base=base[0] if base else "",

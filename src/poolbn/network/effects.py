@@ -53,8 +53,8 @@ class Term(NamedTuple):
         se: its standard error.
         df: and degrees of freedom.
         between_sd: standard deviation between data sets.
+        new_se: of the effect in a new data set, around that in the population.
         own: in each data set, (F,).
-        middle: of their intervals, (F,).
         own_se: (F,).
         own_df: (F,).
     """
@@ -66,8 +66,8 @@ class Term(NamedTuple):
     se: float
     df: float
     between_sd: float
+    new_se: float
     own: Floats
-    middle: Floats
     own_se: Floats
     own_df: Floats
 
@@ -128,17 +128,17 @@ def _by_data_set(dag: Dag, fits: Mapping[str, GaussianFit], interval: float) -> 
     for parent, child in dag.arcs:
         fit = fits[child]
         k = fit.position(parent)
-        center, se, df = data_set_effects(fit, k)
-        ends = t_interval(center, se, df, interval)
+        se, df = data_set_errors(fit, k)
+        ends = t_interval(fit.coef[:, k], se, df, interval)
         columns = (fit.levels, fit.coef[:, k], se, df, ends[:, 0], ends[:, 1])
         rows += [(parent, child, *values) for values in zip(*columns, strict=True)]
     return pd.DataFrame(rows, columns=list(_LONG))
 
 
-def data_set_effects(
+def data_set_errors(
     fit: GaussianFit, k: int, stats: GroupStats | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The middle, standard error and degrees of freedom of an effect in each data set, (F,) each.
+) -> tuple[Floats, Floats]:
+    """Standard errors and degrees of freedom of an effect in each data set, (F,) each.
 
     Where a fit does not know them, as one from an older file, variances are taken as known.
 
@@ -148,11 +148,10 @@ def data_set_effects(
         stats: the sufficient statistics of the parents and, last, the child, where they are known.
     """
     if fit.intervals is not None:
-        found = fit.intervals
-        return found.center[:, k - 1], found.se[:, k - 1], found.df[:, k - 1]
+        return fit.intervals.se[:, k - 1], fit.intervals.df[:, k - 1]
     F = len(fit.levels)
     variances = [total_cov(fit, j, stats)[k, k] for j in range(F)]
-    return fit.coef[:, k], np.sqrt(variances), np.full(F, np.inf)
+    return np.sqrt(variances), np.full(F, np.inf)
 
 
 def terms_by_arc(dag: Dag, fits: Mapping[str, LocalFit], interval: float) -> pd.DataFrame:
@@ -178,7 +177,7 @@ def _terms_by_data_set(dag: Dag, fits: Mapping[str, LocalFit], interval: float) 
     rows: list[tuple[Any, ...]] = []
     for parent, child in dag.arcs:
         for term in arc_terms(fits, parent, child):
-            ends = term.reported(t_interval(term.middle, term.own_se, term.own_df, interval))
+            ends = term.reported(t_interval(term.own, term.own_se, term.own_df, interval))
             own = (term.reported(term.own), term.own_se, term.own_df, ends[:, 0], ends[:, 1])
             told = (parent, term.level, child, term.outcome, term.scale)
             rows += [(*told, *each) for each in zip(fits[child].levels, *own, strict=True)]
@@ -198,8 +197,12 @@ def arc_terms(fits: Mapping[str, LocalFit], parent: str, child: str) -> Iterator
 
 def _linear_term(fit: GaussianFit, k: int, level: str) -> Term:
     between = math.nan if fit.random_sd is None else float(fit.random_sd[k])
-    own = (fit.coef[:, k], *data_set_effects(fit, k))
-    return Term(level, "", "difference", *fit.population(k), between, *own)
+    effect, se, df = fit.population(k)
+    new = math.hypot(se, between)
+    if fit.intervals is not None and fit.intervals.new_se.size:
+        new = float(fit.intervals.new_se[k])
+    own = (fit.coef[:, k], *data_set_errors(fit, k))
+    return Term(level, "", "difference", effect, se, df, between, new, *own)
 
 
 def _log_terms(fit: RegressionFit | TabularFit, label: str, level: str) -> Iterator[Term]:
@@ -217,8 +220,8 @@ def _log_terms(fit: RegressionFit | TabularFit, label: str, level: str) -> Itera
             float(found.se[k]),
             float(found.df[k]),
             float(found.between_sd[k]),
+            float(found.new_se[k]),
             own,
-            found.middle[:, k],
             found.own_se[:, k],
             np.full_like(own, np.inf),
         )

@@ -164,6 +164,8 @@ def _effects(name: str, encoded: Any, fit: TabularFit | RegressionFit) -> LogEff
     """How sure effects are, as a fit has it."""
     if encoded is None:
         return None
+    if isinstance(encoded, dict) and "middle" in encoded:
+        encoded = _around_estimates(name, encoded)
     check_keys(name, encoded, set(LogEffects._fields))
     shapes = {field: value.shape for field, value in fit.effects._asdict().items()}
     shapes["equal"] = (len(fit.parents), 2)
@@ -171,9 +173,24 @@ def _effects(name: str, encoded: Any, fit: TabularFit | RegressionFit) -> LogEff
     for field, shape in shapes.items():
         if found[field].shape != shape:
             raise ValueError(f"{field} in {name} is not a table of {shape} numbers")
-        if field in {"se", "df", "between_sd", "own_se"} and (found[field] < 0).any():
+        if field in {"se", "df", "between_sd", "new_se", "own_se"} and (found[field] < 0).any():
             raise ValueError(f"{field} in {name} is negative")
     return LogEffects(**found)
+
+
+def _around_estimates(name: str, encoded: dict[str, Any]) -> dict[str, Any]:
+    """Effects of older versions, whose intervals are not around the estimates of data sets."""
+    found = {"own": [], "own_se": [], "se": [], "between_sd": []} | encoded
+    middle, own, own_se, se, between = (
+        np.array(floats(name, found[field]))
+        for field in ("middle", "own", "own_se", "se", "between_sd")
+    )
+    if not middle.shape == own.shape == own_se.shape or se.shape != between.shape:
+        raise ValueError(f"{name} has tables of different shapes")
+    found["own_se"] = np.hypot(own_se, middle - own).tolist()
+    found["new_se"] = np.hypot(se, between).tolist()
+    del found["middle"]
+    return found
 
 
 def _upgraded(node: str, encoded: dict[str, Any]) -> dict[str, Any]:

@@ -91,8 +91,13 @@ def decode_linear(
         return f"{name} of {node!r}"
 
     if intervals is not None:
+        intervals = {"new_se": []} | intervals
+        center = intervals.pop("center", None)
         check_keys(of("intervals"), intervals, set(Intervals._fields))
         own = {n: np.array(floats(of(n), value)) for n, value in intervals.items()}
+        if center is not None:  # of older versions, whose intervals are not around the estimates
+            coef = as_array(of("coef"), values["coef"])
+            own["se"] = np.hypot(own["se"], np.array(floats(of("center"), center)) - coef[:, 1:])
         values["saved_intervals"] = Intervals(**own)
     values["squares"] = np.array(floats(of("squares"), values["squares"]))
     for name in _ARRAYS:
@@ -165,7 +170,7 @@ def check_linear(node: str, fit: GaussianFit, parents: tuple[str, ...]) -> None:
     if fit.saved_intervals is not None:
         own = (F, q - 1)
         for name, array in fit.saved_intervals._asdict().items():
-            if array.size and array.shape != ((q,) if name.startswith("population") else own):
+            if array.size and array.shape != (own if name in {"se", "df"} else (q,)):
                 raise ValueError(f"{name} of the intervals of {node!r} has a wrong shape")
     for name in ("squares", "df", "effective_df"):
         array = getattr(fit, name)

@@ -114,9 +114,7 @@ def _with_last(found: Intervals | None, fit: GaussianFit, family: GroupStats) ->
         wider = np.divide(se, fitted, out=np.ones(q), where=fitted > 0)
         known = replace(fit, fixed_cov=fit.fixed_cov * np.outer(wider, wider))
         se = np.sqrt(np.diagonal(total_cov(known, -1, family)))
-    own = fit.coef[-1], se, df
-    center, se, df = (np.vstack([of, row[1:]]) for of, row in zip(found[2:], own, strict=True))
-    return found._replace(center=center, se=se, df=df)
+    return found._replace(se=np.vstack([found.se, se[1:]]), df=np.vstack([found.df, df[1:]]))
 
 
 def in_order(fit: GaussianFit, levels: Sequence[Hashable]) -> GaussianFit:
@@ -125,5 +123,5 @@ def in_order(fit: GaussianFit, levels: Sequence[Hashable]) -> GaussianFit:
     arrays = {name: getattr(fit, name)[at] for name in _ARRAYS}
     found = fit.saved_intervals
     if found is not None:
-        found = found._replace(center=found.center[at], se=found.se[at], df=found.df[at])
+        found = found._replace(se=found.se[at], df=found.df[at])
     return replace(fit, levels=tuple(levels), saved_intervals=found, **arrays)

@@ -174,7 +174,4 @@ def _shrunk(fit: TabularFit, found: LogEffects, value: Floats, variance: Floats)
 
 
 def _appended(found: LogEffects, own: Floats, se: Floats) -> LogEffects:
-    more = {"own": own, "middle": own, "own_se": se}
-    return found._replace(
-        **{name: np.vstack([getattr(found, name), value]) for name, value in more.items()}
-    )
+    return found._replace(own=np.vstack([found.own, own]), own_se=np.vstack([found.own_se, se]))

@@ -42,9 +42,12 @@ def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Pen
     found = [(other, other.intervals) for other in each if other.intervals is not None]
     if len(found) < 2:
         return known
-    _, own = zip(*found, strict=True)
-    center, se, df = rubin([i.center for i in own], [i.se for i in own], [i.df for i in own])
-    made = known._replace(center=center, se=se, df=df)
+    others, own = zip(*found, strict=True)
+    slopes, se, df = rubin(
+        [other.coef[:, 1:] for other in others], [i.se for i in own], [i.df for i in own]
+    )
+    # The interval is around the estimate of the fit.
+    made = known._replace(se=np.hypot(se, slopes - fit.coef[:, 1:]), df=df)
     drawn_by_network = isinstance(stats.filled, Expected)
     if fit.fixed is not None and (fit.random_cov is None or drawn_by_network):
         fixed = [other.fixed for other, _ in found if other.fixed is not None]

@@ -57,11 +57,9 @@ def _effects(fit: TabularFit | RegressionFit, table: FilledTable) -> LogEffects:
     if len(found) < 2:
         return known
     many = np.full_like(known.own_se, np.inf)
-    middle, se, _ = rubin([of.middle for of in found], [of.own_se for of in found], [many])
-    sure = np.isfinite(se)
-    made = known._replace(
-        middle=np.where(sure, middle, known.middle), own_se=np.where(sure, se, known.own_se)
-    )
+    own, se, _ = rubin([of.own for of in found], [of.own_se for of in found], [many])
+    off = np.hypot(se, own - known.own)  # around the estimates of the fit
+    made = known._replace(own_se=np.where(np.isfinite(off), off, known.own_se))
     within = [of.se for of in found] if isinstance(fit.pooling, Complete) else [known.se]
     _, se, df = rubin([of.effect for of in found], within, [known.df])
     # Degrees of freedom of a spread between data sets are few, and stay.

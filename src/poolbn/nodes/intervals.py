@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, EXACT, RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.nodes.shrinking import Told, error_sds
 
 Floats = NDArray[np.float64]
 
@@ -50,14 +51,15 @@ class Intervals(NamedTuple):
     Attributes:
         population_se: of the population's coefficients, (q,).
         population_df: (q,).
-        center: the middle of the interval of each parent's effect in each data set, (F, p).
-        se: of these, (F, p).
+        new_se: of a new data set's coefficients around the population's, with the same degrees of
+            freedom; NaN unless pooling is partial, (q,).
+        se: of each parent's effect in each data set, (F, p).
         df: (F, p).
     """
 
     population_se: Floats
     population_df: Floats
-    center: Floats
+    new_se: Floats
     se: Floats
     df: Floats
 
@@ -111,6 +113,8 @@ class Fitted(Protocol):
     @property
     def fixed(self) -> Floats | None: ...
     @property
+    def fixed_cov(self) -> Floats | None: ...
+    @property
     def fixed_se(self) -> Floats | None: ...
     @property
     def random_cov(self) -> Floats | None: ...
@@ -136,10 +140,11 @@ def intervals_of(fit: Fitted, x: Sums) -> Intervals:
 def _without_pooling(fit: Fitted, x: Sums) -> Intervals:
     F, q = fit.coef.shape
     se, df = fit.coef_sd, np.repeat((x.n - q)[:, None], q, axis=1)
+    new = np.full(q, math.nan)
     if F == 1:
-        return Intervals(se[0], df[0], fit.coef[:, 1:], se[:, 1:], df[:, 1:])
+        return Intervals(se[0], df[0], new, se[:, 1:], df[:, 1:])
     spread = fit.coef.std(axis=0, ddof=1) / math.sqrt(F)
-    return Intervals(spread, np.full(q, F - 1.0), fit.coef[:, 1:], se[:, 1:], df[:, 1:])
+    return Intervals(spread, np.full(q, F - 1.0), new, se[:, 1:], df[:, 1:])
 
 
 def _complete(fit: Fitted, x: Sums) -> Intervals:
@@ -147,7 +152,7 @@ def _complete(fit: Fitted, x: Sums) -> Intervals:
     assert fit.fixed_se is not None
     df = np.full((F, q), x.n.sum() - q)
     se = np.repeat(fit.fixed_se[None], F, axis=0)
-    return Intervals(se[0], df[0], fit.coef[:, 1:], se[:, 1:], df[:, 1:])
+    return Intervals(se[0], df[0], np.full(q, math.nan), se[:, 1:], df[:, 1:])
 
 
 def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Intervals:
@@ -158,16 +163,40 @@ def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Interva
     df = np.where(x.varies, df, rows)
     own = own_estimates(x)
     residual, residual_df = _residuals(fit, x, own)
-    center, sd = shrunk(own.coef[:, 1:], residual[:, None] * own.cov[:, 1:])
-    each_df = np.broadcast_to(residual_df[:, None], sd.shape)
-    known = x.varies[1:] & np.isfinite(sd)
+    # Maximum likelihood finds too little by a factor of D + sampling variance, see `predictive`.
+    spread = random_cov if fit.unbiased else random_cov + _more(fit, x)
+    sds = _error_sds(fit, x, spread, residual)
+    known = np.isfinite(sds)
+    each_df = np.broadcast_to(residual_df[:, None], sds.shape)
+    between = np.diagonal(spread).copy()
+    seen = between_variances(own.coef, residual[:, None] * own.cov)
+    enough = np.isfinite(own.cov).sum(axis=0) > 2
+    between = np.where(enough, np.maximum(seen, between), between)
     return Intervals(
         se,
         df,
-        np.where(known, center, fit.coef[:, 1:]),
-        np.where(known, sd, se[1:]),
+        np.sqrt(np.where(x.varies, between, 0.0) + se**2),
+        np.where(known, sds, se[1:]),
         np.where(known, each_df, df[1:]),
     )
+
+
+def _more(fit: Fitted, x: Sums) -> Floats:
+    """What the maximum of the likelihood lacks of the covariance of random effects, (q, q)."""
+    assert fit.fixed_cov is not None
+    F = max(int((fit.df != 0).sum()), 2)
+    return F / (F - 1) * fit.fixed_cov * np.outer(x.varies, x.varies)
+
+
+def _error_sds(fit: Fitted, x: Sums, spread: Floats, residual: Floats) -> Floats:
+    """Of the parents' effects in data sets, (F, p); NaN for those that do not vary."""
+    C, unit = from_units(x), x.scale[-1] ** 2
+    relative = np.ones(len(x.n)) if fit.residual_scale is None else residual / fit.residual_scale
+    told = Told(*_gram(x), unit / residual, relative)
+    which = 1 + np.flatnonzero(x.varies[1:])
+    found = np.full((len(x.n), len(C) - 1), math.nan)
+    found[:, which - 1] = error_sds(told, C @ spread @ C.T, fit.coef @ C.T, which)
+    return found * np.diagonal(to_units(x))[1:]
 
 
 def _weights(fit: Fitted, x: Sums, random_cov: Floats) -> Weights:

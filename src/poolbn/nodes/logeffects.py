@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from poolbn.nodes.design import Basis, Design, Family, Response
 from poolbn.nodes.intervals import between_variances, from_spread, shrunk
 from poolbn.nodes.rowscores import Equal, Rows, equal_effects, scores
+from poolbn.nodes.shrinking import Told, error_sds
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -33,10 +34,11 @@ class LogEffects(NamedTuple):
         se: (m,).
         df: degrees of freedom of Student's t, (m,).
         between_sd: standard deviation between data sets; NaN unless pooling is partial, (m,).
+        new_se: of a new data set's effects around the population's, with the same degrees of
+            freedom; NaN unless pooling is partial, (m,).
         own: effects in the data sets, as the model has them, (F, m).
-        middle: of the data sets' intervals, which allow for what is not known of the variance
-            between data sets, (F, m).
-        own_se: of the middle, (F, m).
+        own_se: of these, which allows for what is not known of the variance between data sets,
+            (F, m).
         equal: for each parent a test that its effects are the same everywhere: statistic and
             degrees of freedom of its chi-square, (p, 2).
     """
@@ -45,8 +47,8 @@ class LogEffects(NamedTuple):
     se: Floats
     df: Floats
     between_sd: Floats
+    new_se: Floats
     own: Floats
-    middle: Floats
     own_se: Floats
     equal: Floats
 
@@ -76,7 +78,7 @@ def known_effects(found: Estimates) -> LogEffects:
         se = np.sqrt(np.diagonal(found.fixed_cov)).reshape(C, q)
     own, own_se = _slopes(found.coef), _slopes(own_se)
     of_all = (_slopes(effect), _slopes(se), _slopes(df), _slopes(between))
-    return LogEffects(*of_all, own, own, own_se, np.empty((0, 2)))
+    return LogEffects(*of_all, np.hypot(*of_all[1::2]), own, own_se, np.empty((0, 2)))
 
 
 def _slopes(values: Floats) -> Floats:
@@ -104,39 +106,36 @@ def regression_effects(
         return known
     if separated:  # there are no estimates whose spread could be looked at
         return known._replace(df=np.full_like(known.df, max(len(found.coef) - 1.0, 1.0)))
-    se, df, middle, sd = _population(rows, found.fixed, found.coef, found.random_cov)
-    sure = np.isfinite(_slopes(sd))
-    return known._replace(
-        se=_slopes(se),
-        df=_slopes(df),
-        middle=np.where(sure, _slopes(middle), known.middle),
-        own_se=np.where(sure, _slopes(sd), known.own_se),
-    )
+    se, df, new, sd = map(_slopes, _population(rows, found))
+    sds = np.where(np.isfinite(sd), sd, known.own_se)
+    return known._replace(se=se, df=df, new_se=new, own_se=sds)
 
 
 def _tests(equal: Sequence[Equal]) -> Floats:
     return np.array(equal, dtype=np.float64).reshape(len(equal), 2)
 
 
-def _population(
-    rows: Rows, fixed: Floats, coef: Floats, random_cov: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
+def _population(rows: Rows, known: Estimates) -> tuple[Floats, Floats, Floats, Floats]:
     """Standard errors and degrees of freedom of the population's coefficients, (C, q) each.
 
-    Then the middle and SD of those of data sets, see `intervals.shrunk`, (F, C, q) each.
+    Then standard errors of a new data set's, (C, q), and of those of data sets, see `shrinking`,
+    (F, C, q).
 
     The rule of Hartung and Knapp, see `intervals.hartung_knapp`, on the quadratic approximation of
     each data set's likelihood at its mode t_j: with the gradient g_j and the information W_j there
     its own estimate is b_j = t_j + W_j^-1 g_j. At a mode g_j = R^-1 (t_j - beta), so that the score
     P_j (b_j - beta), P_j = (W_j^-1 + R)^-1, is g_j itself: no inverse is needed.
     """
-    F, C, q = coef.shape
+    assert known.random_cov is not None
+    assert known.fixed_cov is not None
+    F, C, q = known.coef.shape
     T = Basis.of_rows(rows.design.X, rows.design.weight).T
     back = np.linalg.inv(T)
-    at = coef @ back.T
+    at = known.coef @ back.T
     found = scores(rows.turned(rows.design.X @ T), at)
     W, e = found.information, found.gradient
-    R = random_effects_cov(back @ random_cov @ back.T, C, counts=_is_count(rows.response))
+    counts = _is_count(rows.response)
+    R = random_effects_cov(back @ known.random_cov @ back.T, C, counts=counts)
     M = np.linalg.inv(np.eye(C * q) + W @ R)
     P = M @ W
     e = e - P @ np.linalg.solve(P.sum(axis=0), e.sum(axis=0))  # the modes' sum is not quite 0
@@ -146,8 +145,44 @@ def _population(
     between = np.where(few, np.diagonal(R), between_variances(own, variance))
     Q = M @ W @ np.swapaxes(M, 1, 2) + P * between @ P
     se, df, _ = from_spread(P, Q, e, turn)
-    middle, sd = shrunk(*_own(at.reshape(F, C * q), found.gradient, W, turn))
-    return se.reshape(C, q), df.reshape(C, q), middle.reshape(F, C, q), sd.reshape(F, C, q)
+    # As for linear regressions, see `intervals`.
+    spread = random_effects_cov(known.random_cov, C, counts=counts)
+    spread = spread + F / max(F - 1, 1) * known.fixed_cov
+    own, variance = _own(at.reshape(F, C * q), found.gradient, W, turn)
+    few = np.isfinite(variance).sum(axis=0) < 3
+    new = np.diagonal(spread)
+    new = np.where(few, new, np.maximum(new, between_variances(own, variance)))
+    sd = _error_sds(rows, known.coef, spread, (W, found.gradient), np.asarray(back))
+    shape = (C, q)
+    return se.reshape(shape), df.reshape(shape), np.sqrt(new + se**2).reshape(shape), sd
+
+
+def _error_sds(
+    rows: Rows, coef: Floats, spread: Floats, known: tuple[Floats, Floats], back: Floats
+) -> Floats:
+    """Of the coefficients of data sets, (F, C, q); NaN for intercepts.
+
+    Args:
+        rows: of the family.
+        coef: the coefficients.
+        spread: covariance of random effects, (C q, C q).
+        known: information and gradient at the coefficients, of coefficients in a basis.
+        back: from coefficients to those in that basis, (q, q).
+    """
+    (F, C, q), X, n = coef.shape, rows.design.X, rows.design.weight
+    mean = np.average(X[:, 1:], axis=0, weights=n)
+    sd = np.sqrt(np.average((X[:, 1:] - mean) ** 2, axis=0, weights=n))
+    S = np.diag(np.append(1.0, 1 / sd))  # from coefficients of standardised columns
+    S[0, 1:] = -mean / sd
+    G, inverse = (np.kron(np.eye(C), each) for each in (back @ S, np.linalg.inv(S)))
+    at = coef.reshape(F, C * q) @ inverse.T
+    W = G.T @ known[0] @ G
+    score = known[1] @ G + np.einsum("jab,jb->ja", W, at)
+    which = np.array([c * q + k for c in range(C) for k in range(1, q)], dtype=np.int64)
+    found = np.full((F, C * q), math.nan)
+    told = Told(W, score, np.ones(F), np.ones(F))
+    found[:, which] = error_sds(told, inverse @ spread @ inverse.T, at, which)
+    return np.asarray(found * np.tile(np.diagonal(S), C)).reshape(F, C, q)
 
 
 def _is_count(response: Response) -> bool:
@@ -220,7 +255,7 @@ def table_effects(
         (effect,), (variance,) = log_odds_ratios(counts.sum(axis=0, keepdims=True), sizes)
         se, df = np.sqrt(variance), np.full_like(effect, math.inf)
         every = np.tile(effect, (F, 1))
-        return LogEffects(effect, se, df, none, every, every, np.tile(se, (F, 1)), equal)
+        return LogEffects(effect, se, df, none, none, every, np.tile(se, (F, 1)), equal)
     own, variance = log_odds_ratios(counts, sizes)
     seen = np.isfinite(variance)
     m = seen.sum(axis=0)
@@ -232,16 +267,16 @@ def table_effects(
     squares = (w * (own - effect) ** 2).sum(axis=0) / total / np.maximum(m - 1, 1)
     se, df = np.where(enough, np.sqrt(squares), math.nan), np.where(enough, m - 1.0, math.nan)
     if sharing is Sharing.NONE:
-        return LogEffects(effect, se, df, none, own, own, np.sqrt(variance), equal)
-    center, sd = shrunk(own, variance)
-    known = np.isfinite(sd)
-    middle, sd = np.where(known, center, own), np.where(known, sd, np.sqrt(variance))
+        return LogEffects(effect, se, df, none, none, own, np.sqrt(variance), equal)
     between = np.where(enough, np.sqrt(t2), math.nan)
+    new = np.sqrt(np.where(m > 2, np.maximum(t2, between_variances(own, variance)), t2) + se**2)
     # Configurations of other parents count by their rows, as in the data set's own estimate.
     expected = probabilities * counts.sum(axis=2, keepdims=True)
     fitted, error = log_odds_ratios(expected, sizes)
     fitted = np.where(np.isfinite(error), fitted, effect)
-    return LogEffects(effect, se, df, between, fitted, middle, sd, equal)
+    center, sd = shrunk(own, variance)
+    sd = np.where(np.isfinite(sd), np.hypot(sd, center - fitted), np.sqrt(variance))
+    return LogEffects(effect, se, df, between, new, fitted, sd, equal)
 
 
 def known_table_effects(
@@ -252,7 +287,7 @@ def known_table_effects(
     own, _ = log_odds_ratios(probabilities, sizes)
     unknown = np.full_like(effect, math.nan)
     every = np.full_like(own, math.nan)
-    return LogEffects(effect, unknown, unknown, unknown, own, own, every, np.empty((0, 2)))
+    return LogEffects(effect, unknown, unknown, unknown, unknown, own, every, np.empty((0, 2)))
 
 
 def log_odds_ratios(counts: Counts | Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:
