@@ -58,7 +58,7 @@ def cell(F: int, rows: int, slope_sd: float, options: argparse.Namespace) -> dic
         stats, slope = drawn(rng, F, rows, slope_sd, options)
         fit = pb.fit_node(stats, "y", names, pooling=pb.Partial(residuals=options.residuals))
         intervals = fit.intervals
-        half = stdtrit(intervals.df, 0.975) * intervals.se
+        half = (stdtrit(intervals.df, 0.975) * intervals.se)[:, 1:]
         own, df = own_estimates(fit.sums), rows - p - 1
         alone = stdtrit(df, 0.975) * np.sqrt(own.rss[:, None] / df * own.cov[:, 1:])
         reach = stdtrit(fit.population_df, 0.975) * fit.population_se

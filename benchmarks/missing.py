@@ -75,7 +75,7 @@ def covered(true: pb.Network, stats: pb.GroupStats) -> tuple[float, float]:
         if not parents or found is None:
             continue
         at = [truth.levels.index(level) for level in fit.levels]
-        width = student.ppf(0.975, np.maximum(found.df, 1)) * found.se
+        width = (student.ppf(0.975, np.maximum(found.df, 1)) * found.se)[:, 1:]
         own.append((np.abs(fit.coef[:, 1:] - truth.coef[at, 1:]) <= width).mean())
         width = student.ppf(0.975, np.maximum(found.population_df, 1)) * found.population_se
         population.append((np.abs(fit.fixed - truth.fixed) <= width)[1:].mean())

@@ -107,12 +107,12 @@ def test_complete_and_no_pooling_are_least_squares() -> None:
     complete = pb.fit_node(stats, "y", ["x1"], pooling="complete")
     np.testing.assert_allclose(complete.population_se, [found.intercept_stderr, found.stderr])
     assert complete.population_df.tolist() == [46, 46]
-    assert (complete.intervals.se == complete.population_se[1]).all()
+    assert (complete.intervals.se[:, 1] == complete.population_se[1]).all()
     alone = [linregress(rows["x1"], rows["y"]) for _, rows in frame.groupby("F", sort=False)]
     none = pb.fit_node(stats, "y", ["x1"], pooling="none")
     np.testing.assert_allclose(none.population_se[1], sem([f.slope for f in alone]))
     assert none.population_df.tolist() == [3, 3]
-    np.testing.assert_allclose(none.intervals.se[:, 0], [f.stderr for f in alone])
+    np.testing.assert_allclose(none.intervals.se[:, 1], [f.stderr for f in alone])
     assert (none.intervals.df == 10).all()
 
 
@@ -133,8 +133,9 @@ def test_units_and_orders_do_not_matter(pooling: pb.Partial) -> None:
     np.testing.assert_allclose(two.population_se[turn], one.population_se * scale, rtol=1e-3)
     np.testing.assert_allclose(two.population_df[turn], one.population_df, rtol=1e-3)
     mine, yours = one.intervals, two.intervals
-    np.testing.assert_allclose(yours.se[back][:, ::-1], mine.se * scale[1:], rtol=1e-3)
-    np.testing.assert_allclose(yours.df[back][:, ::-1], mine.df, rtol=1e-3)
+    units = np.append(5.0, scale[1:])
+    np.testing.assert_allclose(yours.se[back][:, turn], mine.se * units, rtol=1e-3)
+    np.testing.assert_allclose(yours.df[back][:, turn], mine.df, rtol=1e-3)
     np.testing.assert_allclose(yours.new_se[turn][1:], (mine.new_se * scale)[1:], rtol=1e-3)
 
 
@@ -150,7 +151,7 @@ def test_a_constant_parent_in_one_data_set_and_few_rows_are_no_trouble() -> None
         assert np.isinf(own.cov[1, :2]).all()
         assert np.isfinite(own.cov[1, 2])
         # Where rows do not tell the effect, less is known than elsewhere.
-        assert fit.intervals.se[1, 0] > np.delete(fit.intervals.se[:, 0], [1, 4]).max()
+        assert fit.intervals.se[1, 1] > np.delete(fit.intervals.se[:, 1], [1, 4]).max()
 
 
 def test_shrunk_effects_lie_between_their_own_and_the_mean() -> None:
@@ -216,9 +217,9 @@ def test_effects_that_follow_from_levels_are_known_as_well_as_in_lme4() -> None:
     frame = correlated(3, data_sets=60, rows=12, parents=1, correlation=1.0)
     fit = pb.fit_node(pb.stats(frame, group="site", columns=["x0", "y"]), "y", ["x0"])
     assert fit.random_corr[0, 1] > 0.95
-    np.testing.assert_allclose(fit.intervals.se[:, 0], fit.coef_sd[:, 1], rtol=0.4)
+    np.testing.assert_allclose(fit.intervals.se[:, 1], fit.coef_sd[:, 1], rtol=0.4)
     alone = np.sqrt(fit.sigma2 * own_estimates(fit.sums).cov[:, 1])
-    assert fit.intervals.se.mean() < 0.75 * alone.mean()
+    assert fit.intervals.se[:, 1].mean() < 0.75 * alone.mean()
 
 
 @pytest.mark.parametrize(("F", "slope_sd"), [(4, 0.5), (6, 0.2), (10, 0.5)])
@@ -241,7 +242,7 @@ def test_effects_by_data_set() -> None:
     assert found["data_set"].tolist() == list(net.levels)
     fit = net.fits["y"]
     assert found["effect"].tolist() == fit.coef[:, 1].tolist()
-    ends = t.interval(0.9, fit.intervals.df[:, 0], fit.coef[:, 1], found["se"])
+    ends = t.interval(0.9, fit.intervals.df[:, 1], fit.coef[:, 1], found["se"])
     np.testing.assert_allclose(found[["lower", "upper"]].T, ends)
     new = net.adapt(frame[frame["F"] == "set 1"].drop(columns="F"), "new")
     assert new.effects(0.9, by="data set")["data_set"].tolist() == [*net.levels, "new"]
@@ -273,7 +274,7 @@ def test_intervals_cover(
         fit = pb.fit_node(stats, "y", names, pooling=pooling)
         value, se, df = fit.population(1)
         population += abs(value - 1) < t.ppf(0.975, df) * se
-        half = t.ppf(0.975, fit.intervals.df) * fit.intervals.se
+        half = (t.ppf(0.975, fit.intervals.df) * fit.intervals.se)[:, 1:]
         own.append(np.abs(fit.coef[:, 1:] - slope) < half)
         width.append(half)
         ols = own_estimates(fit.sums)

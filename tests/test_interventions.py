@@ -180,10 +180,10 @@ def test_a_new_data_set_of_a_network_with_interventions() -> None:
 def test_total_effects_are_what_an_intervention_changes(seed: int, kinds: list[str]) -> None:
     net = made_up(seed, kinds)
     table = net.total_effects()
-    assert list(table) == ["cause", "effect", "total", "between_sd", *LEVELS]
+    assert list(table) == ["cause", "effect", "total", "lower", "upper", "between_sd", *LEVELS]
     pairs = [(x, y) for x in NODES for y in net.dag.descendants(x)]
     assert list(zip(table["cause"], table["effect"], strict=True)) == pairs
-    for cause, effect, _, _, *own in table.itertuples(index=False, name=None):
+    for cause, effect, _, _, _, _, *own in table.itertuples(index=False, name=None):
         i = NODES.index(effect)
         change = net.do({cause: 1.5}).joint.mean[:, i] - net.do({cause: 0.5}).joint.mean[:, i]
         np.testing.assert_allclose(own, change, atol=1e-9)
@@ -201,7 +201,8 @@ def test_total_effects_are_sums_over_paths(seed: int) -> None:
             return fit.coef[:, k]
         return np.array([math.nan if fit.fixed is None else fit.fixed[k]])
 
-    for cause, effect, total, sd, *own in net.total_effects().itertuples(index=False, name=None):
+    for told in net.total_effects().itertuples(index=False, name=None):
+        cause, effect, total, lower, upper, sd, *own = told
         sums = {
             which: sum(
                 math.prod(slope(p, c, which) for p, c in nx.utils.pairwise(path))
@@ -212,6 +213,52 @@ def test_total_effects_are_sums_over_paths(seed: int) -> None:
         np.testing.assert_allclose(own, sums["own"], atol=1e-10)
         np.testing.assert_allclose(total, sums["fixed"][0], atol=1e-10)
         assert math.isnan(sd) == math.isnan(total)
+        assert math.isnan(total) or lower - 1e-9 <= total <= upper + 1e-9
+
+
+def chain(
+    rng: np.random.Generator, F: int, rows: int, sd: float
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """x -> m -> y with slopes that vary between data sets, and the totals in these."""
+    site = np.repeat(np.arange(F), rows)
+    first, second = 1 + sd * rng.normal(size=F), 0.5 + sd * rng.normal(size=F)
+    x = rng.normal(size=len(site))
+    m = 0.5 * rng.normal(size=F)[site] + first[site] * x + rng.normal(size=len(site))
+    y = 0.5 * rng.normal(size=F)[site] + second[site] * m + rng.normal(size=len(site))
+    frame = pd.DataFrame({"x": x, "m": m, "y": y, "site": [f"s{j:02d}" for j in site]})
+    return frame, first * second
+
+
+def fitted_chain(frame: pd.DataFrame, arcs: list[tuple[str, str]]) -> pb.Network:
+    return pb.learn(frame, group="site", start=arcs, search=pb.HillClimb(max_iter=0))
+
+
+@pytest.mark.parametrize(("F", "rows", "sd"), [(4, 20, 0.3), (10, 10, 0.3), (10, 40, 0.5)])
+def test_intervals_of_total_effects_cover(F: int, rows: int, sd: float) -> None:
+    rng, own, population = np.random.default_rng([F, rows]), [], []
+    for _ in range(40):
+        frame, truth = chain(rng, F, rows, sd)
+        net = fitted_chain(frame, [("x", "m"), ("m", "y")])
+        found = net.total_effects("x", "y", by="data set")
+        assert found["data_set"].tolist() == sorted(found["data_set"])
+        own.append(((found["lower"] <= truth) & (truth <= found["upper"])).mean())
+        (one,) = net.total_effects("x", "y").itertuples(index=False)
+        population.append(one.lower <= 0.5 <= one.upper)
+    assert np.mean(own) > 0.92
+    assert np.mean(population) > 0.85
+
+
+def test_a_total_effect_along_one_arc_has_the_interval_of_the_arc() -> None:
+    frame, _ = chain(np.random.default_rng(5), 6, 15, 0.3)
+    net = fitted_chain(frame, [("x", "m")])
+    for by, tolerance in (("arc", 0.08), ("data set", 0.2)):
+        arc = net.effects(by=by)
+        total = net.total_effects("x", "m", by="effect" if by == "arc" else by)
+        for end in ("lower", "upper"):
+            away = (total[end] - total["total"]) / (arc[end] - arc["effect"])
+            np.testing.assert_allclose(away, 1, rtol=tolerance)
+        wide = net.total_effects("x", "m", by="effect" if by == "arc" else by, interval=0.99)
+        assert (wide["lower"] < total["lower"]).all()
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -35,15 +35,55 @@ def of_data_sets(fit: LocalFit, draws: int, rng: np.random.Generator) -> LocalFi
         error = _table_errors(fit, fit.effects.own_se, draws, rng)
         return replace(fit, probabilities=_moved(fit, fit.probabilities, error))
     assert isinstance(fit, GaussianFit | RegressionFit)
-    cov = uncertainty(fit)[0] if isinstance(fit, GaussianFit) else fit.coef_cov
     coef = fit.coef.reshape(len(fit.levels), -1)
     drawn = coef
     if draws:
+        cov, df = _data_sets(fit)
         z = rng.standard_normal((draws, *coef.shape))
+        known = np.isfinite(df)
+        chi2 = rng.chisquare(df[known], (draws, int(known.sum())))
+        z[:, known] *= np.sqrt(df[known] / chi2)[..., None]
         drawn = (coef + np.einsum("jab,djb->dja", _roots(cov), z)).reshape(-1, coef.shape[1])
     if isinstance(fit, RegressionFit):
         return replace(fit, coef=drawn.reshape(-1, *fit.coef.shape[1:]))
     return replace(fit, coef=drawn, sigma2=np.tile(fit.sigma2, max(draws, 1)))
+
+
+def _data_sets(fit: GaussianFit | RegressionFit) -> tuple[Floats, Floats]:
+    """Covariances of the coefficients of data sets, (F, d, d), and degrees of freedom, (F,).
+
+    Effects have the standard errors that `effects` tells of, which contain what is uncertain of
+    variances between data sets, and so have levels where parents are at their means. Correlations
+    of these are those of the fit.
+    """
+    (F, *shape), q = fit.coef.shape, fit.coef.shape[-1]
+    df, none = np.full(F, np.inf), np.full((F, *shape), np.nan)
+    if isinstance(fit, RegressionFit):
+        cov, found = fit.coef_cov, fit.effects
+        at, se = found.at, none
+        if found.level_se.size:
+            se[..., 0] = found.level_se
+            se[..., 1:] = found.own_se.reshape(F, -1, q - 1)
+    else:
+        cov, at, se = uncertainty(fit)[0], np.empty(0), none
+        if fit.intervals is not None and len(fit.intervals.at) == q - 1:
+            at, se = fit.intervals.at, fit.intervals.se
+            least = np.nanmin(fit.intervals.df, axis=1)
+            df = np.where(least > 0, least, np.inf)
+    back = np.eye(q)  # from coefficients where the intercept is the level there
+    back[0, 1 : len(at) + 1] = -at
+    C, T = (np.kron(np.eye(len(cov[0]) // q), each) for each in (np.linalg.inv(back), back))
+    return T @ _with_errors(C @ cov @ C.T, se.reshape(F, -1)) @ T.T, df
+
+
+def _with_errors(cov: Floats, se: Floats) -> Floats:
+    """Covariances (F, d, d) with other standard errors, (F, d), where these are known."""
+    sd = np.sqrt(np.maximum(np.diagonal(cov, axis1=1, axis2=2), 0.0))
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
+    correlation = cov * inverse[:, :, None] * inverse[:, None]
+    np.einsum("jaa->ja", correlation)[:] = 1.0
+    wanted = np.where(np.isfinite(se), se, sd)
+    return np.asarray(correlation * wanted[:, :, None] * wanted[:, None])
 
 
 def of_new_data_sets(fit: LocalFit, sets: int, draws: int, rng: np.random.Generator) -> LocalFit:
@@ -51,17 +91,28 @@ def of_new_data_sets(fit: LocalFit, sets: int, draws: int, rng: np.random.Genera
     if isinstance(fit, TabularFit):
         return _new_tables(fit, sets, draws, rng)
     assert isinstance(fit, GaussianFit | RegressionFit)
-    fixed, cov, R, df = _population(fit)
-    b = balanced(sets, len(fixed), rng) @ _roots(R).T
-    errors = np.zeros((1, len(fixed)))
-    if draws:
-        errors = rng.standard_normal((draws, len(fixed))) @ _roots(cov).T
-        if np.isfinite(df):
-            errors *= np.sqrt(df / rng.chisquare(df, (draws, 1)))
-    coef = (fixed + errors[:, None] + b).reshape(-1, len(fixed))
+    fixed, R = population_draws(fit, draws, rng), _between(fit)
+    b = balanced(sets, len(R), rng) @ _roots(R).T
+    coef = (fixed[:, None] + b).reshape(-1, len(R))
     if isinstance(fit, RegressionFit):
         return replace(fit, coef=coef.reshape(-1, *fit.coef.shape[1:]))
     return replace(fit, coef=coef, sigma2=np.full(len(coef), fit.sigma2.mean()))
+
+
+def population_draws(
+    fit: GaussianFit | RegressionFit, draws: int, rng: np.random.Generator
+) -> Floats:
+    """Coefficients of the population, (draws, d); without error for 0 draws: (1, d).
+
+    Standard errors are those of `effects`, which few data sets make wider than the fit does.
+    """
+    fixed, cov, df = _population(fit)
+    if not draws:
+        return fixed[None]
+    errors = rng.standard_normal((draws, len(fixed))) @ _roots(cov).T
+    if np.isfinite(df):
+        errors *= np.sqrt(df / rng.chisquare(df, (draws, 1)))
+    return np.asarray(fixed + errors)
 
 
 def balanced(sets: int, d: int, rng: np.random.Generator) -> Floats:
@@ -75,11 +126,8 @@ def balanced(sets: int, d: int, rng: np.random.Generator) -> Floats:
     return np.concatenate([half, -half])
 
 
-def _population(fit: GaussianFit | RegressionFit) -> tuple[Floats, Floats, Floats, float]:
-    """Coefficients, their covariance, that between data sets, and degrees of freedom.
-
-    Standard errors are those of `effects`, which few data sets make wider than the fit does.
-    """
+def _population(fit: GaussianFit | RegressionFit) -> tuple[Floats, Floats, float]:
+    """Coefficients, their covariance and degrees of freedom."""
     shape, size = fit.coef.shape[1:], fit.coef[0].size
     fixed = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
     cov = np.zeros((size, size)) if fit.fixed_cov is None else fit.fixed_cov
@@ -92,13 +140,18 @@ def _population(fit: GaussianFit | RegressionFit) -> tuple[Floats, Floats, Float
         se[:, 1:], df[:, 1:] = (each.reshape(len(se), -1) for each in (found.se, found.df))
     known = (fitted > 0) & np.isfinite(se)
     wider = np.divide(se, fitted, out=np.ones(shape), where=known).ravel()
-    R = np.zeros((size, size))
-    if fit.random_cov is not None:
-        R = fit.random_cov
-        if isinstance(fit, RegressionFit):
-            R = random_effects_cov(R, len(fixed), counts=not fit.categories)
     least = float(np.min(df, where=np.isfinite(df) & (df > 0), initial=np.inf))
-    return fixed.ravel(), cov * np.outer(wider, wider), R, least
+    return fixed.ravel(), cov * np.outer(wider, wider), least
+
+
+def _between(fit: GaussianFit | RegressionFit) -> Floats:
+    """The covariance of all coefficients between data sets, (d, d)."""
+    size = fit.coef[0].size
+    if fit.random_cov is None:
+        return np.zeros((size, size))
+    if isinstance(fit, RegressionFit):
+        return random_effects_cov(fit.random_cov, len(fit.coef[0]), counts=not fit.categories)
+    return fit.random_cov
 
 
 def _new_tables(fit: TabularFit, sets: int, draws: int, rng: np.random.Generator) -> TabularFit:

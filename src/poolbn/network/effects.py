@@ -148,7 +148,7 @@ def data_set_errors(
         stats: the sufficient statistics of the parents and, last, the child, where they are known.
     """
     if fit.intervals is not None:
-        return fit.intervals.se[:, k - 1], fit.intervals.df[:, k - 1]
+        return fit.intervals.se[:, k], fit.intervals.df[:, k]
     F = len(fit.levels)
     variances = [total_cov(fit, j, stats)[k, k] for j in range(F)]
     return np.sqrt(variances), np.full(F, np.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from poolbn.errors import GraphError, OptionError
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
 from poolbn.inference.drawing import categories_of
+from poolbn.inference.plausible import population_draws
 from poolbn.nodes.given import Given, given_fit
 from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status, level_columns
 from poolbn.nodes.regression import RegressionFit
@@ -24,7 +25,10 @@ from poolbn.wording import listed
 if TYPE_CHECKING:
     import pandas as pd
 
-_COLUMNS = ("cause", "effect", "total", "between_sd")
+Floats = NDArray[np.float64]
+
+_COLUMNS = ("cause", "effect", "total", "lower", "upper", "between_sd")
+_DRAWS = 4000  # of coefficients, for intervals
 
 
 def checked_values(
@@ -145,9 +149,16 @@ def causes_and_effects(
 
 
 def total_effects_table(
-    dag: Dag, fits: Mapping[str, GaussianFit], cause: str | None, effect: str | None
+    dag: Dag,
+    fits: Mapping[str, GaussianFit],
+    cause: str | None,
+    effect: str | None,
+    interval: float,
+    seed: int,
 ) -> pd.DataFrame:
     """A row for each cause and effect that a directed path joins, or for those asked.
+
+    Intervals are quantiles of draws of the population's coefficients, around the total.
 
     Raises:
         GraphError: a name is no node, or cause and effect are the same.
@@ -156,11 +167,22 @@ def total_effects_table(
 
     levels = level_columns(fits[dag.nodes[0]].levels, _COLUMNS)
     rows: list[dict[Hashable, Any]] = []
-    for start, ends in causes_and_effects(dag, cause, effect):
+    asked = causes_and_effects(dag, cause, effect)
+    needed = {node for start, ends in asked for node in (start, *ends)}
+    needed |= {above for _, ends in asked for end in ends for above in dag.ancestors(end)}
+    drawn = {
+        node: population_draws(fits[node], _DRAWS, np.random.default_rng([seed, i]))
+        for i, node in enumerate(dag.nodes)
+        if node in needed and fits[node].fixed is not None
+    }
+    tails = [(1 - interval) / 2, (1 + interval) / 2]
+    for start, ends in asked:
         totals = _totals(dag, fits, start)
+        draws = _drawn_totals(totals.nodes, fits, drawn)
         for end in ends:
             i = totals.nodes.index(end)
-            numbers = (start, end, totals.mean[i], totals.sd[i], *totals.own[i])
+            lower, upper = np.quantile(draws[i], tails)
+            numbers = (start, end, totals.mean[i], lower, upper, totals.sd[i], *totals.own[i])
             rows.append(dict(zip([*_COLUMNS, *levels], numbers, strict=True)))
     return pd.DataFrame(rows, columns=pd.Index([*_COLUMNS, *levels], dtype=object))
 
@@ -211,3 +233,18 @@ def _totals(dag: Dag, fits: Mapping[str, GaussianFit], cause: str) -> _Totals:
         mean[i] = beta @ m
         cov[i, i] = beta @ K @ beta + np.sum(D * K) + m @ D @ m
     return _Totals(nodes, own, mean, np.sqrt(np.maximum(np.diagonal(cov), 0.0)))
+
+
+def _drawn_totals(
+    nodes: Sequence[str], fits: Mapping[str, GaussianFit], drawn: Mapping[str, Floats]
+) -> Floats:
+    """The mean totals of `_Totals` for draws of coefficients, (K, draws); NaN likewise."""
+    position = {node: i for i, node in enumerate(nodes)}
+    total = np.ones((len(nodes), _DRAWS))
+    for i, node in enumerate(nodes[1:], start=1):
+        slopes = [k for k, parent in enumerate(fits[node].parents, 1) if parent in position]
+        parents = [position[fits[node].parents[k - 1]] for k in slopes]
+        total[i] = math.nan
+        if node in drawn:
+            total[i] = np.einsum("dk,kd->d", drawn[node][:, slopes], total[parents])
+    return total

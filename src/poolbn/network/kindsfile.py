@@ -170,10 +170,18 @@ def _effects(name: str, encoded: Any, fit: TabularFit | RegressionFit) -> LogEff
     shapes = {field: value.shape for field, value in fit.effects._asdict().items()}
     shapes["equal"] = (len(fit.parents), 2)
     found = {field: np.array(floats(name, encoded[field])) for field in LogEffects._fields}
+    if isinstance(fit, RegressionFit) and found["level_se"].size:
+        F, C, q = fit.coef.shape
+        shapes |= {"at": (q - 1,), "level_se": (F, C)}
+    else:
+        found["level_se"] = found["level_se"].reshape(shapes["level_se"])
     for field, shape in shapes.items():
         if found[field].shape != shape:
             raise ValueError(f"{field} in {name} is not a table of {shape} numbers")
-        if field in {"se", "df", "between_sd", "new_se", "own_se"} and (found[field] < 0).any():
+        if (
+            field in {"se", "df", "between_sd", "new_se", "own_se", "level_se"}
+            and (found[field] < 0).any()
+        ):
             raise ValueError(f"{field} in {name} is negative")
     return LogEffects(**found)
 
@@ -188,7 +196,7 @@ def _around_estimates(name: str, encoded: dict[str, Any]) -> dict[str, Any]:
     if not middle.shape == own.shape == own_se.shape or se.shape != between.shape:
         raise ValueError(f"{name} has tables of different shapes")
     found["own_se"] = np.hypot(own_se, middle - own).tolist()
-    found["new_se"] = np.hypot(se, between).tolist()
+    found |= {"new_se": np.hypot(se, between).tolist(), "at": [], "level_se": []}
     del found["middle"]
     return found
 

@@ -91,13 +91,16 @@ def decode_linear(
         return f"{name} of {node!r}"
 
     if intervals is not None:
-        intervals = {"new_se": []} | intervals
+        intervals = {"new_se": [], "at": []} | intervals
         center = intervals.pop("center", None)
         check_keys(of("intervals"), intervals, set(Intervals._fields))
         own = {n: np.array(floats(of(n), value)) for n, value in intervals.items()}
-        if center is not None:  # of older versions, whose intervals are not around the estimates
+        if center is not None:  # of older versions: around other values than the estimates
             coef = as_array(of("coef"), values["coef"])
-            own["se"] = np.hypot(own["se"], np.array(floats(of("center"), center)) - coef[:, 1:])
+            off = np.array(floats(of("center"), center)) - coef[:, 1:]
+            none = np.full((len(coef), 1), math.nan)
+            own["se"] = np.hstack([none, np.hypot(own["se"], off)])
+            own["df"] = np.hstack([none, own["df"]])
         values["saved_intervals"] = Intervals(**own)
     values["squares"] = np.array(floats(of("squares"), values["squares"]))
     for name in _ARRAYS:
@@ -168,9 +171,10 @@ def check_linear(node: str, fit: GaussianFit, parents: tuple[str, ...]) -> None:
         if name.endswith("cov") and not _is_covariance(array):
             raise ValueError(f"{name} of {node!r} is not a covariance matrix")
     if fit.saved_intervals is not None:
-        own = (F, q - 1)
+        of_data_sets = dict.fromkeys(("se", "df"), (F, q))
         for name, array in fit.saved_intervals._asdict().items():
-            if array.size and array.shape != (own if name in {"se", "df"} else (q,)):
+            shape = {"at": (q - 1,), **of_data_sets}.get(name, (q,))
+            if array.size and array.shape != shape:
                 raise ValueError(f"{name} of the intervals of {node!r} has a wrong shape")
     for name in ("squares", "df", "effective_df"):
         array = getattr(fit, name)

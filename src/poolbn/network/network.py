@@ -427,8 +427,9 @@ class Network(Presented, Graphical, Questions):
 
         A unit more of the cause, set by an intervention, changes the mean of the effect by the sum
         over all directed paths of the products of the coefficients. `total` is the expected value
-        over the population of data sets and `between_sd` its standard deviation there, both NaN
-        where a node on the way has no pooling. The total effects in the data sets follow.
+        over the population of data sets, with its interval, and `between_sd` its standard deviation
+        there: all NaN where a node on the way has no pooling. The total effects in the data sets
+        follow.
 
         Where columns are not all continuous, means under two interventions are compared (by
         standardisation): a discrete cause is set to each other level in place of its first, others
@@ -473,7 +474,7 @@ class Network(Presented, Graphical, Questions):
         check_interval(interval)
         check_count(seed=seed)
         if self.is_linear and by == "effect":
-            return total_effects_table(self.dag, self.linear_fits, cause, effect)
+            return total_effects_table(self.dag, self.linear_fits, cause, effect, interval, seed)
         asked = Question(self.dag, self.fits, self.n, interval, seed)
         return totals_table(asked, causes_and_effects(self.dag, cause, effect), by)
 

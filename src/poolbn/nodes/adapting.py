@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -114,7 +115,8 @@ def _with_last(found: Intervals | None, fit: GaussianFit, family: GroupStats) ->
         wider = np.divide(se, fitted, out=np.ones(q), where=fitted > 0)
         known = replace(fit, fixed_cov=fit.fixed_cov * np.outer(wider, wider))
         se = np.sqrt(np.diagonal(total_cov(known, -1, family)))
-    return found._replace(se=np.vstack([found.se, se[1:]]), df=np.vstack([found.df, df[1:]]))
+    se = np.append(math.nan, se[1:])
+    return found._replace(se=np.vstack([found.se, se]), df=np.vstack([found.df, df]))
 
 
 def in_order(fit: GaussianFit, levels: Sequence[Hashable]) -> GaussianFit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,10 +60,25 @@ def _coefficients(fit: RegressionFit, new: Table | None) -> tuple[Floats, Floats
     if fit.random_cov is None:
         return fit.fixed, fit.fixed_cov
     R = random_effects_cov(fit.random_cov, len(fit.fixed), counts=not fit.categories)
+    # What maximum likelihood lacks, see `predictive`.
+    F = max(len(fit.levels) - len(fit.left_out), 2)
+    R = R + F / (F - 1) * fit.fixed_cov
     if new is None:
-        return fit.fixed, fit.fixed_cov + R
+        return fit.fixed, _tails(fit, F - 1) * (fit.fixed_cov + R)
     rows = Rows(design_of(new, fit.child, fit.parents), fit.response, fit.dispersion)
     return mode(rows, fit.fixed, fit.fixed_cov, R)
+
+
+def _tails(fit: RegressionFit, df: int) -> float:
+    """What gives a normal distribution the middle 95% of Student's t, for its variance.
+
+    The mean of a count would be that of its tails, and does not exist for Student's t.
+    """
+    if not fit.categories:
+        return 1.0
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 0.975) / NormalDist().inv_cdf(0.975)) ** 2
 
 
 def mode(rows: Rows, fixed: Floats, fixed_cov: Floats, R: Floats) -> tuple[Floats, Floats]:
@@ -174,4 +190,9 @@ def _shrunk(fit: TabularFit, found: LogEffects, value: Floats, variance: Floats)
 
 
 def _appended(found: LogEffects, own: Floats, se: Floats) -> LogEffects:
-    return found._replace(own=np.vstack([found.own, own]), own_se=np.vstack([found.own_se, se]))
+    level = np.full((1, found.level_se.shape[1]), math.nan)
+    return found._replace(
+        own=np.vstack([found.own, own]),
+        own_se=np.vstack([found.own_se, se]),
+        level_se=np.vstack([found.level_se, level]) if found.level_se.size else found.level_se,
+    )

@@ -7,6 +7,7 @@ learned from its value is certain; in a new one it is normal around the regressi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,7 +96,9 @@ def _intervals(coef: Floats, fixed_cov: Floats) -> Intervals:
     """Least squares has one error for the effects in all data sets."""
     F, q = coef.shape
     se, df = np.sqrt(np.diagonal(fixed_cov)), np.full(q, max(F - q, 1.0))
-    return Intervals(se, df, coef[:, 1:], np.tile(se[1:], (F, 1)), np.tile(df[1:], (F, 1)))
+    none = np.full(q, math.nan)
+    each = np.tile(np.append(math.nan, se[1:]), (F, 1))
+    return Intervals(se, df, none, np.empty(0), each, np.tile(df, (F, 1)))
 
 
 def _counts(parents: Sequence[int]) -> Counts:

@@ -43,11 +43,14 @@ def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Pen
     if len(found) < 2:
         return known
     others, own = zip(*found, strict=True)
-    slopes, se, df = rubin(
-        [other.coef[:, 1:] for other in others], [i.se for i in own], [i.df for i in own]
-    )
+
+    def centred(coef: Floats) -> Floats:
+        return np.column_stack([coef[:, 0] + coef[:, 1:] @ known.at, coef[:, 1:]])
+
+    values = [centred(other.coef) for other in others]
+    mean, se, df = rubin(values, [i.se for i in own], [i.df for i in own])
     # The interval is around the estimate of the fit.
-    made = known._replace(se=np.hypot(se, slopes - fit.coef[:, 1:]), df=df)
+    made = known._replace(se=np.hypot(se, mean - centred(fit.coef)), df=df)
     drawn_by_network = isinstance(stats.filled, Expected)
     if fit.fixed is not None and (fit.random_cov is None or drawn_by_network):
         fixed = [other.fixed for other, _ in found if other.fixed is not None]

@@ -53,13 +53,16 @@ class Intervals(NamedTuple):
         population_df: (q,).
         new_se: of a new data set's coefficients around the population's, with the same degrees of
             freedom; NaN unless pooling is partial, (q,).
-        se: of each parent's effect in each data set, (F, p).
-        df: (F, p).
+        at: values of the parents, (p,); empty where they are not known, as in an older file.
+        se: of each data set's level where parents are at these values, NaN where that is what the
+            fit says, and of its effects, (F, q).
+        df: (F, q).
     """
 
     population_se: Floats
     population_df: Floats
     new_se: Floats
+    at: Floats
     se: Floats
     df: Floats
 
@@ -139,20 +142,22 @@ def intervals_of(fit: Fitted, x: Sums) -> Intervals:
 
 def _without_pooling(fit: Fitted, x: Sums) -> Intervals:
     F, q = fit.coef.shape
-    se, df = fit.coef_sd, np.repeat((x.n - q)[:, None], q, axis=1)
-    new = np.full(q, math.nan)
-    if F == 1:
-        return Intervals(se[0], df[0], new, se[:, 1:], df[:, 1:])
-    spread = fit.coef.std(axis=0, ddof=1) / math.sqrt(F)
-    return Intervals(spread, np.full(q, F - 1.0), new, se[:, 1:], df[:, 1:])
+    se, df = fit.coef_sd.copy(), np.repeat((x.n - q)[:, None], q, axis=1)
+    spread, spread_df = se[0].copy(), df[0]
+    if F > 1:
+        spread = fit.coef.std(axis=0, ddof=1) / math.sqrt(F)
+        spread_df = np.full(q, F - 1.0)
+    se[:, 0] = math.nan
+    return Intervals(spread, spread_df, np.full(q, math.nan), x.center[:-1], se, df)
 
 
 def _complete(fit: Fitted, x: Sums) -> Intervals:
     F, q = fit.coef.shape
     assert fit.fixed_se is not None
-    df = np.full((F, q), x.n.sum() - q)
+    df, none = np.full((F, q), x.n.sum() - q), np.full(q, math.nan)
     se = np.repeat(fit.fixed_se[None], F, axis=0)
-    return Intervals(se[0], df[0], np.full(q, math.nan), se[:, 1:], df[:, 1:])
+    se[:, 0] = math.nan
+    return Intervals(fit.fixed_se, df[0], none, x.center[:-1], se, df)
 
 
 def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Intervals:
@@ -163,12 +168,12 @@ def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Interva
     df = np.where(x.varies, df, rows)
     own = own_estimates(x)
     residual, residual_df = _residuals(fit, x, own)
-    # Maximum likelihood finds too little by a factor of D + sampling variance, see `predictive`.
-    spread = random_cov if fit.unbiased else random_cov + _more(fit, x)
+    spread = _spread(fit, x, random_cov)
     sds = _error_sds(fit, x, spread, residual)
     known = np.isfinite(sds)
     each_df = np.broadcast_to(residual_df[:, None], sds.shape)
-    between = np.diagonal(spread).copy()
+    T = to_units(x)
+    between = np.diagonal(T @ spread @ T.T)
     seen = between_variances(own.coef, residual[:, None] * own.cov)
     enough = np.isfinite(own.cov).sum(axis=0) > 2
     between = np.where(enough, np.maximum(seen, between), between)
@@ -176,27 +181,34 @@ def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Interva
         se,
         df,
         np.sqrt(np.where(x.varies, between, 0.0) + se**2),
-        np.where(known, sds, se[1:]),
-        np.where(known, each_df, df[1:]),
+        x.center[:-1],
+        np.where(known, sds, np.append(math.nan, se[1:])),
+        np.where(known, each_df, df),
     )
 
 
-def _more(fit: Fitted, x: Sums) -> Floats:
-    """What the maximum of the likelihood lacks of the covariance of random effects, (q, q)."""
+def _spread(fit: Fitted, x: Sums, random_cov: Floats) -> Floats:
+    """Covariance of random effects of standardised columns, (q, q).
+
+    Maximum likelihood finds too little by a factor of D + sampling variance, see `predictive`.
+    """
     assert fit.fixed_cov is not None
+    C = from_units(x)
     F = max(int((fit.df != 0).sum()), 2)
-    return F / (F - 1) * fit.fixed_cov * np.outer(x.varies, x.varies)
+    lacks = 0.0 if fit.unbiased else F / (F - 1)
+    both = np.outer(x.varies, x.varies)
+    return np.asarray(C @ random_cov @ C.T + lacks * both * (C @ fit.fixed_cov @ C.T))
 
 
 def _error_sds(fit: Fitted, x: Sums, spread: Floats, residual: Floats) -> Floats:
-    """Of the parents' effects in data sets, (F, p); NaN for those that do not vary."""
-    C, unit = from_units(x), x.scale[-1] ** 2
+    """Of the level where parents are at their means, and of effects, (F, q); NaN if none vary."""
     relative = np.ones(len(x.n)) if fit.residual_scale is None else residual / fit.residual_scale
-    told = Told(*_gram(x), unit / residual, relative)
-    which = 1 + np.flatnonzero(x.varies[1:])
-    found = np.full((len(x.n), len(C) - 1), math.nan)
-    found[:, which - 1] = error_sds(told, C @ spread @ C.T, fit.coef @ C.T, which)
-    return found * np.diagonal(to_units(x))[1:]
+    told = Told(*_gram(x), x.scale[-1] ** 2 / residual, relative)
+    which = np.flatnonzero(x.varies)
+    found = np.full(fit.coef.shape, math.nan)
+    at = (fit.coef - np.eye(len(spread))[0] * x.center[-1]) @ from_units(x).T
+    found[:, which] = error_sds(told, spread, at, which)
+    return found * np.diagonal(to_units(x))
 
 
 def _weights(fit: Fitted, x: Sums, random_cov: Floats) -> Weights:

@@ -25,6 +25,8 @@ Counts = NDArray[np.int64]
 _MOST = 150  # coefficients of the regression that a test of a table takes
 _LEAST = 1e-9  # information in a direction of variance one, over the most: none
 
+_NO_LEVELS: tuple[Floats, Floats] = (np.empty(0), np.empty((0, 0)))
+
 
 class LogEffects(NamedTuple):
     """Effects of q - 1 columns on C levels or a count: m = C (q - 1), those of one level together.
@@ -39,6 +41,9 @@ class LogEffects(NamedTuple):
         own: effects in the data sets, as the model has them, (F, m).
         own_se: of these, which allows for what is not known of the variance between data sets,
             (F, m).
+        at: values of the q - 1 columns; empty for tables, and where rows are not known.
+        level_se: standard errors of each data set's levels where columns are at these values,
+            (F, C); empty likewise, and NaN where that is what the fit says.
         equal: for each parent a test that its effects are the same everywhere: statistic and
             degrees of freedom of its chi-square, (p, 2).
     """
@@ -50,6 +55,8 @@ class LogEffects(NamedTuple):
     new_se: Floats
     own: Floats
     own_se: Floats
+    at: Floats
+    level_se: Floats
     equal: Floats
 
 
@@ -78,7 +85,8 @@ def known_effects(found: Estimates) -> LogEffects:
         se = np.sqrt(np.diagonal(found.fixed_cov)).reshape(C, q)
     own, own_se = _slopes(found.coef), _slopes(own_se)
     of_all = (_slopes(effect), _slopes(se), _slopes(df), _slopes(between))
-    return LogEffects(*of_all, np.hypot(*of_all[1::2]), own, own_se, np.empty((0, 2)))
+    new = np.hypot(of_all[1], of_all[3])
+    return LogEffects(*of_all, new, own, own_se, *_NO_LEVELS, np.empty((0, 2)))
 
 
 def _slopes(values: Floats) -> Floats:
@@ -106,20 +114,21 @@ def regression_effects(
         return known
     if separated:  # there are no estimates whose spread could be looked at
         return known._replace(df=np.full_like(known.df, max(len(found.coef) - 1.0, 1.0)))
-    se, df, new, sd = map(_slopes, _population(rows, found))
-    sds = np.where(np.isfinite(sd), sd, known.own_se)
-    return known._replace(se=se, df=df, new_se=new, own_se=sds)
+    *of_all, sd, at = _population(rows, found)
+    se, df, new, own_se = map(_slopes, (*of_all, sd))
+    own_se = np.where(np.isfinite(own_se), own_se, known.own_se)
+    return known._replace(se=se, df=df, new_se=new, own_se=own_se, at=at, level_se=sd[:, :, 0])
 
 
 def _tests(equal: Sequence[Equal]) -> Floats:
     return np.array(equal, dtype=np.float64).reshape(len(equal), 2)
 
 
-def _population(rows: Rows, known: Estimates) -> tuple[Floats, Floats, Floats, Floats]:
+def _population(rows: Rows, known: Estimates) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Standard errors and degrees of freedom of the population's coefficients, (C, q) each.
 
     Then standard errors of a new data set's, (C, q), and of those of data sets, see `shrinking`,
-    (F, C, q).
+    (F, C, q), with levels where columns are at their means, (q - 1,).
 
     The rule of Hartung and Knapp, see `intervals.hartung_knapp`, on the quadratic approximation of
     each data set's likelihood at its mode t_j: with the gradient g_j and the information W_j there
@@ -152,15 +161,15 @@ def _population(rows: Rows, known: Estimates) -> tuple[Floats, Floats, Floats, F
     few = np.isfinite(variance).sum(axis=0) < 3
     new = np.diagonal(spread)
     new = np.where(few, new, np.maximum(new, between_variances(own, variance)))
-    sd = _error_sds(rows, known.coef, spread, (W, found.gradient), np.asarray(back))
+    sd, mean = _error_sds(rows, known.coef, spread, (W, found.gradient), np.asarray(back))
     shape = (C, q)
-    return se.reshape(shape), df.reshape(shape), np.sqrt(new + se**2).reshape(shape), sd
+    return se.reshape(shape), df.reshape(shape), np.sqrt(new + se**2).reshape(shape), sd, mean
 
 
 def _error_sds(
     rows: Rows, coef: Floats, spread: Floats, known: tuple[Floats, Floats], back: Floats
-) -> Floats:
-    """Of the coefficients of data sets, (F, C, q); NaN for intercepts.
+) -> tuple[Floats, Floats]:
+    """Of levels where columns are at their means, and of effects, (F, C, q); the means, (q - 1,).
 
     Args:
         rows: of the family.
@@ -178,11 +187,9 @@ def _error_sds(
     at = coef.reshape(F, C * q) @ inverse.T
     W = G.T @ known[0] @ G
     score = known[1] @ G + np.einsum("jab,jb->ja", W, at)
-    which = np.array([c * q + k for c in range(C) for k in range(1, q)], dtype=np.int64)
-    found = np.full((F, C * q), math.nan)
     told = Told(W, score, np.ones(F), np.ones(F))
-    found[:, which] = error_sds(told, inverse @ spread @ inverse.T, at, which)
-    return np.asarray(found * np.tile(np.diagonal(S), C)).reshape(F, C, q)
+    found = error_sds(told, inverse @ spread @ inverse.T, at, np.arange(C * q))
+    return np.asarray(found * np.tile(np.diagonal(S), C)).reshape(F, C, q), mean
 
 
 def _is_count(response: Response) -> bool:
@@ -255,7 +262,9 @@ def table_effects(
         (effect,), (variance,) = log_odds_ratios(counts.sum(axis=0, keepdims=True), sizes)
         se, df = np.sqrt(variance), np.full_like(effect, math.inf)
         every = np.tile(effect, (F, 1))
-        return LogEffects(effect, se, df, none, none, every, np.tile(se, (F, 1)), equal)
+        return LogEffects(
+            effect, se, df, none, none, every, np.tile(se, (F, 1)), *_NO_LEVELS, equal
+        )
     own, variance = log_odds_ratios(counts, sizes)
     seen = np.isfinite(variance)
     m = seen.sum(axis=0)
@@ -267,7 +276,7 @@ def table_effects(
     squares = (w * (own - effect) ** 2).sum(axis=0) / total / np.maximum(m - 1, 1)
     se, df = np.where(enough, np.sqrt(squares), math.nan), np.where(enough, m - 1.0, math.nan)
     if sharing is Sharing.NONE:
-        return LogEffects(effect, se, df, none, none, own, np.sqrt(variance), equal)
+        return LogEffects(effect, se, df, none, none, own, np.sqrt(variance), *_NO_LEVELS, equal)
     between = np.where(enough, np.sqrt(t2), math.nan)
     new = np.sqrt(np.where(m > 2, np.maximum(t2, between_variances(own, variance)), t2) + se**2)
     # Configurations of other parents count by their rows, as in the data set's own estimate.
@@ -276,7 +285,7 @@ def table_effects(
     fitted = np.where(np.isfinite(error), fitted, effect)
     center, sd = shrunk(own, variance)
     sd = np.where(np.isfinite(sd), np.hypot(sd, center - fitted), np.sqrt(variance))
-    return LogEffects(effect, se, df, between, new, fitted, sd, equal)
+    return LogEffects(effect, se, df, between, new, fitted, sd, *_NO_LEVELS, equal)
 
 
 def known_table_effects(
@@ -287,7 +296,8 @@ def known_table_effects(
     own, _ = log_odds_ratios(probabilities, sizes)
     unknown = np.full_like(effect, math.nan)
     every = np.full_like(own, math.nan)
-    return LogEffects(effect, unknown, unknown, unknown, unknown, own, every, np.empty((0, 2)))
+    none = np.empty((0, 2))
+    return LogEffects(effect, *(unknown,) * 4, own, every, *_NO_LEVELS, none)
 
 
 def log_odds_ratios(counts: Counts | Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:

@@ -27,6 +27,8 @@ def _linear(of: Material) -> ReportTable:
         "cause": "that is set by an intervention",
         "effect": "that follows",
         "total": "expected change for one unit of the cause, along all paths",
+        "lower": "of the 95% interval of the total",
+        "upper": "of the 95% interval of the total",
         "SD between": f"standard deviation of the total between {of.sets.many}",
         "least": f"of the {of.sets.many}",
         "largest": f"of the {of.sets.many}",
@@ -37,11 +39,11 @@ def _linear(of: Material) -> ReportTable:
     index = {node: i for i, node in enumerate(net.dag.nodes)}
     rows = []
     table = net.total_effects().itertuples(index=False, name=None)
-    for cause, effect, total, between, *own in table:
+    for cause, effect, total, lower, upper, between, *own in table:
         unit = sd[cause] / sd[effect] if sd[effect] > 0 else math.nan
         ends = (text_cell(node, node=index[node]) for node in (cause, effect))
         told = list(compress(own, of.shown.tolist())) or [math.nan]
-        numbers = (total, between, min(told), max(told), float(np.mean(own)) * unit)
+        numbers = (total, lower, upper, between, min(told), max(told), float(np.mean(own)) * unit)
         rows.append((*ends, *(value_cell(float(value)) for value in numbers)))
     count = len(rows)
     rows.sort(key=lambda row: -abs(row[-1].value) if isinstance(row[-1].value, float) else 0.0)

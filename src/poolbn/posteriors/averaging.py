@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, InPython
-from poolbn.inference.plausible import has_population, of_data_sets, of_new_data_sets
+from poolbn.inference.plausible import has_population, of_data_sets, population_draws
 from poolbn.moments.standardised import Family
 from poolbn.network.effects import Term, arc_terms
 from poolbn.nodes.localfit import GaussianFit, LocalFit
@@ -229,8 +229,7 @@ def _coefficients(graphs: GraphSample, fit: Fit, rng: np.random.Generator) -> Fl
 def _population_draws(fit: GaussianFit, draws: int, rng: np.random.Generator) -> Floats:
     """Coefficients of the population, with what is uncertain of them, (draws, q)."""
     if has_population(fit):
-        made = of_new_data_sets(fit, 2, draws, rng)  # two whose random effects cancel
-    else:
-        made = of_data_sets(fit, draws, rng)
+        return population_draws(fit, draws, rng)
+    made = of_data_sets(fit, draws, rng)
     assert isinstance(made, GaussianFit)
     return np.asarray(made.coef.reshape(draws, -1, made.coef.shape[1]).mean(axis=1))
