@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, gammaln
 from scipy.stats import binom
 
@@ -214,3 +214,28 @@ def test_quantiles_of_counts_are_those_of_scipy(theta: float) -> None:
     found = _drawn(fit, mean, u)
     law = stats.poisson(mean) if np.isinf(theta) else stats.nbinom(theta, theta / (theta + mean))
     np.testing.assert_array_equal(found, law.ppf(u))
+
+
+def test_events_in_a_new_data_set_allow_for_few_data_sets() -> None:
+    """A regression of what happens on what was predicted has a slope of 1 where that is right."""
+    F, n, rng = 4, 40, np.random.default_rng(8)
+
+    def drawn(sets: int) -> pd.DataFrame:
+        site = np.repeat(np.arange(sets), n)
+        x = rng.normal(size=sets * n)
+        logit = rng.normal(size=sets)[site] + (0.8 + 0.5 * rng.normal(size=sets))[site] * x
+        happens = rng.random(sets * n) < 1 / (1 + np.exp(-logit))
+        return pd.DataFrame({"x": x, "y": np.where(happens, "yes", "no"), "site": site})
+
+    predicted, happened = [], []
+    for _ in range(40):
+        net = pb.learn(drawn(F), group="site", start=[("x", "y")], search=pb.HillClimb(max_iter=0))
+        new = drawn(10)
+        p = net.adapt(None, 99).predict(new.assign(site=99), "y")["yes"].to_numpy()
+        predicted.append(np.log(p / (1 - p)))
+        happened.append(np.where(new["y"] == "yes", 1.0, -1.0))
+    logit, y = np.concatenate(predicted), np.concatenate(happened)
+    slope = minimize_scalar(
+        lambda k: np.logaddexp(0, -k * y * logit).mean(), bounds=(0, 3), method="bounded"
+    ).x
+    assert 0.7 < slope < 1.3

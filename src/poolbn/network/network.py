@@ -208,7 +208,7 @@ class Network(Presented, Graphical, Questions):
         (Mantel and Haenszel).
 
         By data set, there is a row for each arc and data set. Intervals then allow for what is not
-        known of the variance between data sets too, and `effect` need not be in their middle.
+        known of the variance between data sets too.
 
         Args:
             interval: the probability that the intervals are to cover the effect with.
@@ -458,8 +458,8 @@ class Network(Presented, Graphical, Questions):
             >>> net = pb.learn(trial, group="clinic", start=path, pooling="complete",
             ...                search=pb.HillClimb(max_iter=0))
             >>> net.total_effects("age", "birthweight_g").round(2)
-              cause         effect  total  between_sd    NY    MN    KY    MS
-            0   age  birthweight_g   0.18         0.0  0.18  0.18  0.18  0.18
+              cause         effect  total  lower  upper  between_sd    NY    MN    KY    MS
+            0   age  birthweight_g   0.18  -0.97   1.46         0.0  0.18  0.18  0.18  0.18
             >>> made = trial.assign(small=trial["birthweight_g"] < 2500)
             >>> net = pb.learn(made.drop(columns="birthweight_g"), group="clinic",
             ...                start=[("age", "bmi"), ("bmi", "small")], pooling="complete",

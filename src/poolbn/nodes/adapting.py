@@ -110,13 +110,36 @@ def _with_last(found: Intervals | None, fit: GaussianFit, family: GroupStats) ->
     se, df = found.population_se, found.population_df
     if fit.fixed is None:
         se, df = fit.coef_sd[-1], np.full(q, max(float(family.n[0] - q), 1.0))
-    elif fit.random_cov is not None and fit.fixed_cov is not None:
+    elif fit.random_cov is not None and fit.fixed_cov is not None and fit.sigma2[-1] > 0:
         fitted = np.sqrt(np.diagonal(fit.fixed_cov))
         wider = np.divide(se, fitted, out=np.ones(q), where=fitted > 0)
-        known = replace(fit, fixed_cov=fit.fixed_cov * np.outer(wider, wider))
-        se = np.sqrt(np.diagonal(total_cov(known, -1, family)))
+        D = _between(fit.random_cov, found)
+        sigma2 = float(fit.sigma2[-1])
+        ratio = 1.0 if fit.residual_scale is None else sigma2 / fit.residual_scale
+        assert fit.fixed is not None
+        b, cov, _ = random_effects(family, fit.fixed, ratio * D, sigma2)
+        known = replace(
+            fit,
+            fixed_cov=fit.fixed_cov * np.outer(wider, wider),
+            random_cov=D,
+            coef_cov=np.concatenate([fit.coef_cov[:-1], cov[None]]),
+        )
+        off = fit.fixed + b - fit.coef[-1]  # the interval is around the estimate of the fit
+        se = np.hypot(np.sqrt(np.diagonal(total_cov(known, -1, family))), off)
     se = np.append(math.nan, se[1:])
     return found._replace(se=np.vstack([found.se, se]), df=np.vstack([found.df, df]))
+
+
+def _between(random_cov: Floats, found: Intervals) -> Floats:
+    """The covariance of random effects, with the variances that new data sets are told to have."""
+    if not found.new_se.size:
+        return random_cov
+    variance = np.maximum(found.new_se**2 - found.population_se**2, 0.0)
+    fitted = np.diagonal(random_cov)
+    ratio = np.divide(variance, fitted, out=np.zeros_like(variance), where=fitted > 0)
+    D = np.asarray(random_cov * np.sqrt(np.outer(ratio, ratio)))
+    np.fill_diagonal(D, variance)
+    return D
 
 
 def in_order(fit: GaussianFit, levels: Sequence[Hashable]) -> GaussianFit:

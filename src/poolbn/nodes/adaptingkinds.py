@@ -60,11 +60,9 @@ def _coefficients(fit: RegressionFit, new: Table | None) -> tuple[Floats, Floats
     if fit.random_cov is None:
         return fit.fixed, fit.fixed_cov
     R = random_effects_cov(fit.random_cov, len(fit.fixed), counts=not fit.categories)
-    # What maximum likelihood lacks, see `predictive`.
-    F = max(len(fit.levels) - len(fit.left_out), 2)
-    R = R + F / (F - 1) * fit.fixed_cov
-    if new is None:
-        return fit.fixed, _tails(fit, F - 1) * (fit.fixed_cov + R)
+    if new is None:  # with what maximum likelihood lacks, see `predictive`
+        F = max(len(fit.levels) - len(fit.left_out), 2)
+        return fit.fixed, _tails(fit, F - 1) * (R + (1 + F / (F - 1)) * fit.fixed_cov)
     rows = Rows(design_of(new, fit.child, fit.parents), fit.response, fit.dispersion)
     return mode(rows, fit.fixed, fit.fixed_cov, R)
 
