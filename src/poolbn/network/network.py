@@ -229,10 +229,10 @@ class Network(Presented, Graphical, Questions):
             >>> each = net.effects(by="data set").query("child == 'gestation_days'")
             >>> each[["parent", "data_set", "effect", "lower", "upper"]].round(4)
                       parent data_set  effect   lower   upper
-            4  birthweight_g       NY  0.0223  0.0191  0.0250
-            5  birthweight_g       MN  0.0212  0.0189  0.0239
-            6  birthweight_g       KY  0.0225  0.0186  0.0247
-            7  birthweight_g       MS  0.0304  0.0282  0.0335
+            4  birthweight_g       NY  0.0223  0.0193  0.0253
+            5  birthweight_g       MN  0.0212  0.0188  0.0237
+            6  birthweight_g       KY  0.0225  0.0191  0.0258
+            7  birthweight_g       MS  0.0304  0.0275  0.0333
             >>> made = trial.dropna().assign(small=trial["birthweight_g"] < 2500)
             >>> in_time = pb.Constraints(tiers=[["age", "gestation_days"], ["small"]])
             >>> net = pb.learn(made.drop(columns="birthweight_g"), group="clinic",
