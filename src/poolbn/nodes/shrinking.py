@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 _SHARES = np.array([0.0, 0.5, 0.8, 0.95, 1.0])
 _PENALTY = 2.0  # of log-probability for a correlation
-_GRID = 24  # values of a standard deviation between data sets
+_GRID = (10, 16)  # values of a standard deviation between data sets: at first, and then
 _FAR = 80.0  # the largest variance, over that of estimates and that which they show
 _RARE = 1e-6  # of the largest probability, below which a value is left out
 _NONE = 1e-10  # a squared pivot of correlations that is 0
@@ -109,22 +109,24 @@ def _error_sd(
     typical, low, high = bounds
     shares = _SHARES if correlation[k].any() and q > 1 else _SHARES[:1]
     roots = np.array([_root(_with_share(correlation, k, share)) for share in shares])
-    shape = (len(shares), _GRID)
-    loglik, mean, variance = np.empty(shape), np.empty((*shape, F)), np.empty((*shape, F))
-    work, kept = np.empty((8, q, q)), np.empty((F + 3, q + 2))
     data = [np.ascontiguousarray(each) for each in told]
-    prior = -_PENALTY * (q - 1) * shares[:, None] ** 2
+    work, kept = np.empty((8, q, q)), np.empty((F + 3, q + 2))
     # Points that are equally spaced in log(s^2 + t^2), first everywhere and then where it matters.
-    for _ in range(2):
-        step = (high - low) / _GRID
-        at = low + step * (np.arange(_GRID) + 0.5)
+    for size in _GRID:
+        step = (high - low) / size
+        at = low + step * (np.arange(size) + 0.5)
         grid = np.sqrt(np.maximum(np.exp(at) - typical, 0.0))
+        shape = (len(shares), size)
+        loglik, mean, variance = np.empty(shape), np.empty((*shape, F)), np.empty((*shape, F))
         posteriors = kernels("shrinking").posteriors
         posteriors(*data, roots, sd, k, grid, work, kept, loglik, mean, variance)
-        log = loglik + at + prior
+        log = loglik + at - _PENALTY * (q - 1) * shares[:, None] ** 2
         chance = np.exp(log - log.max())
-        there = np.flatnonzero((chance > _RARE).any(axis=0))
+        likely = chance > _RARE
+        there = np.flatnonzero(likely.any(axis=0))
         low, high = at[there[0]] - step / 2, at[there[-1]] + step / 2
+        kept_shares = likely.any(axis=1)
+        shares, roots = shares[kept_shares], roots[kept_shares]
     squares = np.einsum("st,stj->j", chance, variance + (mean - estimate) ** 2)
     return np.asarray(np.sqrt(squares / chance.sum()))
 
