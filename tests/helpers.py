@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 import poolbn as pb
+from poolbn.learning import as_plan
 from poolbn.nodes.localfit import Counts, GaussianFit
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -39,6 +41,12 @@ def simulate(
     y = b[codes, 0] + (X * b[codes, 1:]).sum(axis=1) + rng.normal(size=len(codes))
     frame = pd.DataFrame(X, columns=[f"x{k + 1}" for k in range(parents)])
     return frame.assign(y=y, F=[f"set {j}" for j in codes])
+
+
+def learned_as_given(data: Any, **options: Any) -> pb.Network:
+    """What a search finds that has the columns in their order in the data, as other programs do."""
+    plan = replace(as_plan(**options), as_given=True)
+    return plan.network(data, *plan.found(data))
 
 
 def work_space(model: ModuleType, n: np.ndarray, q: int, random: int, reml: bool = False) -> Any:

@@ -54,7 +54,9 @@ ORDER = {
         "sparsity", "likelihoods", "kinds", "observed", "gprior", "criteria", "bge", "bde", "local",
         "combined", "separating", "rotating", "scorevectors", "columntests", "independence",
     ],
-    "search": ["problem", "state", "climbing", "exact", "pattern", "pc", "hybrid", "naming"],
+    "search": [
+        "problem", "state", "climbing", "exact", "pattern", "pc", "hybrid", "naming", "ordering",
+    ],
     "inference": [
         "assembled", "divergence", "drawing", "plausible", "standardise", "simulated",
         "conditioning", "mixtures", "uncertain", "infer", "locals", "gibbs", "redrawing",

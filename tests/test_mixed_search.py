@@ -93,6 +93,31 @@ def test_order_and_names_do_not_matter(pooling: str) -> None:
     assert one.score == pytest.approx(two.score, abs=1e-4)
 
 
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
+@pytest.mark.parametrize("kind", ["all kinds", "discrete", "missing"])
+def test_a_graph_does_not_depend_on_the_order_of_columns(kind: str, pooling: str) -> None:
+    table, kinds = rows(5), COUNT
+    if kind == "discrete":
+        old = pd.cut(table["age"], [-np.inf, 30, 40, np.inf], labels=["young", "middle", "old"])
+        table = table.assign(age=old.astype(str), dose=table["dose"] > 11).drop(columns="visits")
+        kinds = None
+    if kind == "missing":
+        gaps = np.random.default_rng(3).random(table.shape) < 0.05
+        table = table.drop(columns="visits").mask(gaps[:, :-1] & (table.columns[:-1] != "site"))
+        kinds = None
+    names = [name for name in table.columns if name != "site"]
+    missing = "em" if kind == "missing" else "error"
+    found = [
+        pb.learn(
+            table[["site", *order]], group="site", kinds=kinds, pooling=pooling, missing=missing
+        )
+        for order in (names, names[::-1], np.random.default_rng(2).permutation(names))
+    ]
+    for other in found[1:]:
+        assert other.dag == found[0].dag
+        assert other.score == pytest.approx(found[0].score, rel=1e-9)
+
+
 @pytest.mark.parametrize("pooling", ["partial", "auto"])
 def test_bounds_are_bounds_and_threads_do_not_matter(made: pb.Table, pooling: str) -> None:
     N = len(made.names)

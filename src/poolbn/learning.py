@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Never, TypedDict
 
 import numpy as np
@@ -28,6 +28,7 @@ from poolbn.run.progress import Progress
 from poolbn.run.warming import foresee
 from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
+from poolbn.search.ordering import canonical_order
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
@@ -87,12 +88,22 @@ def check_no_group(group: Group) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to learn, checked: the keywords of `learn`, with what they stand for."""
+    """How to learn, checked: the keywords of `learn`, with what they stand for.
+
+    Attributes:
+        pooling: see `learn`.
+        score: likewise.
+        search: likewise.
+        constraints: likewise.
+        as_given: whether the search has the columns in their order in the data; else in one that
+            does not depend on it, see `canonical_order`.
+    """
 
     pooling: Choice
     score: Score
     search: Learner
     constraints: Constraints
+    as_given: bool = False
 
     @property
     def known(self) -> tuple[FindingKind, ...]:
@@ -123,8 +134,20 @@ class Plan:
         Args:
             data: the sufficient statistics, or rows with columns of all kinds.
             start: the graph to start from; by default that which the score says, or the empty one.
-            watch: see `Problem`.
+            watch: see `Problem`; its graphs have the columns in the order of the search.
         """
+        names = data.names if self.as_given else canonical_order(data)
+        if names == data.names:
+            return self._found(data, start, watch)
+        first = None if start is None else Dag(names, start.arcs)
+        try:
+            found, model = self._found(data.select(names), first, watch)
+        except Stopped as stopped:
+            raise Stopped(_in_order(stopped.found, names, data.names)) from None
+        return _in_order(found, names, data.names), model
+
+    def _found(self, data: Data, start: Dag | None, watch: Watch) -> tuple[Found, NodeModel]:
+        """The same with the columns in the order that the search has them in."""
         allowed = self.allowed(data)
         given = None if start is None else _checked(start, allowed)
         first = self.pooling.first(data.levels)
@@ -283,6 +306,8 @@ def learn(
 ) -> Network:
     """Learn the network with the best score that a search finds.
 
+    Which graph that is does not depend on the order of columns: see `canonical_order`.
+
     Args:
         source: anything that `pb.stats` takes, statistics from it, or rows from `pb.table`. Columns
             may be of all kinds: text, categories, true and false are discrete. From statistics,
@@ -345,6 +370,12 @@ def learn(
         except Stopped as stopped:
             raise SearchInterrupted(plan.stopped(data, stopped)) from None
     return plan.network(data, *learned)
+
+
+def _in_order(found: Found, names: Sequence[str], wanted: Sequence[str]) -> Found:
+    """What was found, with the columns in another order."""
+    at = list(map(names.index, wanted))
+    return replace(found, arcs=found.arcs[np.ix_(at, at)])
 
 
 def _missing(data: Data) -> NDArray[np.int64] | None:

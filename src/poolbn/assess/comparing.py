@@ -93,9 +93,9 @@ def compare(
         >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
                           arcs  loglik  difference     se
         pooling
-        complete             2 -15.175       0.031  0.013
+        complete             2 -15.173       0.030  0.016
         none                 2 -15.144       0.000  0.000
-        partial              2 -15.144       0.001  0.008
+        partial              2 -15.144       0.001  0.009
         pooled residuals     2 -15.147       0.003  0.003
         >>> found.headline
         'Networks with no pooling predict held-out rows best, but partial pooling and ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, get_args
 
@@ -302,7 +302,7 @@ def bootstrap(
     warn(known, plan.known)
     fixed = allowed.required | ~allowed.arcs.T
     counts, done = np.zeros(fixed.shape), 0
-    work = partial(_directions, plan, known.names, fixed)
+    work = partial(_directions, replace(plan, as_given=True), known.names, fixed)
     told = "bootstrap: {} of {} replicates".format
     with Progress() as progress:
         try:

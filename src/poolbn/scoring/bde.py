@@ -62,7 +62,7 @@ class _Dirichlet:
                 Option("score", self.name), " is for tables without missing cells; use ",
                 Option("missing", "drop"), " or ", Option("score", "bic"),
             )  # fmt: skip
-        others = [name for name in table.names if table.kind(name) != "discrete"]
+        others = sorted(name for name in table.names if table.kind(name) != "discrete")
         if others:
             raise DataError(
                 Option("score", self.name), f" is for discrete columns, and {listed(others, 5)} ",

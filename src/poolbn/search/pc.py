@@ -50,7 +50,7 @@ class PC:
         rule: when arcs meet in a node b between a and c that are apart: "conservative", if b is in
             none of the sets that separate a and c; "majority", if it is in less than half of
             them; "standard", if it is not in the first that was found, as in bnlearn. Only the
-            last depends on the order of columns.
+            last depends on the order of columns, in `pattern`.
         max_given: columns to condition on, at most; no limit by default.
 
     Examples:
