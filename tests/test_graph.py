@@ -439,6 +439,21 @@ def test_a_cpdag_is_written_without_arrow_heads_where_it_has_no_direction():
     assert '  "D" -> "E" [dir=none];' in lines
 
 
+def test_a_graph_that_has_arcs_keeps_them() -> None:
+    """Whatever form it comes in."""
+    dag = Dag(["b", "a", "c"], [("a", "b"), ("a", "c")])
+    frame = pd.DataFrame(dag.to_adjacency(), dag.nodes, dag.nodes)
+    for form in (dag.to_networkx(), dag.to_igraph(), frame, list(dag.arcs), dag.to_modelstring()):
+        assert Dag(form) == dag
+    for form in (dag.to_networkx(), dag.to_igraph(), frame):
+        assert Dag(form).nodes == dag.nodes
+        assert as_dag(form, "abc") == dag
+    assert Dag([["a", "b"]]).arcs == (("a", "b"),)
+    assert Dag(["a -> b"], []).nodes == ("a -> b",)
+    with pytest.raises(GraphError, match="cycle"):
+        Dag([("a", "b"), ("b", "a")])
+
+
 @pytest.mark.parametrize("package", ["networkx", "igraph"])
 def test_a_missing_package_is_named_with_its_cure(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
@@ -500,6 +515,14 @@ BAD = {
         "NaN) in row 0, column 1",
     ),
     "no networkx graph": (lambda: Dag.from_networkx([]), "expected a networkx DiGraph, got list"),
+    "arcs as text": (lambda: Dag(["a -> b"]), "pairs, such as pb.Dag([('age', 'bmi')])"),
+    "a frame of rows": (
+        lambda: Dag(pd.DataFrame({"a": [0], "b": [1]})),
+        "rows have the names of its",
+    ),
+    "an undirected graph": (lambda: Dag(nx.Graph([("a", "b")])), "is undirected"),
+    "a dict of lists": (lambda: Dag({"a": ["b"]}), "which are the parents"),
+    "a graph as nodes": (lambda: Cpdag(nx.DiGraph([("a", "b")])), "got a DiGraph; pb.Dag"),
     "an undirected networkx graph": (lambda: Dag.from_networkx(nx.Graph()), "is undirected"),
     "numbers in networkx": (lambda: Dag.from_networkx(nx.DiGraph([(1, 2)])), "strings, got 1"),
     "no igraph graph": (lambda: Dag.from_igraph(nx.DiGraph()), "expected an igraph Graph"),

@@ -105,6 +105,16 @@ def test_rows_with_missing_values_count(rows: pd.DataFrame) -> None:
     assert found == by_site.to_dict()
 
 
+def test_data_sets_alone_have_complete_rows_only(rows: pd.DataFrame, tmp_path: Path) -> None:
+    """Beside a network by EM, that says so, with both numbers."""
+    net = pb.learn(rows, group="site", missing="em")
+    pb.report(net, tmp_path / "r.html", data=rows)
+    told = f"its own complete rows alone, in all {len(rows.dropna())} of {len(rows)} rows"
+    assert told in (tmp_path / "r.html").read_text(encoding="utf-8")
+    pb.report(pb.learn(rows.dropna(), group="site"), tmp_path / "s.html", data=rows.dropna())
+    assert "no pooling: its own rows alone" in (tmp_path / "s.html").read_text(encoding="utf-8")
+
+
 def test_no_row_has_the_input_and_an_outcome(rows: pd.DataFrame) -> None:
     made = rows[["site", "y"]].assign(dose=np.arange(len(rows)) % 7 + 0.5)
     net = pb.learn(made, group="site", inputs=["dose"])

@@ -15,7 +15,20 @@ import numpy as np
 from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments
 from poolbn.errors import GraphError, MissingPackageError, nearest
 from poolbn.graph import equivalence, separation
-from poolbn.graph.formats import dot_arc, dot_name, read_modelstring, write_dot, write_modelstring
+from poolbn.graph.formats import (
+    dot_arc,
+    dot_name,
+    is_igraph,
+    is_networkx,
+    read_adjacency,
+    read_graph,
+    read_igraph,
+    read_modelstring,
+    read_networkx,
+    read_object,
+    write_dot,
+    write_modelstring,
+)
 from poolbn.graph.pairs import (
     Pair,
     checked_nodes,
@@ -42,7 +55,9 @@ class Dag:
     Two graphs are equal when they have the same nodes and the same arcs, in whatever order.
 
     Args:
-        nodes: the names, each once; or a bnlearn model string, which has the arcs too.
+        nodes: the names, each once; or what has the arcs too: a bnlearn model string, pairs
+            (parent, child), a networkx or igraph graph, or a pandas DataFrame whose rows and
+            columns are the nodes, with 1 for an arc from the row's node to the column's.
         arcs: pairs (parent, child). An arc given twice counts once.
 
     Attributes:
@@ -59,6 +74,8 @@ class Dag:
         >>> print(dag)
         Dag: 3 nodes, 2 arcs
           age -> bmi, bmi -> weight
+        >>> dag == Dag([("age", "bmi"), ("bmi", "weight")]) == Dag(dag.to_networkx())
+        True
         >>> dag.ancestors("weight")
         ('age', 'bmi')
         >>> dag.d_separated("age", "weight", given="bmi")
@@ -70,10 +87,10 @@ class Dag:
     nodes: tuple[str, ...]
     arcs: tuple[Pair, ...]
 
-    def __init__(self, nodes: Iterable[str], arcs: Iterable[Pair] = ()) -> None:
+    def __init__(self, nodes: Any, arcs: Iterable[Pair] = ()) -> None:
         no_arcs = isinstance(arcs, tuple) and not arcs
-        if isinstance(nodes, str) and nodes[:1] in ("[", "") and no_arcs:
-            nodes, arcs = read_modelstring(nodes)
+        if no_arcs:
+            nodes, arcs = read_graph(nodes)
         index = checked_nodes(nodes)
         object.__setattr__(self, "nodes", tuple(index))
         object.__setattr__(self, "arcs", sorted_arcs(checked_pairs(arcs, index, "arc"), index))
@@ -305,21 +322,7 @@ class Dag:
             Dag('[A][B|A]')
         """
         names = list(checked_nodes(nodes))
-        try:
-            a = np.asarray(matrix).astype(float)  # (N, N)
-        except (TypeError, ValueError) as error:
-            raise GraphError(f"the adjacency matrix is not a matrix of numbers: {error}") from error
-        if a.shape != (len(names), len(names)):
-            raise GraphError(
-                f"the adjacency matrix has shape {a.shape}, but {len(names)} nodes need "
-                f"{(len(names), len(names))}"
-            )
-        if np.isnan(a).any():
-            i, j = np.argwhere(np.isnan(a))[0]
-            raise GraphError(
-                f"the adjacency matrix is missing (NaN) in row {i}, column {j}; put 0 for no arc"
-            )
-        return cls(names, [(names[i], names[j]) for i, j in np.argwhere(a)])
+        return cls(*read_adjacency(matrix, names))
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Dag:
@@ -330,11 +333,9 @@ class Dag:
             >>> Dag.from_networkx(networkx.DiGraph([("A", "B")]))
             Dag('[A][B|A]')
         """
-        if not (hasattr(graph, "is_directed") and hasattr(graph, "nodes")):
+        if not is_networkx(graph):
             raise GraphError(f"expected a networkx DiGraph, got {type(graph).__name__}")
-        if not graph.is_directed():
-            raise GraphError("the networkx graph is undirected; poolbn needs a networkx.DiGraph")
-        return cls(graph.nodes, [(edge[0], edge[1]) for edge in graph.edges])
+        return cls(*read_networkx(graph))
 
     @classmethod
     def from_igraph(cls, graph: Any) -> Dag:
@@ -345,16 +346,9 @@ class Dag:
             >>> Dag.from_igraph(igraph.Graph.TupleList([("A", "B")], directed=True))
             Dag('[A][B|A]')
         """
-        if not (hasattr(graph, "vs") and hasattr(graph, "get_edgelist")):
+        if not is_igraph(graph):
             raise GraphError(f"expected an igraph Graph, got {type(graph).__name__}")
-        if not graph.is_directed():
-            raise GraphError("the igraph graph is undirected; poolbn needs one with directed=True")
-        if "name" not in graph.vs.attributes():
-            raise GraphError(
-                "the igraph graph has no vertex attribute 'name'; set graph.vs['name'] = [...]"
-            )
-        names = graph.vs["name"]
-        return cls(names, [(names[i], names[j]) for i, j in graph.get_edgelist()])
+        return cls(*read_igraph(graph))
 
     @classmethod
     def from_modelstring(cls, text: str) -> Dag:
@@ -636,8 +630,8 @@ def as_dag(value: object, nodes: Iterable[str]) -> Dag:
     """The `Dag` over `nodes` that `value` stands for.
 
     Args:
-        value: a `Dag` or a bnlearn model string, with exactly these nodes, or pairs
-            (parent, child), which may leave nodes without arcs.
+        value: a `Dag`, a bnlearn model string or what else `Dag` converts, with exactly these
+            nodes, or pairs (parent, child), which may leave nodes without arcs.
         nodes: the names, whose order the result has.
 
     Raises:
@@ -652,6 +646,8 @@ def as_dag(value: object, nodes: Iterable[str]) -> Dag:
     names = list(nodes)
     if isinstance(value, str):
         value = Dag.from_modelstring(value)
+    elif (found := read_object(value)) is not None:
+        value = Dag(*found)
     if isinstance(value, Dag):
         for name in value.nodes:
             if name not in names:

@@ -98,7 +98,7 @@ def oriented(
         directed |= new
         undirected &= ~(new | new.T)
         open_ &= undirected
-    on_cycle = directed & _reached(directed).T & ~fixed
+    on_cycle = directed & reached(directed).T & ~fixed
     return directed & ~on_cycle, undirected | on_cycle | on_cycle.T
 
 
@@ -129,7 +129,7 @@ def _follows(
     return False
 
 
-def _reached(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def reached(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether a way leads from the first node to the second, (N, N)."""
     ways = arcs.astype(np.float32)
     while True:

@@ -1,12 +1,119 @@
-"""Graphs as text: bnlearn model strings, and DOT."""
+"""Graphs of other programs, and as text: bnlearn model strings, and DOT."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from poolbn.errors import GraphError, nearest
 from poolbn.graph.pairs import Pair
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+def is_networkx(value: object) -> bool:
+    """Whether it is a networkx graph, of any kind."""
+    return hasattr(value, "is_directed") and hasattr(value, "nodes") and hasattr(value, "edges")
+
+
+def is_igraph(value: object) -> bool:
+    """Whether it is an igraph graph."""
+    return hasattr(value, "vs") and hasattr(value, "get_edgelist")
+
+
+def read_graph(given: Any) -> tuple[Iterable[str], Iterable[Pair]]:
+    """Nodes and arcs of what may have both; names alone are nodes without arcs.
+
+    Raises:
+        GraphError: it has arcs, and does not say which.
+    """
+    if isinstance(given, str) and given[:1] in ("[", ""):
+        return read_modelstring(given)
+    if (found := read_object(given)) is not None:
+        return found
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return given, ()
+    if isinstance(given, Mapping) and any(
+        isinstance(v, tuple | list | set) for v in given.values()
+    ):
+        raise GraphError(
+            "a dict of lists does not say which are the parents; give arcs as pairs (parent, "
+            "child), such as pb.Dag([('age', 'bmi')])"
+        )
+    names: list[Any] = list(given)
+    if names and all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in names):
+        return dict.fromkeys(name for pair in names for name in pair), names
+    for name in names:
+        if isinstance(name, str) and "->" in name:
+            raise GraphError(
+                f"{name!r} looks like an arc, and would be the name of a node; give arcs as pairs, "
+                "such as pb.Dag([('age', 'bmi')]), or arcs=[] for a node of this name"
+            )
+    return names, ()
+
+
+def read_object(given: Any) -> tuple[Iterable[str], Iterable[Pair]] | None:
+    """Nodes and arcs of another program's graph, or of a table of arcs; None for what is neither.
+
+    Raises:
+        GraphError: a table is not one of arcs, or a graph has no directions.
+    """
+    if is_networkx(given):
+        return read_networkx(given)
+    if is_igraph(given):
+        return read_igraph(given)
+    if not (hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy")):
+        return None
+    names = list(given.columns)
+    if list(given.index) != names:
+        raise GraphError(
+            "a DataFrame is a graph if its rows have the names of its columns, in the same order; "
+            "use pb.Dag.from_adjacency(frame, list(frame.columns)), or for a graph without arcs "
+            "pb.Dag(list(frame.columns))"
+        )
+    return read_adjacency(given.to_numpy(), names)
+
+
+def read_networkx(graph: Any) -> tuple[Iterable[str], list[Pair]]:
+    """Nodes and arcs of a directed graph of networkx."""
+    if not graph.is_directed():
+        raise GraphError("the networkx graph is undirected; poolbn needs a networkx.DiGraph")
+    return graph.nodes, [(edge[0], edge[1]) for edge in graph.edges]
+
+
+def read_igraph(graph: Any) -> tuple[list[str], list[Pair]]:
+    """Names and arcs of a directed graph of igraph."""
+    if not graph.is_directed():
+        raise GraphError("the igraph graph is undirected; poolbn needs one with directed=True")
+    if "name" not in graph.vs.attributes():
+        raise GraphError(
+            "the igraph graph has no vertex attribute 'name'; set graph.vs['name'] = [...]"
+        )
+    names = graph.vs["name"]
+    return names, [(names[i], names[j]) for i, j in graph.get_edgelist()]
+
+
+def read_adjacency(matrix: ArrayLike, names: list[str]) -> tuple[list[str], list[Pair]]:
+    """Names and arcs of a matrix in which `matrix[i, j] != 0` means node i -> node j."""
+    try:
+        a = np.asarray(matrix).astype(float)  # (N, N)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"the adjacency matrix is not a matrix of numbers: {error}") from error
+    if a.shape != (len(names), len(names)):
+        raise GraphError(
+            f"the adjacency matrix has shape {a.shape}, but {len(names)} nodes need "
+            f"{(len(names), len(names))}"
+        )
+    if np.isnan(a).any():
+        i, j = np.argwhere(np.isnan(a))[0]
+        raise GraphError(
+            f"the adjacency matrix is missing (NaN) in row {i}, column {j}; put 0 for no arc"
+        )
+    return names, [(names[i], names[j]) for i, j in np.argwhere(a)]
 
 
 def read_modelstring(text: str) -> tuple[list[str], list[Pair]]:

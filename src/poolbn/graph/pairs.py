@@ -21,6 +21,11 @@ def checked_nodes(nodes: Iterable[str]) -> dict[str, int]:
             "a model string is read by Dag.from_modelstring"
         )
     check_arguments(nodes=(nodes, NAMES))
+    if hasattr(nodes, "edges") or hasattr(nodes, "get_edgelist") or hasattr(nodes, "columns"):
+        raise GraphError(
+            f"nodes are a list of names, got a {type(nodes).__name__}; pb.Dag(...) converts graphs "
+            "and adjacency tables"
+        )
     index: dict[str, int] = {}
     for name in nodes:
         if not isinstance(name, str):

@@ -37,7 +37,14 @@ from poolbn.page.nodes import node_numbers
 from poolbn.page.tables import missing_map, report_tables
 from poolbn.page.treatments import treatment_cards, treatment_tables
 from poolbn.page.whatif import whatif_numbers
-from poolbn.page.words import about_privacy, about_rows, about_search, resampled, summary
+from poolbn.page.words import (
+    about_alone,
+    about_privacy,
+    about_rows,
+    about_search,
+    resampled,
+    summary,
+)
 from poolbn.show.texts import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
@@ -154,6 +161,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             "levels": [n + " (adapted)" * (not o) for n, o in zip(of.names, old, strict=True)],
             "rows": net.n.tolist(),
             "learned": int(net.n[old].sum()),
+            "alone": about_alone(of),
             "arcs": numbers.arc_numbers(of),
             "nodes": node_numbers(of),
             "overview": numbers.overview_numbers(of),

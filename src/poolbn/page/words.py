@@ -384,6 +384,14 @@ def about_rows(net: Network, given: GroupStats | Table | None) -> str:
     return f"{told}{listed(other)}." if other else ""
 
 
+def about_alone(of: Material) -> str:
+    """What estimates of data sets alone come from: complete rows, where cells were missing."""
+    whole, every = of.stats, int(of.net.n.sum())
+    if of.net.stats is not None or whole is None or whole.n_rows >= every:
+        return "no pooling: its own rows alone"
+    return f"no pooling: its own complete rows alone, in all {whole.n_rows:,} of {every:,} rows"
+
+
 def about_search(of: Material) -> list[tuple[str, str]]:
     """How a network was made, as far as it tells."""
     net, boot, found = of.net, of.boot, of.found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import GraphError, check_option, check_whole
 from poolbn.graph.constraints import Allowed, Constraints, as_constraints
-from poolbn.graph.equivalence import extended
+from poolbn.graph.equivalence import extended, reached
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family
@@ -32,7 +33,7 @@ from poolbn.search.pattern import (
     orient,
 )
 from poolbn.search.problem import Found, Move, Problem
-from poolbn.search.state import TIE
+from poolbn.search.state import TIE, topological
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class PC:
 
     Two columns are joined if no set of their neighbours makes them independent. Colliders and
     Meek's rules direct a part of the edges; `pb.learn` directs the rest by score, among the
-    networks of the class that is left. Which columns are joined does not depend on their order.
+    networks of the class that is left, or where tests contradict each other among all that join
+    the same columns. Which columns are joined does not depend on their order.
 
     Attributes:
         alpha: the level of each test.
@@ -124,29 +126,52 @@ class PC:
         try:
             chosen = extended(names, pairs(found.directed), pairs(np.triu(found.undirected)))
         except GraphError:
-            return _climbed(problem, found)
+            return _contradicted(problem, found)
         arcs = np.zeros_like(found.directed)
         for parent, child in chosen:
             arcs[names.index(parent), names.index(child)] = True
         if (arcs & ~(allowed.arcs | allowed.required)).any() or (
             arcs.sum(axis=0) > allowed.max_parents
         ).any():
-            return _climbed(problem, found)
-        return _best_in_class(problem, arcs, found.undirected)
+            return _contradicted(problem, found)
+        return _reversed(problem, arcs, found.undirected, _covered)
 
 
-def _climbed(problem: Problem, found: Orientation) -> Found:
-    """Where tests contradict each other, so that no network has all arcs: the best with some."""
-    allowed = problem.allowed._replace(
-        arcs=problem.allowed.arcs & (found.directed | found.undirected)
-    )
-    return HillClimb().learn(
-        Problem(problem.scores, allowed, problem.allowed.required, problem.watch)
-    )
+def _contradicted(problem: Problem, found: Orientation) -> Found:
+    """Where tests contradict each other, so that no network of one class has all that they say.
+
+    Still all columns that tests join are joined, in the directions that they tell; what they leave
+    open a search by score directs, whatever v-structures come of it. Constraints come first: where
+    arcs that are known have a cycle, or a column may not have so many parents, arcs are left out.
+    """
+    allowed, joined = problem.allowed, found.directed | found.undirected
+    N, keep = len(joined), allowed.required | found.directed
+    if len(topological(keep)) < N or (keep.sum(axis=0) > allowed.max_parents).any():
+        keep = allowed.required
+    fewer = allowed._replace(arcs=allowed.arcs & joined, required=keep)
+    first = HillClimb().learn(Problem(problem.scores, fewer, keep, problem.watch))
+    arcs, order = first.arcs.copy(), topological(first.arcs)
+    for p, c in combinations(order, 2):  # along an order there is no cycle
+        if fewer.arcs[p, c] and not arcs[p, c] and arcs[:, c].sum() < allowed.max_parents:
+            arcs[p, c] = True
+    return _reversed(problem, arcs, found.undirected, _without_cycle)
 
 
-def _best_in_class(problem: Problem, arcs: NDArray[np.bool_], free: NDArray[np.bool_]) -> Found:
-    """Climb by reversing covered arcs, which lead to all networks of a class (Chickering, 1995)."""
+def _reversed(
+    problem: Problem,
+    arcs: NDArray[np.bool_],
+    free: NDArray[np.bool_],
+    able: Callable[[NDArray[np.bool_]], NDArray[np.bool_]],
+) -> Found:
+    """Climb by reversing arcs, and no other moves.
+
+    Args:
+        problem: with the scores and constraints.
+        arcs: the graph to begin with, (N, N).
+        free: edges that may have either direction, (N, N).
+        able: which arcs of a graph may be reversed, (N, N). Covered ones lead to all networks of
+            a class (Chickering, 1995).
+    """
     scores, allowed = problem.scores, problem.allowed
     arcs, trace = arcs.copy(), []
     made = scores.made
@@ -156,15 +181,13 @@ def _best_in_class(problem: Problem, arcs: NDArray[np.bool_], free: NDArray[np.b
     trace.append(Move("tests", (), gain, scores.made - made, 0))
     while True:
         made = scores.made
-        covered = [
-            (p, c)
-            for p, c in np.argwhere(arcs & free & allowed.arcs.T).tolist()
-            if _covered(arcs, p, c) and arcs[:, p].sum() < allowed.max_parents
-        ]
-        gains = _gains(scores, arcs, covered)
+        some = arcs & free & ~allowed.required & allowed.arcs.T & able(arcs)
+        some &= (arcs.sum(axis=0) < allowed.max_parents)[:, None]
+        turned = np.argwhere(some).tolist()
+        gains = _gains(scores, arcs, turned)
         if not len(gains) or not gains.max() > TIE:
             break
-        p, c = covered[int(gains.argmax())]
+        p, c = turned[int(gains.argmax())]
         arcs[p, c], arcs[c, p] = False, True
         now += float(gains.max())
         names = scores.names
@@ -175,11 +198,17 @@ def _best_in_class(problem: Problem, arcs: NDArray[np.bool_], free: NDArray[np.b
     return Found(arcs, _total(scores, arcs), tuple(trace))
 
 
-def _covered(arcs: NDArray[np.bool_], p: int, c: int) -> bool:
-    """Whether p and c have the same parents, p aside."""
-    own = arcs[:, c].copy()
-    own[p] = False
-    return bool((own == arcs[:, p]).all())
+def _covered(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Arcs of which both ends have the same parents, the first aside, (N, N)."""
+    own = arcs.astype(np.float32)
+    degree, both = own.sum(axis=0), own.T @ own
+    return np.asarray(arcs & (both == degree[:, None]) & (degree == degree[:, None] + 1))
+
+
+def _without_cycle(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Arcs from whose beginning no other way leads to their end, (N, N)."""
+    own = arcs.astype(np.float32)
+    return np.asarray(arcs & ~(own @ reached(arcs).astype(np.float32) > 0))
 
 
 def _family(arcs: NDArray[np.bool_], child: int, *, without: int = -1, plus: int = -1) -> Family:
@@ -188,7 +217,7 @@ def _family(arcs: NDArray[np.bool_], child: int, *, without: int = -1, plus: int
 
 
 def _gains(
-    scores: LocalScores, arcs: NDArray[np.bool_], pairs: list[tuple[int, int]]
+    scores: LocalScores, arcs: NDArray[np.bool_], pairs: list[list[int]]
 ) -> NDArray[np.float64]:
     """What the score gains when each of these arcs is reversed."""
     families = []

@@ -133,7 +133,7 @@ class SearchState:
             other = arcs.copy()
             other[p, c] = not arcs[p, c]
             other[c, p] = bool(arcs[p, c] and rng.integers(2))
-            if not self._forbidden(other).any() and len(_order(other)) == len(arcs):
+            if not self._forbidden(other).any() and len(topological(other)) == len(arcs):
                 arcs = other
                 done += 1
         self.jump(arcs, "restart")
@@ -157,7 +157,7 @@ class SearchState:
         self._into[:, :N] = self.arcs.T
         self._degrees = self.arcs.sum(axis=0)
         self._ancestor[:] = False
-        order = np.array(_order(self.arcs)[::-1], dtype=np.int64)
+        order = np.array(topological(self.arcs)[::-1], dtype=np.int64)
         kernels("moves").close(self.arcs, self._ancestor, order, np.ones(N, dtype=bool))
 
     def _forbidden(self, arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -294,7 +294,7 @@ def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDA
     return np.where(np.isneginf(current), np.where(np.isneginf(value), -_HUGE, _HUGE), gain)
 
 
-def _order(arcs: NDArray[np.bool_]) -> list[int]:
+def topological(arcs: NDArray[np.bool_]) -> list[int]:
     """The nodes, parents first; those on a cycle and below are left out."""
     left = arcs.sum(axis=0)
     found: list[int] = np.flatnonzero(left == 0).tolist()

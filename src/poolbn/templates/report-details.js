@@ -59,7 +59,7 @@ function sample(name, words) {
 function forestDetail(found, what, column, name, first = true) {
   const many = data.levels.length > MANY;
   const key = !first ? null : make("ul", { class: "key" },
-    found.alone ? sample("alone", "no pooling: its own rows alone") : null,
+    found.alone ? sample("alone", data.alone) : null,
     sample("pooled", found.pooling),
     sample("population", found.population),
     found.new[0] === null ? null : sample("expected", `range expected for a new ${sets.one}`),
