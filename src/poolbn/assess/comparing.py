@@ -226,7 +226,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     total = dealt.total
     order = np.argsort(dealt.fold, kind="stable")
     folds, first = np.unique(dealt.fold[order], return_index=True)
-    sets = np.unique(dealt.codes)
+    sets = np.setdiff1d(dealt.codes, _alone(total))
     if len(sets) > _LEFT_OUT:
         sets = np.sort(np.random.default_rng(seed).choice(sets, _LEFT_OUT, replace=False))
     held = np.split(order, first[1:])
@@ -265,6 +265,17 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
         trouble=tuple(_troubles(of, "folds") for of in of_folds),
         no_population=tuple(_troubles(of, "data sets") for of in of_sets),
     )
+
+
+def _alone(total: GroupStats | Table) -> NDArray[np.intp]:
+    """Data sets that alone have a column: without them there is nothing to learn it from."""
+    if isinstance(total, Table):
+        there = total.n[:, None] > total.missing
+    elif total.filled is not None:
+        there = total.filled.observed > 0
+    else:
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(there[:, there.sum(axis=0) == 1].any(axis=1))
 
 
 def _without(total: GroupStats | Table, j: int) -> GroupStats | Table:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from math import isinf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 # What is drawn so far, (n,) each: numbers, codes of levels, and indicators of levels ("sex=male").
 Columns = Mapping[str, Floats]
+
+LARGEST = 1e15  # mean of a count: up to there, floating point has each count for itself
 
 
 def draw_columns(
@@ -76,9 +78,16 @@ def _regression(
 ) -> Floats:
     if fit.categories:
         return _levels(level_probabilities(fit, columns, sets), rng)
-    mean = np.exp(linear_predictor(fit.coef[:, 0], fit.columns, columns, sets))
-    if not isinf(fit.dispersion):
-        mean = mean * rng.gamma(fit.dispersion, 1 / fit.dispersion, len(sets))
+    return drawn_counts(
+        linear_predictor(fit.coef[:, 0], fit.columns, columns, sets), fit.dispersion, rng
+    )
+
+
+def drawn_counts(eta: Floats, dispersion: float, rng: np.random.Generator) -> Floats:
+    """Counts whose means have these logarithms, (n,); none is beyond `LARGEST`, or next to it."""
+    mean = np.exp(np.minimum(eta, math.log(LARGEST)))
+    if not math.isinf(dispersion):
+        mean = np.minimum(mean * rng.gamma(dispersion, 1 / dispersion, len(mean)), LARGEST)
     return rng.poisson(mean).astype(float)
 
 

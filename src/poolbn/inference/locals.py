@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.inference.conditioning import CERTAIN
+from poolbn.inference.drawing import LARGEST, drawn_counts
 from poolbn.inference.mixtures import log_density
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.predictive import Predictive, degrees, predictive
@@ -187,7 +188,12 @@ class Regression(Local):
             poisson = math.isinf(self.dispersion)
             family = kernel.POISSON if poisson else kernel.NEGATIVE_BINOMIAL
             theta = 1.0 if poisson else self.dispersion
-        kernel.log_integrals(family, y, mean.ravel(), V.ravel(), theta, *_rules(), out)
+        wide = V.ravel() > _WIDE**2
+        narrow = np.where(wide, 0.0, V.ravel())
+        kernel.log_integrals(family, y, mean.ravel(), narrow, theta, *_rules(), out)
+        if wide.any():
+            size = self.dispersion if self.levels == COUNT else None
+            out[wide] = _log_wide(y[wide], mean.ravel()[wide], V.ravel()[wide], size)
         return out
 
     def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
@@ -202,10 +208,7 @@ class Regression(Local):
             utility = np.column_stack([np.zeros(len(sets)), eta])
             p = np.exp(utility - utility.max(axis=1, keepdims=True))
             return drawn_levels(p / p.sum(axis=1, keepdims=True), rng)
-        mean = np.exp(np.minimum(eta[:, 0], _LARGEST))
-        if not math.isinf(self.dispersion):
-            mean = mean * rng.gamma(self.dispersion, 1 / self.dispersion, len(sets))
-        return rng.poisson(mean).astype(float)
+        return drawn_counts(eta[:, 0], self.dispersion, rng)
 
     def largest(self, values: Values, sets: Integers) -> Floats:
         """A count beyond which there is next to no probability, (n,)."""
@@ -222,8 +225,63 @@ class Regression(Local):
             low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
         return np.asarray(high + 1)
 
+    def spaced(self, values: Values, sets: Integers) -> tuple[Floats, Floats]:
+        """Counts that stand for all, and logs of how many each stands for, (n, `SPACED`) each.
 
-_LARGEST = math.log(1e15)  # mean of a count
+        Small ones stand for themselves. The others are as far apart as the distribution is smooth,
+        in proportion to sqrt(1 + y + s^2 y^2) with s the relative SD of the mean.
+        """
+        eta, V = self._at(values, sets)
+        high, sd = self.largest(values, sets), np.sqrt(V[:, 0, 0])
+        least = np.exp(np.minimum(eta[:, 0] - _TAIL * sd, _LARGEST))
+        more = 0.0 if math.isinf(self.dispersion) else least / self.dispersion
+        low = np.maximum(least - _TAIL * np.sqrt(least * (1 + more)), _EACH) - 0.5
+        s = np.clip(np.sqrt(sd**2 + 1 / self.dispersion), 1e-4, 1.0)
+        first, last = (
+            np.log(2 * s * np.sqrt(1 + y + (s * y) ** 2) + 2 * s**2 * y + 1)
+            for y in (low, np.maximum(high, low + 1))
+        )
+        edges = np.linspace(first, last, SPACED - _EACH + 1, axis=1)  # of s times the integral
+        E, s = np.exp(edges), s[:, None]
+        y = ((E - 1) ** 2 - 4 * s**2) / (4 * E * s**2)
+        each = np.broadcast_to(np.arange(float(_EACH)), (len(y), _EACH))
+        counts = np.hstack([each, np.rint((y[:, 1:] + y[:, :-1]) / 2)])
+        return counts, np.hstack([np.zeros_like(each), np.log(np.diff(y, axis=1))])
+
+
+SPACED, _EACH = 2048, 1024  # counts of a grid, and those of them that stand for themselves
+
+
+def _log_wide(y: Floats, mean: Floats, variance: Floats, size: float | None) -> Floats:
+    """Log probabilities where predictors are next to unknown, (n,): to a thousandth or better.
+
+    As a function of the predictor a likelihood is then narrow: its integral, at its mean, with its
+    variance added to the predictor's.
+
+    Args:
+        y: two levels, or counts.
+        mean: of predictors.
+        variance: of them.
+        size: the dispersion of a count, None for levels.
+    """
+    from scipy.special import digamma, log_ndtr, polygamma
+
+    if size is None:
+        to = np.where(y > 0.5, mean, -mean)
+        far = to + variance < 0  # where the tail is that of the likelihood
+        normal = log_ndtr(to / np.sqrt(variance + math.pi**2 / 3))
+        return np.asarray(np.where(far, to + variance / 2, normal))
+    most = np.maximum(y, 1.0)
+    shift, more = (
+        (0.0, 0.0) if math.isinf(size) else (math.log(size) - digamma(size), polygamma(1, size))
+    )
+    at, width = digamma(most) + shift, variance + polygamma(1, most) + more
+    some = -0.5 * (at - mean) ** 2 / width - np.log(most * np.sqrt(2 * math.pi * width))
+    return np.asarray(np.where(y > 0, some, log_ndtr((at - mean) / np.sqrt(width))))
+
+
+_WIDE = 30.0  # SD of a predictor, from which its distribution is flat beside a likelihood
+_LARGEST = math.log(LARGEST)
 _NO_CHANCE = -45.0  # log probability
 
 

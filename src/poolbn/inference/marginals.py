@@ -167,6 +167,8 @@ def marginal(mixed: Mixed, found: Weighed, target: int, weights: Floats) -> Marg
         return _tallied(points, levels) if levels > 0 else points
     if found.grid is not None and found.grid.node == target:
         return _on_grid(found.grid, p)
+    if values.size > max(values.shape):  # counts of each row's own
+        return Points(*(_rows(np.broadcast_to(of, p.shape), r) for of in (values, p)))
     axis = int(np.argmax(values.shape))
     others = tuple(k for k in range(1, p.ndim) if k != axis)
     return Points(values.reshape(1, -1), p.sum(axis=others))

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
 from poolbn.inference.conditioning import patterns
-from poolbn.inference.locals import COUNT, Floats, Gaussian, Integers, locals_of
+from poolbn.inference.locals import COUNT, SPACED, Floats, Gaussian, Integers, locals_of
 from poolbn.inference.marginals import Marginal, marginal
-from poolbn.inference.parts import Mixed, Weighed, count_sizes, weigh
+from poolbn.inference.parts import Mixed, Weighed, count_sizes, is_spaced, weigh
 from poolbn.inference.plans import MOST, Method, Part, Plan, plan, sampled
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.run.parallel import available_cores, map_threads
@@ -174,7 +174,8 @@ def _cut(
     parts, most = [], 1
     for one in made.parts:
         part = one
-        if one.method is not Method.SAMPLING and _size(mixed, one, sizes) > _NODES * MOST:
+        few = MOST * (_NODES if one.method is Method.QUADRATURE else 1)
+        if one.method is not Method.SAMPLING and _size(mixed, one, sizes) > few:
             large = [i for i in one.cut if mixed.nodes[i].levels]
             part = sampled(mixed.nodes, one.hidden, one.factors, large)
         if part.method is Method.SAMPLING and effort.method == "exact":
@@ -190,8 +191,8 @@ def _cut(
 
 def _size(mixed: Mixed, part: Part, sizes: Mapping[int, int]) -> int:
     """How many configurations a part has, nodes of a quadrature among them."""
-    own = (sizes.get(i, mixed.nodes[i].levels or _NODES) for i in part.cut)
-    return math.prod(own)
+    own = ((i, sizes.get(i, mixed.nodes[i].levels or _NODES)) for i in part.cut)
+    return math.prod(SPACED if is_spaced(mixed, part, i, size) else size for i, size in own)
 
 
 def _not_exact(mixed: Mixed, part: Part) -> DataError:

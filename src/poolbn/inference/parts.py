@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from poolbn.inference.assembled import Joint, LinearNetwork
 from poolbn.inference.conditioning import Chunk
 from poolbn.inference.infer import Model, given_evidence
-from poolbn.inference.locals import Floats, Gaussian, Integers, Local, Regression, Term
+from poolbn.inference.locals import (
+    COUNT,
+    SPACED,
+    Floats,
+    Gaussian,
+    Integers,
+    Local,
+    Regression,
+    Term,
+)
 from poolbn.inference.plans import Method, Part
 from poolbn.inference.uncertain import uncertain_nodes
 from poolbn.nodes.predictive import Predictive
@@ -30,6 +39,7 @@ _FIRST_U, _LAST_U = np.linspace(-3.1, 3.1, 41), np.linspace(-3.1, 3.1, 161)
 _ROUNDS = 20  # of finding out
 _SETTLED = 0.1  # of the width, by which the centre and the width still change at the end
 _NEGLIGIBLE = 45.0  # by which a log weight is below another one that counts
+_MOST_SPACED = 2**40  # largest value of a count for which logs of probabilities have digits
 _VAGUE = 1e30  # variance of a column that is given, so that its density is a constant
 
 
@@ -161,6 +171,12 @@ class Weighed:
     grid: Grid | None = None
 
 
+def is_spaced(mixed: Mixed, part: Part, i: int, size: int) -> bool:
+    """Whether not all values of a count are enumerated: it is large, and hidden alone."""
+    alone = part.method is Method.EXACT and part.cut == (i,)
+    return alone and mixed.nodes[i].levels == COUNT and 2 * SPACED < size <= _MOST_SPACED
+
+
 class _Worker:
     """One part, for some rows."""
 
@@ -176,11 +192,20 @@ class _Worker:
         self.sets = sets.reshape(*sets.shape, *[1] * self.axes)
         self.shape = (*np.broadcast_shapes(shape[:2], sets.shape), *[1] * self.axes)
         self.axis: dict[int, int] = {}
+        self.widths = np.zeros(self.shape)  # logs of how many values of a count each stands for
         if part.method is not Method.SAMPLING:
             for k, i in enumerate(own, start=2):
-                levels = np.arange(float(sizes.get(i, mixed.nodes[i].levels)))
-                self.values[i] = levels.reshape([-1 if a == k else 1 for a in range(len(shape))])
+                size, node = sizes.get(i, mixed.nodes[i].levels), mixed.nodes[i]
                 self.axis[i] = k
+                if is_spaced(mixed, part, i, size) and isinstance(node, Regression):
+                    every, *above = np.broadcast_arrays(
+                        self.sets, *(self.values[p] for p in node.parents)
+                    )
+                    found = node.spaced(_named(node.parents, above), _codes(every))
+                    self.values[i], self.widths = (of.reshape(*every.shape[:2], -1) for of in found)
+                    continue
+                levels = np.arange(float(size))
+                self.values[i] = levels.reshape([-1 if a == k else 1 for a in range(len(shape))])
         drawn = part.cut if part.method is Method.SAMPLING else ()
         self.finite = [i for i in part.factors if mixed.nodes[i].levels and i not in drawn]
         self.continuous = tuple(
@@ -196,7 +221,7 @@ class _Worker:
     def total(self, wanted: Sequence[int]) -> tuple[Floats, dict[int, Normal]]:
         """Log weights, and what is wanted of nodes that are linear."""
         grid = self.grid
-        total = np.zeros(self.shape) if grid is None else grid.log_steps
+        total = self.widths if grid is None else grid.log_steps
         many = {i for i in self.axis if self.mixed.nodes[i].levels < 0}  # counts
         many |= set() if grid is None else {grid.node}
         below = [i for i in self.finite if many.intersection(self.mixed.nodes[i].parents)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from poolbn.moments.groupstats import GroupStats, list_of_names, positions
+from poolbn.moments.groupstats import GroupStats, check_magnitude, list_of_names, positions
 from poolbn.moments.indicators import indicators, labels_of, spans
 from poolbn.moments.kinds import Cases, numbers
 from poolbn.moments.patternstats import PatternStats
@@ -264,5 +264,6 @@ def patterns_in(data: object) -> PatternStats | None:
 
 
 def _patterns(table: Table, names: tuple[str, ...], columns: Floats) -> PatternStats:
+    check_magnitude(names, np.fmax.reduce(np.abs(columns), axis=1, initial=0.0))
     codes = np.repeat(np.arange(len(table.levels)), table.n)
     return patterns_of(names, table.levels, codes, np.ascontiguousarray(columns.T), table.group)

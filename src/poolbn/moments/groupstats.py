@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Rows that a data set must have to be written to a file that is handed on.
 SMALLEST = 10
+_LARGEST = 1e75  # whose fourth power there is, and is less than the largest number
 
 
 class Filled(Protocol):
@@ -372,8 +373,10 @@ def of_sums(
     facts: tuple[ColumnFacts, ...],
 ) -> GroupStats:
     """The statistics, finished."""
-    too_large = ~np.isfinite(sums.scatter).all(axis=(0, 1))
-    if too_large.any():
+    wrong = ~np.isfinite(sums.scatter)
+    if wrong.any():
+        own = np.einsum("jaa->ja", wrong).any(axis=0)  # products with others are wrong beside it
+        too_large = own if own.any() else wrong.any(axis=(0, 1))
         raise DataError(
             f"squares of column {names[int(too_large.argmax())]!r} are too large for floating "
             "point; give it a larger unit"
@@ -385,6 +388,23 @@ def of_sums(
 def fields_of(s: GroupStats) -> Fields:
     """What a file keeps."""
     return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group, s.facts, s.inputs
+
+
+def check_magnitude(names: Sequence[str], size: NDArray[np.float64]) -> None:
+    """Raise for a column whose fourth power floating point does not have.
+
+    Args:
+        names: the columns.
+        size: about how large their values are, (N,).
+    """
+    wrong = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
+    if wrong.any():
+        k = int(wrong.argmax())
+        size_words, unit = ("large", "larger") if size[k] > 1 else ("small", "smaller")
+        raise DataError(
+            f"values of column {names[k]!r} are about {size[k]:.2g}, too {size_words} to calculate "
+            f"with; give it a {unit} unit"
+        )
 
 
 def check_size(levels: Sequence[Hashable], rows: NDArray[np.int64]) -> None:

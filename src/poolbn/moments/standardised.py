@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE
 from poolbn.errors import DataError
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.groupstats import GroupStats, check_magnitude
 
-_LARGEST = 1e75  # whose fourth power there is, and is less than the largest number
 _IMPUTATIONS = 20
 _MANY = 30  # families from which arrays are faster than lists
 _CHILD, _PARENTS = itemgetter(0), itemgetter(1)
@@ -213,24 +212,12 @@ def _standardise(stats: GroupStats) -> StandardisedStats:
         n = stats.filled.rows
         scatter = scatter * (n / stats.n)[:, None, None]
         unmeasured = stats.filled.observed == 0
-    _check_size(stats.names, np.abs(stats.mean).max(axis=0))
+    check_magnitude(stats.names, np.abs(stats.mean).max(axis=0))
     least = np.array([(facts.resolution or 0.0) ** 2 / 12 for facts in stats.facts])
     unit = np.zeros(N), np.ones(N), least, unmeasured
     made = _centred(stats.names, stats.levels, n, stats.mean, scatter, *unit)
-    _check_size(stats.names, np.where(made.total.diagonal() > 0, made.scale, 0.0))
+    check_magnitude(stats.names, np.where(made.total.diagonal() > 0, made.scale, 0.0))
     return made
-
-
-def _check_size(names: tuple[str, ...], size: NDArray[np.float64]) -> None:
-    """Raise for a column whose fourth power floating point does not have."""
-    wrong = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
-    if wrong.any():
-        k = int(wrong.argmax())
-        size_words, unit = ("large", "larger") if size[k] > 1 else ("small", "smaller")
-        raise DataError(
-            f"values of column {names[k]!r} are about {size[k]:.2g}, too {size_words} to calculate "
-            f"with; give it a {unit} unit"
-        )
 
 
 def check_digits(data: StandardisedStats) -> None:

@@ -21,7 +21,7 @@ from poolbn.network.fields import (
     number,
     numbers,
 )
-from poolbn.network.linearfile import decode_pooling
+from poolbn.network.linearfile import check_left_out, decode_pooling
 from poolbn.nodes.given import Given
 from poolbn.nodes.imputedkinds import with_all
 from poolbn.nodes.localfit import Counts, LocalFit, Status
@@ -94,8 +94,7 @@ def decode_other(
     values["counts"] = Counts(*counts)
     if values["child"] != node or values["parents"] != parents:
         raise ValueError(f"the parents of {node!r} are not those of the graph")
-    if values["left_out"]:
-        raise ValueError(f"{of('left_out')} names data sets, and all are in its likelihood")
+    check_left_out(values["left_out"], levels)
     for name in ("categories", "columns"):
         for text in values.get(name, ()):
             as_text(of(name), text)

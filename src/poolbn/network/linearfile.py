@@ -112,9 +112,7 @@ def decode_linear(
     if len(values["counts"]) != len(Counts._fields):
         raise ValueError(f"{of('counts')} is not a list of 3 numbers")
     values["counts"] = Counts(*values["counts"])
-    check_levels(values["left_out"])
-    if not set(values["left_out"]) <= set(levels):
-        raise ValueError("a data set that is left out is not among the data sets")
+    check_left_out(values["left_out"], levels)
     values["pooling"] = decode_pooling(of("pooling"), values["pooling"])
     values["status"] = Status(values["status"])
     as_text(of("detail"), values["detail"])
@@ -127,6 +125,13 @@ def decode_linear(
         return fit
     total, between = covariances_without_rows(fit)
     return replace(fit, total_cov=total, between_cov=between)
+
+
+def check_left_out(left_out: tuple[Any, ...], levels: tuple[Hashable, ...]) -> None:
+    """Raise for a data set outside a likelihood that is not among the data sets."""
+    check_levels(left_out)
+    if not set(left_out) <= set(levels):
+        raise ValueError("a data set that is left out is not among the data sets")
 
 
 def decode_pooling(name: str, encoded: Any, *, discrete: bool = False) -> Any:

@@ -129,7 +129,8 @@ def _with_left_out(
             rows = replace(rows, n=np.zeros(1, dtype=np.int64))
         variance = float(np.average(fit.sigma2, weights=view.n))
         if fit.fixed is None and not rows.n[0]:
-            own = Own(fit.coef.mean(axis=0), np.cov(fit.coef.T, ddof=0), variance)
+            spread = np.atleast_2d(np.cov(fit.coef.T, ddof=0))  # a scalar without parents
+            own = Own(fit.coef.mean(axis=0), spread, variance)
         elif fit.fixed is None:
             own = _constant(float(rows.mean[0, -1]), variance, float(data.n[j]), len(family[1]) + 1)
         else:
