@@ -221,7 +221,7 @@ class _Worker:
     def total(self, wanted: Sequence[int]) -> tuple[Floats, dict[int, Normal]]:
         """Log weights, and what is wanted of nodes that are linear."""
         grid = self.grid
-        total = self.widths if grid is None else grid.log_steps
+        total = np.zeros(self.shape) + self.widths if grid is None else grid.log_steps
         many = {i for i in self.axis if self.mixed.nodes[i].levels < 0}  # counts
         many |= set() if grid is None else {grid.node}
         below = [i for i in self.finite if many.intersection(self.mixed.nodes[i].parents)]

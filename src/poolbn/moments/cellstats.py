@@ -32,6 +32,7 @@ from poolbn.moments.recoding import Recoded, recoded_cells, recoded_moments, set
 from poolbn.moments.statsfile import read_cells, write_file
 from poolbn.moments.summaries import data_set_lines
 from poolbn.tables.kinds import ColumnKind, joined_levels
+from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, shortened, visible
 
 if TYPE_CHECKING:
@@ -241,8 +242,8 @@ class CellStats:
         have apart are put together too.
 
         Raises:
-            DataError: the columns or their kinds differ, or names of data sets only by type or
-                spelling.
+            DataError: the columns or their kinds differ, or names of data sets or levels only by
+                type or spelling.
         """
         if not isinstance(other, CellStats):
             return NotImplemented
@@ -288,6 +289,9 @@ class CellStats:
         """The levels of each column that both can have."""
         found = []
         for name, levels in zip(self.names, self.categories, strict=True):
+            alike = Spellings(name)
+            alike.add(self._apart(name))
+            alike.add(other._apart(name))
             every = joined_levels(self._apart(name), other._apart(name)) if levels else ()
             apart = tuple(level for level in every if level not in merged.get(name, ()))
             found.append((*apart, OTHER) if name in merged else every)

@@ -264,7 +264,7 @@ def _packed(lists: Sequence[Integers]) -> tuple[Integers, Integers]:
 def _threaded(run: Callable[[Integers], R], items: Integers) -> list[R]:
     """In parts, over threads: the same results for any number of them."""
     cores = parallel.available_cores()
-    step = max(-(-len(items) // (8 * cores)), 16) if cores > 1 else len(items)
+    step = max(-(-len(items) // (8 * cores)), 16) if cores > 1 else max(len(items), 1)
     parts = [items[i : i + step] for i in range(0, len(items), step)] or [items]
     return parallel.map_threads(run, parts, cores)
 

@@ -271,8 +271,19 @@ def _batches(
     index: dict[Hashable, int] = {}
     kept = np.zeros(0, dtype=np.int64)
     nothing = packed(np.ones((1, len(plan.names)), dtype=bool))  # of a row that lacks all
-    pieces = _pieces(plan, rows)
+    pieces, before = _pieces(plan, rows), plan.parts[0]
+    spellings = {name: Spellings(name) for name in categories}
+
+    def finish(part: Part) -> None:
+        """Levels of several sources are spelled the same, as data sets are."""
+        for name, of in spellings.items():
+            of.add(categories[name].own, part.origin)
+            categories[name].own.clear()
+
     for part, start, piece in _ahead(pieces) if plan.parts[0].path is not None else pieces:
+        if part is not before:
+            finish(before)
+            before = part
         codes = encode(piece, index, plan.group, part.origin)
         levels.extend(islice(index, len(levels), None))
         columns = [
@@ -299,6 +310,7 @@ def _batches(
         # With missing="error" the rest is read to count all that is missing, for the message.
         if tally.rows == 0 or plan.missing != "error":
             yield Batch(codes, columns, dropped, missing)
+    finish(before)
     if plan.missing == "error":
         check_missing(tally, plan.names, plan.group)
     if not lenient:

@@ -127,10 +127,12 @@ class Levels:
     Attributes:
         index: the code of each, by its text, in order of first appearance.
         told: levels in an order that means it.
+        own: those of the source that is being read.
     """
 
     index: dict[str, int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
+    own: dict[str, None] = field(default_factory=dict)
 
     def codes(self, column: NDArray[np.float64], coded: Coded) -> NDArray[np.float64]:
         """The codes here of cells that are coded otherwise, NaN where missing, (B,)."""
@@ -140,7 +142,9 @@ class Levels:
         for k in np.flatnonzero(np.bincount(own, minlength=len(coded.labels))):
             label = plain(coded.labels[k])
             if is_name(label):
-                code[k] = self.index.setdefault(written(label), len(self.index))
+                text = written(label)
+                self.own[text] = None
+                code[k] = self.index.setdefault(text, len(self.index))
         if coded.in_order:
             texts = [written(plain(label)) for label in coded.labels]
             self.told += [text for text in texts if text not in self.told]

@@ -1,4 +1,4 @@
-"""Names of data sets: when two of them may be meant for the same."""
+"""Names of data sets, and levels: when two of them may be meant for the same."""
 
 from __future__ import annotations
 
@@ -21,9 +21,14 @@ class Spellings:
     """Names of data sets from several sources, in which the same name must be spelled the same.
 
     Those of one source may be as they like: in a single file 7 and 007 are two data sets.
+
+    Args:
+        column: the discrete column whose levels they are instead. Of those, "Yes" and "yes" are
+            spelled differently too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, column: str = "") -> None:
+        self._column = column
         self._known: dict[Hashable, dict[Hashable, tuple[Any, str]]] = {}
 
     def add(self, labels: Iterable[Any], origin: str = "") -> None:
@@ -34,20 +39,24 @@ class Spellings:
         """
         own = {_exact(label): label for label in labels if is_name(label)}
         for key, label in own.items():
-            alike = self._known.setdefault(spelling(label), {})
+            alike = self._known.setdefault(self._spelling(label), {})
             for other, (known, where) in alike.items():
                 if key not in alike and other not in own:
-                    raise DataError(differ(known, where, label, origin))
+                    raise DataError(differ(known, where, label, origin, self._column))
         for key, label in own.items():
-            self._known[spelling(label)].setdefault(key, (label, origin))
+            self._known[self._spelling(label)].setdefault(key, (label, origin))
+
+    def _spelling(self, label: Any) -> Hashable:
+        return spelling(label.casefold() if self._column and isinstance(label, str) else label)
 
 
-def differ(known: Any, where: str, label: Any, origin: str) -> str:
-    """What to say of two names that are spelled differently."""
+def differ(known: Any, where: str, label: Any, origin: str, column: str = "") -> str:
+    """What to say of two names that are spelled differently; of levels with their column."""
     kinds = [type(each).__name__ for each in (known, label)]
     types = f" ({kinds[0]} and {kinds[1]})" if kinds[0] != kinds[1] else ""
     return (
-        f"data sets {known!r}{where} and {label!r}{origin} differ only by type or spelling{types}; "
+        f"{f'levels of column {column!r}' if column else 'data sets'} {known!r}{where} and "
+        f"{label!r}{origin} differ only by type or spelling{types}; "
         "if they are the same, write both alike, for example as text; if not, rename one"
     )
 
