@@ -11,6 +11,7 @@ from helpers import REFERENCE
 
 import poolbn as pb
 from poolbn.graph.equivalence import completed, oriented
+from poolbn.run import parallel
 from poolbn.search.ordering import canonical_order
 
 RULES = ("standard", "conservative", "majority")
@@ -255,6 +256,18 @@ def test_a_network_joins_what_tests_join(rule: str) -> None:
         except pb.GraphError:
             trouble += 1
     assert trouble > 3
+
+
+def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is left to test, there is nothing to deal out either."""
+    monkeypatch.setattr(parallel, "available_cores", lambda: 1)
+    for N in (2, 3, 8):
+        stats = pb.stats(rows(1, N=N), group="F")
+        for search in (pb.PC(), pb.PC(rule="conservative"), pb.Hybrid()):
+            one = pb.learn(stats, search=search).dag
+            monkeypatch.setattr(parallel, "available_cores", lambda: 2)
+            assert pb.learn(stats, search=search).dag == one
+            monkeypatch.setattr(parallel, "available_cores", lambda: 1)
 
 
 @pytest.mark.parametrize("pooling", ["complete", "none", "partial"])

@@ -115,6 +115,14 @@ def test_data_sets_alone_have_complete_rows_only(rows: pd.DataFrame, tmp_path: P
     assert "no pooling: its own rows alone" in (tmp_path / "s.html").read_text(encoding="utf-8")
 
 
+def test_data_sets_that_are_called_true_and_false(rows: pd.DataFrame, tmp_path: Path) -> None:
+    """Which pandas takes for a choice of columns."""
+    made = rows[["arm", "y"]].assign(site=np.arange(len(rows)) % 2 == 0)
+    net = pb.learn(made, group="site")
+    pb.report(net, tmp_path / "r.html", data=made)
+    assert "True" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_no_row_has_the_input_and_an_outcome(rows: pd.DataFrame) -> None:
     made = rows[["site", "y"]].assign(dose=np.arange(len(rows)) % 7 + 0.5)
     net = pb.learn(made, group="site", inputs=["dose"])

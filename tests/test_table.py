@@ -333,3 +333,35 @@ def test_dates_have_a_remedy() -> None:
     table = rows().assign(day=pd.date_range("2021-03-01", periods=60))
     with pytest.raises(pb.DataError, match=r"neither a number nor a level; turn it into a number"):
         pb.table(table, group="site")
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [(("1", "2"), ("1.0", "2")), (("Yes", "No"), ("yes", "no")), (("a", "b"), (" a", "b"))],
+)
+def test_levels_are_spelled_alike_in_all_files(
+    one: tuple[str, str], two: tuple[str, str], tmp_path: Path
+) -> None:
+    """As names of data sets are; in one file they may be as they like."""
+    parts = [
+        pd.DataFrame({"site": [site] * 40, "x": np.arange(40.0), "v": list(levels) * 20})
+        for site, levels in (("A", one), ("B", two))
+    ]
+    kinds = {"v": "discrete"}
+    for k, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{k}.parquet")
+    words = "levels of column 'v' .* differ only by type or spelling"
+    sources = ([tmp_path / "0.parquet", tmp_path / "1.parquet"], parts, tmp_path)
+    for source in sources:
+        with pytest.raises(pb.DataError, match=words):
+            pb.table(source, group="site", kinds=kinds)
+        with pytest.raises(pb.DataError, match=words):
+            pb.stats(source, group="site", kinds=kinds)
+    stats = [pb.stats(part, group="site", kinds=kinds) for part in parts]
+    with pytest.raises(pb.DataError, match=words):
+        stats[0] + stats[1]
+    assert (stats[0] + stats[0]).categories == stats[0].categories
+    whole = pd.concat(parts)
+    assert pb.table(whole, group="site", kinds=kinds).categories[1]
+    # What one file has apart, another may have alone.
+    assert pb.table([whole, parts[1]], group="site", kinds=kinds).n_rows == 120

@@ -191,9 +191,12 @@ class Regression(Local):
         wide = V.ravel() > _WIDE**2
         narrow = np.where(wide, 0.0, V.ravel())
         kernel.log_integrals(family, y, mean.ravel(), narrow, theta, *_rules(), out)
-        if wide.any():
-            size = self.dispersion if self.levels == COUNT else None
-            out[wide] = _log_wide(y[wide], mean.ravel()[wide], V.ravel()[wide], size)
+        # Far from what was seen the quadrature may not find its maximum; nothing is above 0.
+        lost = ~(out <= _ROUNDING) & ~wide
+        size = self.dispersion if self.levels == COUNT else None
+        for some, compute in ((wide, _log_wide), (lost, _log_laplace)):
+            if some.any():
+                out[some] = compute(y[some], mean.ravel()[some], V.ravel()[some], size)
         return out
 
     def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
@@ -280,6 +283,36 @@ def _log_wide(y: Floats, mean: Floats, variance: Floats, size: float | None) -> 
     return np.asarray(np.where(y > 0, some, log_ndtr((at - mean) / np.sqrt(width))))
 
 
+def _log_laplace(y: Floats, mean: Floats, variance: Floats, size: float | None) -> Floats:
+    """Log probabilities by the Laplace approximation, (n,); arguments as for `_log_wide`."""
+    from scipy.special import expit, gammaln
+
+    def terms(eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """The log-likelihood, its slope, and minus its second derivative."""
+        if size is None:
+            p = expit(eta)
+            return y * eta - np.logaddexp(0, eta), y - p, p * (1 - p)
+        if math.isinf(size):
+            rate = np.exp(np.minimum(eta, _STEEPEST))
+            return y * eta - rate - gammaln(y + 1), y - rate, rate
+        p, away = expit(eta - math.log(size)), eta - math.log(size)
+        constant = gammaln(y + size) - gammaln(size) - gammaln(y + 1)
+        value = constant + y * away - (y + size) * np.logaddexp(0, away)
+        return value, y - (y + size) * p, (y + size) * p * (1 - p)
+
+    # Between the predictor's mean and the likelihood's maximum.
+    peak = mean + variance * np.sign(y - 0.5) if size is None else np.log(np.maximum(y, 1e-20))
+    low, high = np.minimum(mean, peak), np.maximum(mean, peak)
+    for _ in range(100):
+        eta = (low + high) / 2
+        rises = terms(eta)[1] > (eta - mean) / variance
+        low, high = np.where(rises, eta, low), np.where(rises, high, eta)
+    value, _, bend = terms(low)
+    return np.asarray(value - (low - mean) ** 2 / (2 * variance) - np.log1p(variance * bend) / 2)
+
+
+_ROUNDING = 1e-9
+_STEEPEST = 700.0  # logarithm of the largest mean
 _WIDE = 30.0  # SD of a predictor, from which its distribution is flat beside a likelihood
 _LARGEST = math.log(LARGEST)
 _NO_CHANCE = -45.0  # log probability

@@ -204,9 +204,10 @@ def _files(of: Material) -> list[dict[str, str]]:
     """Downloads: the network, its arcs and its graph; less if a row may follow from them."""
     net, effects = of.net, of.net.effects()
     closed = bool(of.hidden) or not of.cells.all_shown
-    own = effects.columns[-len(net.levels) :]
     shown = [np.isfinite(found.effect) for terms in of.estimates for found in terms]
-    effects[own] = effects[own].where(np.reshape(shown, (len(effects), len(own))))
+    first = effects.shape[1] - len(net.levels)  # by position: True and False choose columns
+    own = effects.iloc[:, first:].where(np.reshape(shown, (len(effects), len(net.levels))))
+    effects = effects.iloc[:, :first].join(own)
     plain = closed or len(net.levels) > numbers.MANY
     graph = net.dag.to_dot() if plain else net.to_dot()
     made = [
