@@ -135,6 +135,21 @@ def test_a_damaged_entry_compiles_again(ending: str, size: int, folder: Path) ->
     assert run(folder) == (True, "")
 
 
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_flipped_bit_compiles_again(ending: str, folder: Path) -> None:
+    """Machine code with a wrong bit would end the process, so nothing of it is run."""
+    run(folder)
+    (kept,) = (folder / "source").rglob(f"*.{ending}")
+    whole = kept.read_bytes()
+    for at in np.linspace(0, len(whole) - 1, 12).astype(int).tolist():
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << at % 8
+        kept.write_bytes(damaged)
+        assert run(folder) == (False, "")
+        assert run(folder) == (True, "")
+        kept.write_bytes(whole)
+
+
 def test_a_full_disk_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core.caching import IndexDataCacheFile
 

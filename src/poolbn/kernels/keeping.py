@@ -1,14 +1,17 @@
 """Functions compiled by numba, and kept in its cache.
 
 Numba looks only at the file that a function is in, while its code holds that of others. Here what
-is kept is good as long as no kernel changes, however often the package is installed again.
+is kept is good as long as no kernel changes, however often the package is installed again. A file
+begins with a digest of the rest: machine code with a wrong bit ends the process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from poolbn.run.caching import kept_in, place
 _numba: Any = numba
 _caching: Any = caching
 _ANNOTATED, _CALLED = -3, -1  # places in what numba keeps: the source with types; what is called
+_DIGEST = 16  # bytes
 
 
 class _Slim(_caching.CompileResultCacheImpl):  # type: ignore[misc]
@@ -42,6 +46,40 @@ class _Slim(_caching.CompileResultCacheImpl):  # type: ignore[misc]
         names = "".join(f'define void @"{way}"() {{ ret void }}\n' for way in sorted(there))
         about[_ANNOTATED], about[_CALLED] = "", ()
         return ((name, kind, (code, binding.parse_assembly(names).as_bitcode())), *about)
+
+
+class _Files(_caching.IndexDataCacheFile):  # type: ignore[misc]
+    """The files of a function, which are as good as not there when they are damaged."""
+
+    def _dump(self, obj: Any) -> bytes:
+        data: bytes = super()._dump(obj)
+        return _digest(data) + data
+
+    def _load_data(self, name: str) -> Any:
+        with open(self._data_path(name), "rb") as file:
+            return _undamaged(file.read())
+
+    def _load_index(self) -> dict[Any, str]:
+        with suppress(Exception), open(self._index_path, "rb") as file:  # as any unpickler raises
+            if pickle.load(file) == self._version:
+                stamp, names = _undamaged(file.read())
+                return dict(names) if stamp == self._source_stamp else {}
+        return {}
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+
+
+def _undamaged(data: bytes) -> Any:
+    """What a file holds.
+
+    Raises:
+        OSError: it is damaged. Numba goes on as without the file.
+    """
+    if _digest(data[_DIGEST:]) != data[:_DIGEST]:
+        raise OSError("damaged")
+    return pickle.loads(data[_DIGEST:])
 
 
 class _Kept(_caching.FunctionCache):  # type: ignore[misc]
@@ -65,7 +103,7 @@ class _Kept(_caching.FunctionCache):  # type: ignore[misc]
         return any(self._index(path.stem)._load_index() for path in found)
 
     def _index(self, base: str) -> Any:
-        return _caching.IndexDataCacheFile(self._cache_path, base, source_stamp=self._stamp)
+        return _Files(self._cache_path, base, source_stamp=self._stamp)
 
 
 def _source(function: Callable[..., Any]) -> tuple[str, str]:
