@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -42,6 +44,19 @@ def _is_hashable(value: object) -> bool:
     except TypeError:
         return False
     return isinstance(value, Hashable)
+
+
+def is_finite(value: object) -> bool:
+    """Whether a value is a number that a float can hold.
+
+    Examples:
+        >>> is_finite(3), is_finite(10**400), is_finite(float("nan")), is_finite("3")
+        (True, False, False, False)
+    """
+    try:
+        return isinstance(value, SupportsFloat) and math.isfinite(value)
+    except (OverflowError, TypeError, ValueError):  # too large; an array; a frame
+        return False
 
 
 def _are_numbers(value: object) -> bool:

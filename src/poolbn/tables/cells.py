@@ -6,14 +6,16 @@ import datetime
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poolbn.arguments import is_finite
 from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.grouping import DATA_SET
+from poolbn.tables.kinds import MOST_COUNT, no_counts
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
 from poolbn.wording import counted, shortened
@@ -180,15 +182,14 @@ def read_evidence(
                     f"{_shown(kinds.categories[name])}; leave it out if it is not known"
                 )
             continue
-        number = isinstance(value, SupportsFloat) and math.isfinite(value)
-        if not number:
+        if not is_finite(value):
             raise DataError(
                 f"evidence on {name!r} is {value!r}, not a finite number; leave it out if it is "
                 "not known"
             )
-        if name in kinds.counts and (value < 0 or value != math.floor(value)):
-            raise DataError(f"evidence on {name!r} is {value!r}, and it is a count: 0, 1, 2, ...")
         row[names.index(name)] = float(value)
+        if name in kinds.counts and no_counts(row[names.index(name)]):
+            raise DataError(f"evidence on {name!r} is {value!r}, and it is a count: 0, 1, 2, ...")
     return row, code
 
 
@@ -295,13 +296,12 @@ class _Found:
 
 
 def _check_counts(name: str, values: NDArray[np.float64]) -> None:
-    wrong = (values < 0) | (values != np.floor(values))
-    wrong &= ~np.isnan(values)
+    wrong = no_counts(values) & ~np.isnan(values)
     if wrong.any():
         raise DataError(
-            f"column {name!r} is a count, and {int(wrong.sum())} of its cells are negative or not "
-            f"whole, the first is {values[wrong.argmax()]:g} in row {wrong.argmax() + 1}; correct "
-            "them, or make them missing"
+            f"column {name!r} is a count, and {int(wrong.sum())} of its cells are negative, not "
+            f"whole or above {MOST_COUNT:g}, the first is {values[wrong.argmax()]:g} in row "
+            f"{wrong.argmax() + 1}; correct them, or make them missing"
         )
 
 

@@ -1,17 +1,26 @@
 """Files of other statistics programs, read into memory: Stata, SPSS, SAS, R, Excel.
 
 Values that have labels become levels where all that occur have one. Empty texts are missing values
-in Stata, SPSS and SAS, which have no others for texts.
+in Stata, SPSS and SAS, which have no others for texts. C libraries read in a process of their own,
+since a damaged file can end it.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from poolbn.errors import DataError, MissingPackageError
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2 << 30  # of such a file, which is held in memory
+MOST_XML = 100 << 20  # bytes in a workbook, of which some 1 MB is read in a second
+_APART = "import sys; sys.path[:] = {!r}; from poolbn.tables.foreign import serve; serve()"
 
 
 def foreign_part(
@@ -42,12 +53,7 @@ def foreign_part(
         MissingPackageError: what reads it is not installed.
     """
     try:
-        size = _size(path, kind)
-        if size > MOST_BYTES:
-            raise DataError(
-                f"{shown!r} has {size / 2**30:.1f} GB, and {kind} files are read into memory, up "
-                f"to {MOST_BYTES >> 30} GB; turn it into Parquet or CSV, which are streamed"
-            )
+        _check_size(path, shown, kind)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other programs' ways with files
             found = _READERS[kind](path, shown, table)
@@ -65,12 +71,22 @@ def foreign_part(
     return replace(with_names(pandas_part(found, name, origin), _name), path=path)
 
 
-def _size(path: str, kind: str) -> int:
-    """Bytes of a file; of a workbook, which is a ZIP archive, of what is in it."""
+def _check_size(path: str, shown: str, kind: str) -> None:
+    size = os.path.getsize(path)
+    if size > MOST_BYTES:
+        raise DataError(
+            f"{shown!r} has {size / 2**30:.1f} GB, and {kind} files are read into memory, up to "
+            f"{MOST_BYTES >> 30} GB; turn it into Parquet or CSV, which are streamed"
+        )
     if kind == "Excel" and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as book:
-            return sum(entry.file_size for entry in book.infolist())
-    return os.path.getsize(path)
+            inside = sum(entry.file_size for entry in book.infolist())
+        if inside > MOST_XML:
+            raise DataError(
+                f"{shown!r} has {inside >> 20:,} MB when it is unpacked, and workbooks are read up "
+                f"to {MOST_XML >> 20} MB, which takes minutes; save its sheet as CSV, which is "
+                "streamed"
+            )
 
 
 def _name(label: Any) -> Any:
@@ -78,14 +94,82 @@ def _name(label: Any) -> Any:
     return int(label) if isinstance(label, float) and label.is_integer() else label
 
 
-def _package(name: str, shown: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
+def _check_package(name: str, shown: str) -> None:
+    if find_spec(name) is None:
         raise MissingPackageError(
             f"reading {shown!r} needs the package {name}; pip install 'poolbn[formats]' brings it, "
             "or save the rows as CSV"
-        ) from error
+        )
+
+
+def _apart(package: str, reader: str, path: str, shown: str) -> Any:
+    """What a function of a package makes of a file, in a process of its own.
+
+    Raises:
+        DataError: it ended the process.
+        MissingPackageError: it is not installed.
+    """
+    _check_package(package, shown)
+    with _asking:
+        process = _helpers.get(os.getpid())
+        if process is None or process.poll() is not None:
+            process = _helpers[os.getpid()] = _helper()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump((package, reader, os.path.abspath(path)), process.stdin)
+            process.stdin.flush()
+            found, said = pickle.load(process.stdout)
+        except BaseException as error:
+            process.kill()
+            if isinstance(error, EOFError | pickle.UnpicklingError | BrokenPipeError):
+                raise DataError(
+                    f"{shown!r} is damaged: what reads it, {package}, ended without a word; save "
+                    "it anew, or save it as CSV"
+                ) from None
+            raise
+    if said:
+        raise ValueError(said)
+    return found
+
+
+_asking = threading.Lock()
+_helpers: dict[int, subprocess.Popen[bytes]] = {}  # by the process that they help
+
+
+def _helper() -> subprocess.Popen[bytes]:
+    """A process that reads one file after the other, and ends with this one."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _APART.format(sys.path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    def end() -> None:
+        process.kill()
+        process.communicate()
+
+    atexit.register(end)
+    return process
+
+
+def serve() -> None:
+    """In such a process: read files, and hand over what is in them, or what is wrong with them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # a library may print
+    warnings.simplefilter("ignore")
+    with suppress(EOFError):
+        while True:
+            package, reader, path = pickle.load(sys.stdin.buffer)
+            found, said = None, ""
+            try:
+                found = getattr(import_module(package), reader)(path)
+            except Exception as error:  # each library has its own
+                said = first_line(error)
+            if isinstance(found, tuple):  # of pyreadstat: a table, and what is known of it
+                found = found[0], found[1].variable_value_labels
+            pickle.dump((found, said), answers, protocol=pickle.HIGHEST_PROTOCOL)
+            answers.flush()
 
 
 def _stata(path: str, shown: str, table: str | None) -> pd.DataFrame:
@@ -109,19 +193,18 @@ def _stata(path: str, shown: str, table: str | None) -> pd.DataFrame:
 
 
 def _spss(path: str, shown: str, table: str | None) -> pd.DataFrame:
-    found, about = _package("pyreadstat", shown).read_sav(path)
-    return _without_empty(_labelled(found, about.variable_value_labels))
+    found, labels = _apart("pyreadstat", "read_sav", path, shown)
+    return _without_empty(_labelled(found, labels))
 
 
 def _sas(path: str, shown: str, table: str | None) -> pd.DataFrame:
-    reader = _package("pyreadstat", shown)
-    read = reader.read_xport if path.lower().endswith(".xpt") else reader.read_sas7bdat
-    return _without_empty(read(path)[0])
+    reader = "read_xport" if path.lower().endswith(".xpt") else "read_sas7bdat"
+    found, _ = _apart("pyreadstat", reader, path, shown)
+    return _without_empty(found)
 
 
 def _r(path: str, shown: str, table: str | None) -> pd.DataFrame:
-    reader = _package("pyreadr", shown)
-    found = reader.read_r(path)
+    found = _apart("pyreadr", "read_r", path, shown)
     if list(found) == [None]:
         if table is not None:
             raise DataError(f"{shown!r} holds one table without a name; leave out '::{table}'")
@@ -134,7 +217,7 @@ def _r(path: str, shown: str, table: str | None) -> pd.DataFrame:
 def _excel(path: str, shown: str, table: str | None) -> pd.DataFrame:
     import pandas as pd
 
-    _package("openpyxl", shown)
+    _check_package("openpyxl", shown)
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheet = chosen_table(shown, table, [str(name) for name in book.sheet_names], "sheet")
         found = book.parse(sheet, keep_default_na=False, na_values=["", "NA"])

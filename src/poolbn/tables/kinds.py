@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ColumnKind = Literal["continuous", "discrete", "count"]
 
 MOST_LEVELS = 50  # of a column
+MOST_COUNT = 1e12  # so that sums of counts do not overflow
 _FEW = 5  # levels, most of which may occur once
 _MANY, _RARE = 10, 0.05  # levels, or a share of texts among numbers, that numbers with texts have
 # What stands for a missing number, or for one beyond a limit.
@@ -268,16 +269,21 @@ def _dressed(levels: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+def no_counts(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which values are no counts, or so large that sums of them would overflow."""
+    return np.asarray((values < 0) | (values != np.floor(values)) | (values > MOST_COUNT))
+
+
 def check_counts(
     name: str, values: NDArray[np.float64], codes: NDArray[np.int64], levels: Sequence[Hashable]
 ) -> None:
     """Raise for values that count nothing; `codes` are the data sets of the rows."""
-    wrong = (values < 0) | (values != np.floor(values))
+    wrong = no_counts(values)
     if wrong.any():
         first = int(wrong.argmax())
         raise DataError(
             f"column {name!r} is a count, and {int(wrong.sum())} of its {len(values)} values are "
-            f"negative or not whole, the first is {values[first]:g} in data set "
-            f"{levels[codes[first]]!r}; correct them, or use ",
+            f"negative, not whole or above {MOST_COUNT:g}, the first is {values[first]:g} in data "
+            f"set {levels[codes[first]]!r}; correct them, or use ",
             Option("kinds", {name: "continuous"}),
         )
