@@ -5,17 +5,23 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import shlex
+import shutil
+import signal
 import sqlite3
+import subprocess
 import sys
 import threading
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import numpy as np
@@ -332,6 +338,43 @@ def test_copies_are_removed_and_private(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o077 == 0
 
 
+KILLED = """
+import os, signal, sys, warnings
+import poolbn as pb
+from poolbn.tables import copies
+warnings.simplefilter("ignore")
+source, kept = sys.argv[1:]
+assert pb.stats(source, group="site").n_rows == 3
+if kept:  # as on systems where open files have no other names
+    copies._written("text", iter([b"some rows"]), "", named=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="files without a name")
+def test_a_killed_process_leaves_no_rows(tmp_path: Path) -> None:
+    """Not even a copy that needs a name, after the next run."""
+    (tmp_path / "t.csv").write_bytes("site,x\na,1\nb,2\na,3\n".encode("utf-16"))
+    (tmp_path / "temporary").mkdir()
+    environment = dict(os.environ) | {"TMPDIR": str(tmp_path / "temporary")}
+
+    def killed(source: str, kept: str) -> list[bytes]:
+        with open(tmp_path / "t.csv", "rb") as rows:
+            done = subprocess.run(
+                [sys.executable, "-c", KILLED, source, kept],
+                stdin=rows,
+                env=environment,
+                check=False,
+            )
+        assert done.returncode == -signal.SIGKILL
+        return [p.read_bytes() for p in (tmp_path / "temporary").rglob("*") if p.is_file()]
+
+    assert b"".join(killed(str(tmp_path / "t.csv"), "")) == b""
+    assert b"".join(killed("-", "kept")) == b"some rows"
+    assert b"".join(killed("-", "")) == b""
+    assert len(list((tmp_path / "temporary").iterdir())) == 1
+
+
 def test_decimal_commas_where_rows_are_wrong(tmp_path: Path) -> None:
     rows = ["site;x;y", *[f"{'ab'[k % 2]};{k},5;{k}" for k in range(30_000)], "a;1.5;2"]
     (tmp_path / "t.csv").write_text("\n".join(rows))
@@ -396,7 +439,14 @@ class Quiet(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def do_GET(self) -> None:
-        if "cut" in self.path:
+        if "odd" in self.path:
+            self.send_response(200)
+            self.send_header("Content-Length", unquote(self.path.partition("?")[2]))
+            SimpleHTTPRequestHandler.end_headers(self)
+            self.wfile.write(b"site,x\na,1\na,2\n")
+        elif "locked" in self.path and self.headers["Authorization"] != "Basic bWU6cEB3":
+            self.send_error(401, "Unauthorized")
+        elif "cut" in self.path:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"site,x\na,1\n")
@@ -456,6 +506,9 @@ def test_urls_of_any_form(tmp_path: Path, web: tuple[str, list[str]]) -> None:
         ("empty.csv", "nothing came"),
         ("cut.csv", "11 bytes came of 100000"),
         ("t.xls", r"save it as \.xlsx or CSV"),
+        ("odd.csv?many", "15 bytes came of many"),
+        ("odd.csv?-3", "15 bytes came of -3"),
+        ("odd.csv?99999999999999", "has more than 10 GB, .* download the file yourself"),
         ("t.csv", r"row 2 of 'http://127.*/t\.csv' has 1 cell"),
     ],
 )
@@ -468,6 +521,60 @@ def test_urls_that_hold_no_rows(
     (tmp_path / "t.csv").write_text("site,x\na,1\nb\n")
     with pytest.raises(pb.DataError, match=words):
         pb.stats(f"{web[0]}/{end}", group="site")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://[::1/t.csv", "http://h:x/t.csv", "file://["]
+)
+def test_what_is_not_a_url(url: str) -> None:
+    with pytest.raises(pb.DataError, match=r"is not a URL: .*; check the address"):
+        pb.stats(url, group="site")
+
+
+def test_a_file_that_is_too_large_to_fetch(
+    tmp_path: Path, web: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the server does not say how large it is."""
+    monkeypatch.setattr(copies, "MOST_BYTES", 10)
+    with pytest.raises(pb.DataError, match="which is the most that is fetched"):
+        pb.stats(f"{web[0]}/odd.csv?x", group="site")
+
+
+def test_a_user_and_a_token_are_used_and_not_told(
+    tmp_path: Path, web: tuple[str, list[str]]
+) -> None:
+    """No page, message or line on the terminal has them."""
+    rows = TRIAL[["clinic", "age", "bmi"]].dropna()
+    rows.to_csv(tmp_path / "locked.csv", index=False)
+    (tmp_path / "wrong.csv").write_text("site,x\na,1\nb\n")
+    address = web[0].replace("http://", "http://me:p%40w@")
+    url = f"{address}/locked.csv?sig=sesame"
+    assert pb.stats(url, group="clinic").n_rows == len(rows)
+    with pytest.raises(pb.DataError, match="401 Unauthorized"):
+        pb.stats(f"{web[0]}/locked.csv", group="clinic")
+    told = [str(pb.look(url, group="clinic"))]
+    for end in ("wrong.csv?sig=sesame", "gone.csv?sig=sesame"):
+        with pytest.raises(pb.DataError) as caught:
+            pb.stats(f"{address}/{end}", group="site")
+        told += [str(caught.value), repr(caught.value), caught.value.for_shell()]
+    for command in (["look"], ["learn", "-o", str(tmp_path / "out"), "--pooling", "complete"]):
+        done = CliRunner().invoke(app, [command[0], url, "-g", "clinic", *command[1:]])
+        assert done.exit_code == 0, done.output
+        told.append(done.output)
+    told += [path.read_text() for path in (tmp_path / "out").iterdir()]
+    for text in told:
+        assert "sesame" not in text
+        assert "p%40w" not in text
+        assert "p@w" not in text
+    assert any("locked.csv?..." in text for text in told)
+
+
+def test_keys_in_the_address_of_a_bucket_are_not_told() -> None:
+    with pytest.raises(pb.DataError) as caught:
+        pb.stats("ftp://key:pass'word@bucket/t.parquet?token=sesame")
+    assert "'ftp://bucket/t.parquet?...'" in str(caught.value).replace('"', "'")
+    assert "word" not in str(caught.value)
+    assert "sesame" not in str(caught.value)
 
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,11 +602,33 @@ def test_a_reader_that_is_not_installed(
 
 
 def test_what_is_too_large_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, path in (("t.dta", stata(tmp_path)), ("t.xlsx", excel(tmp_path))):
-        size = foreign._size(str(path).partition("::")[0], "Excel" if "xlsx" in name else "Stata")
-        monkeypatch.setattr(foreign, "MOST_BYTES", size - 1)
-        with pytest.raises(pb.DataError, match=rf"{name}' has 0\.0 GB.* turn it into Parquet"):
-            pb.stats(path, group="clinic", columns=["age"])
+    monkeypatch.setattr(foreign, "MOST_BYTES", 1)
+    with pytest.raises(pb.DataError, match=r"t\.dta' has 0\.0 GB.* turn it into Parquet"):
+        pb.stats(stata(tmp_path), group="clinic", columns=["age"])
+
+
+def test_a_workbook_that_is_large_when_it_is_unpacked(tmp_path: Path) -> None:
+    """A small file can hold rows for hours."""
+    path = tmp_path / "t.xlsx"
+    pd.DataFrame({"x": [1.0, 2.0]}).to_excel(path, index=False)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/worksheets/sheet2.xml", bytes(101 << 20))
+    assert path.stat().st_size < 200_000
+    with pytest.raises(
+        pb.DataError, match=r"has 101 MB when it is unpacked, .* up to 100 MB.* CSV"
+    ):
+        pb.stats(path)
+
+
+def test_a_file_that_ends_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As damaged files of SPSS do to the library: another one is read all the same."""
+    (tmp_path / "crash.py").write_text("import os\n\ndef read(path):\n    os.abort()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(foreign, "_helpers", {})
+    with pytest.raises(pb.DataError, match=r"t\.sav' is damaged: what reads it, crash, ended"):
+        foreign._apart("crash", "read", "t.sav", "t.sav")
+    path = FORMATS["SPSS, labels"](tmp_path)
+    assert pb.table(path, group="clinic", missing="drop").n_rows
 
 
 def test_tables_of_one_file_are_different_sources(tmp_path: Path) -> None:
@@ -522,6 +651,88 @@ def test_a_view_reads_no_other_file(tmp_path: Path) -> None:
         made.execute(f"create view v as from read_csv('{tmp_path / 'secret.csv'}')")
     with pytest.raises(pb.DataError, match="disabled"):
         pb.stats(f"{tmp_path / 't.duckdb'}::v")
+
+
+ENDLESS = "with recursive r(x) as (select 1 union all select x + 1 from r) select x, 'a' g from r"
+STOPPED = """
+import os, signal, sys, threading
+import poolbn as pb
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+threading.Timer(8, lambda: os._exit(3)).start()
+try:
+    pb.stats(sys.argv[1], group="g")
+except KeyboardInterrupt:
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "view", [ENDLESS, f"select * from ({ENDLESS}) where x < 0", f"{ENDLESS} limit 1000000000"]
+)
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_view_without_an_end_can_be_interrupted(kind: str, view: str, tmp_path: Path) -> None:
+    """Both while the kinds of its cells are looked for and while its rows are read."""
+    path = tmp_path / f"t.{kind}"
+    base: Any = duckdb if kind == "duckdb" else sqlite3
+    with closing(base.connect(str(path))) as made:
+        made.execute(f"create view v as {view}")
+        made.commit()
+    done = subprocess.run([sys.executable, "-c", STOPPED, str(path)], check=False)
+    assert done.returncode == 0
+
+
+def test_numbers_of_sqlite_that_no_float_holds(tmp_path: Path) -> None:
+    """They are rounded, as those of other files."""
+    rows = pd.DataFrame({"g": ["a", "a", "b"], "x": [2**53 + 1, -(2**62) - 1, 5]})
+    with closing(sqlite3.connect(tmp_path / "t.db")) as made:
+        rows.to_sql("t", made, index=False)
+    rows.to_parquet(tmp_path / "t.parquet")
+    own, other = (pb.stats(tmp_path / name, group="g") for name in ("t.db", "t.parquet"))
+    assert_allclose(own.mean, other.mean, rtol=1e-15)
+
+
+@pytest.mark.parametrize("what", ["table", "column"])
+def test_a_name_in_sqlite_that_is_not_utf8(what: str, tmp_path: Path) -> None:
+    """SQLite would take an unknown name in quotes for a text in each row."""
+    names = ("xcafé", "y") if what == "table" else ("t", "xcafé")
+    with closing(sqlite3.connect(tmp_path / "t.db")) as made:
+        made.execute(f"create table '{names[0]}' (g text, '{names[1]}' real)")
+        made.execute(f"insert into '{names[0]}' values ('a', 1), ('b', 2)")
+        made.commit()
+    whole = (tmp_path / "t.db").read_bytes()
+    (tmp_path / "t.db").write_bytes(whole.replace("xcafé".encode(), b"xcaf\xe9x"))
+    with pytest.raises(
+        pb.DataError, match=f"name of {what} 'xcaf\N{REPLACEMENT CHARACTER}x' in .* not UTF-8"
+    ):
+        pb.stats(tmp_path / "t.db", group="g")
+
+
+def test_a_table_that_is_called_like_a_file(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as made:
+        made.execute("create table t (x real)")
+    with pytest.raises(pb.DataError, match=r"no table '\.\./b\.db::t' in"):
+        pb.stats(f"{tmp_path / 'a.db'}::../b.db::t")
+
+
+@pytest.mark.parametrize("log", ["none", "open", "left"])
+def test_nothing_is_made_beside_a_database_with_a_log(log: str, tmp_path: Path) -> None:
+    """Whether no program has it open, one has, or one left its log; rows of the log count."""
+    rows = TRIAL[["clinic", "age", "bmi"]].dropna()
+    with closing(sqlite3.connect(tmp_path / "made.db")) as made:
+        made.execute("pragma journal_mode = wal")
+        rows[:400].to_sql("t", made, index=False)
+        made.execute("pragma wal_checkpoint(truncate)")
+        rows[400:].to_sql("t", made, index=False, if_exists="append")
+        folder = tmp_path
+        if log == "left":
+            (folder := tmp_path / "else").mkdir()
+            for name in ("made.db", "made.db-wal"):
+                shutil.copy(tmp_path / name, folder / name)
+        if log == "none":
+            made.close()
+        before = sorted(path.name for path in folder.iterdir())
+        assert pb.stats(folder / "made.db", group="clinic").n_rows == len(rows)
+        assert sorted(path.name for path in folder.iterdir()) == before
 
 
 def test_a_database_that_is_in_use(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import SupportsIndex
 
-from poolbn.wording import shortened, visible
+from poolbn.wording import shortened, visible, without_secrets
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class PoolbnError(Exception):
     """
 
     def __init__(self, *parts: MessagePart) -> None:
-        super().__init__(*parts)
+        super().__init__(*(without_secrets(p) if isinstance(p, str) else p for p in parts))
 
     def __str__(self) -> str:
         return visible("".join(p if isinstance(p, str) else p.python() for p in self.args))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from poolbn.errors import InPython, MessagePart, Option
-from poolbn.wording import Noun, visible
+from poolbn.wording import Noun, visible, without_secrets
 
 _SHORT = 12  # columns that a line lists
 
@@ -74,7 +74,7 @@ class Finding:
 
     def __str__(self) -> str:
         words = (part if isinstance(part, str) else part.python() for part in self.remedy)
-        return visible(f"{self.what}; {''.join(words)}")
+        return visible(without_secrets(f"{self.what}; {''.join(words)}"))
 
     def for_shell(self) -> str:
         """The same with options as the command line has them.
@@ -87,7 +87,7 @@ class Finding:
             column 'visit' has the same value in all rows; leave it out with --exclude visit
         """
         words = (part if isinstance(part, str) else part.shell() for part in self.remedy)
-        return visible(f"{self.what}; {''.join(words)}")
+        return visible(without_secrets(f"{self.what}; {''.join(words)}"))
 
 
 def about(found: Finding, sets: Noun) -> Finding:

@@ -154,6 +154,29 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
+# A URL in a text; where it is quoted, up to the quote that ends it.
+_SCHEME = r"[a-z][a-z0-9+.-]*://"
+_QUOTED = "|".join(rf"(?<={q}){_SCHEME}(?:\\.|[^{q}\\])*" for q in "'\"")
+_URL = re.compile(rf"{_QUOTED}|{_SCHEME}\S*", re.I | re.S)
+_SECRETS = re.compile(r"(://)[^/?#]*@|\?.+", re.S)
+
+
+def without_secrets(text: str) -> str:
+    """A text in which URLs have no user, password or query: tokens stand there.
+
+    Examples:
+        >>> without_secrets("cannot read 'https://me:pw@example.org/t.csv?sig=abc': gone")
+        "cannot read 'https://example.org/t.csv?...': gone"
+    """
+    if "://" not in text:
+        return text
+
+    def bare(part: re.Match[str]) -> str:
+        return part[1] or "?..."
+
+    return _URL.sub(lambda url: _SECRETS.sub(bare, url[0]), text)
+
+
 def guarded(cell: object) -> object:
     """A cell of a CSV file; a text that spreadsheets would run has an apostrophe before it.
 

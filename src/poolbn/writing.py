@@ -90,7 +90,7 @@ def _locked(folder: str, mode: int) -> tuple[int, str]:
         path = os.path.join(folder, f".poolbn-{secrets.token_hex(8)}")
         handle = os.open(path, _NEW, mode)
         with suppress(OSError):  # some file systems have no locks
-            _lock(handle, wait=True)
+            lock(handle, wait=True)
         if os.path.exists(path):
             return handle, path
         os.close(handle)  # another writer took it for a leftover before it was locked
@@ -113,13 +113,13 @@ def _remove_unlocked(path: str) -> None:
     with suppress(OSError):  # it is in use, or another's
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            _lock(handle, wait=False)
+            lock(handle, wait=False)
             os.unlink(path)
         finally:
             os.close(handle)
 
 
-def _lock(handle: int, *, wait: bool) -> None:
+def lock(handle: int, *, wait: bool) -> None:
     """Lock an open file.
 
     Raises:

@@ -33,7 +33,7 @@ from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.reporting import report
 from poolbn.tables.kinds import ColumnKind
-from poolbn.wording import counted, noun_of
+from poolbn.wording import counted, noun_of, without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +221,7 @@ class _Job:
     def _settings(self) -> dict[str, object]:
         """For the report, so that a reader can repeat the analysis."""
         return {
-            "Files": ", ".join(self.files),
+            "Files": ", ".join(map(without_secrets, self.files)),
             "Missing values": self.reading["missing"],
             "Pooling": self.pooling,
             "Searched for": f"the best {self.learning['score']}",

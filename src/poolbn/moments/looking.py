@@ -23,7 +23,16 @@ from poolbn.tables.columns import likely_groups, own_columns
 from poolbn.tables.kinds import MOST_LEVELS, ColumnKind, is_date
 from poolbn.tables.missing import Missing
 from poolbn.tables.remembering import MOST_BYTES, remembered
-from poolbn.wording import DATA_SET, clipped, counted, listed, noun_of, shortened, visible
+from poolbn.wording import (
+    DATA_SET,
+    clipped,
+    counted,
+    listed,
+    noun_of,
+    shortened,
+    visible,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -337,7 +346,7 @@ def _files(source: object) -> tuple[str, ...]:
     """What was named, as it was; nothing for tables in memory."""
     several = source if isinstance(source, list | tuple) else [source]
     paths = [os.fspath(path) for path in several if isinstance(path, str | os.PathLike)]
-    return tuple(map(str, paths)) if len(paths) == len(several) else ()
+    return tuple(map(without_secrets, map(str, paths))) if len(paths) == len(several) else ()
 
 
 def _short(column: ColumnFacts) -> str:

@@ -1,12 +1,15 @@
 """Copies in the temporary folder: of standard input, of the web, and of text that is not UTF-8.
 
 What can be read only once, or only by us, is written to a file that can be read like any other. The
-copies are for this user's eyes only, and are gone when the process ends.
+copies are for this user's eyes only, and are gone when the process ends, also when it is killed: on
+Linux they have no name, and a link leads to the open file. Databases and other systems need a name;
+what killed processes left of such goes with the next copy.
 """
 
 from __future__ import annotations
 
 import atexit
+import base64
 import codecs
 import gzip
 import os
@@ -17,23 +20,35 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from io import BufferedReader
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from poolbn.errors import DataError
 from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.writing import lock
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 LONGEST = 2_000_000  # characters of a line, as DuckDB has it
 DAMAGED = (OSError, EOFError, zlib.error)  # what reading bytes of a file raises
 _CHUNK = 1 << 20
 _LOOKED_AT = 1 << 26  # bytes of a file in which text that is not UTF-8 is looked for
 _PATIENCE = 30  # seconds without an answer from the web
+MOST_BYTES = 10 << 30  # of a file from the web
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.I)
 Opened = gzip.GzipFile | BufferedReader
 # What a file of rows begins with, and what its name would end in.
 _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow"}
+_DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
+_OPEN = "/proc/{}/fd/{}"  # where Linux has the open files of a process
+_MOST_OPEN = 100  # copies without a name: a process may have some 1,000 files open
+_PREFIX, _LOCK = "poolbn-copies-", "in use"
 
 
 def zipped(path: str) -> bool:
@@ -75,7 +90,10 @@ def standard_input() -> str:
         if stream is None:
             raise DataError("there is no standard input; name a file")
         chunks = iter(lambda: stream.read(_CHUNK), b"")
-        path = _written("stdin", chunks, "standard input")
+        try:
+            path = _written("stdin", chunks, "standard input")
+        except OSError as error:
+            raise damaged("standard input", error) from error
         _stdin[:] = [(sys.stdin, _called(path, _ending(path, "standard input")))]
     return _stdin[0][1]
 
@@ -100,17 +118,22 @@ def fetched(url: str, ending: str) -> str:
     if url in _fetched:
         return _fetched[url]
     try:
-        asked = Request(url, headers={"User-Agent": "poolbn"})
+        where, allowed = _authorized(url)
+        asked = Request(where, headers={"User-Agent": "poolbn"})
+        if allowed:  # for that server alone, wherever it leads to
+            asked.add_unredirected_header("Authorization", allowed)
         with urlopen(asked, timeout=_PATIENCE) as answer:
-            path = _written("web", iter(lambda: answer.read(_CHUNK), b""), url)
             told = answer.headers.get("Content-Length")
+            path = _written("web", _limited(answer, told, url), url, named=ending in _DATABASES)
+    except DataError:
+        raise
     except HTTPError as error:
         error.close()
         raise _refused(url, f"{error.code} {error.reason}") from error
     except (OSError, HTTPException, ValueError) as error:
         raise _refused(url, str(getattr(error, "reason", None) or error)) from error
     size = os.path.getsize(path)
-    if not size or (told is not None and size != int(told)):
+    if not size or (told is not None and told.strip().lstrip("0") != str(size)):
         raise _refused(url, f"{size} bytes came of {told}" if size else "nothing came")
     with open(path, "rb") as file:
         if _PAGE.match(file.read(1000)):
@@ -120,6 +143,39 @@ def fetched(url: str, ending: str) -> str:
             )
     _fetched[url] = _called(path, ending or _ending(path, url))
     return _fetched[url]
+
+
+def _authorized(url: str) -> tuple[str, str]:
+    """The URL without a user and password, and what is to be said of these."""
+    where = urlsplit(url)
+    user, at, server = where.netloc.rpartition("@")
+    if not at:
+        return url, ""
+    name, _, password = user.partition(":")
+    words = f"{unquote(name)}:{unquote(password)}".encode()
+    return where._replace(netloc=server).geturl(), f"Basic {base64.b64encode(words).decode()}"
+
+
+def _limited(answer: HTTPResponse, told: str | None, url: str) -> Iterator[bytes]:
+    """What comes, in pieces.
+
+    Raises:
+        DataError: it is too much.
+    """
+    size = int(told) if told and told.strip().isdecimal() else 0
+    if size <= MOST_BYTES:
+        size = 0
+        while chunk := answer.read(_CHUNK):
+            size += len(chunk)
+            if size > MOST_BYTES:
+                break
+            yield chunk
+        else:
+            return
+    raise DataError(
+        f"{url!r} has more than {MOST_BYTES / 2**30:g} GB, which is the most that is fetched; "
+        "download the file yourself, and name it"
+    )
 
 
 def _refused(url: str, why: str) -> DataError:
@@ -261,28 +317,62 @@ def _around(text: str) -> str:
     return found.group() if found else text[at]
 
 
-def _written(name: str, chunks: Iterator[bytes], shown: str) -> str:
-    """The file that now holds the chunks."""
-    handle, path = tempfile.mkstemp(prefix=name, dir=_folder(os.getpid()))
+def with_log(path: str, shown: str) -> str:
+    """A copy of a database of SQLite and of its write-ahead log, which is read with it."""
+    folder = tempfile.mkdtemp(dir=_folder(os.getpid()))
+    copy = os.path.join(folder, "copy.sqlite")
     try:
-        with open(handle, "wb") as file:
-            file.writelines(chunks)
+        for ending in ("", "-wal"):
+            shutil.copyfile(f"{path}{ending}", f"{copy}{ending}")
     except OSError as error:
-        os.unlink(path)
-        raise DataError(
-            f"{shown!r} cannot be copied to the temporary folder: {error.strerror}; make room "
-            "there, or name another one with TMPDIR"
-        ) from error
+        raise _no_room(shown, error) from error
+    return copy
+
+
+def _written(name: str, chunks: Iterator[bytes], shown: str, *, named: bool = False) -> str:
+    """The file that now holds the chunks; or a link to it, unless it is to be `named`."""
+    handle, path = tempfile.mkstemp(prefix=name, dir=_folder(os.getpid()))
+    where = _OPEN.format(os.getpid(), handle)
+    nameless = not named and len(_held) < _MOST_OPEN and os.path.exists(where)
+    try:
+        if nameless:
+            os.unlink(path)
+        with open(handle, "wb", closefd=not nameless) as file:
+            for chunk in chunks:
+                try:
+                    file.write(chunk)
+                    file.flush()
+                except OSError as error:
+                    raise _no_room(shown, error) from error
+        if nameless:
+            os.symlink(where, path)
+            _held.append(handle)
     except BaseException:
-        os.unlink(path)
+        with suppress(OSError):
+            os.close(handle) if nameless else os.unlink(path)
         raise
     return path
 
 
+_held: list[int] = []  # open files that have no name
+
+
+def _no_room(shown: str, error: OSError) -> DataError:
+    return DataError(
+        f"{shown!r} cannot be copied to the temporary folder: {error.strerror}; make room "
+        "there, or name another one with TMPDIR"
+    )
+
+
 @cache
 def _folder(process: int) -> str:
-    """Of this process, which removes it when it ends."""
-    folder = tempfile.mkdtemp(prefix="poolbn-")
+    """Of this process, which removes it when it ends; and those of processes that were killed."""
+    _sweep(tempfile.gettempdir())
+    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    handle, path = tempfile.mkstemp(dir=folder)  # open and locked as long as the process is there
+    with suppress(OSError):
+        lock(handle, wait=False)
+        os.replace(path, os.path.join(folder, _LOCK))
 
     def remove() -> None:
         if os.getpid() == process:
@@ -290,3 +380,13 @@ def _folder(process: int) -> str:
 
     atexit.register(remove)
     return folder
+
+
+def _sweep(above: str) -> None:
+    """Remove what killed processes left: folders whose lock can be had."""
+    with suppress(OSError), os.scandir(above) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+                with suppress(OSError), open(os.path.join(entry.path, _LOCK), "rb") as file:
+                    lock(file.fileno(), wait=False)
+                    shutil.rmtree(entry.path, ignore_errors=True)

@@ -6,7 +6,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -43,6 +43,7 @@ Item = TypeVar("Item")
 _CELLS = 2**22
 # Smaller ones, as they come from some sources, are put together to so many rows.
 _ROWS = 30_000
+_WATCH = 0.1  # seconds in which a query that is stopped should end
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,8 @@ def _batches(
     kept = np.zeros(0, dtype=np.int64)
     nothing = packed(np.ones((1, len(plan.names)), dtype=bool))  # of a row that lacks all
     pieces, before = _pieces(plan, rows), plan.parts[0]
+    if before.path is not None:
+        pieces = _ahead(pieces, [part.stop for part in plan.parts])
     spellings = {name: Spellings(name) for name in categories}
 
     def finish(part: Part) -> None:
@@ -280,7 +283,7 @@ def _batches(
             of.add(categories[name].own, part.origin)
             categories[name].own.clear()
 
-    for part, start, piece in _ahead(pieces) if plan.parts[0].path is not None else pieces:
+    for part, start, piece in pieces:
         if part is not before:
             finish(before)
             before = part
@@ -391,17 +394,23 @@ def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:
         yield join()
 
 
-def _ahead(items: Generator[Item]) -> Generator[Item]:
+def _ahead(items: Generator[Item], stops: Iterable[Callable[[], None]] = ()) -> Generator[Item]:
     """The same items; another thread makes up to two more meanwhile.
 
-    If the rest is not wanted, no more than the one in the making is finished.
+    If the rest is not wanted, no more than the one in the making is finished, or stopped.
     """
     pool = ThreadPoolExecutor(max_workers=1)
+    coming = deque(pool.submit(next, items, None) for _ in range(2))
     try:
-        coming = deque(pool.submit(next, items, None) for _ in range(2))
-        while (item := coming.popleft().result()) is not None:
+        while (item := coming[0].result()) is not None:
+            coming.popleft()
             coming.append(pool.submit(next, items, None))
             yield item
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        while left := [future for future in coming if not future.done()]:
+            for stop in stops:
+                stop()  # again, since a query may have begun only now
+            wait(left, timeout=_WATCH)
+        pool.shutdown()
         items.close()

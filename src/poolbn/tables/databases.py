@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from poolbn.errors import DataError, nearest
+from poolbn.tables.copies import with_log
+from poolbn.tables.engine import interruptible, literal
 from poolbn.tables.sources import Part, arrow_part, first_line
 from poolbn.wording import listed
 
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"  # DuckDB has 8 bytes before it
+_STEPS = 100_000  # of SQLite's machine, some ms, after which Python may interrupt it
 
 
 def database_part(path: str, shown: str, table: str | None, name: Hashable, origin: str) -> Part:
@@ -67,13 +72,18 @@ def quoted(name: str) -> str:
 def _duckdb(path: str, shown: str, table: str | None, name: Hashable, origin: str) -> Part:
     import duckdb
 
+    running: set[Any] = set()
+
     @contextmanager
     def connected() -> Iterator[Any]:
         try:
             # A view may name other files and URLs: these are not read.
             options: dict[str, Any] = {"enable_external_access": False}
-            with duckdb.connect(os.path.abspath(path), read_only=True, config=options) as opened:
-                yield opened
+            with (
+                interruptible(),
+                duckdb.connect(os.path.abspath(path), read_only=True, config=options) as opened,
+            ):
+                yield from _among(running, opened)
         except duckdb.Error as error:
             raise DataError(
                 f"{shown!r} cannot be read as a DuckDB database: {first_line(error)}; if another "
@@ -91,7 +101,23 @@ def _duckdb(path: str, shown: str, table: str | None, name: Hashable, origin: st
             chosen = ", ".join(map(quoted, keep))
             yield from connection.sql(f"select {chosen} from {own}").to_arrow_reader(rows)
 
-    return arrow_part(schema, batches, name, origin, path=path)
+    part = arrow_part(schema, batches, name, origin, path=path)
+    return replace(part, stop=partial(_interrupt, running))
+
+
+def _among(running: set[Any], connection: Any) -> Iterator[Any]:
+    """A connection, which is among those that are running as long as it is used."""
+    running.add(connection)
+    try:
+        yield connection
+    finally:
+        running.discard(connection)
+
+
+def _interrupt(running: set[Any]) -> None:
+    """End the queries of connections: a view may go on for ever."""
+    for connection in list(running):
+        connection.interrupt()
 
 
 def _sqlite(path: str, shown: str, table: str | None, name: Hashable, origin: str) -> Part:
@@ -99,15 +125,21 @@ def _sqlite(path: str, shown: str, table: str | None, name: Hashable, origin: st
 
     import pyarrow as pa
 
+    where = _without_traces(path, shown)
+    running: set[Any] = set()
+
     @contextmanager
     def connected() -> Iterator[sqlite3.Connection]:
-        where = f"file:{quote(os.path.abspath(path))}?mode=ro"
         try:
             # Rows may be asked for, and the connection be closed, in different threads.
             with closing(sqlite3.connect(where, uri=True, check_same_thread=False)) as opened:
                 opened.text_factory = lambda data: data.decode(errors="replace")
-                yield opened
+                # In the main thread Python looks for Ctrl-C here, and ends the query.
+                opened.set_progress_handler(lambda: 0, _STEPS)
+                yield from _among(running, opened)
         except (sqlite3.Error, OverflowError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                raise KeyboardInterrupt from error
             raise DataError(
                 f"{shown!r} cannot be read as an SQLite database: {first_line(error)}; it may be "
                 "damaged, or in use by another program"
@@ -115,12 +147,14 @@ def _sqlite(path: str, shown: str, table: str | None, name: Hashable, origin: st
 
     with connected() as connection:
         query = (
-            "select name from sqlite_master where type in ('table', 'view') "
+            "select cast(name as blob) from sqlite_master where type in ('table', 'view') "
             "and name not like 'sqlite_%' order by name"
         )
-        known = [str(row[0]) for row in connection.execute(query)]
-        own = quoted(chosen_table(shown, table, known))
-        columns = [str(row[1]) for row in connection.execute(f"pragma table_info({own})")]
+        known = [_utf8(row[0], "table", shown) for row in connection.execute(query)]
+        chosen = chosen_table(shown, table, known)
+        own = quoted(chosen)
+        query = f"select cast(name as blob) from pragma_table_info({literal(chosen)})"
+        columns = [_utf8(row[0], "column", shown) for row in connection.execute(query)]
         # A column of SQLite holds whatever was put there: the cells say what it is.
         kinds = ", ".join(
             f"max(typeof({quoted(c)}) = 'text'), max(typeof({quoted(c)}) = 'blob')" for c in columns
@@ -142,11 +176,42 @@ def _sqlite(path: str, shown: str, table: str | None, name: Hashable, origin: st
                 made = [pa.array(map(_AS[f.type], column), f.type) for f, column in cells]
                 yield pa.record_batch(made, names=keep)
 
+    def number(cell: Any) -> float | None:
+        return None if cell is None else float(cell)  # beyond 2^53 the nearest, as in other files
+
     def words(cell: Any) -> str | None:
         return None if cell is None else str(cell)
 
     def octets(cell: Any) -> bytes | None:
         return None if cell is None else cell if isinstance(cell, bytes) else str(cell).encode()
 
-    _AS = {pa.float64(): lambda cell: cell, pa.string(): words, pa.binary(): octets}
-    return arrow_part(schema, batches, name, origin, path=path)
+    _AS = {pa.float64(): number, pa.string(): words, pa.binary(): octets}
+    part = arrow_part(schema, batches, name, origin, path=path)
+    return replace(part, stop=partial(_interrupt, running))
+
+
+def _utf8(name: bytes, what: str, shown: str) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"the name of {what} {name.decode(errors='replace')!r} in {shown!r} is not UTF-8; "
+            "rename it"
+        ) from error
+
+
+def _without_traces(path: str, shown: str) -> str:
+    """The URI by which SQLite opens a file so that it makes no others beside it.
+
+    In the mode of a write-ahead log it makes two even for reading, if they are not there. Without
+    a log nobody has the database open. With a log that nobody has open, a copy is read.
+    """
+    log, index = (os.path.exists(f"{path}{ending}") for ending in ("-wal", "-shm"))
+    with open(path, "rb") as file:
+        logged = 2 in file.read(20)[18:]  # versions of the format for writing and reading
+    how = "mode=ro"
+    if logged and not log:
+        how = "immutable=1"
+    elif logged and not index:
+        path = with_log(path, shown)
+    return f"file:{quote(os.path.abspath(path))}?{how}"

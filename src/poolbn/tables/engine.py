@@ -18,12 +18,25 @@ def connected() -> Iterator[Any]:
     import duckdb
 
     try:
-        with _database(os.getpid()).cursor() as connection:
+        with interruptible(), _database(os.getpid()).cursor() as connection:
             connection.execute("set enable_progress_bar = false")
             yield connection
     except duckdb.FatalException:
         _database.cache_clear()
         raise
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """With Ctrl-C as Python has it: DuckDB has errors of its own for a query that it ended."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.InterruptException, RuntimeError) as error:
+        if "interrupted" not in str(error).lower():
+            raise
+        raise KeyboardInterrupt from error
 
 
 @cache

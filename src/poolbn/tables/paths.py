@@ -35,8 +35,10 @@ SUFFIXES = tuple(suffix for suffixes in KINDS.values() for suffix in suffixes)
 STDIN = "-"
 # Files of these kinds hold several tables, one of which is named as in trial.duckdb::visits.
 _SEVERAL = tuple(s for kind in ("DuckDB", "SQLite", "Excel", "R") for s in KINDS[kind])
-_TABLE = re.compile(rf"(.+(?:{'|'.join(map(re.escape, _SEVERAL))}))::(.+)", re.I | re.S)
+_TABLE = re.compile(rf"(.+?(?:{'|'.join(map(re.escape, _SEVERAL))}))::(.+)", re.I | re.S)
 _HIDDEN = ("_", ".")  # as Spark and others mark what is not rows
+_PATIENCE = 5  # seconds in which Google's storage is to answer; it would try for a minute
+_SHOWN = 200  # characters of what a file system says
 _OTHERS = ((stat.S_ISFIFO, "a FIFO (named pipe)"), (stat.S_ISSOCK, "a socket"))
 
 
@@ -49,6 +51,7 @@ def paths(entry: str) -> list[str]:
         DataError: there is none, a folder holds files of more than one kind, or something is
             neither a file nor a folder.
     """
+    from pyarrow import ArrowException
     from pyarrow.fs import FileType
 
     if entry == STDIN:
@@ -63,8 +66,11 @@ def paths(entry: str) -> list[str]:
     else:
         try:
             kind = system.get_file_info(path).type
-        except OSError as error:
-            raise DataError(f"cannot reach {entry!r}: {first_line(error)}") from error
+        except (OSError, ArrowException) as error:
+            raise DataError(
+                f"cannot reach {entry!r}: {first_line(error)[:_SHOWN]}; check the address, your "
+                "keys and the network, or copy the files here"
+            ) from error
     if kind == FileType.Directory:
         return [_join(entry, name) for name in _inside(system, path, entry)]
     if kind != FileType.NotFound:
@@ -89,6 +95,13 @@ def paths(entry: str) -> list[str]:
 def is_url(path: str) -> bool:
     """Whether this is a URL; a drive letter makes none."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
+
+
+def _check_url(url: str) -> None:
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:
+        raise DataError(f"{url!r} is not a URL: {error}; check the address") from error
 
 
 def parted_table(path: str) -> tuple[str, str | None]:
@@ -126,7 +139,7 @@ def at_arrow(path: str) -> tuple[Any, str]:
     """Arrow's file system for a path or URL, and the path in it.
 
     Raises:
-        DataError: Arrow does not know the kind of URL.
+        DataError: it is not a URL, or Arrow does not know its kind.
     """
     from pyarrow.fs import FileSystem, LocalFileSystem
 
@@ -135,10 +148,11 @@ def at_arrow(path: str) -> tuple[Any, str]:
     path, _ = parted_table(path)
     if not is_url(path):
         return LocalFileSystem(), path
+    _check_url(path)
     if _of_the_web(path):
         return LocalFileSystem(), fetched(path, suffix(folders(path)[-1]))
     try:
-        system, inner = FileSystem.from_uri(path)
+        system, inner = FileSystem.from_uri(_impatient(path))
     except Exception as error:  # some kinds of URL need packages, each with its own errors
         raise DataError(
             f"{path!r} cannot be read through Arrow ({first_line(error)}); it reads s3://, gs://, "
@@ -146,6 +160,15 @@ def at_arrow(path: str) -> tuple[Any, str]:
             "without it; or copy the files here"
         ) from error
     return system, inner
+
+
+def _impatient(url: str) -> str:
+    """The URL with a time in which there is to be an answer, where its file system takes one."""
+    where = urlsplit(url)
+    if where.scheme not in ("gs", "gcs") or "retry_limit_seconds=" in where.query:
+        return url
+    limit = f"retry_limit_seconds={_PATIENCE}"
+    return where._replace(query=f"{where.query}&{limit}" if where.query else limit).geturl()
 
 
 def _of_the_web(path: str) -> bool:
@@ -286,6 +309,7 @@ def _listed(system: Any, folder: str, shown: str) -> tuple[list[str], list[str]]
     Raises:
         DataError: a folder cannot be listed.
     """
+    from pyarrow import ArrowException
     from pyarrow.fs import FileSelector, FileType
 
     base = folder.rstrip("/")
@@ -308,7 +332,8 @@ def _listed(system: Any, folder: str, shown: str) -> tuple[list[str], list[str]]
                     waiting += [] if entry.name.startswith(_HIDDEN) else [f"{name}/"]
                 else:
                     names.append(name)
-    except OSError as error:
-        reason = error.strerror or first_line(error)
-        raise DataError(f"cannot list the folder {error.filename or shown!r}: {reason}") from error
+    except (OSError, ArrowException) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)[:_SHOWN]
+        where = getattr(error, "filename", None) or shown
+        raise DataError(f"cannot list the folder {where!r}: {reason}") from error
     return names, links

@@ -70,6 +70,7 @@ class Part:
         path: of the file, which can be read ahead in another thread; None for a frame.
         keys: what the names of its folders say, which are columns of it.
         truths: columns that hold true and false.
+        stop: ends a query that another thread waits for.
     """
 
     name: Hashable | None
@@ -80,6 +81,7 @@ class Part:
     path: str | None = None
     keys: tuple[tuple[str, Any], ...] = ()
     truths: frozenset[str] = frozenset()
+    stop: Callable[[], None] = lambda: None
 
 
 def frame(source: Any, name: Hashable | None) -> Part:
