@@ -109,6 +109,17 @@ WRONG = [
     (put("rows", 0, to=10**30), "rows of the data sets"),
     (put("rows", 0, to=-1), "rows of the data sets"),
     (put("adapted", to=["NY", "NY"]), "adapted"),
+    (put(*BMI, "n_rows", to=0), "no row in n_rows of 'bmi'"),
+    (put(*BMI, "sigma2", to=[0, 0, 0, 0]), "no positive sigma2 of 'bmi'"),
+    (put(*BMI, "sigma2", 0, to=1e308), "sigma2 of 'bmi' has a number beyond 1e.300"),
+    (put(*BMI, "coef", 0, 0, to=-1e305), "coef of 'bmi' has a number beyond"),
+    (put(*BMI, "squares", 0, to=-1.0), "squares of 'bmi' has a negative number"),
+    (put(*BMI, "fixed_cov", 0, 0, to=-1.0), "fixed_cov of 'bmi' has a negative variance"),
+    (put(*BMI, "random_cov", 0, 1, to=0.5), "random_cov of 'bmi' is not a covariance"),
+    (put(*BMI, "intervals", "center", to=[[[], []]]), "center of the intervals of 'bmi' .* shape"),
+    (put(*BMI, "intervals", "se", 0, 0, to=-1.0), "se of the intervals of 'bmi' .* negative"),
+    (put("arcs", to=[["age", "bmi"], ["age", "bmi"]]), "an arc is there twice"),
+    (put("rows", to=[0, 0, 0, 0]), "rows of the data sets are 0"),
     (put("score", to="nan"), "score"),
     (put("score", to=True), "score is not a number"),
     (put("score_kind", to=3), "score_kind is not a text"),
@@ -129,6 +140,33 @@ def test_every_field_is_checked(
     content = copy.deepcopy(written())
     change(content)
     with pytest.raises(pb.FileError, match=rf"net\.json' does not hold .*{words}.*; copy it"):
+        load(content, tmp_path)
+
+
+@cache
+def mixed() -> dict[str, Any]:
+    trial = pb.datasets.opt()[["clinic", "age", "preterm"]].dropna()
+    rules = pb.Constraints(required=[("age", "preterm")])
+    return json.loads(pb.learn(trial, group="clinic", constraints=rules).to_json())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put("coef_cov", 0, 0, 0, to=-1.0), "coef_cov of 'preterm' has a negative variance"),
+        (put("coef_cov", 1, 0, 1, to=99.0), "coef_cov of 'preterm' is not a covariance matrix"),
+        (put("random_cov", to=[[1.0, 2.0], [2.0, 1.0]]), "random_cov of 'preterm' is not a cov"),
+        (put("fixed_cov", 0, 0, to=-1.0), "fixed_cov of 'preterm' has a negative variance"),
+        (put("n_rows", to=0), "no row in n_rows of 'preterm'"),
+    ],
+)
+def test_regressions_are_checked(
+    change: Callable[[dict[str, Any]], None], words: str, tmp_path: Path
+) -> None:
+    content = copy.deepcopy(mixed())
+    assert content["fits"]["preterm"]["model"] == "regression"
+    change(content["fits"]["preterm"])
+    with pytest.raises(pb.FileError, match=words):
         load(content, tmp_path)
 
 

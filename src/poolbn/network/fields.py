@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MOST = 2**53  # that a count can be
+_LARGEST = 1e300  # of numbers that are computed with
 
 
 def check_keys(what: str, found: Any, known: set[str]) -> None:
@@ -70,4 +71,6 @@ def as_array(name: str, values: Any) -> NDArray[np.float64]:
     found = np.array(as_list(name, values))
     if found.dtype.kind not in "fi" or not np.isfinite(found).all():
         raise ValueError(f"{name} has something else than finite numbers")
+    if (np.abs(found.astype(np.float64)) > _LARGEST).any():
+        raise ValueError(f"{name} has a number beyond {_LARGEST:g}")
     return found.astype(np.float64)

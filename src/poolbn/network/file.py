@@ -177,6 +177,8 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
         for name in ("nodes", "arcs", "levels", "rows", "adapted", "trace")
     )
     dag = Dag(nodes, arcs)
+    if len(dag.arcs) != len(arcs):
+        raise ValueError("an arc is there twice")
     if not dag.nodes or set(dag.nodes) != set(encoded["fits"]):
         raise ValueError("the nodes of the graph are not those that are fitted")
     check_levels((*levels, *adapted))
@@ -184,6 +186,8 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
         raise ValueError("there is no data set, or one twice")
     if len(rows) != len(levels) or not are_counts(rows):
         raise ValueError("the rows of the data sets are not one whole number for each")
+    if not any(rows):
+        raise ValueError("rows of the data sets are 0")
     if not set(adapted) <= set(levels) or len(set(adapted)) != len(adapted):
         raise ValueError("an adapted data set is not among the data sets, or there twice")
     for name, words in (("group", "the name of the group column"), ("score_kind",) * 2):

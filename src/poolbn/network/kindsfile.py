@@ -21,7 +21,7 @@ from poolbn.network.fields import (
     number,
     numbers,
 )
-from poolbn.network.linearfile import check_left_out, decode_pooling
+from poolbn.network.linearfile import check_covariance, check_left_out, decode_pooling
 from poolbn.nodes.given import Given
 from poolbn.nodes.imputedkinds import with_all
 from poolbn.nodes.localfit import Counts, LocalFit, Status
@@ -92,6 +92,8 @@ def decode_other(
     if len(counts) != len(Counts._fields) or not are_counts([*counts, values["n_rows"]]):
         raise ValueError(f"{of('counts')} or its rows are not whole numbers")
     values["counts"] = Counts(*counts)
+    if not values["n_rows"] and not isinstance(values["pooling"], Given):
+        raise ValueError(f"there is no row in n_rows of {node!r}")
     if values["child"] != node or values["parents"] != parents:
         raise ValueError(f"the parents of {node!r} are not those of the graph")
     check_left_out(values["left_out"], levels)
@@ -153,6 +155,8 @@ def _regression(of: Any, values: dict[str, Any]) -> RegressionFit:
     for name, shape in (shapes | optional).items():
         if values[name] is not None or name in shapes:
             values[name] = _shaped(of(name), values[name], shape)
+            if name.endswith("cov"):
+                check_covariance(of(name), values[name])
     values["dispersion"] = as_float(of("dispersion"), values["dispersion"])
     if not values["dispersion"] > 0:
         raise ValueError(f"{of('dispersion')} is not positive")

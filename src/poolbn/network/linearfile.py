@@ -147,13 +147,16 @@ def decode_pooling(name: str, encoded: Any, *, discrete: bool = False) -> Any:
     return kind(**given)
 
 
-def _is_covariance(M: NDArray[np.float64]) -> bool:
-    """Whether matrices (..., q, q) without negative variances are covariances, but for rounding."""
+def check_covariance(name: str, M: NDArray[np.float64]) -> None:
+    """Raise for matrices (..., q, q) that are no covariances, but for rounding."""
+    if (np.diagonal(M, axis1=-2, axis2=-1) < 0).any():
+        raise ValueError(f"{name} has a negative variance")
     sd = np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
     sd = np.where(sd > 0, sd, 1.0)
     correlation = M / (sd[..., :, None] * sd[..., None, :])
     symmetric = np.abs(correlation - np.swapaxes(correlation, -2, -1)) < _ROUNDING
-    return bool(symmetric.all() and (np.linalg.eigvalsh(correlation) > -_ROUNDING).all())
+    if not (symmetric.all() and (np.linalg.eigvalsh(correlation) > -_ROUNDING).all()):
+        raise ValueError(f"{name} is not a covariance matrix")
 
 
 def check_linear(node: str, fit: GaussianFit, parents: tuple[str, ...]) -> None:
@@ -170,24 +173,31 @@ def check_linear(node: str, fit: GaussianFit, parents: tuple[str, ...]) -> None:
             continue
         if array is None or array.shape != shape or not np.isfinite(array).all():
             raise ValueError(f"{name} of {node!r} is not a table of {shape} numbers")
-        variance = np.diagonal(array, axis1=-2, axis2=-1) if name.endswith("cov") else array
-        if name not in {"coef", "fixed"} and (variance < 0).any():
-            raise ValueError(f"{name} of {node!r} has a negative variance")
-        if name.endswith("cov") and not _is_covariance(array):
-            raise ValueError(f"{name} of {node!r} is not a covariance matrix")
+        if name.endswith("cov"):
+            check_covariance(f"{name} of {node!r}", array)
+        elif name not in {"coef", "fixed"} and (array < 0).any():
+            raise ValueError(f"{name} of {node!r} has a negative number")
     if fit.saved_intervals is not None:
-        of_data_sets = dict.fromkeys(("se", "df"), (F, q))
-        for name, array in fit.saved_intervals._asdict().items():
-            shape = {"at": (q - 1,), **of_data_sets}.get(name, (q,))
-            if array.size and array.shape != shape:
-                raise ValueError(f"{name} of the intervals of {node!r} has a wrong shape")
+        _check_intervals(f"the intervals of {node!r}", fit.saved_intervals, F, q)
     for name in ("squares", "df", "effective_df"):
         array = getattr(fit, name)
         if array.shape != (F,) or not np.isfinite(array[~np.isnan(fit.squares)]).all():
             raise ValueError(f"{name} of {node!r} is not a list of {F} numbers")
+        if name == "squares" and (array < 0).any():
+            raise ValueError(f"{name} of {node!r} has a negative number")
     wrong = _wrong(fit)
     if wrong:
         raise ValueError(f"{wrong} of {node!r}")
+
+
+def _check_intervals(name: str, intervals: Intervals, F: int, q: int) -> None:
+    shapes = {"at": (q - 1,), "se": (F, q), "df": (F, q)}
+    for field, array in intervals._asdict().items():
+        unknown = field in {"at", "new_se"} and not array.size  # as in older versions
+        if array.shape != shapes.get(field, (q,)) and not unknown:
+            raise ValueError(f"{field} of {name} has a wrong shape")
+        if field != "at" and (array < 0).any():
+            raise ValueError(f"{field} of {name} has a negative number")
 
 
 def _wrong(fit: GaussianFit) -> str:
@@ -202,5 +212,7 @@ def _wrong(fit: GaussianFit) -> str:
         (math.isnan(fit.loglik) and not given, "there is no loglik"),
         (type(fit.unbiased) is not bool, "there is no true or false in unbiased"),
         (not are_counts([*fit.counts, fit.n_rows]), "a count is not a whole number"),
+        (not fit.n_rows and not given, "there is no row in n_rows"),
+        (fit.status.ok and not given and not fit.sigma2.all(), "there is no positive sigma2"),
     )
     return next((words for wrong, words in checks if wrong), "")
