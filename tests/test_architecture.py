@@ -77,7 +77,7 @@ ORDER = {
     "assess": [
         "arceffects", "patternmap", "residualsds", "residuals", "calibration", "spreads",
         "effectsizes", "leaveout", "mixedleaveout", "replicates", "strengths", "resample", "folds",
-        "comparison", "comparing", "treatment",
+        "comparison", "comparing", "stratified", "treatment",
     ],
     "posteriors": [
         "families", "summing", "walking", "mixing", "chains", "sample", "averaging", "predicting",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.optimize import brentq
 
 import poolbn as pb
+from poolbn.assess.stratified import Rows, Scores, mean_effect, p_values, score_of
 
 
 @pytest.fixture(scope="module")
@@ -60,30 +63,193 @@ def test_complete_pooling_is_the_t_test_and_the_classical_ratios(trial: pd.DataF
     assert visits["se"] == pytest.approx(math.sqrt((1 / sums["sum"]).sum()), rel=1e-4)
 
 
-def test_the_mean_of_the_data_sets_is_that_by_precision(trial: pd.DataFrame) -> None:
-    found = effects(trial)
-    b, v, df = [], [], []
-    for _, part in trial.dropna().groupby("site"):
+def test_the_mean_difference_is_that_of_least_squares_with_levels(trial: pd.DataFrame) -> None:
+    """R's lm(y ~ factor(site) + arm); its error is that of means of rows in each site and arm."""
+    found = effects(trial).loc["y"]
+    rows = trial.dropna()
+    X = np.column_stack([pd.get_dummies(rows["site"]), rows["arm"] == "treated"]).astype(float)
+    mean = np.linalg.lstsq(X, rows["y"].to_numpy(), rcond=None)[0][-1]
+    assert found["mean"] == pytest.approx(mean)
+    weight, variance, df = [], [], []
+    for _, part in rows.groupby("site"):
         one, other = (part.loc[part["arm"] == arm, "y"] for arm in ("treated", "control"))
-        test = stats.ttest_ind(one, other)
-        b.append(one.mean() - other.mean())
-        v.append((b[-1] / test.statistic) ** 2)
-        df.append(test.df)
-    w = 1 / np.array(v)
-    y = found.loc["y"]
-    assert y["mean"] == pytest.approx(np.average(b, weights=w))
-    t = stats.t(w.sum() ** 2 / (w**2 / df).sum(), y["mean"], 1 / math.sqrt(w.sum()))
-    assert (y["mean_lower"], y["mean_upper"]) == pytest.approx(t.interval(0.95))
-    assert y["p_value"] == pytest.approx(2 * t.cdf(0))
+        m, k = len(one), len(other)
+        weight.append(m * k / (m + k))
+        variance.append(one.var() / m + other.var() / k)
+        # Of that variance, if those of the arms are equal.
+        df.append((1 / m + 1 / k) ** 2 / (1 / m**2 / (m - 1) + 1 / k**2 / (k - 1)))
+    share = np.array(weight) / sum(weight)
+    part = share**2 * variance
+    t = stats.t(1 / ((part / part.sum()) ** 2 / (np.array(df) + 1)).sum() - 1)
+    half = t.ppf(0.975) * math.sqrt(part.sum())
+    assert (found["mean_lower"], found["mean_upper"]) == pytest.approx((mean - half, mean + half))
+    assert found["p_value"] == pytest.approx(2 * t.sf(abs(mean) / math.sqrt(part.sum())))
 
-    # Woolf's: logarithms of odds ratios, by precision.
-    cells = [pd.crosstab(part["arm"], part["event"]) for _, part in trial.groupby("site")]
-    log_or = [np.log(c.iloc[0, 0] * c.iloc[1, 1] / c.iloc[0, 1] / c.iloc[1, 0]) for c in cells]
-    w = [1 / (1 / c.to_numpy()).sum() for c in cells]
-    event = found.loc["event"]
-    assert math.log(event["mean"]) == pytest.approx(np.average(log_or, weights=w))
-    z = abs(np.average(log_or, weights=w)) * math.sqrt(sum(w))
-    assert event["p_value"] == pytest.approx(2 * stats.norm.sf(z))
+
+def expanded(cells: np.ndarray, columns: list[str]) -> pd.DataFrame:
+    """A row for each count of a table; levels are positions."""
+    at = np.indices(cells.shape).reshape(cells.ndim, -1)
+    rows = np.repeat(at, cells.ravel(), axis=1)
+    return pd.DataFrame(rows.T, columns=columns).map("l{}".format)
+
+
+def test_the_mean_odds_ratio_is_that_of_mantelhaen_test() -> None:
+    """R's UCBAdmissions: mantelhaen.test(t, correct = FALSE), and exact = TRUE for the estimate."""
+    counts = [
+        [[512, 89], [313, 19]], [[353, 17], [207, 8]], [[120, 202], [205, 391]],
+        [[138, 131], [279, 244]], [[53, 94], [138, 299]], [[22, 24], [351, 317]],
+    ]  # fmt: skip
+    rows = expanded(np.array(counts), ["dept", "admit", "gender"])
+    found = pb.treatment_effects(rows, treatment="gender", group="dept").iloc[0]
+    assert found["p_value"] == pytest.approx(0.216923697056, rel=1e-9)
+    assert found["mean"] == pytest.approx(0.905076193638, rel=1e-4)  # R solves to four digits
+    # An interval whose probability is 1 - p ends at no effect.
+    again = pb.treatment_effects(rows, treatment="gender", group="dept", interval=1 - 0.2169236)
+    assert again["mean_upper"].iloc[0] == pytest.approx(1, abs=1e-6)
+
+
+def test_the_mean_rate_ratio_is_that_of_poisson_regression_with_levels() -> None:
+    """R's warpbreaks: glm(breaks ~ tension + wool, poisson), and with a number instead of wool."""
+    breaks = [
+        26, 30, 54, 25, 70, 52, 51, 26, 67, 18, 21, 29, 17, 12, 18, 35, 30, 36, 36, 21, 24, 18, 10,
+        43, 28, 15, 26, 27, 14, 29, 19, 29, 31, 41, 20, 44, 42, 26, 19, 16, 39, 28, 21, 39, 29, 20,
+        21, 24, 17, 13, 15, 15, 16, 28,
+    ]  # fmt: skip
+    rows = pd.DataFrame({"breaks": breaks, "wool": np.repeat(["A", "B"], 27)})
+    rows["tension"] = np.tile(np.repeat(["L", "M", "H"], 9), 2)
+    kinds: dict = {"breaks": "count"}
+    wool = pb.treatment_effects(rows, treatment="wool", group="tension", kinds=kinds).iloc[0]
+    assert wool["mean"] == pytest.approx(0.813842482092, rel=1e-9)
+    rows["loom"], rows["dose"] = rows["tension"] + rows.pop("wool"), np.tile(np.arange(1.0, 10), 6)
+    rows = rows.drop(columns="tension")
+    dose = pb.treatment_effects(rows, treatment="dose", group="loom", kinds=kinds).iloc[0]
+    assert math.log(dose["mean"]) == pytest.approx(0.0377708093557, rel=1e-8)
+
+
+def test_the_mean_odds_ratio_of_a_number_is_near_the_conditional_one() -> None:
+    """Conditional logistic regression, whose sums over all choices of events are done here."""
+    rng = np.random.default_rng(8)
+    dose = rng.normal(size=(12, 8))
+    event = rng.random((12, 8)) < 1 / (1 + np.exp(-rng.normal(size=(12, 1)) - 0.6 * dose))
+    chosen = [
+        (d @ e, np.array([sum(c) for c in combinations(d, int(e.sum()))]))
+        for d, e in zip(dose, event, strict=True)
+    ]
+
+    def score(beta: float) -> float:
+        return sum(
+            seen - np.average(sums, weights=np.exp(beta * (sums - sums.max())))
+            for seen, sums in chosen
+        )
+
+    rows = pd.DataFrame({"site": np.repeat(np.arange(12), 8), "dose": dose.ravel()})
+    rows["event"] = np.where(event.ravel(), "yes", "no")
+    found = pb.treatment_effects(rows, treatment="dose", group="site", outcomes=["event"]).iloc[0]
+    exact = brentq(score, -5, 5)
+    assert math.log(found["mean"]) == pytest.approx(exact, rel=0.02)
+    variance = sum(sums.var() for _, sums in chosen)
+    z = score(0) / math.sqrt(variance)
+    assert found["p_value"] == pytest.approx(2 * stats.norm.sf(abs(z)))
+
+
+def drawn(
+    seed: int, F: int, rows: int, kind: str, spread: float = 0.0, base: float = 1.0
+) -> pd.DataFrame:
+    """No effect; residual SDs up to exp(spread) times as large, levels that vary."""
+    rng = np.random.default_rng(seed)
+    level = rng.normal(size=(F, 1)) / 2
+    if kind == "continuous":
+        sd = np.exp(spread * np.linspace(-0.5, 0.5, F))[:, None]
+        y = level + sd * rng.normal(size=(F, rows))
+    elif kind == "count":
+        y = rng.poisson(base * np.exp(level), size=(F, rows))
+    else:
+        y = np.where(rng.random((F, rows)) < base / (base + np.exp(-level)), "yes", "no")
+    arm = np.where(np.arange(F * rows) % 2, "treated", "control")
+    site = np.repeat([f"s{k}" for k in range(F)], rows)
+    return pd.DataFrame({"site": site, "arm": arm, "y": y.ravel()})
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+@pytest.mark.parametrize(
+    ("F", "rows", "kind", "spread"),
+    [
+        (10, 8, "continuous", 0.0),
+        (3, 8, "continuous", 1.4),
+        (10, 8, "count", 0.0),
+        (10, 20, "discrete", 0.0),
+    ],
+)
+def test_no_effect_is_rejected_as_often_as_it_should_be(
+    F: int, rows: int, kind: str, spread: float
+) -> None:
+    """With weights from estimated variances it was in 21 and 10% of the continuous tables."""
+    tables = 150
+    p = np.array(
+        [
+            pb.treatment_effects(
+                drawn(seed, F, rows, kind, spread),
+                treatment="arm", group="site", kinds={"y": kind},
+            )["p_value"][0]
+            for seed in range(tables)
+        ]
+    )  # fmt: skip
+    low, high = stats.binom.ppf([1e-3, 1 - 1e-3], tables, 0.05)
+    assert low <= (p < 0.05).sum() <= high
+
+
+@pytest.mark.parametrize("kind", ["continuous", "discrete", "count"])
+@pytest.mark.parametrize("arms", [True, False])
+def test_scores_reject_the_true_effect_as_often_as_they_should(kind: str, arms: bool) -> None:
+    """4,000 tables at once, with six data sets of eight rows; so intervals cover as they should."""
+    rng, tables, F, rows, effect = np.random.default_rng(3), 4000, 6, 8, 0.5
+    shape = (tables, F, rows)
+    x = (rng.random(shape) < 0.5).astype(float) if arms else rng.normal(size=shape)
+    mean = effect * x + rng.normal(size=(tables, F, 1)) / 2
+    if kind == "continuous":
+        y = mean + np.linspace(0.5, 2, F)[:, None] * rng.normal(size=shape)
+    elif kind == "count":
+        y = rng.poisson(2 * np.exp(mean)).astype(float)
+    else:
+        y = (rng.random(shape) < 1 / (1 + np.exp(-mean))).astype(float)
+    data_set = np.repeat(np.arange(tables * F), rows)
+    flat = Rows(x.ravel(), y.ravel(), data_set, tables * F)
+    found = score_of(flat, kind)(effect)
+    p = p_values(Scores(*(part.reshape(tables, F) for part in found)))
+    assert 0.035 <= (p < 0.05).mean() <= 0.065
+    for table in range(20):
+        own = Rows(x[table].ravel(), y[table].ravel(), data_set[: F * rows], F)
+        mean_of = mean_effect(own, kind, 0.95)
+        assert mean_of.lower <= mean_of.value <= mean_of.upper
+        assert (mean_of.lower <= effect <= mean_of.upper) == (p[table] >= 0.05)
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+def test_cells_without_events_leave_a_finite_mean() -> None:
+    """Each data set has an empty cell, and none an odds ratio of its own."""
+    cells = np.array([[[5, 5], [0, 4]], [[6, 3], [2, 0]], [[7, 3], [0, 2]]])
+    rows = expanded(cells, ["site", "event", "arm"])
+    found = pb.treatment_effects(rows, treatment="arm", group="site").iloc[0]
+    assert np.isfinite(found[["mean", "mean_lower", "mean_upper", "p_value"]].astype(float)).all()
+    assert found["mean_lower"] < found["mean"] < found["mean_upper"]
+    # Events among the treated alone: the mean has no end above, but one below.
+    rows = expanded(np.array([[[9, 5], [0, 4]], [[8, 5], [0, 3]]]), ["site", "event", "arm"])
+    found = pb.treatment_effects(rows, treatment="arm", group="site").iloc[0]
+    assert found["mean"] == found["mean_upper"] == math.inf
+    assert found["mean_lower"] > 1
+    assert found["p_value"] < 0.05
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+def test_a_mean_that_rows_do_not_give_is_nan() -> None:
+    means = ["mean", "mean_lower", "mean_upper", "p_value"]
+    apart = pd.DataFrame({"site": list("aaaabbbb"), "arm": list("ccccdddd"), "y": np.arange(8.0)})
+    apart["event"] = list("yyyyynnn")
+    found = pb.treatment_effects(apart, treatment="arm", group="site")
+    assert found[means].isna().all(axis=None)
+    pairs = pd.DataFrame({"site": list("aabb"), "arm": list("cdcd"), "y": [1.0, 3, 2, 5]})
+    found = pb.treatment_effects(pairs, treatment="arm", group="site").iloc[0]
+    assert found[means].isna().all()  # two rows leave nothing that tells an error
 
 
 def test_it_is_the_fit_of_the_outcome_given_the_treatment_alone(trial: pd.DataFrame) -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.arguments import TEXT, check_arguments, names_of
+from poolbn.assess.stratified import Rows, mean_effect
 from poolbn.errors import DataError, Option, OptionError, check_interval
 from poolbn.graph.dag import Dag
 from poolbn.moments.reading import check_reading
 from poolbn.moments.table import Table, table
 from poolbn.multiplicity import adjusted_p
-from poolbn.network.effects import arc_terms, terms_by_arc
+from poolbn.network.effects import terms_by_arc
 from poolbn.nodes.choosing import as_pooling, fit_node
-from poolbn.nodes.intervals import t_interval
-from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
 from poolbn.tables.grouping import Group
@@ -26,11 +24,10 @@ from poolbn.tables.kinds import ColumnKind
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
     from poolbn.nodes.model import Choice
 
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 # What `Network.effects` has, and is the same here in all rows or says how the model was made.
 _LEFT_OUT = ["parent", "pooling", "opposite"]
@@ -63,11 +60,14 @@ def treatment_effects(
 
     Returns:
         A row for each outcome, and for each level of a treatment or outcome but the first. `effect`
-        is a difference of means, an odds ratio or a rate ratio in the population of data sets, with
-        its interval: what a data set like these can expect, and with few of them nobody knows well.
-        `mean` is that of these data sets themselves, each weighted by its precision, with its
-        interval, a p-value, and Benjamini and Hochberg's for all rows. Then the rows that have both
-        columns, and the effect in each data set, as far as it is known, shrunk towards the others.
+        is a difference of means, an odds ratio or a rate ratio: its mean in the population of data
+        sets that these are a sample of, with the interval of that mean. Another data set can be
+        further away, by `between_sd` (of logarithms for ratios). `mean` is that of these data sets
+        alone, as by a regression with a level for each data set, with its interval, the p-value of
+        no mean effect in them, and Benjamini and Hochberg's for all rows. That p-value says nothing
+        of other data sets: where effects vary around 0 it is small more often than in 5% of tables.
+        Then the rows that have both columns, and the effect in each data set, as far as it is
+        known, shrunk towards the others.
 
     Raises:
         DataError: a column is not there, or cannot be used.
@@ -78,8 +78,8 @@ def treatment_effects(
         ...                              outcomes=["bleeding_5", "preterm"])
         >>> found[["child", "scale", "effect", "lower", "upper", "mean", "p_value"]].round(2)
                 child       scale  effect  lower  upper   mean  p_value
-        0  bleeding_5  difference  -21.24 -40.64  -1.85 -24.53     0.00
-        1     preterm  odds ratio    0.93   0.46   1.89   0.93     0.73
+        0  bleeding_5  difference  -21.24 -40.64  -1.85 -23.35     0.00
+        1     preterm  odds ratio    0.93   0.46   1.89   0.93     0.74
     """
     check_arguments(treatment=(treatment, TEXT))
     check_reading(group, outcomes, ())
@@ -104,7 +104,8 @@ def effects_in_tables(
         }
         arc = Dag([treatment, outcome], [(treatment, outcome)])
         terms = terms_by_arc(arc, fits, interval).drop(columns=_LEFT_OUT)
-        means = _means(of, treatment, outcome, terms["scale"], interval)
+        ratio = (terms["scale"] != "difference").to_numpy()
+        means = _means(of, treatment, outcome, ratio, interval)
         found.append(_with(terms, "between_sd", {**means, "rows": of.n_rows}))
     made = pd.concat(found, ignore_index=True)
     return _with(made, "rows", {"p_adjusted": adjusted_p(made["p_value"].tolist())})
@@ -157,53 +158,27 @@ def _rows(
 
 
 def _means(
-    of: Table, treatment: str, outcome: str, scale: pd.Series[str], interval: float
+    of: Table, treatment: str, outcome: str, ratio: NDArray[np.bool_], interval: float
 ) -> dict[str, Floats]:
-    """The mean of the data sets' own effects, by precision, its interval and p-value, (m,) each.
-
-    Its degrees of freedom are those of Satterthwaite, as if weights were known.
-    """
-    from scipy.stats import t
-
-    discrete = of.kind(treatment) == of.kind(outcome) == "discrete"
-    own = Complete("unbiased", discrete="table" if discrete else "auto")
-    b, v, df = np.array(
-        [_own(_data_set(of, j), treatment, outcome, own) for j in range(len(of.levels))]
-    ).transpose(1, 2, 0)  # (m, F) each
-    known = np.isfinite(v) & (v > 0)
-    w = np.divide(1.0, v, out=np.zeros_like(v), where=known)
-    total = w.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(known, w * b, 0.0).sum(axis=1) / total
-        se = 1 / np.sqrt(total)
-        df = total**2 / np.where(known, w**2 / df, 0.0).sum(axis=1)
-    ends = t_interval(mean, se, df, interval)
-    ratio = (scale != "difference").to_numpy()
+    """The mean of these data sets, its interval and p-value, (m,) each; see `stratified`."""
+    x, y = of.cases([treatment, outcome]).columns
+    data_set, F = np.repeat(np.arange(len(of.levels)), of.n), len(of.levels)
+    kind, found = of.kind(outcome), []
+    for cause, treated in _contrasts(of, treatment, x):
+        for effect, happened in _contrasts(of, outcome, y):
+            used = treated & happened
+            rows = Rows(cause[used], effect[used], data_set[used], F)
+            found.append(mean_effect(rows, kind, interval))
+    value, lower, upper, p = np.array(found, dtype=np.float64).T
     with np.errstate(over="ignore"):  # an interval without an end
-        told = [np.where(ratio, np.exp(x), x) for x in (mean, ends[:, 0], ends[:, 1])]
-    p = 2 * t.sf(np.abs(mean / se), df)
+        told = [np.where(ratio, np.exp(each), each) for each in (value, lower, upper)]
     return dict(zip(("mean", "mean_lower", "mean_upper", "p_value"), (*told, p), strict=True))
 
 
-def _data_set(of: Table, j: int) -> Table:
-    """The rows of one data set."""
-    rows = slice(of.offsets[j], of.offsets[j + 1])
-    return replace(
-        of,
-        levels=of.levels[j : j + 1],
-        offsets=of.offsets[j : j + 2] - of.offsets[j],
-        values=np.ascontiguousarray(of.values[:, rows]),
-        dropped=of.dropped[j : j + 1],
-    )
-
-
-def _own(one: Table, treatment: str, outcome: str, model: Complete) -> list[list[float]]:
-    """Effects in one data set, their variances and degrees of freedom, (m,) each."""
-    fits = {
-        treatment: fit_node(one, treatment, pooling=Complete(discrete="table")),
-        outcome: fit_node(one, outcome, [treatment], pooling=model),
-    }
-    good = fits[outcome].status.ok and fits[outcome].status is not Status.SEPARATED
-    terms = list(arc_terms(fits, treatment, outcome))
-    found = [(term.effect, term.se**2 if good else math.inf, term.df) for term in terms]
-    return [list(each) for each in zip(*found, strict=True)]
+def _contrasts(of: Table, name: str, values: Floats) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+    """A column and the rows to use: of a discrete one each level, as 1, and the first, as 0."""
+    if of.kind(name) != "discrete":
+        yield values, np.ones(len(values), dtype=bool)
+        return
+    for level in range(1, len(of.categories[of.names.index(name)])):
+        yield (values == level).astype(np.float64), (values == 0) | (values == level)

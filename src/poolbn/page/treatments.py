@@ -29,10 +29,13 @@ def _table(of: Material, cause: str, index: int) -> ReportTable:
         "variable": "choose it to see its distribution",
         "for": f"level of {cause}",
         "scale": "of the effect",
-        "effect": f"mean of these {of.sets.many}, by precision",
+        "effect": f"mean of these {of.sets.many}",
         "95% interval": "of the mean",
-        "p": "test of no effect, adjusted for the rows of this table (Benjamini and Hochberg)",
-        f"{of.sets.one} like these": f"95% interval in the population of {of.sets.many}",
+        "p": (
+            f"test of no mean effect in these {of.sets.many}, adjusted for the rows of this table "
+            "(Benjamini and Hochberg)"
+        ),
+        f"all {of.sets.many}": f"95% interval of the mean in the population of {of.sets.many}",
         "rows": "that have both variables",
         **(
             dict.fromkeys(of.names, "")
@@ -62,7 +65,9 @@ def _table(of: Material, cause: str, index: int) -> ReportTable:
     note = (
         f"Each variable given {cause} alone, in all rows that have both. If {cause} was drawn by "
         f"lot, these are its effects, {change}in each {of.sets.one} and in all of them; if not, "
-        f"they are associations. Those of single {of.sets.many} are shrunk towards the others."
+        f"they are associations. Those of single {of.sets.many} are shrunk towards the others. "
+        f"The effect, its interval and p are about these {of.sets.many} only: where effects vary "
+        "around 0, p is small more often than in 5% of tables."
     )
     return made(f"treated-{index}", f"What {cause} changes", help, rows, note)
 
