@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, linregress, ttest_1samp
+from scipy.stats import binom, linregress, t, ttest_1samp
 
 import poolbn as pb
 
@@ -102,6 +102,91 @@ def test_what_cannot_be_said_is_nan() -> None:
     assert np.isfinite(level["between"])
     exact = simulated(1, F=5).assign(y=lambda f: 2 * f["x"])
     assert learned(exact, "complete").within_between()["p_value"].isna().all()
+
+
+NUMBERS = ["within", "within_se", "between", "between_se", "difference", "se", "df", "p_value"]
+
+
+def panel(seed: int = 0, states: int = 48, years: int = 7, slope_sd: float = 0.0) -> pd.DataFrame:
+    """As fatal accidents by beer tax, which hardly changes in most states: AER's Fatalities."""
+    rng = np.random.default_rng(seed)
+    tax = np.abs(0.5 + 0.45 * rng.normal(size=(states, 1)))
+    change = 0.03 * np.exp(rng.normal(size=(states, 1))) * rng.normal(size=(states, years))
+    slope = -0.66 + slope_sd * rng.normal(size=(states, 1))
+    level = 2 + 0.3 * tax + 0.5 * rng.normal(size=(states, 1))
+    year = np.broadcast_to(1982.0 + np.arange(years), (states, years))
+    y = level + slope * (tax + change) + 0.02 * (year - 1985) + 0.17 * rng.normal(size=year.shape)
+    site = np.repeat([f"s{k}" for k in range(states)], years)
+    columns = {"site": site, "x": (tax + change).ravel(), "year": year.ravel(), "y": y.ravel()}
+    return pd.DataFrame(columns)
+
+
+def least_squares(Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and standard errors."""
+    inverse = np.linalg.inv(Z.T @ Z)
+    coef = inverse @ Z.T @ y
+    left = y - Z @ coef
+    return coef, np.sqrt(np.diagonal(inverse) * (left @ left) / (len(y) - Z.shape[1]))
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+@pytest.mark.parametrize("pooling", ["complete", pb.Partial(random="intercept")])
+@pytest.mark.parametrize("parents", [["x"], ["x", "year"]])
+def test_a_common_slope_is_that_of_least_squares_with_levels(
+    pooling: object, parents: list[str]
+) -> None:
+    """R's lm(y ~ x + year + factor(site)), and lm(y ~ x) of the means."""
+    frame = panel()[["site", *parents, "y"]]
+    found = learned(frame, pooling).within_between().set_index("parent")
+    dummies = pd.get_dummies(frame["site"]).to_numpy(float)
+    Z = np.column_stack([frame[parents], dummies])
+    coef, se = least_squares(Z, frame["y"].to_numpy())
+    assert found["within"].tolist() == pytest.approx(coef[: len(parents)].tolist(), rel=1e-6)
+    assert found["within_se"].tolist() == pytest.approx(se[: len(parents)].tolist(), rel=1e-6)
+    half = t.ppf(0.975, len(frame) - Z.shape[1]) * se[0]
+    assert found.loc["x", "within_upper"] == pytest.approx(coef[0] + half)
+    means = frame.groupby("site").mean()
+    between = linregress(means["x"], means["y"])
+    assert found.loc["x", "between"] == pytest.approx(between.slope)
+    assert found.loc["x", "between_se"] == pytest.approx(between.stderr)
+    assert np.isfinite(found.loc["x", NUMBERS].astype(float)).all()
+    if "year" in parents:  # all states have the same years
+        none = ["between", "between_se", "difference", "p_value"]
+        assert np.isnan(found.loc["year", none].astype(float)).all()
+
+
+@pytest.mark.parametrize("pooling", ["partial", pb.Partial(residuals="pooled")])
+@pytest.mark.parametrize("slope_sd", [0.0, 3.0])
+def test_the_error_of_a_mean_slope_is_that_of_its_estimates(
+    pooling: object, slope_sd: float
+) -> None:
+    """Where few states tell most, standard errors are as large as estimates vary."""
+    rows = [
+        learned(panel(seed, slope_sd=slope_sd).drop(columns="year"), pooling)
+        .within_between()
+        .iloc[0]
+        for seed in range(60)
+    ]
+    within = np.array([row["within"] for row in rows])
+    se = np.array([row["within_se"] for row in rows])
+    assert 0.6 < within.std() / np.median(se) < 1.5
+    covered = [row["within_lower"] < -0.66 < row["within_upper"] for row in rows]
+    assert sum(covered) >= binom.ppf(1e-3, len(rows), 0.95)
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+def test_columns_without_a_slope_of_their_own_leave_those_of_others() -> None:
+    """A column that is constant inside all data sets has no slope within, and others theirs."""
+    frame = simulated(7, 12, 10)
+    alone = learned(frame, "complete").within_between().iloc[0]
+    rng = np.random.default_rng(0)
+    level = frame.assign(size=rng.normal(size=12)[frame["site"]])
+    found = learned(level, "complete").within_between().set_index("parent")
+    assert np.isnan(found.loc["size", ["within", "within_se", "difference"]].astype(float)).all()
+    assert np.isfinite(found.loc["size", ["between", "between_se"]].astype(float)).all()
+    mine = ["within", "within_se", "within_lower"]
+    assert found.loc["x", mine].tolist() == pytest.approx(alone[mine].tolist())
+    assert np.isfinite(found.loc["x", NUMBERS].astype(float)).all()
 
 
 def test_it_needs_statistics() -> None:
