@@ -185,13 +185,13 @@ def _linear(rows: Rows, interval: float) -> Mean:
 def _root(f: Callable[[float], float], start: float, far: float) -> float:
     """The nearest zero of a function that falls through it; infinite if that is beyond `far`.
 
-    Steps double, as variances from residuals may grow without end far from the estimate.
+    Steps double, as variances from residuals may grow fast away from the estimate.
     """
     from scipy.optimize import brentq
 
     side, at, step = float(np.sign(f(start))), start, _STEP * far
-    while side and abs(at) <= far:
-        last, at = at, at + side * step
+    while side and abs(at) < far:
+        last, at = at, max(min(at + side * step, far), -far)
         if f(at) * side <= 0:
             return float(brentq(f, last, at, xtol=_CLOSE * far))
         step *= 2
