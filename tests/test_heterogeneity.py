@@ -12,7 +12,7 @@ from helpers import simulate
 from scipy.stats import binom, f, false_discovery_control
 
 import poolbn as pb
-from poolbn.inference.heterogeneity import equal_effects, equal_variances
+from poolbn.inference.heterogeneity import equal_effects, equal_variances, one_variance, tail
 from poolbn.moments.standardised import standardise
 from poolbn.multiplicity import adjusted_p
 from poolbn.nodes.intervals import Own, family_sums, own_estimates
@@ -44,14 +44,21 @@ def network(stats: pb.GroupStats, pooling: object = "partial") -> pb.Network:
 
 @each_case
 def test_tests_are_those_of_r(case: dict) -> None:
-    found = network(read(case)).heterogeneity()
-    effects = found[found["parent"].isin(case["parents"])]
-    assert (effects["test"] == "F").all()
-    np.testing.assert_allclose(effects["statistic"], case["F"], rtol=1e-7)
-    np.testing.assert_array_equal(effects["df1"], case["df1"])
-    np.testing.assert_array_equal(effects["df2"], case["df2"])
-    np.testing.assert_allclose(effects["p_value"], case["p"], rtol=1e-6)
-    last = found.iloc[-1]
+    """Bartlett's; and the F test, which is for data sets of which no two show a variance."""
+    stats = read(case)
+    own = own_of(stats, case["child"], case["parents"])
+    for k in range(len(case["parents"])):
+        coef, cov = own.coef[:, k + 1], own.cov[:, k + 1]
+        there = np.isfinite(cov)
+        w = 1 / cov[there]
+        gained = float(w @ (coef[there] - np.average(coef[there], weights=w)) ** 2)
+        found = one_variance(gained, int(there.sum()) - 1, own.rss, stats.n - own.rank)
+        assert found.statistic == pytest.approx(case["F"][k], rel=1e-7)
+        assert (found.df1, found.df2) == (case["df1"][k], case["df2"])
+        assert found.p_value == pytest.approx(case["p"][k], rel=1e-6)
+    tests = network(stats).heterogeneity()
+    assert set(tests["test"][tests["parent"].isin(case["parents"])]) <= {"Welch", "simulated"}
+    last = tests.iloc[-1]
     assert (last["parent"], last["child"]) == ("(residual variance)", case["child"])
     assert last["statistic"] == pytest.approx(case["bartlett"], rel=1e-8)
     assert last["p_value"] == pytest.approx(case["bartlett_p"], rel=1e-7)
@@ -62,9 +69,9 @@ def test_welch_is_that_of_r(case: dict) -> None:
     stats = read(case)
     own = own_of(stats, case["child"], [])
     if stats.n.min() < 16:
-        assert equal_effects(own, stats.n, 0, False).test == "simulated"
+        assert equal_effects(own, stats.n, 0).test == "simulated"
         return
-    found = equal_effects(own, stats.n, 0, False)
+    found = equal_effects(own, stats.n, 0)
     assert found.test == "Welch"
     assert found.statistic == pytest.approx(case["welch"], rel=1e-8)
     assert found.df2 == pytest.approx(case["welch_df2"], rel=1e-8)
@@ -76,19 +83,21 @@ def test_simulated_p_values_are_near_those_of_welch_where_both_hold() -> None:
     for _ in range(20):
         coef, cov = rng.normal(size=(5, 1)) * 0.2, np.full((5, 1), 0.01)
         own = Own(coef, cov, np.ones(5, dtype=np.int64), rng.uniform(20, 60, size=5))
-        welch = equal_effects(own, np.full(5, 16.0), 0, False)
+        welch = equal_effects(own, np.full(5, 16.0), 0)
         # One row fewer in one data set: no longer Welch's.
         n = np.array([15.0, 16, 16, 16, 16])
         own = own._replace(rss=own.rss * [14 / 15, 1, 1, 1, 1])
-        simulated = equal_effects(own, n, 0, False)
+        simulated = equal_effects(own, n, 0)
         assert (welch.test, simulated.test) == ("Welch", "simulated")
         assert simulated.p_value == pytest.approx(welch.p_value, abs=0.02)
 
 
-def test_data_sets_that_lack_a_slope_still_count_for_the_variance() -> None:
+def test_without_variances_of_data_sets_it_is_the_f_test() -> None:
+    """One data set leaves degrees of freedom, the others fit exactly or lack a slope."""
     frame = simulate(3, data_sets=5, rows=9, parents=2)
+    kept = [rows.head(9 if site == "set 2" else 3) for site, rows in frame.groupby("F")]
+    frame = pd.concat(kept)
     frame.loc[frame["F"] == "set 1", "x1"] = 2.0  # constant there
-    frame = frame.drop(index=frame.index[frame["F"] == "set 4"][2:])  # 2 rows: an exact fit
     found = network(pb.stats(frame[["x1", "x2", "y", "F"]], group="F")).heterogeneity()
 
     y = frame["y"].to_numpy()
@@ -105,54 +114,71 @@ def test_data_sets_that_lack_a_slope_still_count_for_the_variance() -> None:
     large, rank = rss([member, own["x1"], own["x2"]])
     small, less = rss([member, own["x2"], frame[["x1"]].to_numpy()])
     row = found[found["parent"] == "x1"].iloc[0]
-    assert (row["df1"], row["df2"]) == (rank - less, len(frame) - rank)
-    exact = (small - large) / row["df1"] / (large / row["df2"])
+    df = (rank - less, len(frame) - rank)
+    assert (row["test"], row["df1"], row["df2"]) == ("F", *df)
+    exact = (small - large) / df[0] / (large / df[1])
     assert row["statistic"] == pytest.approx(exact, rel=1e-8)
-    assert row["p_value"] == pytest.approx(f.sf(exact, row["df1"], row["df2"]), rel=1e-8)
+    assert row["p_value"] == pytest.approx(f.sf(exact, *df), rel=1e-8)
 
 
-def sums(seed: int, slope_sd: float = 0.0, spread: float = 0.0, rows: int = 20) -> pb.GroupStats:
+def sums(
+    seed: int,
+    slope_sd: float = 0.0,
+    spread: float = 0.0,
+    rows: int | list[int] = 20,
+    sd: list[float] | None = None,
+) -> pb.GroupStats:
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(6, rows, 2))
-    x[:, :, 1] += 0.5 * x[:, :, 0]
+    n = np.broadcast_to(rows, 6)
     slopes = np.column_stack([1 + slope_sd * rng.normal(size=6), 1 + 0.4 * rng.normal(size=6)])
-    sd = np.exp(spread * rng.normal(size=(6, 1)))
-    y = (
-        rng.normal(size=(6, 1))
-        + (x @ slopes[:, :, None])[:, :, 0]
-        + sd * rng.normal(size=(6, rows))
-    )
-    table = np.concatenate([x, y[:, :, None]], axis=2)
-    mean = table.mean(axis=1)
-    away = table - mean[:, None]
-    n = np.full(6, rows)
-    scatter = np.swapaxes(away, 1, 2) @ away
+    sds = np.exp(spread * rng.normal(size=6)) if sd is None else sd
+    mean, scatter = np.empty((6, 3)), np.empty((6, 3, 3))
+    for j in range(6):
+        x = rng.normal(size=(n[j], 2))
+        x[:, 1] += 0.5 * x[:, 0]
+        y = rng.normal() + x @ slopes[j] + sds[j] * rng.normal(size=n[j])
+        table = np.column_stack([x, y])
+        mean[j] = table.mean(axis=0)
+        scatter[j] = (table - mean[j]).T @ (table - mean[j])
     return pb.GroupStats(("x1", "x2", "y"), tuple("abcdef"), n, mean, scatter, np.zeros(6, int))
 
 
 @pytest.mark.parametrize(
-    ("one", "spread", "rows"),
+    ("spread", "rows"),
     [
-        (True, 0.0, 5),
-        (False, 0.5, 20),
-        pytest.param(True, 0.0, 20, marks=pytest.mark.slow),
-        pytest.param(False, 0.5, 8, marks=pytest.mark.slow),
+        (0.0, 5),
+        (0.5, 20),
+        pytest.param(0.0, 20, marks=pytest.mark.slow),
+        pytest.param(0.5, 8, marks=pytest.mark.slow),
     ],
 )
-def test_equal_effects_are_rejected_as_often_as_they_should_be(
-    one: bool, spread: float, rows: int
-) -> None:
-    tables = 700 if rows > 8 or one else 250
+def test_equal_effects_are_rejected_as_often_as_they_should_be(spread: float, rows: int) -> None:
+    tables = 700 if rows > 8 else 250
     p = np.empty((2, tables))
     for seed in range(tables):
         stats = sums(seed, 0.0, spread, rows)
         own = own_of(stats, "y", ["x1", "x2"])
-        p[0, seed] = equal_effects(own, stats.n, 1, one).p_value
+        p[0, seed] = equal_effects(own, stats.n, 1).p_value
         p[1, seed] = equal_variances(own.rss, stats.n - own.rank).p_value
     for values in p if spread == 0 else p[:1]:
         for level in (0.05, 0.3):
             low, high = binom.ppf([1e-3, 1 - 1e-3], tables, level)
             assert low <= (values < level).sum() <= high
+
+
+@pytest.mark.parametrize("pooling", ["partial", "complete"])
+def test_small_data_sets_with_large_residuals_are_not_taken_for_others(pooling: str) -> None:
+    """The F test, which takes residual variances for equal, rejects in 40% of such tables."""
+    rows, sd, tables = [8, 12, 18, 27, 40, 60], np.geomspace(2, 0.5, 6).tolist(), 200
+    net = network(sums(0), pooling)
+    p = np.array(
+        [
+            net.heterogeneity(sums(seed, 0.0, rows=rows, sd=sd))["p_value"].iloc[0]
+            for seed in range(tables)
+        ]
+    )
+    low, high = binom.ppf([1e-3, 1 - 1e-3], tables, 0.05)
+    assert low <= (p < 0.05).sum() <= high
 
 
 def test_differences_are_found() -> None:
@@ -180,6 +206,17 @@ def test_units_and_orders_do_not_matter(pooling: object, rows: int) -> None:
     pd.testing.assert_frame_equal(
         net.heterogeneity().iloc[:, :-2], network(stats, pooling).heterogeneity().iloc[:, :-2]
     )
+
+
+def test_p_values_go_on_beyond_the_draws() -> None:
+    draws = f.rvs(3, 6, size=10_000, random_state=np.random.default_rng(1))
+    for p in (0.3, 0.05, 1e-3, 1e-5, 1e-8):
+        found = tail(draws, float(f.isf(p, 3, 6)), 3, 6.0)
+        assert p / 2 < found < 2 * p
+    # The smallest share of 10,000 draws would be 1e-4.
+    shifted = [sums(seed, 3.0, 0.0, rows=10) for seed in range(5)]
+    p = [network(stats).heterogeneity()["p_value"].iloc[0] for stats in shifted]
+    assert min(p) < 1e-5
 
 
 def test_adjusted_p_values_are_those_of_scipy() -> None:

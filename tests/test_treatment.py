@@ -281,3 +281,20 @@ def test_many_data_sets(trial: pd.DataFrame) -> None:
     many = trial.assign(site=np.arange(len(trial)) % 110)
     found = pb.treatment_effects(many[["site", "arm", "y"]], treatment="arm", group="site")
     assert {"0", "109"} <= {str(name) for name in found.columns}
+
+
+def test_levels_are_compared_with_the_first_in_the_rows_of_both() -> None:
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame({"site": rng.choice(list("pqr"), 240), "arm": rng.choice(list("abc"), 240)})
+    rows["grade"], rows["y"] = rng.choice(list("uvw"), 240), rng.normal(size=240)
+    found = pb.treatment_effects(rows, treatment="arm", group="site")
+    means = ["mean", "mean_lower", "mean_upper", "p_value"]
+    for _, row in found.iterrows():
+        kept = rows["arm"].isin(["a", row["level"]])
+        if row["outcome"]:
+            kept &= rows["grade"].isin(["u", row["outcome"]])
+        alone = pb.treatment_effects(
+            rows[kept], treatment="arm", group="site", outcomes=[row["child"]]
+        ).iloc[0]
+        np.testing.assert_allclose(row[means].astype(float), alone[means].astype(float), rtol=1e-9)
+    assert len(found) == 6

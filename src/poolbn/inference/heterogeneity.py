@@ -17,7 +17,7 @@ from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.given import Given
 from poolbn.nodes.intervals import Own, family_sums, own_estimates
 from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.poolings import Complete, Partial
+from poolbn.nodes.poolings import Partial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,14 +29,15 @@ RESIDUAL = "(residual variance)"
 
 _WELCH = 15  # degrees of freedom that each data set needs for Welch's approximation
 _DRAWS = 10_000  # of a simulated null distribution
-_CELLS = 4_000_000  # random numbers of one kind, at most
+_SEEN = 10  # draws that are larger, for a share of them
+_CELLS = 1_000_000  # random numbers of one kind, at most
 
 
 class Equality(NamedTuple):
     """A test for equality in all data sets.
 
     Attributes:
-        test: "F", "Welch", "simulated", "Bartlett" or "score"; "none" where the rows give none.
+        test: "Welch", "simulated", "F", "Bartlett" or "score"; "none" where the rows give none.
         statistic: F, or the chi-square of Bartlett's test or a score test.
         df1: its degrees of freedom.
         df2: of the denominator; NaN where it has none.
@@ -65,9 +66,8 @@ def heterogeneity_table(
         x = family_sums(data, data.family(child, parents), np.ones(q, dtype=bool))
         own = own_estimates(x)
         found[RESIDUAL, child] = equal_variances(own.rss, x.n - own.rank)
-        alike = one_variance(fits[child])
         for k, parent in enumerate(parents, start=1):
-            found[parent, child] = equal_effects(own, x.n, k, alike)
+            found[parent, child] = equal_effects(own, x.n, k)
     return tests_table(found, list(dag.arcs), [(RESIDUAL, node) for node in modelled])
 
 
@@ -94,39 +94,27 @@ def tests_table(
     return table.assign(p_adjusted=adjusted)
 
 
-def one_variance(fit: GaussianFit) -> bool:
-    """Whether the model of a node has one residual variance for all data sets."""
-    pooling = fit.pooling
-    return isinstance(pooling, Complete) or (
-        isinstance(pooling, Partial) and pooling.residuals == "shared"
-    )
-
-
-def equal_effects(own: Own, n: Floats, k: int, one_variance: bool) -> Equality:
+def equal_effects(own: Own, n: Floats, k: int) -> Equality:
     """Whether coefficient k is the same in all data sets; all others may differ.
 
-    With one residual variance it is the exact F test between the two regressions, with F - 1 and
-    n - F q degrees of freedom where the rows of each data set give all coefficients. Otherwise the
-    data sets' own estimates are weighted by their own variances: Welch's test, or its statistic
-    against draws under the hypothesis where a data set leaves few degrees of freedom.
+    The data sets' own estimates are weighted by their own variances: Welch's test, or its statistic
+    against draws under the hypothesis where a data set leaves few degrees of freedom. That holds
+    its size whatever the residual variances are. With one residual variance for all it would be the
+    F test between the two regressions, which rejects equal effects in 35 to 47% of tables if small
+    data sets have residual SDs up to four times those of large ones, and choosing between the two
+    by a test of the variances hands a part of that on. So the F test is left for where no two data
+    sets show a variance.
     """
     from scipy.special import fdtrc
 
-    df = n - own.rank
-    there = np.isfinite(own.cov[:, k])
-    if not one_variance:
-        there &= (df > 0) & (own.rss > 0)
-    m = int(there.sum())
+    df, there = n - own.rank, np.isfinite(own.cov[:, k])
+    free = there & (df > 0) & (own.rss > 0)
+    m = int(free.sum())
     if m < 2:
-        return Equality()
-    b, cov, nu = own.coef[there, k], own.cov[there, k], df[there]
-    if one_variance:
-        rest, rss = float(df.sum()), float(own.rss.sum())
-        if rest < 1 or rss <= 0:
-            return Equality()
-        value = float(_spread(b, cov)) / (m - 1) / (rss / rest)
-        return Equality("F", value, m - 1, rest, float(fdtrc(m - 1, rest, value)))
-    variance = cov * own.rss[there] / nu
+        spread = float(_spread(own.coef[there, k], own.cov[there, k])) if there.any() else 0.0
+        return one_variance(spread, int(there.sum()) - 1, own.rss, df)
+    b, nu = own.coef[free, k], df[free]
+    variance = own.cov[free, k] * own.rss[free] / nu
     spread = float(_spread(b, variance))
     if nu.min() < _WELCH:
         p = _simulated(spread, variance, nu)
@@ -138,6 +126,17 @@ def equal_effects(own: Own, n: Floats, k: int, one_variance: bool) -> Equality:
     return Equality("Welch", value, m - 1, df2, float(fdtrc(m - 1, df2, value)))
 
 
+def one_variance(gained: float, free: int, rss: Floats, df: Floats) -> Equality:
+    """The F test between two regressions, with residual squares and df of data sets, (F,) each."""
+    from scipy.special import fdtrc
+
+    rest, total = float(df.sum()), float(rss.sum())
+    if free < 1 or rest < 1 or total <= 0:
+        return Equality()
+    value = gained / free / (total / rest)
+    return Equality("F", value, free, rest, float(fdtrc(free, rest, value)))
+
+
 def _spread(b: Floats, variance: Floats) -> Floats:
     """Sum w (b - mean)^2 with w = 1 / variance, over the last axis."""
     w = 1 / variance
@@ -146,7 +145,7 @@ def _spread(b: Floats, variance: Floats) -> Floats:
 
 
 def _simulated(spread: float, variance: Floats, df: Floats) -> float:
-    """The share of draws with a spread as large, equal effects with these variances given.
+    """The probability of a spread as large, equal effects with these variances given.
 
     Data sets are sorted first, so that their order does not matter.
     """
@@ -156,7 +155,24 @@ def _simulated(spread: float, variance: Floats, df: Floats) -> float:
     rng = np.random.default_rng(0)
     b = rng.standard_normal((draws, len(df))) * np.sqrt(variance)
     other = variance * rng.chisquare(df, size=(draws, len(df))) / df
-    return float((1 + (_spread(b, other) >= spread).sum()) / (1 + draws))
+    return tail(_spread(b, other), spread, len(df) - 1, float(df.min()))
+
+
+def tail(draws: Floats, value: float, free: int, least: float) -> float:
+    """The probability of a statistic as large: the share of draws, or beyond them that of F's tail.
+
+    A sum of squares over estimated variances has the tail of the one with the fewest degrees of
+    freedom, `least`; that of F with these is put where ten draws are larger. Such p-values are
+    rather too large: at 1e-5 by a factor of ten.
+    """
+    from scipy.special import fdtrc, fdtri
+
+    more = int((draws >= value).sum())
+    if more >= _SEEN:
+        return (1 + more) / (1 + len(draws))
+    edge = np.partition(draws, -_SEEN)[-_SEEN]
+    at = fdtri(free, least, 1 - _SEEN / len(draws))
+    return float(fdtrc(free, least, at * max(value / edge, 1.0)))
 
 
 def draws_of(cells: int) -> int:

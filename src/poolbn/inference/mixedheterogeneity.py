@@ -19,6 +19,7 @@ from poolbn.inference.heterogeneity import (
     equal_effects,
     equal_variances,
     one_variance,
+    tail,
     tests_table,
 )
 from poolbn.moments.indicators import labels_of
@@ -85,14 +86,14 @@ def _linear(
     x = linear_sums(fit, parents, data, "heterogeneity")
     if x is None:
         return dict.fromkeys([*arcs, (RESIDUAL, fit.child)], Equality())
-    own, alike = own_estimates(x), one_variance(fit)
+    own = own_estimates(x)
     found = {(RESIDUAL, fit.child): equal_variances(own.rss, x.n - own.rank)}
     for arc, names in zip(arcs, columns, strict=True):
         at = [fit.position(name) for name in names]
         if len(at) == 1:
-            found[arc] = equal_effects(own, x.n, at[0], alike)
+            found[arc] = equal_effects(own, x.n, at[0])
         else:
-            found[arc] = equal_blocks(x, own, [k - 1 for k in at], alike)
+            found[arc] = equal_blocks(x, own, [k - 1 for k in at])
     return found
 
 
@@ -124,39 +125,31 @@ def linear_sums(
     )
 
 
-def equal_blocks(x: Sums, own: Own, columns: Sequence[int], alike: bool) -> Equality:
+def equal_blocks(x: Sums, own: Own, columns: Sequence[int]) -> Equality:
     """Whether several coefficients are the same in all data sets; all others may differ.
 
     What the other parents leave of these columns has in each data set the scatter A_j, and c_j with
     the child. With weights w_j = 1 / sigma_j^2 the sum of squares that different coefficients gain
-    is sum w_j c_j'A_j^-1 c_j - (sum w_j c_j)'(sum w_j A_j)^-1 (sum w_j c_j). With one residual
-    variance that gives the exact F test, else it is compared with draws under the hypothesis.
+    is sum w_j c_j'A_j^-1 c_j - (sum w_j c_j)'(sum w_j A_j)^-1 (sum w_j c_j). It is compared with
+    draws under the hypothesis; see `heterogeneity.equal_effects`.
 
     Args:
         x: the sufficient statistics of the family.
         own: least squares in each data set.
         columns: which of the parents' columns.
-        alike: whether all data sets have one residual variance.
     """
-    from scipy.special import fdtrc
-
     A, c = _left(x, columns)
     df = x.n - own.rank
     rss = own.rss / x.scale[-1] ** 2
-    if alike:
-        rest, total = float(df.sum()), float(rss.sum())
-        gained, free = _gain(A, c, np.ones(len(df)))
-        if free < 1 or rest < 1 or total <= 0:
-            return Equality()
-        value = float(gained) / free / (total / rest)
-        return Equality("F", value, free, rest, float(fdtrc(free, rest, value)))
     there = (df > 0) & (rss > 0)
+    if there.sum() < 2:
+        gained, free = _gain(A, c, np.ones(len(df)))
+        return one_variance(float(gained), free, rss, df)
     A, c, df, rss = A[there], c[there], df[there], rss[there]
     gained, free = _gain(A, c, df / rss)
     if free < 1:
         return Equality()
-    draws = _null(A, rss / df, df)
-    p = float((1 + (draws >= gained).sum()) / (1 + len(draws)))
+    p = tail(_null(A, rss / df, df), float(gained), free, float(df.min()))
     return Equality("simulated", float(gained) / free, free, math.nan, p)
 
 

@@ -246,14 +246,14 @@ class Network(Presented, Graphical, Questions):
     def heterogeneity(self, stats: GroupStats | CellStats | Table | None = None) -> pd.DataFrame:
         """Test for each arc whether its effect is the same in all data sets, and residuals too.
 
-        All other coefficients may differ between data sets. Where the node's model has one residual
-        variance, the test is the exact F test between the two regressions. Where variances differ
-        it is Welch's, or has a simulated null distribution if a data set leaves fewer than 15
-        degrees of freedom (`test` says which). The last rows are Bartlett's tests of the residual
-        variance of each node but inputs. Effects on discrete columns and counts have score tests,
-        and those of a discrete parent with several levels are tested together. `p_adjusted` is
-        Benjamini and Hochberg's, over all arcs, and over all nodes. P-values are small for effects
-        that the search chose to look at, as with every test after a search.
+        All other coefficients and residual variances may differ between data sets. The test is
+        Welch's, or has a simulated null distribution if a data set leaves fewer than 15 degrees of
+        freedom; where no two data sets show a variance it is the F test between two regressions,
+        with one variance for all (`test` says which). The last rows are Bartlett's tests of the
+        residual variance of each node but inputs. Effects on discrete columns and counts have score
+        tests, and those of a discrete parent with several levels are tested together. `p_adjusted`
+        is Benjamini and Hochberg's, over all arcs, and over all nodes. P-values are small for
+        effects that the search chose to look at, as with every test after a search.
 
         Args:
             stats: the statistics; by default those that the network was learned from, which a
@@ -269,7 +269,7 @@ class Network(Presented, Graphical, Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.heterogeneity()[["parent", "child", "statistic", "p_value"]].round(2)
                             parent           child  statistic  p_value
-            0        birthweight_g  gestation_days      12.27     0.00
+            0        birthweight_g  gestation_days      10.57     0.00
             1  (residual variance)  gestation_days      18.68     0.00
             2  (residual variance)   birthweight_g       9.54     0.02
         """
@@ -290,10 +290,14 @@ class Network(Presented, Graphical, Questions):
         A parent can go with the level of a data set, as when clinics with older patients have
         another level of the child for reasons of their own. Then the effect between the means of
         data sets is another one than that within them, and a model that does not distinguish them
-        mixes both (Mundlak). `within` is estimated from the scatter inside data sets alone, with
-        errors from the spread between data sets; `between` from the means alone, NaN unless there
-        are at least two data sets more than parents. `difference` is between minus within, with a
-        t test; `p_adjusted` is Benjamini and Hochberg's. If they differ, `within` is what to trust.
+        mixes both (Mundlak). `within` is estimated from the scatter inside data sets alone. Where
+        the model has the same slope in all data sets it is that of least squares with a level for
+        each of them; where slopes vary it is their mean, with errors from what the data sets'
+        slopes show. `between` is estimated from the means alone, and NaN unless there are at least
+        two data sets more than parents. A column that is constant inside all data sets has no
+        `within`, one with the same mean in all of them no `between`. `difference` is between minus
+        within, with a t test; `p_adjusted` is Benjamini and Hochberg's. If they differ, `within` is
+        what to trust.
         Where columns are not all continuous, there are rows for the arcs to continuous ones, and a
         discrete parent has one for each `level` but the first, whose shares are its means.
 
@@ -313,7 +317,7 @@ class Network(Presented, Graphical, Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.within_between()[["within", "between", "difference", "p_value"]].round(3)
                within  between  difference  p_value
-            0   0.024    0.045       0.021    0.011
+            0   0.024    0.045       0.021    0.007
         """
         from poolbn.inference.withinbetween import mixed_within_between_table, within_between_table
 

@@ -159,7 +159,10 @@ def _tests(of: Material) -> ReportTable:
     """A row for each test for differences between data sets."""
     help = {
         "what": "an effect, or the residual variance of a variable",
-        "test": "F: exact, with one residual variance; Welch or simulated: variances may differ",
+        "test": (
+            "Welch or simulated: residual variances may differ; F: as if they were equal, where no "
+            f"two {of.sets.many} show one"
+        ),
         "statistic": "F, or Bartlett's chi-square",
         "p-value": f"small if {of.sets.many} differ by more than chance makes",
         "adjusted": "for the number of arcs, or of variables (Benjamini and Hochberg)",
