@@ -27,8 +27,8 @@ ORDER = {
         "keeping", "parts", "lanes", "linalg", "cutting", "elementary", "moments", "regress",
         "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
-        "polya", "rows", "glm", "laplace", "quasinewton", "integrals", "tails", "independence",
-        "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
+        "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "integrals", "tails",
+        "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
     ],
     "tables": [
         "sources", "remembering", "labels", "copies", "paths", "engine", "delimited", "jsonlines",
@@ -44,8 +44,8 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "mixed", "polya", "design", "glmm", "rowscores", "shrinking",
-        "intervals", "logeffects", "localfit", "model", "toggling",
+        "reference", "linear", "mixed", "polya", "design", "quadrature", "glmm", "marginal",
+        "rowscores", "shrinking", "intervals", "logeffects", "localfit", "model", "toggling",
         "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "gaussian", "poolings",
         "auto", "imputed", "given", "tabular", "regression", "imputedkinds",
         "adaptingkinds", "kinds", "choosing",

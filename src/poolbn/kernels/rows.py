@@ -252,19 +252,28 @@ def third(
 
 
 @jit
+def excess(table: Floats, q: int, first: int, last: int, theta: float) -> float:
+    """The slope in theta of -sum (y + theta) log(1 + mu / theta), at the means of some rows."""
+    slope = 0.0
+    for i in range(first, last):
+        y, w, x = table[q, i], table[q + 1, i], table[q + 2, i] / theta
+        slope += w * ((y / theta + 1.0) * x / (1.0 + x) - math.log1p(x))
+    return slope
+
+
+@jit
 def dispersion(
     table: Floats, q: int, first: int, last: int, theta: float
 ) -> tuple[float, float, float]:
     """What theta alone adds to a negative binomial log-likelihood, and derivatives in theta.
 
     First sum lgamma(y + theta) - lgamma(theta) - y log(theta), as a sum of logs where y is small,
-    and its derivative; then that of -sum (y + theta) log(1 + mu / theta), at the means.
+    and its derivative; then `excess`.
     """
-    value, slope, rest = 0.0, 0.0, 0.0
+    value, slope = 0.0, 0.0
     at, _ = polygamma(theta)
     for i in range(first, last):
-        y, w, x = table[q, i], table[q + 1, i], table[q + 2, i] / theta
-        rest += w * ((y / theta + 1.0) * x / (1.0 + x) - math.log1p(x))
+        y, w = table[q, i], table[q + 1, i]
         if y < 40.0:
             for h in range(1, int(y)):
                 value += w * math.log1p(h / theta)
@@ -273,4 +282,4 @@ def dispersion(
             above, _ = polygamma(y + theta)
             value += w * (math.lgamma(y + theta) - math.lgamma(theta) - y * math.log(theta))
             slope += w * (above - at - y / theta)
-    return value, slope, rest
+    return value, slope, excess(table, q, first, last, theta)

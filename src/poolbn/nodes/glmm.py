@@ -2,7 +2,8 @@
 
 Levels are symmetric: utilities x'(beta_k + b_jk) with b_jk ~ N(0, D) independent over the K
 levels, and coefficients are differences from level 0. Counts have one linear predictor and a log
-link. Partial pooling is by the Laplace approximation, see `kernels.laplace`.
+link. Partial pooling is by the Laplace approximation, see `kernels.laplace`, and `marginal` where
+that is off.
 
 All is computed in columns that are uncorrelated and of variance one over all rows, so units do not
 matter. Where a likelihood has no maximum (separation: some linear predictor can grow without end),
@@ -20,20 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.nodes.design import Basis, Design, Family, Floats, Integers, Response
+from poolbn.nodes.quadrature import Integrals
 from poolbn.run.compiling import kernels
 
 _PRIOR_SD = 2.0  # of utilities, in the columns of the computation, where there is no maximum
 _RANDOM_SD = 3.0  # of entries of a factor of D, likewise
 _SEPARATED = 1e-5  # information in some direction of variance one: less than any row has
 _REACHED = 0.01  # by which a likelihood without a maximum may still rise where it is left
-_LARGE = 50.0  # an SD of random effects that stands for infinity
+LARGE = 50.0  # an SD of random effects that stands for infinity
 _SUSPECT = 10.0  # coefficients or SDs that are looked at twice
 _TOLERANCE = {False: 1e-6, True: 1e-10}
 _STEPS = 300
 _MANY_ROWS = 20_000  # above which a start costs a second
 _START_SDS = (0.3, 2.0)  # of random effects, where final fits start too
 # Weights of penalties on fixed and on random effects: none, and those of separation.
-_FREE, _HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
+FREE, HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
 
 
 @cache
@@ -73,7 +75,7 @@ class MixedRegression:
     """A regression with random effects on every coefficient.
 
     Args:
-        loglik: by the Laplace approximation.
+        loglik: by the Laplace approximation, or where that is off summed over points.
         fixed: coefficients of the population, level by level after the first, (C, q).
         fixed_cov: their covariance, (C q, C q).
         D: covariance of the random effects: of utilities, or for counts of coefficients, (q, q).
@@ -87,6 +89,8 @@ class MixedRegression:
         dependent: a column that is a combination of those before it, or -1.
         random_cov: covariance of the random effects of one coefficient, a difference of two
             utilities: 2D for levels (what glmer reports), D for counts, (q, q).
+        summed: whether the log-likelihood is summed over points.
+        noise: about how far such a sum is off.
     """
 
     loglik: float
@@ -102,6 +106,8 @@ class MixedRegression:
     n_params: int
     dependent: int
     random_cov: Floats
+    summed: bool
+    noise: float
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ class Found:
     L: Floats  # (r, rank)
     T: Floats  # (F, d)
     W: Floats  # (F, d, d)
+    g: Floats  # scores, (F, d)
     information: Floats  # of B, (d, d), if the search made no step
     G: Floats
     slope: Floats
@@ -142,6 +149,8 @@ class Found:
     converged: bool
     steps: int
     ridge: tuple[float, float] = (0.0, 0.0)
+    summed: bool = False  # over points, and not by the Laplace approximation
+    noise: float = 0.0  # about how far such a sum is off
 
 
 class Problem:
@@ -214,6 +223,10 @@ class Problem:
         np.exp(sum(t * x for t, x in zip(self.pooled.T[0].tolist(), X, strict=True)), out=means)
         extra = weight @ ((y - means) ** 2 - means)
         return float(np.log(np.clip(weight @ means**2 / max(extra, 1e-300), 0.05, 1e3)))
+
+    def integrals(self) -> Integrals:
+        """The likelihood as sums over points."""
+        return Integrals.of(self.response.family, self.q, self.table, self.offsets, self.A)
 
     def regress(self, offsets: Integers, centre: Floats, *, held: bool = True) -> Plain:
         """Regressions of data sets; where there is no maximum with a penalty, or as they are."""
@@ -340,9 +353,7 @@ class Problem:
         rank, side, converged, taken = outcome.tolist()
         L = mats[kernel.L_, :, :rank]
         B = lines[names.B_, :d]
-        away = (B - self.centre).reshape(C, q)
-        added = 0.5 * ridge[0] * float(np.sum(away * (self.inverse @ away)))
-        added += 0.5 * ridge[1] * float(np.sum(L * L))
+        added = self.penalties(B, L, ridge)[0]
         here = states[side * J : (side + 1) * J]
         information = work[names.METRIC_, :d, :d]
         return Found(
@@ -352,6 +363,7 @@ class Problem:
             L=L,
             T=here[:, d],
             W=here[:, :d],
+            g=here[:, d + 1],
             information=np.tril(information) + np.tril(information, -1).T,
             G=mats[kernel.G_],
             slope=lines[names.SLOPE_],
@@ -360,6 +372,15 @@ class Problem:
             converged=converged == 1,
             steps=taken,
         )
+
+    def penalties(
+        self, B: Floats, L: Floats, ridge: tuple[float, float]
+    ) -> tuple[float, Floats, Floats]:
+        """What a penalty takes off, and its slopes in B and L."""
+        away = (B - self.centre).reshape(self.C, self.q)
+        pull = ridge[0] * (self.inverse @ away)
+        value = 0.5 * float(np.sum(away * pull)) + 0.5 * ridge[1] * float(np.sum(L * L))
+        return value, pull.ravel(), ridge[1] * L
 
     def starts(self, final: bool) -> list[Start]:
         """The one start of a search, one EM step from D = I; for a final fit others too.
@@ -391,15 +412,11 @@ class Problem:
         return int(self.d + self.q * (self.q + 1) // 2 + self.dispersed)
 
     def climb(self, final: bool) -> Found:
-        """The best of the searches, with a penalty where there is no maximum."""
-        found = self.best(final, _FREE)
+        """The maximum of the Laplace approximation, with a penalty where there is none."""
+        found = self.best(final, FREE)
         if not (self.pooled.separated[0] or self.suspect(found)):
             return found
-        return replace(self.best(final, _HELD), ridge=_HELD)
-
-    def likelihood(self) -> float:
-        """What `partial` finds from one good start: for a search, which compares many."""
-        return self.climb(final=False).loglik + float(self.constants.sum())
+        return replace(self.best(final, HELD), ridge=HELD)
 
     def best(self, final: bool, ridge: tuple[float, float]) -> Found:
         """The best of the searches."""
@@ -417,7 +434,7 @@ class Problem:
         if not math.isfinite(found.loglik):
             return True
         spread = float(np.sqrt(np.sum(found.L**2)))
-        if spread > _LARGE:
+        if spread > LARGE:
             return True
         if max(spread, float(np.abs(found.B - self.centre).max())) < _SUSPECT and found.converged:
             return False
@@ -433,8 +450,11 @@ class Problem:
         )  # fmt: skip
 
     def partial(self) -> MixedRegression:
-        """From several starts, in the units of the data."""
-        found = self.climb(final=True)
+        """By the Laplace approximation, from several starts; see `marginal` for other ways."""
+        return self.mixed(self.climb(final=True))
+
+    def mixed(self, found: Found) -> MixedRegression:
+        """What was found, in the units of the data."""
         F, C, q, T = self.F, self.C, self.q, self.basis.T
         D = T @ found.L @ found.L.T @ T.T
         Z = np.kron(self.A, found.L)
@@ -451,10 +471,12 @@ class Problem:
             coef=found.T.reshape(F, C, q) @ T.T,
             coef_cov=self.back(total),
             rank=found.rank,
-            separated=found.ridge != _FREE,
+            separated=found.ridge != FREE,
             converged=found.converged,
             theta=math.exp(found.log_theta) if self.dispersed else math.inf,
             n_params=self.n_params,
             dependent=self.basis.dependent,
             random_cov=D if self.counts else 2.0 * D,
+            summed=found.summed,
+            noise=found.noise,
         )

@@ -22,7 +22,7 @@ from poolbn.nodes.auto import Candidate, candidates
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
 from poolbn.nodes.model import Choice
-from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.poolings import NoPooling, Partial
 from poolbn.nodes.regression import (
     RegressionFit,
     design_of,
@@ -103,11 +103,15 @@ def scores(
         some = [how for how in hows if _has_regression(table, family, how)]
         if some:
             design = design_of(table, *family)
-            own = [
-                regression_score(design, response, some, each, final=final)
-                for response in responses(table, family[0])
-            ]
-            values[m] = max(values[m], *own)
+            sure, rough = zip(
+                *(
+                    regression_score(design, response, some, each, final=final)
+                    for response in responses(table, family[0])
+                ),
+                strict=True,
+            )
+            best = max(values[m], *sure)
+            values[m] = best if best > -np.inf else max(rough)
     return values
 
 
@@ -140,7 +144,8 @@ def fit(
             fits += [fit_regression(table, child, parents, kind, how) for kind in kinds]
     if not fits:
         raise _too_large(table, family)
-    best = max(fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    sure = [fit for fit in fits if fit.status.ok and fit.status is not Status.APPROXIMATE]
+    best = max(sure or fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
     if isinstance(table, FilledTable) and table.plausible is None:
         return best  # of a round that another one follows: nobody asks how sure effects are
     if isinstance(best, TabularFit):
@@ -205,6 +210,6 @@ def _has_regression(table: MixedData, family: Names, how: Candidate) -> bool:
         return False
     if not _tabular(table, family) or how.discrete == "logit":
         return True
-    # With one parent, and without random effects, it is the table.
-    same = len(family[1]) < 2 and isinstance(how, Complete | NoPooling)
+    # Without parents, or with one and without random effects, it is the table.
+    same = len(family[1]) < (1 if isinstance(how, Partial) else 2)
     return how.discrete == "auto" and not same

@@ -80,6 +80,7 @@ class Status(Enum):
     TOO_FEW_ROWS = "too few rows"
     NO_RESIDUAL_VARIANCE = "no residual variance"
     SEPARATED = "separated"
+    APPROXIMATE = "approximate likelihood"
 
     @property
     def ok(self) -> bool:
@@ -111,6 +112,8 @@ _TEXTS = {
     Status.NO_RESIDUAL_VARIANCE: "the child is constant or an exact combination of its parents",
     Status.SEPARATED: "parents tell some levels apart without error, so that coefficients have no "
     "estimates; a weak prior holds them",
+    Status.APPROXIMATE: "data sets have too few rows for the Laplace approximation, and numerical "
+    "integration leaves the log-likelihood uncertain by more than 1; use fewer parents",
 }
 
 

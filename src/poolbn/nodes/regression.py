@@ -12,7 +12,7 @@ import numpy as np
 
 from poolbn.moments.indicators import labels_of, spans
 from poolbn.moments.kinds import MixedData, numbers
-from poolbn.nodes import glmm
+from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import Design, Family, Response, collapse
 from poolbn.nodes.localfit import INTERCEPT, Counts, LocalFit, Status, level_columns
@@ -172,8 +172,10 @@ def responses(table: MixedData, child: str) -> Sequence[Response]:
 
 def regression_score(
     design: Design, response: Response, hows: Sequence[Candidate], each: Floats, *, final: bool
-) -> float:
+) -> tuple[float, float]:
     """The best log-likelihood minus penalty, with the effort of a search or a final fit.
+
+    And that of likelihoods which are known roughly, and are not to be compared with others.
 
     Args:
         design: the rows.
@@ -184,16 +186,17 @@ def regression_score(
     """
     problem = glmm.Problem(design, response)
     if problem.basis.dependent >= 0:
-        return -inf
-    best = -inf
+        return -inf, -inf
+    best = [-inf, -inf]
     for how in hows:
+        rough = False
         if isinstance(how, Partial):
-            loglik = problem.partial().loglik if final else problem.likelihood()
+            loglik, rough = marginal.likelihood(problem, final=final)
         else:
             one = problem.complete() if isinstance(how, Complete) else problem.none()
             loglik = float(one.loglik.sum())
-        best = max(best, loglik - float(np.array(_params(problem, how)) @ each))
-    return best
+        best[rough] = max(best[rough], loglik - float(np.array(_params(problem, how)) @ each))
+    return best[0], best[1]
 
 
 def regression_bound(
@@ -233,11 +236,14 @@ def fit_regression(
             fixed, fixed_cov = coef[0], coef_cov[0]
             coef, coef_cov = np.tile(coef, (F, 1, 1)), np.tile(coef_cov, (F, 1, 1))
     else:
-        mixed = problem.partial()
+        mixed, rough = marginal.partial(problem)
         loglik, theta = mixed.loglik, mixed.theta
         coef, coef_cov = mixed.coef, mixed.coef_cov
         fixed, fixed_cov, random_cov = mixed.fixed, mixed.fixed_cov, mixed.random_cov
-        ended = _status(mixed.dependent, mixed.separated, mixed.converged, mixed.rank < q)
+        ended = _status(
+            mixed.dependent, mixed.separated, mixed.converged, mixed.rank < q, mixed.summed,
+            rough,
+        )  # fmt: skip
     status, detail = ended
     return RegressionFit(
         child=child,
@@ -281,14 +287,26 @@ def _params(problem: glmm.Problem, how: Candidate) -> Counts:
 
 
 def _status(
-    dependent: int, separated: bool, converged: bool, singular: bool = False
+    dependent: int,
+    separated: bool,
+    converged: bool,
+    singular: bool = False,
+    summed: bool = False,
+    rough: bool = False,
 ) -> tuple[Status, str]:
-    if dependent >= 0:
-        return Status.RANK_DEFICIENT, "a parent is constant or a combination of others"
-    if separated:
-        return Status.SEPARATED, "coefficients are held by a weak prior"
-    if not converged:
-        return Status.NOT_CONVERGED, "the search for the maximum was stopped"
-    if singular:
-        return Status.SINGULAR, "by the Laplace approximation"
-    return Status.CONVERGED, "the likelihood has its maximum here"
+    trouble = {
+        Status.RANK_DEFICIENT: (dependent >= 0, "a parent is constant or a combination of others"),
+        Status.SEPARATED: (separated, "coefficients are held by a weak prior"),
+        Status.APPROXIMATE: (rough, "data sets have few rows for so many coefficients"),
+        Status.NOT_CONVERGED: (not converged, "the search for the maximum was stopped"),
+    }
+    for status, (met, detail) in trouble.items():
+        if met:
+            return status, detail
+    ended = Status.SINGULAR if singular else Status.CONVERGED
+    if summed:
+        return ended, "random effects are integrated numerically, as data sets have few rows"
+    return (
+        ended,
+        "by the Laplace approximation" if singular else "the likelihood has its maximum here",
+    )

@@ -241,7 +241,7 @@ class ColumnTests:
             response = Response(levels=K) if K else Response(Family.NEGATIVE_BINOMIAL)
             name, none = table.names[child], np.zeros(3)
             less, more = (
-                regression_score(design_of(table, name, own), response, [how], none, final=False)
+                regression_score(design_of(table, name, own), response, [how], none, final=False)[0]
                 for own in (given, sorted([*given, table.names[other]]))
             )
             ratios.append(2 * (more - less))
