@@ -20,7 +20,7 @@ from poolbn.nodes.glmm import FREE, HELD, LARGE, Found, MixedRegression, Problem
 from poolbn.nodes.quadrature import Integrals, Parameters, Points, descend
 
 _DOUBT = 1.0  # of a log-likelihood, from which the Laplace approximation is not used
-_TERM = 0.1  # what the first term that it lacks has at most, see `doubt`; results/laplace.md
+_TERM = 0.06  # what the first term that it lacks has, see `doubt` and results/laplace.md
 _ROUGH = 1.0  # of a log-likelihood: known roughly
 # Points of a data set like no other: where searches begin, where they go, and for the last value.
 _FEW, _SEVERAL, _MANY = 16, {False: 64, True: 256}, 2048
