@@ -1,13 +1,15 @@
 """Nodes that are not continuous: the models that they may have, and the best of these.
 
 A discrete node whose parents are discrete has a table of probabilities, or an additive logistic
-regression, where it has another parent the latter. A table with many parents has more parameters
+regression, where it has another parent the latter. A node without parents has a table, and so have
+small data sets where that has no more parameters. A table with many parents has more parameters
 than an additive regression with one parent more: if only tables were looked at, a parent that means
 nothing could come in for changing the form.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_FEW_ROWS = 10  # of a data set, on average
 _MOST = 150  # coefficients of a regression; their number cubed is what a step costs
 
 Names = tuple[str, Sequence[str]]  # a node and its parents
@@ -210,6 +213,22 @@ def _has_regression(table: MixedData, family: Names, how: Candidate) -> bool:
         return False
     if not _tabular(table, family) or how.discrete == "logit":
         return True
-    # Without parents, or with one and without random effects, it is the table.
-    same = len(family[1]) < (1 if isinstance(how, Partial) else 2)
-    return how.discrete == "auto" and not same
+    if how.discrete == "table":
+        return False
+    if isinstance(how, Partial):
+        return not (is_small(table, *family) and _table_is_enough(table, family))
+    return len(family[1]) > 1  # with one parent, and without random effects, it is the table
+
+
+def _table_is_enough(table: MixedData, family: Names) -> bool:
+    """Whether there are no parents, or few rows and more random effects than a table has cells.
+
+    Tables of few rows have exact likelihoods and means. A regression is still better than a table
+    of many configurations.
+    """
+    if not family[1] or table.n_rows >= _FEW_ROWS * len(table.levels):
+        return not family[1]
+    *own, levels = sizes_of(table, *family)
+    d = _coefficients(table, family)
+    q = d // (levels - 1)
+    return d + q * (q + 1) // 2 > math.prod(own) * (levels - 1)

@@ -224,7 +224,7 @@ def descend(
 
     Examples:
         >>> x, fell = descend(lambda x: (x @ x, 2 * x), np.array([3.0, 4.0]), np.eye(2), 1e-9, 50)
-        >>> bool(abs(x).max() < 1e-4), round(fell, 6)
+        >>> bool(abs(x).max() < 1e-4), float(fell)
         (True, 25.0)
     """
     value, slope = f(x)
