@@ -786,9 +786,9 @@ class Network(Presented, Graphical, Questions):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "birthweight_g", "preterm"]].dropna()
             >>> pb.learn(trial, group="clinic").models()[["node", "parents", "model"]]
-                        node  parents                model
-            0  birthweight_g  preterm    linear regression
-            1        preterm           logistic regression
+                        node  parents                   model
+            0  birthweight_g  preterm       linear regression
+            1        preterm           table of probabilities
         """
         import pandas as pd
 

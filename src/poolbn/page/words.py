@@ -88,7 +88,7 @@ def about_pooling(fit: LocalFit, sets: Noun) -> str:
 
 def is_warning(fit: LocalFit) -> bool:
     """Whether a reader should know what happened in a fit before they believe it."""
-    return not fit.status.ok or fit.status is Status.NOT_CONVERGED
+    return not fit.status.ok or fit.status in (Status.NOT_CONVERGED, Status.APPROXIMATE)
 
 
 def node_label(net: Network, node: str) -> str:
