@@ -21,6 +21,9 @@ from poolbn.nodes.quadrature import Integrals, Parameters, Points, descend
 
 _DOUBT = 1.0  # of a log-likelihood, from which the Laplace approximation is not used
 _TERM = 0.06  # what the first term that it lacks has, see `doubt` and results/laplace.md
+# Mean rows of a data set with which the maximum of the approximation is one but for half a unit, if
+# it is not off by more than this for each.
+_MANY_ROWS, _ERROR = {False: 10, True: 30}, 0.2
 _ROUGH = 1.0  # of a log-likelihood: known roughly
 # Points of a data set like no other: where searches begin, where they go, and for the last value.
 _FEW, _SEVERAL, _MANY = 16, {False: 64, True: 256}, 2048
@@ -69,7 +72,9 @@ def settle(problem: Problem, final: bool) -> Found:
         return laplace
     marginal = Marginal(problem, problem.integrals(), final)
     here = marginal.corrected(laplace)
-    if not (one and final) and abs(here.loglik - laplace.loglik) < _DOUBT:
+    many = problem.design.weight.sum() >= _MANY_ROWS[final] * problem.F
+    enough = max(_DOUBT, _ERROR * problem.F * many)
+    if not (one and final) and abs(here.loglik - laplace.loglik) < enough:
         return here
     if not problem.pooled.separated[0]:
         found = marginal.climb(here, FREE)
@@ -130,7 +135,7 @@ class Marginal:
 
     def corrected(self, here: Found) -> Found:
         """The same with its likelihood, summed over as many points as it takes."""
-        at, S = Parameters(here.B, here.L, here.log_theta), _SEVERAL[self.final]
+        at, S = Parameters(here.B, here.L, here.log_theta), _FEW
         while True:
             value, error = self.summed(at, here, S)
             S *= 2

@@ -3,9 +3,10 @@
 The Laplace approximation takes the random effects of a data set for normal given its rows. With few
 rows they are not: two rows of two levels leave half of a bell. Here their density is summed over
 points instead. One random effect has a grid, wide and fine enough to give all digits. Several have
-shifted lattices (quasi Monte Carlo), half of them from the normal distribution of the Laplace
-approximation and half from one with the variance 1 of the prior: as likelihoods are log-concave,
-no point of the second kind weighs more than the mode does, and sums have no heavy tails.
+shifted lattices (quasi Monte Carlo), most points from the normal distribution of the Laplace
+approximation and the rest from one with the variance 1 of the prior: as likelihoods are
+log-concave, no point of the second kind weighs more than the mode does, and sums have no heavy
+tails.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _DROP = 30.0  # in the logarithm of a density, where a grid ends
 _GRID = 33  # points of the first grid; each later one has twice as many
 _FINEST = 257
 _SAME = 1e-4  # of a log-likelihood of a data set, with every other point of its grid: its square
+_WIDE = 0.2  # of a lattice, with the variance of the prior
 _MOST_NUMBERS, _FEWEST = 6 * 10**6, 8  # of all lattices; pairs of points of each
 _SHORTEST = 1e-6  # part of a step
 _LOG_THETA = 14.0  # counts with more are Poisson, as in the kernel of the Laplace approximation
@@ -176,11 +178,11 @@ class Integrals:
         x = (self.shifts[:, None, : e + 1] + _lattice(S, e + 1)) % 1.0
         z = ndtri(np.clip(x[:, :, :e], 1e-15, 1.0 - 1e-15))
         root = np.linalg.cholesky(np.linalg.inv(M))
-        away = np.where(x[:, :, e:] < 0.5, z, z @ np.swapaxes(root, 1, 2))
+        away = np.where(x[:, :, e:] < _WIDE, z, z @ np.swapaxes(root, 1, 2))
         u = modes[:, None] + away
         wide = -0.5 * np.sum(away**2, axis=2)
         narrow = 0.5 * np.linalg.slogdet(M)[1][:, None] - 0.5 * np.sum((away @ M) * away, axis=2)
-        drawn = np.logaddexp(wide, narrow) + math.log(0.5 * S)
+        drawn = np.logaddexp(wide + math.log(_WIDE), narrow + math.log(1.0 - _WIDE)) + math.log(S)
         return Points(u, -0.5 * np.sum(u**2, axis=2) - drawn)
 
 
