@@ -38,9 +38,9 @@ ORDER = {
     "moments": [
         "discrete", "facts", "indicators", "sums", "patterns", "em", "draws", "completing",
         "missingness", "coarsening", "plausible", "gapsfile", "cellsfile", "statsfile",
-        "checkpoint", "summaries", "daskstats", "groupstats", "patternstats", "kinds", "recoding",
-        "fewerlevels", "cellstats", "tallying", "reading", "table", "filled", "imputing",
-        "standardised", "inspected", "levelchecks", "checks", "surveying", "looking",
+        "rarevalues", "checkpoint", "summaries", "daskstats", "groupstats", "patternstats", "kinds",
+        "recoding", "fewerlevels", "cellstats", "tallying", "reading", "table", "filled",
+        "imputing", "standardised", "inspected", "levelchecks", "checks", "surveying", "looking",
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
@@ -89,9 +89,9 @@ ORDER = {
     ],
     "plots": [],
     "page": [
-        "fewrows", "sheets", "doubts", "material", "facts", "words", "graph", "numbers",
-        "gaussian", "discrete", "nodes", "totals", "treatments", "inshort", "tables", "whatif",
-        "reporting", "notebook",
+        "fewrows", "disclosure", "sheets", "doubts", "material", "facts", "words", "graph",
+        "numbers", "gaussian", "discrete", "nodes", "totals", "treatments", "inshort", "tables",
+        "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "studies": [

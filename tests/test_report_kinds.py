@@ -242,20 +242,16 @@ def test_nothing_is_shown_of_few_rows(rows: pd.DataFrame, tmp_path: Path) -> Non
     for data in (made, None):
         found, text = of(data=data)
         term = arc_of(found, "sex", "ill")["terms"][0]
-        assert [own is None for own in term["own"]] == [True, True, False]
-        assert term["ownIntervals"][0] == term["ownIntervals"][1] == [None, None]
-        assert term["alone"] is None or term["alone"][:2] == [None, None]
-        term = arc_of(found, "sex", "x")["terms"][0]
-        assert [own is None for own in term["own"]] == [True, False, False]
+        # Less the third, the population's would be that of the other two, whose cells are small.
+        assert term["own"] == [None, None, None]
+        assert term["ownIntervals"] == [[None, None]] * 3
+        assert term["alone"] is None
         own = node_of(found, "ill")["probabilities"]["own"]
-        assert [[line[0] is None for line in each] for each in own] == [
-            [False, True], [True, True], [False, False]
-        ]  # fmt: skip
+        assert np.isnan(np.array(own, dtype=float)).all()
         assert node_of(found, "x")["coef"][0] == [None, None]
         assert 'data-name="network.json"' not in text
-        assert "fewer than 10 rows of a data set with the same levels" in text
-    calibration = node_of(of(data=made)[0], "ill")["calibration"]
-    assert [code for code, *_ in calibration[0]["sets"]] == [0, 2]
+        assert "fewer than 10 rows have the same levels" in text
+    assert node_of(of(data=made)[0], "ill")["calibration"][0]["sets"] == []
     found, text = of(data=made, rows=True)
     assert None not in arc_of(found, "sex", "ill")["terms"][0]["own"]
     assert 'data-name="network.json"' in text

@@ -28,6 +28,7 @@ from poolbn.moments.groupstats import (
 )
 from poolbn.moments.indicators import labels_of
 from poolbn.moments.kinds import Cases, in_words
+from poolbn.moments.rarevalues import check_values
 from poolbn.moments.recoding import Recoded, recoded_cells, recoded_moments, settled
 from poolbn.moments.statsfile import read_cells, write_file
 from poolbn.moments.summaries import data_set_lines
@@ -388,6 +389,7 @@ class CellStats:
         if not allow_small:
             check_size(self.levels, self.n)
             self._check_cells()
+            check_values(self.numbers, SMALLEST)
         fields = fields_of(replace(self.numbers, inputs=self.inputs))
         merged = tuple(name for name in self.names if name in self.merged)
         discrete = Discrete(self.names, self.categories, merged, self.cells)

@@ -13,6 +13,7 @@ import numpy as np
 from poolbn.arguments import FLAG, PATH, TEXT, check_arguments, names_of
 from poolbn.errors import DataError, Option, nearest
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
+from poolbn.moments.rarevalues import check_values
 from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
@@ -200,14 +201,16 @@ class GroupStats:
         """Write to one file, whole or not at all.
 
         Such files are made to be handed on, and statistics of few rows reveal them: with one row
-        the mean is that row. So data sets of fewer than 10 rows are refused.
+        the mean is that row. So data sets of fewer than 10 rows are refused, and columns with two
+        values, such as 0 and 1, of which fewer than 10 rows of a data set have one, or have one
+        together with one of another such column.
 
         Args:
             path: the file.
-            allow_small: whether data sets of any number of rows may be written.
+            allow_small: whether they may be written all the same.
 
         Raises:
-            DataError: a data set has fewer than 10 rows.
+            DataError: fewer than 10 rows are in a data set, or have a value.
             FileError: a data set's name is not a text, a number or a bool.
 
         Examples:
@@ -227,6 +230,7 @@ class GroupStats:
             )
         if not allow_small:
             check_size(self.levels, self.n)
+            check_values(self, SMALLEST)
         write_file(path, fields_of(self))
 
     @staticmethod

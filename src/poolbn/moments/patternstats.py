@@ -25,6 +25,7 @@ from poolbn.moments.groupstats import (
 )
 from poolbn.moments.missingness import dependences, tallied
 from poolbn.moments.patterns import Gaps, GapsInTheMaking, together
+from poolbn.moments.rarevalues import check_values
 from poolbn.moments.statsfile import read_patterns, write_file
 from poolbn.moments.sums import Sums
 from poolbn.multiplicity import adjusted_p
@@ -269,6 +270,9 @@ class PatternStats:
         if not allow_small:
             check_size(self.levels, self.n)
         made = self.coarsened(1 if allow_small else SMALLEST)
+        if not allow_small:
+            check_values(made.known, SMALLEST)
+            check_values(_as_data_sets(made), SMALLEST)
         write_file(path, fields_of(made.known), made.gaps if made.has_gaps else None)
 
     @staticmethod
@@ -423,6 +427,15 @@ def data_sets_of(
         cubes=np.zeros(0),
     )
     return PatternStats(some, patterns.gaps.at(np.asarray(chosen)))
+
+
+def _as_data_sets(patterns: PatternStats) -> GroupStats:
+    """The rows of each pattern with gaps as a data set; means are NaN where cells are missing."""
+    gaps, known = patterns.gaps, patterns.known
+    mean = np.where(gaps.missing, np.nan, gaps.mean)
+    levels, none = [known.levels[j] for j in gaps.data_set.tolist()], np.zeros_like(gaps.n)
+    arrays = gaps.n.copy(), mean, gaps.scatter.copy(), none
+    return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts)
 
 
 def without_gaps(known: GroupStats) -> PatternStats:

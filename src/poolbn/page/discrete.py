@@ -77,7 +77,7 @@ def _probabilities(of: Material, fit: TabularFit | RegressionFit) -> dict[str, A
     own = probability_table(fit, parents, of.net.fits).reshape(F, C, K)
     everywhere = _population(of, fit, own)
     same = float(np.ptp(own, axis=0).max()) == 0
-    own = np.where(of.cells.table(fit.child)[:, :, None], own, np.nan)
+    own = np.where(of.disclosed.of(fit.child)[:, None, None], own, np.nan)
     return {
         "probabilities": {
             "shown": shown,
@@ -115,7 +115,7 @@ def _population(of: Material, fit: TabularFit | RegressionFit, own: Any) -> Any:
 
 def _coefficients(of: Material, fit: RegressionFit) -> dict[str, Any]:
     """Coefficients by level of the node, in the population and in each data set."""
-    shown = of.cells.node(fit.child)
+    shown = of.disclosed.of(fit.child)
     errors, between = fit.fixed_se, None
     if fit.random_cov is not None:
         between = np.sqrt(np.diagonal(fit.random_cov))
@@ -137,7 +137,7 @@ def _coefficients(of: Material, fit: RegressionFit) -> dict[str, Any]:
 
 
 def _curve(of: Material, curve: Curve) -> dict[str, Any]:
-    shown = of.cells.node(curve.child)
+    shown = of.disclosed.of(curve.child)
     return {
         "parent": curve.parent,
         "outcome": curve.outcome,
@@ -158,7 +158,11 @@ def _calibration(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any
         assert isinstance(found, str)
         return {"calibration": None, "note": found}
     bins = {level: found.bins(level) for level in found.shown}
-    sets = {level: found.by_data_set(level) for level in found.shown}
+    may = of.disclosed.of(fit.child)
+    sets = {
+        level: {code: own for code, own in found.by_data_set(level).items() if may[code]}
+        for level in found.shown
+    }
     note = _about_calibration(found, of.sets)
     if not any(bins.values()):
         return {"calibration": None, "note": f"{note} Too few rows have a level to be drawn."}

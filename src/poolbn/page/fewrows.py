@@ -1,137 +1,142 @@
-"""Which estimates a report may show: none from fewer than 10 rows, or that tell of 1 to 4 rows."""
+"""Data sets that a shared report puts together, node by node, so that no small cell follows.
+
+A cell is rows of a data set with the same levels of discrete columns. A node with small cells in a
+data set is fitted with that data set and others as one. What a reader can subtract then are sums
+over several data sets, of which no cell is small. Two nodes that have a discrete column in common
+could tell by their difference what neither does: where they put some of the same data sets
+together, they put together the same ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.residuals import CELL, FEWEST
-from poolbn.inference.drawing import categories_of, draw_columns
-from poolbn.moments.discrete import tabulate
-from poolbn.moments.table import Table
-from poolbn.network.network import Network
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-_DRAWS = 2000  # rows of each data set that are drawn where none are known
-_UNSURE = 2  # times as many rows are to be expected then
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Rows by data set and by levels of discrete columns.
-
-    Where rows are not known, those that the network expects count.
+class Grouping:
+    """How a node is fitted.
 
     Attributes:
-        net: the network.
-        rows: those that it was learned from; None where they are not known.
-        shown: the data sets whose estimates may be shown as far as all their rows go, (F,).
-        open: whether everything may be shown.
+        child: the node.
+        parents: those of its parents that are left: with others its cells are small in all data
+            sets together.
+        together: the data sets that count as one, (F,).
+        rare: whether a level of the node is too rare in all data sets together.
     """
 
-    net: Network
-    rows: Table | None
-    shown: Flags
-    open: bool
-    _counts: dict[tuple[str, ...], Floats] = field(default_factory=dict)
-
-    def term(self, parent: str, child: str, level: str, outcome: str) -> Flags:
-        """Data sets in which an effect may be shown, (F,).
-
-        A level of the parent and its first have no rows or `FEWEST`; an outcome of the child and
-        its first, where the parent has one of the two levels, no rows or `CELL`.
-        """
-        names = [name for name in (parent, child) if self._levels(name)]
-        if self.open or not names:
-            return self.shown
-        counts = self.counts(names)
-        if self._levels(parent):
-            at = [0, self._levels(parent).index(level)]
-            counts = counts[:, at]
-            margin = counts.reshape(len(counts), 2, -1).sum(axis=2)
-            shown = self.shown & ~_few(margin, FEWEST)
-        else:
-            shown = self.shown
-        if self._levels(child):
-            counts = counts[..., [0, self._levels(child).index(outcome)]]
-            shown = shown & ~_few(counts, CELL)
-        return shown
-
-    def node(self, node: str) -> Flags:
-        """Data sets in which all parameters of a regression may be shown, (F,)."""
-        shown = self.shown
-        if self.open:
-            return shown
-        for parent in self.net.dag.parents(node):
-            if self._levels(parent):
-                shown = shown & ~_few(self.counts([parent]), FEWEST)
-        if self._levels(node):
-            shown = shown & ~_few(self.counts([node]), CELL)
-        return shown
-
-    def table(self, node: str) -> Flags:
-        """Configurations of discrete parents whose probabilities may be shown, (F, C)."""
-        parents = self.net.dag.parents(node)
-        counts = self.counts([*parents, node])
-        counts = counts.reshape(len(counts), -1, counts.shape[-1])
-        if self.open:
-            return np.repeat(self.shown[:, None], counts.shape[1], axis=1)
-        rows = counts.sum(axis=2)
-        few = ((rows > 0) & (rows < FEWEST)) | ((counts > 0) & (counts < CELL)).any(axis=2)
-        return np.asarray(self.shown[:, None] & ~few)
-
-    def counts(self, names: Sequence[str]) -> Floats:
-        """Rows of each data set by levels of some discrete columns, (F, levels, ...)."""
-        key = tuple(names)
-        if key not in self._counts:
-            self._counts[key] = self._counted(key)
-        return self._counts[key]
-
-    def _counted(self, names: tuple[str, ...]) -> Floats:
-        F, sizes = len(self.net.levels), [len(self._levels(name)) for name in names]
-        if self.rows is None:
-            drawn = self._drawn
-            sets = np.repeat(np.arange(F), _DRAWS)
-            found = tabulate([drawn[name] for name in names], sizes, sets, F)
-            share = self.net.n / (_DRAWS * _UNSURE)
-            return found.reshape(F, *sizes) * share.reshape(F, *[1] * len(sizes))
-        rows = self.rows.cases(names)
-        codes = [column.astype(np.int64) for column in rows.columns]
-        own = tabulate(codes, sizes, rows.data_set, len(self.rows.levels))
-        known = {level: j for j, level in enumerate(self.rows.levels)}
-        counts = np.zeros((F, *sizes))
-        for j, level in enumerate(self.net.levels):
-            if level in known:
-                counts[j] = own[known[level]].reshape(sizes)
-        return counts
-
-    @cached_property
-    def _drawn(self) -> dict[str, NDArray[np.int64]]:
-        order = self.net.dag.topological_order()
-        sets = np.repeat(np.arange(len(self.net.levels)), _DRAWS)
-        drawn = draw_columns(self.net.fits, order, sets, np.random.default_rng(0))
-        return {node: drawn[node].astype(np.int64) for node in order if self._levels(node)}
-
-    def _levels(self, node: str) -> tuple[str, ...]:
-        return categories_of(self.net.fits[node])
+    child: str
+    parents: tuple[str, ...]
+    together: Flags
+    rare: bool = False
 
     @property
-    def all_shown(self) -> bool:
-        """Whether nothing is left out for what levels its rows have."""
-        dag = self.net.dag
-        regressions = [self.node(node) for node in dag.nodes]
-        tables = [
-            self.table(node)
-            for node in dag.nodes
-            if self._levels(node) and all(self._levels(parent) for parent in dag.parents(node))
-        ]
-        return all((of[self.shown]).all() for of in [*regressions, *tables])
+    def columns(self) -> tuple[str, ...]:
+        """All columns."""
+        return (*self.parents, self.child)
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """Rows by data set and levels of discrete columns.
+
+    Attributes:
+        n: rows of each data set, (F,).
+        sizes: the number of levels of each column; 0 where it is not discrete.
+        count: rows by data set and levels of some discrete columns, (F, levels, ...).
+    """
+
+    n: NDArray[np.int64]
+    sizes: Mapping[str, int]
+    count: Callable[[tuple[str, ...]], Floats]
+
+    def groupings(self, families: Mapping[Key, tuple[str, Sequence[str]]]) -> dict[Key, Grouping]:
+        """How nodes with these parents are fitted."""
+        found = {key: self._grouping(child, tuple(of)) for key, (child, of) in families.items()}
+        joined = True
+        while joined:
+            joined = False
+            for a, b in combinations(found, 2):
+                one, two = found[a].together, found[b].together
+                if self._meet(found[a], found[b]) and (one & two).any() and (one != two).any():
+                    both, joined = one | two, True
+                    found[a], found[b] = (replace(found[k], together=both) for k in (a, b))
+        return found
+
+    def _meet(self, one: Grouping, two: Grouping) -> bool:
+        return any(self.sizes[name] for name in set(one.columns) & set(two.columns))
+
+    def _grouping(self, child: str, parents: tuple[str, ...]) -> Grouping:
+        """Of one node, whatever others do; parents go until the cells of the others are enough."""
+        while True:
+            tables = self._tables(child, parents)
+            few = np.zeros(len(self.n), dtype=bool)
+            for counts, least in tables:
+                few |= _few(counts, least)
+            if not few.any():
+                return Grouping(child, parents, few)
+            together = self._enough(tables, few)
+            if together is not None:
+                return Grouping(child, parents, together)
+            if not parents:
+                return Grouping(child, (), np.ones_like(few), rare=True)
+            parents = self._fewer(child, parents)
+
+    def _tables(self, child: str, parents: Sequence[str]) -> list[tuple[Floats, int]]:
+        """Counts (F, cells) and the rows that each cell has to have.
+
+        Where all columns are discrete, the node has a parameter for each configuration, else for
+        each level of a parent.
+        """
+        F, K = len(self.n), self.sizes[child]
+        discrete = tuple(name for name in parents if self.sizes[name])
+        if K and len(discrete) == len(parents):
+            counts = self.count((*discrete, child)).reshape(F, -1, K)
+            found = [(counts.reshape(F, -1), CELL)]
+            return [*found, (counts.sum(axis=2), FEWEST)] if parents else found
+        found = [(self.count((name,)), FEWEST) for name in discrete]
+        if K:
+            found += [(self.count((name, child)).reshape(F, -1), CELL) for name in discrete]
+            found.append((self.count((child,)), CELL))
+        return found
+
+    def _enough(self, tables: Sequence[tuple[Floats, int]], few: Flags) -> Flags | None:
+        """These data sets with those that have fewest rows, until their sums are enough."""
+        together = few.copy()
+        others = sorted(np.flatnonzero(~few).tolist(), key=lambda j: int(self.n[j]))
+        while True:
+            if together.sum() > 1 and not any(
+                _few(counts[together].sum(axis=0)[None], least).any() for counts, least in tables
+            ):
+                return together
+            if not others:
+                return None
+            together[others.pop(0)] = True
+
+    def _fewer(self, child: str, parents: tuple[str, ...]) -> tuple[str, ...]:
+        """Without the discrete parent that has the smallest cell; if there is none, without any."""
+        discrete = [name for name in parents if self.sizes[name]]
+        if not discrete:
+            return ()
+
+        def smallest(name: str) -> float:
+            names = (name, child) if self.sizes[child] else (name,)
+            counts = self.count(names).sum(axis=0)
+            return float(counts[counts > 0].min())
+
+        gone = min(discrete, key=smallest)
+        return tuple(name for name in parents if name != gone)
 
 
 def _few(counts: Floats, least: int) -> Flags:

@@ -33,7 +33,7 @@ _COARSE = 3  # digits of numbers that are only drawn
 def gaussian_numbers(of: Material, fit: GaussianFit) -> dict[str, Any]:
     """What is said and drawn of a continuous node."""
     found = of.residuals[fit.child]
-    sds = masked(residual_sds(of.net, fit.child, stats=of.stats), of.shown)
+    sds = masked(residual_sds(of.net, fit.child, stats=of.stats), of.disclosed.of(fit.child))
     return {
         "equation": [equation(of, fit)],
         "equationWords": _about_equation(fit, of.sets),
@@ -43,7 +43,7 @@ def gaussian_numbers(of: Material, fit: GaussianFit) -> dict[str, Any]:
         "se": rounded(None if fit.fixed is None else fit.population_se),
         "between": rounded(fit.random_sd),
         "coef": rounded(
-            np.where(of.cells.node(fit.child)[:, None], fit.coef, np.nan),
+            np.where(of.disclosed.of(fit.child)[:, None], fit.coef, np.nan),
             digits_of(len(fit.levels)),
         ),
         "sds": forest_numbers(sds, of.sets),
@@ -108,7 +108,7 @@ def weighted_sum(values: Sequence[float], names: Sequence[str]) -> str:
 
 def sd_range(of: Material, fit: GaussianFit) -> str:
     """The least and largest residual SD of the data sets."""
-    own = np.sqrt(fit.sigma2[of.shown])
+    own = np.sqrt(fit.sigma2[of.disclosed.of(fit.child)])
     if not len(own):
         return "that is not shown"
     low, high = number(float(own.min())), number(float(own.max()))

@@ -22,6 +22,7 @@ from poolbn.errors import DataError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.inference.drawing import categories_of
+from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.table import Table
@@ -29,10 +30,10 @@ from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
-from poolbn.nodes.localfit import Status
+from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Partial
+from poolbn.page.disclosure import Disclosed, Learned, disclosed, undisclosed
 from poolbn.page.doubts import Evidence, PairDoubt, pair_doubts
-from poolbn.page.fewrows import Cells
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.search.pattern import Pattern
 from poolbn.show.figures import Test, arc_strengths, equality_tests
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 _PAIRS = 24  # causes with effects, of which the total is simulated
 _NONE = Constraints()
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
+
+_NOT_APART = "There are no residuals, as they would tell of data sets with few rows."
 
 # How a node's distributions fit the rows, or in words why that is not known.
 Fitting = Residuals | Calibration | str
@@ -66,29 +69,19 @@ class Material:
     given: GroupStats | Table | None  # of complete rows; None if there are none
     residuals: Mapping[str, Fitting]  # of each node
     treated: Mapping[str, pd.DataFrame]  # what inputs do to other nodes, by the rows
+    disclosed: Disclosed  # what the report may be made from
     constraints: Constraints = _NONE  # that the search had
     evidence: tuple[Evidence, ...] = ()  # probabilities of arcs, tests of independence
 
-    @cached_property
+    @property
     def shown(self) -> NDArray[np.bool_]:
         """The data sets whose own estimates a report may have: no row follows from them, (F,)."""
-        net, few = self.net, set()
-        for known in (net, self.stats):
-            if known is not None:
-                counts = zip(known.levels, known.n.tolist(), strict=True)
-                few |= {level for level, n in counts if 0 < n < FEWEST}
-        return np.array([self._free or level not in few for level in net.levels])
+        return self.disclosed.shown
 
     @property
-    def _free(self) -> bool:
-        """Whether everything may be shown: a reader may see rows, or the network has none."""
-        made = all(fit.status is Status.GIVEN for fit in self.net.fits.values())
-        return self.open or made
-
-    @cached_property
     def hidden(self) -> list[str]:
-        """The names of the other data sets."""
-        return [name for name, shown in zip(self.names, self.shown, strict=True) if not shown]
+        """The data sets that are left out, as they have few rows."""
+        return [str(level) for level in self.disclosed.left_out]
 
     @cached_property
     def sets(self) -> Noun:
@@ -123,17 +116,11 @@ class Material:
         """The effects of each arc in all data sets; NaN for what may not be shown."""
         return [
             tuple(
-                masked(found, self.cells.term(parent, child, found.level, found.outcome))
+                masked(found, self.disclosed.of(child))
                 for found in arc_effects(self.net, parent, child, stats=self.stats)
             )
             for parent, child in self.net.dag.arcs
         ]
-
-    @cached_property
-    def cells(self) -> Cells:
-        """Which estimates of data sets come from enough rows of each level."""
-        rows = self.stats if isinstance(self.stats, Table) else None
-        return Cells(self.net, rows, self.shown, self._free)
 
     @cached_property
     def totals(self) -> list[Total]:
@@ -164,8 +151,12 @@ class Material:
 
     @cached_property
     def tests(self) -> dict[Pair, Test]:
-        """From `equality_tests`."""
-        return equality_tests(self.net, self.stats)
+        """From `equality_tests`; none of rows that are put together."""
+        found = equality_tests(self.net, self.stats)
+        own = [
+            node for node in self.disclosed.grouped if isinstance(self.net.fits[node], GaussianFit)
+        ]
+        return {(parent, node): test for (parent, node), test in found.items() if node not in own}
 
     @cached_property
     def p_values(self) -> dict[Pair, float]:
@@ -220,25 +211,77 @@ def gathered(
     evidence: tuple[Evidence, ...] = (),
 ) -> Material:
     """Gather it, or raise if the rows lack a column."""
+    made_up = all(fit.status is Status.GIVEN for fit in net.fits.values())
+    counts = data if isinstance(data, CellStats) else None
+    cells = None if data is None or counts is not None else _cells(net, data)
+    learned = net.stats or counts or (None if cells is None else _learned(net, cells))
+    may = undisclosed(net) if open or made_up else disclosed(net, learned)
+    dropped = None
     known: GroupStats | Table | None = net.stats
-    dropped, given, treated = None, None, {}
+    if cells is not None:
+        lost = _lost(net, cells, data if isinstance(data, Table) else None)
+        net, cells = may.net, _of_network(may.net, cells, net)
+        dropped = {level: lost[level] for level in net.levels}
+    net = may.net
+    known = net.stats
+    given, treated = None, {}
     residuals: dict[str, Fitting] = dict.fromkeys(net.dag.nodes, _NO_ROWS)
-    if data is not None:
-        table = data if isinstance(data, Table) else None
-        cells = _read(net, data) if table is None else _of_table(net, table)
-        residuals = {node: _residuals(net, cells, node) for node in net.dag.nodes}
-        given, dropped = _complete(net, cells, table)
+    if cells is not None:
+        assert dropped is not None
+        residuals = {node: _residuals(may, cells, node) for node in net.dag.nodes}
+        given = _complete(net, cells, dropped, 1 if open or made_up else FEWEST)
         known = given if known is None else known
         treated = {
             name: effects
             for name in net.inputs
-            if (effects := _treated(net, cells, name)) is not None
+            if (effects := _treated(may, cells, name)) is not None
         }
     if net.stats is not None:
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
-    rows = data is not None
+    rows = cells is not None
     own = net, boot, found, known, dropped, rows, open, given, residuals, treated
-    return Material(*own, constraints, evidence)
+    return Material(*own, may, constraints, evidence)
+
+
+def _cells(net: Network, data: object) -> RowCells:
+    return _of_table(net, data) if isinstance(data, Table) else _read(net, data)
+
+
+def _learned(net: Network, cells: RowCells) -> Learned | None:
+    """What a network was learned from, if these are its rows."""
+    old = np.array([level not in net.adapted for level in net.levels])
+    whole = (cells.codes >= 0) & np.append(old, False)[cells.codes]
+    if net.missing is None:
+        whole &= ~np.isnan(cells.values).any(axis=1)
+    else:
+        whole &= ~np.isnan(cells.values).all(axis=1)
+    n = np.bincount(cells.codes[whole], minlength=len(net.levels))
+    if (n != np.where(old, net.n, 0)).any():
+        return None
+    if not net.is_linear:
+        return _table(net, cells, net.dag.nodes, whole, np.zeros(len(n), dtype=np.int64))
+    return _stats(net, cells, whole).with_inputs(net.inputs)
+
+
+def _of_network(page: Network, cells: RowCells, net: Network) -> RowCells:
+    """Rows of the network's data sets that a report's has, with its columns and levels."""
+    if page is net:
+        return cells
+    known = [level in page.levels for level in net.levels]
+    code = np.array(
+        [page.levels.index(v) if k else -1 for v, k in zip(net.levels, known, strict=True)]
+    )
+    keep = (cells.codes < 0) | np.append(known, True)[cells.codes]
+    values = cells.of(page.dag.nodes)[keep]
+    for k, node in enumerate(page.dag.nodes):
+        before, after = (categories_of(of.fits[node]) for of in (net, page))
+        if before != after:
+            new = [float(after.index(v)) if v in after else np.nan for v in before]
+            there = ~np.isnan(values[:, k])
+            values[there, k] = np.array(new)[values[there, k].astype(np.int64)]
+    codes = np.where(cells.codes < 0, -1, code[cells.codes])[keep]
+    columns = tuple(c for c in cells.columns if c in page.dag.nodes or c not in net.dag.nodes)
+    return RowCells(page.dag.nodes, values, codes, columns, cells.index[keep])
 
 
 def _of_table(net: Network, table: Table) -> RowCells:
@@ -266,31 +309,44 @@ def _read(net: Network, data: object) -> RowCells:
     return cells
 
 
-def _complete(
-    net: Network, cells: RowCells, table: Table | None
-) -> tuple[GroupStats | Table | None, dict[Hashable, int]]:
-    """The statistics of complete rows, or these, and how many others there are by data set."""
-    import pandas as pd
-
+def _lost(net: Network, cells: RowCells, table: Table | None) -> dict[Hashable, int]:
+    """How many rows of each data set have missing values."""
     known, missing = cells.codes >= 0, np.isnan(cells.values).any(axis=1)
     counts = np.bincount(cells.codes[missing & known], minlength=len(net.levels))
     if table is not None:
         at = [find_level(level, net.levels) for level in table.levels]
         counts = counts + np.bincount(at, table.dropped, len(net.levels)).astype(np.int64)
-    dropped = dict(zip(net.levels, counts.tolist(), strict=True))
-    whole = known & ~missing
+    return dict(zip(net.levels, counts.tolist(), strict=True))
+
+
+def _complete(
+    net: Network, cells: RowCells, dropped: Mapping[Hashable, int], least: int
+) -> GroupStats | Table | None:
+    """The statistics of complete rows, or these, of data sets that have so many."""
+    whole = (cells.codes >= 0) & ~np.isnan(cells.values).any(axis=1)
+    n = np.bincount(cells.codes[whole], minlength=len(net.levels))
+    whole &= np.append(n >= least, False)[cells.codes]
     if not whole.any():
-        return None, dropped
+        return None
     if not net.is_linear:
-        return _table(net, cells, net.dag.nodes, whole, counts), dropped
+        lost = np.array([dropped[level] for level in net.levels])
+        return _table(net, cells, net.dag.nodes, whole, lost)
+    found = _stats(net, cells, whole)
+    return replace(found, dropped=np.array([dropped[level] for level in found.levels]))
+
+
+def _stats(net: Network, cells: RowCells, whole: NDArray[np.bool_]) -> GroupStats:
+    """The statistics of some rows; those with missing cells are completed."""
+    import pandas as pd
+
     labels = np.empty(len(net.levels), dtype=object)
     for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
         labels[j] = level
     frame = pd.DataFrame(cells.values[whole], columns=list(net.dag.nodes))
     group = pd.Series(labels[cells.codes[whole]], dtype=object)
     frame.insert(0, net.group, group.astype("category"))
-    found = stats_of_numbers(frame, group=net.group)
-    return replace(found, dropped=np.array([dropped[level] for level in found.levels])), dropped
+    gaps = bool(np.isnan(cells.values[whole]).any())
+    return stats_of_numbers(frame, group=net.group, missing="em" if gaps else "error")
 
 
 def _table(
@@ -317,11 +373,13 @@ def _table(
     )
 
 
-def _treated(net: Network, cells: RowCells, cause: str) -> pd.DataFrame | None:
+def _treated(may: Disclosed, cells: RowCells, cause: str) -> pd.DataFrame | None:
     """What an input does to the other nodes, each in the rows that have both.
 
-    None for one that has one value in each data set: there is nothing to compare inside them.
+    Without the data sets of which too few rows have both. None for one that has one value in each
+    data set: there is nothing to compare inside them.
     """
+    net = may.net
     known = (cells.codes >= 0) & ~np.isnan(cells.of([cause])[:, 0])
     values = np.column_stack([cells.codes[known], cells.of([cause])[known, 0]])
     if len(np.unique(values, axis=0)) == len(np.unique(values[:, 0])):
@@ -329,6 +387,7 @@ def _treated(net: Network, cells: RowCells, cause: str) -> pd.DataFrame | None:
     tables = []
     for node in net.dag.nodes:
         whole = (cells.codes >= 0) & ~np.isnan(cells.of([cause, node])).any(axis=1)
+        whole &= np.append(may.of((cause, node)), False)[cells.codes]
         if node not in net.inputs and whole.any():
             none = np.zeros(len(net.levels), dtype=np.int64)
             tables.append((node, _table(net, cells, [cause, node], whole, none)))
@@ -340,11 +399,12 @@ def _treated(net: Network, cells: RowCells, cause: str) -> pd.DataFrame | None:
         return None
 
 
-def _residuals(net: Network, cells: RowCells, node: str) -> Fitting:
+def _residuals(may: Disclosed, cells: RowCells, node: str) -> Fitting:
     """How a node fits, or why that is not known: the report is written all the same."""
+    net = may.net
     try:
-        if categories_of(net.fits[node]):
-            return cell_calibration(net, cells, node)
-        return cell_residuals(net, cells, node)
+        of = cell_calibration if categories_of(net.fits[node]) else cell_residuals
+        known = of(net, cells, node)
+        return known if may.shown.all() else _NOT_APART
     except DataError as error:
         return f"There are no residuals: {error}."

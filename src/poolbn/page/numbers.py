@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from poolbn.assess.arceffects import Estimates
-from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import most_different, strongest
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
@@ -151,12 +150,18 @@ def overview_numbers(of: Material) -> dict[str, Any]:
     }
 
 
-def comparison_numbers(found: Comparison, *, open: bool) -> dict[str, Any]:
-    """Differences from the best model, in folds and data sets left out of enough rows."""
+def comparison_numbers(of: Material) -> dict[str, Any]:
+    """Differences from the best model, in folds and data sets left out of enough rows.
+
+    Where data sets are left out of the report, that of theirs would follow from all others.
+    """
+    found = of.found
+    assert found is not None
     held_out, left_out = figures.held_out_differences(found), figures.left_out_differences(found)
-    if not open:
+    if not of.open:
+        many = (found.left_out_rows >= FEWEST) & of.disclosed.whole
         held_out = replace(held_out, each=held_out.each[:, found.rows >= FEWEST])
-        left_out = replace(left_out, each=left_out.each[:, found.left_out_rows >= FEWEST])
+        left_out = replace(left_out, each=left_out.each[:, many])
     return {
         "poolings": list(found.poolings),
         "best": found.poolings.index(found.best),

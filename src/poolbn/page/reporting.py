@@ -144,7 +144,7 @@ def _check_same(net: Network, comparison: Comparison) -> None:
 def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
     """What the template shows."""
     net, boot, cards = of.net, of.boot, summary(of)
-    compared = None if of.found is None else numbers.comparison_numbers(of.found, open=of.open)
+    compared = None if of.found is None else numbers.comparison_numbers(of)
     old = [level not in net.adapted for level in net.levels]
     nodes, sets = counted(len(net.dag.nodes), "variable"), counted(len(old), of.sets)
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
@@ -159,7 +159,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
         "numbers": {
             "sets": {"one": of.sets.one, "many": of.sets.many, "a": of.sets.a},
             "levels": [n + " (adapted)" * (not o) for n, o in zip(of.names, old, strict=True)],
-            "rows": net.n.tolist(),
+            "rows": [n if may else None for n, may in zip(net.n.tolist(), of.shown, strict=True)],
             "learned": int(net.n[old].sum()),
             "alone": about_alone(of),
             "arcs": numbers.arc_numbers(of),
@@ -167,12 +167,12 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
             "overview": numbers.overview_numbers(of),
             "comparison": compared,
             "bootstrap": None if boot is None else numbers.bootstrap_numbers(boot),
-            "whatif": whatif_numbers(net, of.names, of.cells),
+            "whatif": whatif_numbers(net, of.names, of.disclosed),
         },
         "tables": report_tables(of),
         "treated": treatment_tables(of),
         "missing": missing_map(of),
-        "note": about_rows(net, of.given) if of.rows else _NO_RESIDUALS,
+        "note": about_rows(of) if of.rows else _NO_RESIDUALS,
         "verdict": "" if of.found is None else of.found.verdict,
         "boot": boot,
         "resampled": "" if boot is None else resampled(boot, of.sets),
@@ -185,7 +185,7 @@ def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
         "code": _code(net),
         "files": _files(of),
         "few": of.hidden,
-        "hidden": bool(of.hidden) or not of.cells.all_shown,
+        "hidden": not of.disclosed.whole,
     }
 
 
@@ -203,7 +203,7 @@ print(net.predict(rows, {node!r}))"""
 def _files(of: Material) -> list[dict[str, str]]:
     """Downloads: the network, its arcs and its graph; less if a row may follow from them."""
     net, effects = of.net, of.net.effects()
-    closed = bool(of.hidden) or not of.cells.all_shown
+    closed = not of.disclosed.whole
     shown = [np.isfinite(found.effect) for terms in of.estimates for found in terms]
     first = effects.shape[1] - len(net.levels)  # by position: True and False choose columns
     own = effects.iloc[:, first:].where(np.reshape(shown, (len(effects), len(net.levels))))

@@ -25,7 +25,6 @@ from poolbn.page.totals import totals
 from poolbn.page.words import is_warning, standardised
 from poolbn.show.figures import is_sure, pair_name
 from poolbn.show.texts import arrow, number, percent, term_name
-from poolbn.wording import Noun
 
 _DATA_SETS = 12  # whose rows a map of missing values counts
 
@@ -46,7 +45,7 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
         if any(isinstance(of.net.fits[size.child], GaussianFit) for size in of.sizes):
             tables.append(_within_between(of))
     if of.found is not None:
-        tables += [_poolings(of.found, of.sets), _errors(of.net, of.found, of.sets)]
+        tables += [_poolings(of, of.found), _errors(of, of.found)]
     if of.boot is not None:
         tables.append(_strengths(of.net, of.boot))
     if of.doubts:
@@ -204,6 +203,8 @@ def _within_between(of: Material) -> ReportTable:
     arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
     for row in net.within_between(of.stats).to_dict("records"):
         arc = (row["parent"], row["child"])
+        if arc[1] in of.disclosed.grouped:
+            continue
         level = None if net.is_linear else text_cell(row["level"] or "–")
         within, low, high, between, difference = (
             float(row[name])
@@ -237,13 +238,14 @@ def _data(of: Material) -> ReportTable:
         "part": "whether the network was learned from it",
     }
     rows = []
-    for level, name, n in zip(net.levels, of.names, net.n.tolist(), strict=True):
+    for j, (level, name) in enumerate(zip(net.levels, of.names, strict=True)):
+        n = int(net.n[j]) if of.shown[j] else None
         lost = None if dropped is None else dropped.get(level, 0)
         part = text_cell("came later" if level in net.adapted else "learned from")
         cells = (
             text_cell(name),
-            value_cell(float(n), f"{n:,}"),
-            value_cell(n / net.n_rows, percent(n / net.n_rows)),
+            value_cell(n, "–" if n is None else f"{n:,}"),
+            value_cell(*((None, "–") if n is None else (n / net.n_rows, percent(n / net.n_rows)))),
             None if lost is None or gappy else value_cell(float(lost), f"{lost:,}"),
             None if lost is None or not gappy else value_cell(float(lost), f"{lost:,}"),
             part if net.adapted else None,
@@ -323,8 +325,9 @@ def missing_map(of: Material) -> MissingMap | None:
     return MissingMap(tuple((name, tuple(each)) for name, each in lacks), tuple(counts), others)
 
 
-def _poolings(found: Comparison, sets: Noun) -> ReportTable:
-    """A row for each pooling."""
+def _poolings(of: Material, found: Comparison) -> ReportTable:
+    """A row for each pooling; without scores where a report has not all that gave them."""
+    sets = of.sets
     help = {
         "pooling": "",
         "score": "of the network learned from all rows",
@@ -341,13 +344,15 @@ def _poolings(found: Comparison, sets: Noun) -> ReportTable:
     rows, notes = [], []
     for name, *values, note in found.table().reset_index().itertuples(index=False, name=None):
         title = f"{name} (best)" if name == found.best else str(name)
-        rows.append((text_cell(title), *(value_cell(float(value)) for value in values)))
+        score, *others = (value_cell(float(value)) for value in values)
+        rows.append((text_cell(title), score if of.disclosed.whole else None, *others))
         notes.append(f"{name}: {note}." if note else "")
     return made("poolings", "Models compared", help, rows, *notes)
 
 
-def _errors(net: Network, found: Comparison, sets: Noun) -> ReportTable:
+def _errors(of: Material, found: Comparison) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
+    net, sets = of.net, of.sets
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
     rows = [
         (text_cell(str(variable)), *(value_cell(float(value), f"{value:.3f}") for value in values))

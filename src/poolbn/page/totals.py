@@ -71,7 +71,7 @@ def _simulated(of: Material) -> ReportTable:
         outcome = f" = {total.outcome}" * bool(total.outcome)
         between = set(net.dag.descendants(total.cause)) & set(net.dag.ancestors(total.effect))
         path = [total.cause, total.effect, *between]
-        shown = np.logical_and.reduce([of.cells.node(node) for node in path])
+        shown = np.logical_and.reduce([of.disclosed.of(node) for node in path])
         own = total.own[shown].tolist() or [math.nan]
         numbers = (total.total, total.lower, total.upper, min(own), max(own))
         rows.append(

@@ -79,7 +79,7 @@ def _scale(row: dict[Any, Any]) -> str:
 def _shown(of: Material, cause: str, row: dict[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The effects of data sets; NaN where there is none, or it may not be shown, (F,)."""
     own = np.array([row.get(level, math.nan) for level in of.net.levels], dtype=np.float64)
-    shown = of.cells.term(cause, row["child"], row["level"], row["outcome"])
+    shown = of.disclosed.of((cause, row["child"]))
     return np.where(shown, own, math.nan)
 
 

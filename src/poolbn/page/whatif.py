@@ -21,8 +21,7 @@ from poolbn.inference.mixed import mixed_network
 from poolbn.inference.parts import Mixed
 from poolbn.network.adapting import kind_of
 from poolbn.network.network import Network
-from poolbn.nodes.tabular import TabularFit
-from poolbn.page.fewrows import Cells
+from poolbn.page.disclosure import Disclosed
 from poolbn.page.numbers import rounded
 from poolbn.wording import BEYOND, listed
 
@@ -50,28 +49,28 @@ class _Range:
 
 
 def whatif_numbers(
-    net: Network, names: Sequence[str], cells: Cells, *, plugin: bool | None = None
+    net: Network, names: Sequence[str], may: Disclosed, *, plugin: bool | None = None
 ) -> dict[str, Any]:
     """What the script needs, as lists and texts.
 
     Args:
         net: the network.
         names: of its data sets.
-        cells: what may be shown of them. A node of which it may not in a data set is there as it is
+        may: what may be shown of them. A node of which it may not in a data set is there as it is
             in a new one.
         plugin: whether estimates are taken for certain; None does so where the numbers that say how
             uncertain they are would be too many, or where data sets are not shown: estimates of
             the others and how uncertain these are would tell what those are.
     """
     found, new = _with_new(net)
-    ranges, veiled = _ranges(net), _veiled(net, cells)
-    closed = not cells.shown.all()
+    ranges, veiled = _ranges(net), _veiled(may)
+    closed = not may.shown.all()
     sure, digits = (closed if plugin is None else plugin), (_COARSE if closed else _DIGITS)
     mixed = _mixed(found, veiled, new, plugin=sure)
-    use, left_out = _usable(mixed, cells, veiled, new)
+    use, left_out = _usable(mixed, may, veiled, new)
     if plugin is None and not sure and _size(mixed, use) > _MOST:
         sure, mixed = True, _mixed(found, veiled, new, plugin=True)
-        use, left_out = _usable(mixed, cells, veiled, new)
+        use, left_out = _usable(mixed, may, veiled, new)
     offered = _largest(mixed, use, new)
     centre = [of.middle for of in ranges]
     nodes = [
@@ -100,7 +99,7 @@ def whatif_numbers(
         "veiled": [
             f"{name} in {listed([names[j] for j in own], _NAMED)}"
             for name, hidden in veiled.items()
-            if (own := [j for j in np.flatnonzero(_any(hidden)).tolist() if j in offered])
+            if (own := [j for j in np.flatnonzero(hidden).tolist() if j in offered])
         ],
         "fewer": len(use) - len(offered),
         "nodes": nodes,
@@ -118,20 +117,10 @@ def _with_new(net: Network) -> tuple[Network, int | None]:
         return net, None
 
 
-def _veiled(net: Network, cells: Cells) -> dict[str, NDArray[np.bool_]]:
-    """What may not be shown of nodes in data sets that are shown, (F,), of tables (F, C)."""
-    found = {}
-    for name, fit in net.fits.items():
-        if name not in net.inputs:
-            tabular = isinstance(fit, TabularFit)
-            may = cells.table(name) if tabular else cells.node(name)
-            found[name] = ~may & cells.shown.reshape(-1, *[1] * tabular)
-    return {name: hidden for name, hidden in found.items() if hidden.any()}
-
-
-def _any(hidden: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Data sets of which something may not be shown, (F,)."""
-    return np.asarray(hidden.reshape(len(hidden), -1).any(axis=1))
+def _veiled(may: Disclosed) -> dict[str, NDArray[np.bool_]]:
+    """Nodes that may not be shown in data sets that are, (F,)."""
+    nodes = [node for node in may.grouped if node not in may.net.inputs]
+    return {node: ~may.of(node) & may.shown for node in nodes}
 
 
 def _mixed(
@@ -151,7 +140,7 @@ def _mixed(
 def _as_new(node: Local, hidden: NDArray[np.bool_], new: int) -> Local:
     """The node, where it may not be shown as it is in the new data set."""
     if isinstance(node, Tabular):
-        own = np.where(hidden[..., None], node.probabilities[new], node.probabilities[:new])
+        own = np.where(hidden[:, None, None], node.probabilities[new], node.probabilities[:new])
         return replace(node, probabilities=np.concatenate([own, node.probabilities[new:]]))
     at = np.where(np.append(hidden, False), new, np.arange(new + 1))
     if isinstance(node, Regression):
@@ -162,7 +151,7 @@ def _as_new(node: Local, hidden: NDArray[np.bool_], new: int) -> Local:
 
 
 def _usable(
-    mixed: Mixed, cells: Cells, veiled: Mapping[str, NDArray[np.bool_]], new: int | None
+    mixed: Mixed, shown: Disclosed, veiled: Mapping[str, NDArray[np.bool_]], new: int | None
 ) -> tuple[list[int], list[int]]:
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)
@@ -172,10 +161,10 @@ def _usable(
             has &= varies | _is_set(node)
         for numbers in _arrays(node):
             has &= (np.abs(numbers.reshape(len(numbers), -1)) < BEYOND).all(axis=1)
-    may = cells.shown
+    may = shown.shown
     if new is None:
         for hidden in veiled.values():
-            has &= ~_any(hidden)
+            has &= ~hidden
     else:
         may = np.append(may, True)
     left_out = [j for j in np.flatnonzero(may & ~has).tolist() if j != new]

@@ -17,7 +17,6 @@ from poolbn.findings import FindingKind
 from poolbn.inference.drawing import categories_of
 from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
@@ -32,6 +31,7 @@ from poolbn.wording import Noun, counted, listed
 
 _FEW = 3  # arcs that the summary names
 _LISTED = 12  # data sets whose rows it tells
+_GROUPED = 8  # variables or arcs of which a report has less
 _TERMS = 6  # effects of an arc that have a sentence each
 _SCORES = {
     "bic": " (BIC)",
@@ -225,7 +225,9 @@ def _data(of: Material) -> list[str]:
     net = of.net
     old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
     sizes = listed([f"{net.levels[j]} ({net.n[j]:,})" for j in old])
-    if len(old) > _LISTED:
+    if not of.shown.all():
+        sizes = listed([str(net.levels[j]) for j in old])
+    elif len(old) > _LISTED:
         sizes = f"{net.n[old].min():,} to {net.n[old].max():,} rows in each"
     by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
     rows = counted(int(net.n[old].sum()), "row")
@@ -354,31 +356,57 @@ def about_privacy(of: Material) -> str:
             "This report contains rows of the data. Give it only to those who may see them, or "
             "write it without rows=True or --include-rows."
         )
-    said = "This report contains no rows: estimates, counts and sums over rows only."
+    return " ".join(
+        [
+            "This report contains no rows: estimates, counts and sums over rows only.",
+            *_suppressed(of),
+        ]
+    )
+
+
+def _suppressed(of: Material) -> list[str]:
+    """What a report has not, and what it is made from."""
+    may, sets, said = of.disclosed, of.sets, []
     if of.hidden:
-        said += (
-            f" It leaves out what is particular to {of.sets.many} with fewer than {FEWEST} rows "
-            f"({listed(of.hidden)})."
+        few = f"{counted(len(of.hidden), sets)} with fewer than {FEWEST} rows ({listed(of.hidden)})"
+        if may.shown.all():
+            were = "was" if len(of.hidden) == 1 else "were"
+            said.append(f"{few} {were} left out: all estimates are of the other {sets.many}.")
+        else:
+            said.append(f"As it cannot leave out {few}, it has estimates of the population alone.")
+    if may.later:
+        came = listed([str(level) for level in may.later])
+        said.append(f"{sets.many.capitalize()} that came later were left out ({came}).")
+    if may.columns:
+        said.append(f"Variables that do not differ then were left out: {listed(may.columns)}.")
+    if may.grouped:
+        said.append(
+            f"For {listed(may.grouped, _GROUPED)}, {sets.many} are put together and not shown "
+            f"apart where fewer than {FEWEST} rows have the same levels, or fewer than {CELL} a "
+            "level."
         )
-    if not of.cells.all_shown:
-        said += (
-            f" It leaves out what is particular to fewer than {FEWEST} rows of {of.sets.a} with "
-            f"the same levels, or to levels that fewer than {CELL} of its rows have."
+    if may.arcs:
+        arcs = listed([arrow(*arc) for arc in may.arcs], _GROUPED)
+        are = "is" if len(may.arcs) == 1 else "are"
+        said.append(
+            f"{counted(len(may.arcs), 'arc')} of the network {are} not here, as too few rows of "
+            f"all {sets.many} together have some of the levels: {arcs}."
         )
     return said
 
 
-def about_rows(net: Network, given: GroupStats | Table | None) -> str:
+def about_rows(of: Material) -> str:
     """What to know about complete rows that are not those that the network was learned from."""
+    net, given = of.net, of.given
     if net.stats is None and net.missing is not None:  # how many complete rows it knew is not kept
         return ""
     rows = {} if given is None else dict(zip(given.levels, given.n.tolist(), strict=True))
     patterns = None if net.stats is None else net.stats.patterns
     learned = net.n if patterns is None else patterns.known.n
     other = [
-        f"{level} {rows.get(level, 0):,} instead of {n:,}"
+        f"{level} {_few_rows(rows.get(level, 0), of)} instead of {n:,}"
         for level, n in zip(net.levels, learned.tolist(), strict=False)
-        if rows.get(level, 0) != n
+        if rows.get(level, 0) != n and (of.open or max(rows.get(level, 0), n) >= FEWEST)
     ]
     told = "The network was learned from other rows than those of this report: "
     return f"{told}{listed(other)}." if other else ""
@@ -390,6 +418,10 @@ def about_alone(of: Material) -> str:
     if of.net.stats is not None or whole is None or whole.n_rows >= every:
         return "no pooling: its own rows alone"
     return f"no pooling: its own complete rows alone, in all {whole.n_rows:,} of {every:,} rows"
+
+
+def _few_rows(n: int, of: Material) -> str:
+    return f"{n:,}" if n >= FEWEST or of.open else f"fewer than {FEWEST}"
 
 
 def about_search(of: Material) -> list[tuple[str, str]]:
