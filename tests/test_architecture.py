@@ -89,9 +89,9 @@ ORDER = {
     ],
     "plots": [],
     "page": [
-        "fewrows", "disclosure", "sheets", "doubts", "material", "facts", "words", "graph",
-        "numbers", "gaussian", "discrete", "nodes", "totals", "treatments", "inshort", "tables",
-        "whatif", "reporting", "notebook",
+        "fewrows", "refitting", "disclosure", "sheets", "doubts", "material", "facts", "words",
+        "graph", "numbers", "gaussian", "discrete", "nodes", "totals", "treatments", "inshort",
+        "tables", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "studies": [

@@ -31,6 +31,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table
 from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
+from poolbn.page.disclosure import shared_effects
 from poolbn.page.reporting import report
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, noun_of, without_secrets
@@ -138,7 +139,7 @@ class _Job:
         except SearchInterrupted as interrupted:
             net, stopped = interrupted.network, True
         showing.show_network(terminal, net)
-        written = self._write(net)
+        written = self._write(net, data)
         record = showing.network_record(net, data) | {"interrupted": stopped}
         what = "the best network so far" if stopped else "the network"
         if not stopped:
@@ -202,7 +203,8 @@ class _Job:
         page = self.out / "report.html"
         rows_read = self._rows(data)
         report(
-            net, page, data=rows_read, rows=self.open and rows_read is not None, bootstrap=boot,
+            net, page, data=rows_read, bootstrap=boot,
+            rows=self.open and not isinstance(rows_read, CellStats | None),
             comparison=found, constraints=self.learning["constraints"], settings=self._settings(),
         )  # fmt: skip
         written.append(page)
@@ -210,9 +212,9 @@ class _Job:
     def _learned(self, data: Data, pooling: str | Choice) -> Network:
         return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
-    def _rows(self, data: Data) -> pd.DataFrame | Table | None:
-        """The rows, for residuals; None where there are none, or too many for memory."""
-        if isinstance(data, Table):
+    def _rows(self, data: Data) -> pd.DataFrame | Table | CellStats | None:
+        """The rows, for residuals, or counts; None where there are none, or too many for memory."""
+        if isinstance(data, Table | CellStats):
             return data
         if not given.has_rows(self.files) or data.n_rows * len(data.names) > _CELLS:
             return None
@@ -230,13 +232,13 @@ class _Job:
             "Random seed": self.seed,
         }
 
-    def _write(self, net: Network) -> list[Path]:
+    def _write(self, net: Network, data: Data) -> list[Path]:
         if self.out is None:
             return []
         make_folder(self.out)
         written = [self.out / "network.json", self.out / "arcs.csv"]
         net.save(written[0])
-        write_csv(net.effects(), written[1])
+        write_csv(net.effects() if self.open else shared_effects(net, data), written[1])
         return written
 
     def _other_poolings(self, net: Network, data: Data) -> dict[str, Network]:

@@ -9,8 +9,10 @@ together, they put together the same ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from typing import TypeVar
 
@@ -18,10 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.residuals import CELL, FEWEST
+from poolbn.inference.drawing import categories_of, draw_columns
+from poolbn.moments.cellstats import CellStats
+from poolbn.moments.table import Table
+from poolbn.network.network import Network
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Key = TypeVar("Key", bound=Hashable)
+
+_DRAWS = 2000  # rows of each data set that are drawn where none are known
+_UNSURE = 2  # times as many rows are to be expected then
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +146,51 @@ class Counter:
 
         gone = min(discrete, key=smallest)
         return tuple(name for name in parents if name != gone)
+
+
+def positions(names: Sequence[Hashable], some: Sequence[Hashable]) -> list[int]:
+    """Where some names are."""
+    return [names.index(name) for name in some]
+
+
+def counter(data: Table | CellStats) -> Counter:
+    """Of rows, or of counts of rows; rows with missing cells count for those that they have."""
+    sizes = {name: len(levels) for name, levels in zip(data.names, data.categories, strict=True)}
+    F = len(data.levels)
+
+    @cache
+    def count(names: tuple[str, ...]) -> Floats:
+        shape = (F, *(sizes[name] for name in names))
+        if isinstance(data, Table):
+            codes = data.values[positions(data.names, names)]
+            sets, n = np.repeat(np.arange(F), data.n), np.ones(data.n_rows)
+        else:
+            rows = data.cases(names)
+            codes, sets, n = np.array(rows.columns), rows.data_set, np.ones(int(rows.offsets[-1]))
+            n = n if rows.n is None else rows.n.astype(np.float64)
+        there = ~np.isnan(codes).any(axis=0)
+        at = np.vstack([sets[there], codes[:, there].astype(np.int64)])
+        flat = np.bincount(np.ravel_multi_index(tuple(at), shape), n[there], int(np.prod(shape)))
+        return np.asarray(flat.reshape(shape), dtype=np.float64)
+
+    return Counter(data.n, sizes, count)
+
+
+def expected(net: Network) -> Counter:
+    """Of the rows that a network expects, halved."""
+    F, order = len(net.levels), net.dag.topological_order()
+    sets = np.repeat(np.arange(F), _DRAWS)
+    drawn = draw_columns(net.fits, order, sets, np.random.default_rng(0))
+    sizes = {name: len(categories_of(net.fits[name])) for name in order}
+
+    def count(names: tuple[str, ...]) -> Floats:
+        shape = (F, *(sizes[name] for name in names))
+        codes = [drawn[name].astype(np.int64) for name in names]
+        flat = np.bincount(np.ravel_multi_index((sets, *codes), shape), minlength=math.prod(shape))
+        share = net.n / (_DRAWS * _UNSURE)
+        return np.asarray(flat.reshape(shape) * share.reshape(F, *[1] * len(names)))
+
+    return Counter(net.n, sizes, count)
 
 
 def _few(counts: Floats, least: int) -> Flags:

@@ -214,7 +214,7 @@ def gathered(
     made_up = all(fit.status is Status.GIVEN for fit in net.fits.values())
     counts = data if isinstance(data, CellStats) else None
     cells = None if data is None or counts is not None else _cells(net, data)
-    learned = net.stats or counts or (None if cells is None else _learned(net, cells))
+    learned = net.stats or counts or (None if cells is None else _learned(net, cells, data))
     may = undisclosed(net) if open or made_up else disclosed(net, learned)
     dropped = None
     known: GroupStats | Table | None = net.stats
@@ -247,8 +247,10 @@ def _cells(net: Network, data: object) -> RowCells:
     return _of_table(net, data) if isinstance(data, Table) else _read(net, data)
 
 
-def _learned(net: Network, cells: RowCells) -> Learned | None:
+def _learned(net: Network, cells: RowCells, data: object) -> Learned | None:
     """What a network was learned from, if these are its rows."""
+    if isinstance(data, Table) and data.levels == net.levels and (data.n == net.n).all():
+        return data
     old = np.array([level not in net.adapted for level in net.levels])
     whole = (cells.codes >= 0) & np.append(old, False)[cells.codes]
     if net.missing is None:

@@ -20,8 +20,6 @@ from importlib.resources import files
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from poolbn.arguments import DICT, PATH, check_arguments
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
@@ -29,6 +27,7 @@ from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.network.network import Network
 from poolbn.page import numbers
+from poolbn.page.disclosure import effects_of
 from poolbn.page.doubts import Evidence, check_evidence
 from poolbn.page.graph import picture
 from poolbn.page.inshort import in_short
@@ -85,11 +84,13 @@ def report(
         path: the file to write.
         data: the rows, as a table or file as for `pb.stats` with the group column, or from
             `pb.table`: for residuals and calibration; and for a loaded network, or one whose
-            columns are not all continuous, for tests and for estimates of data sets alone.
+            columns are not all continuous, for tests, for estimates of data sets alone, and to know
+            what comes from few rows. Or the `pb.CellStats` that it was learned from.
         rows: whether the report may contain rows, as dots of the residuals, and what is particular
             to data sets with fewer than 10 rows, or to few of their rows with the same levels. By
-            default it has neither: sums over 10 rows or more, and counts of 5 or more. Its head
-            says which it is.
+            default it has neither, nor anything from which that follows: the same graph is fitted
+            without the small data sets, and where few rows have some levels, with data sets put
+            together. Its head says what is left out.
         bootstrap: from `pb.bootstrap`: how sure the arcs are.
         comparison: from `pb.compare`: which model predicts best.
         constraints: those of the search, as `pb.learn` takes them: what they determine is not said
@@ -99,7 +100,8 @@ def report(
         settings: how the network was made, by name: whatever a reader needs to make it again.
 
     Raises:
-        DataError: what is given is of another kind, of other variables, or cannot be used.
+        DataError: what is given is of another kind, of other variables, or cannot be used; or
+            nothing is given, and estimates may come from few rows with the same levels.
         GraphError: a constraint is about another variable.
         OptionError: `rows` without `data`.
         FileError: the file cannot be written.
@@ -202,12 +204,8 @@ print(net.predict(rows, {node!r}))"""
 
 def _files(of: Material) -> list[dict[str, str]]:
     """Downloads: the network, its arcs and its graph; less if a row may follow from them."""
-    net, effects = of.net, of.net.effects()
+    net, effects = of.net, effects_of(of.disclosed)
     closed = not of.disclosed.whole
-    shown = [np.isfinite(found.effect) for terms in of.estimates for found in terms]
-    first = effects.shape[1] - len(net.levels)  # by position: True and False choose columns
-    own = effects.iloc[:, first:].where(np.reshape(shown, (len(effects), len(net.levels))))
-    effects = effects.iloc[:, :first].join(own)
     plain = closed or len(net.levels) > numbers.MANY
     graph = net.dag.to_dot() if plain else net.to_dot()
     made = [

@@ -1,0 +1,168 @@
+"""Nodes of a network fitted again: to other data sets, or to some of them as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.assess.residuals import CELL
+from poolbn.moments.cellstats import CellStats, data_sets_among
+from poolbn.moments.filled import FilledTable
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.table import Table, has_gaps
+from poolbn.network.network import Network
+from poolbn.nodes.auto import Auto, Candidate
+from poolbn.nodes.given import INPUT, Given
+from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.model import NodeModel
+from poolbn.nodes.poolings import Complete, Partial
+from poolbn.nodes.predictive import uncertainty
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.tabular import TabularFit, counts_of, fit_tabular
+from poolbn.page.fewrows import Flags, Grouping, positions
+from poolbn.scoring.local import Data, as_score, family_fits
+from poolbn.settling import Gaps, settled
+
+_OTHERS = "(put together)"  # a data set that is several
+
+
+def completed(net: Network, data: GroupStats | Table | CellStats) -> Data:
+    """Rows with missing cells completed by the graph; anything else as it is."""
+    if not has_gaps(data):
+        return data
+
+    def learned(filled: FilledTable, before: Network | None) -> Network:
+        fits = {node: fitted(net, filled, node) for node in net.dag.nodes}
+        return replace(net, fits=fits, score=math.fsum(fit.bic for fit in fits.values()))
+
+    return settled(Gaps(data), learned)[0]
+
+
+def fitted(net: Network, data: Data, node: str, parents: Sequence[str] | None = None) -> LocalFit:
+    """A node of a network, fitted to other data, with its own pooling."""
+    old = net.fits[node]
+    if isinstance(old.pooling, Given) and old.pooling != INPUT:
+        return old
+    own = net.dag.parents(node) if parents is None else parents
+    family = (data.names.index(node), tuple(positions(data.names, own)))
+    (fit,) = family_fits(data, [family], _model(old, len(data.levels)), as_score("bic"))
+    return fit
+
+
+def _model(fit: LocalFit, data_sets: int) -> NodeModel:
+    """The pooling of a fit, as `auto` has it where that chose it."""
+    how = fit.pooling if isinstance(fit.pooling, Candidate) else Partial()
+    if isinstance(how, Partial) and data_sets == 1:
+        return Complete()
+    reml = isinstance(how, Partial) and how.method == "reml"
+    if isinstance(fit, GaussianFit) and fit.unbiased and not reml:
+        return Auto(among=(how,)).first(fit.levels)
+    return how
+
+
+def taken(fit: LocalFit, at: Sequence[int], levels: Sequence[Hashable]) -> LocalFit:
+    """A fit of the data sets at these positions, which may repeat, under these names."""
+    levels, out = tuple(levels), [fit.levels[j] in fit.left_out for j in at]
+    left_out = tuple(level for level, lacks in zip(levels, out, strict=True) if lacks)
+    if isinstance(fit, GaussianFit):
+        total, between = uncertainty(fit)
+        own, found = fit.intervals, {}
+        if own is not None:
+            own = own._replace(center=own.center[at], se=own.se[at], df=own.df[at])
+        for name in ("coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"):
+            found[name] = getattr(fit, name)[at]
+        return replace(
+            fit, levels=levels, left_out=left_out, total_cov=total[at], between_cov=between[at],
+            saved_intervals=own, sums=None, later=None, **found,
+        )  # fmt: skip
+    assert isinstance(fit, RegressionFit | TabularFit)
+    told = fit.effects if fit.parents and fit.status.ok else fit.saved_effects
+    if told is not None:
+        told = told._replace(own=told.own[at], middle=told.middle[at], own_se=told.own_se[at])
+    if isinstance(fit, TabularFit):
+        p = fit.probabilities[at]
+        return replace(fit, levels=levels, left_out=left_out, probabilities=p, saved_effects=told,
+                       later=None)  # fmt: skip
+    return replace(fit, levels=levels, left_out=left_out, coef=fit.coef[at], later=None,
+                   coef_cov=fit.coef_cov[at], saved_effects=told)  # fmt: skip
+
+
+def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
+    """A node fitted to data sets of which some are one, for all of them."""
+    node, parents, together = grouping.child, grouping.parents, grouping.together
+    if grouping.rare:
+        return _rare(net, data, node)
+    made, at = _joined(data, together)
+    fit = fitted(net, made, node, parents)
+    return (
+        fit
+        if isinstance(fit.pooling, Given) and fit.pooling != INPUT
+        else taken(fit, at, net.levels)
+    )
+
+
+def _joined(data: Data, together: Flags) -> tuple[Data, list[int]]:
+    """With these data sets as one, the last; and where in that the rows of each data set are."""
+    alone = np.flatnonzero(~together).tolist()
+    at = [alone.index(j) if j in alone else len(alone) for j in range(len(together))]
+    if not together.any():
+        return data, at
+    if isinstance(data, FilledTable):
+        source, order = _rearranged(data.source, alone)
+        gappy = np.searchsorted(data.gappy, order[np.isin(order, data.gappy)])
+        plausible = data.plausible
+        drawn = None if plausible is None else lambda k: _rearranged(plausible(k), alone)[0]
+        return replace(data, source=source, draws=data.draws[..., gappy], plausible=drawn), at
+    if isinstance(data, Table):
+        return _rearranged(data, alone)[0], at
+    assert isinstance(data, CellStats)
+    parts = [data_sets_among(data, alone, alone)] if alone else []
+    parts += [data_sets_among(data, [j], [_OTHERS]) for j in np.flatnonzero(together).tolist()]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole + part
+    return whole, at
+
+
+def _rearranged(table: Table, alone: Sequence[int]) -> tuple[Table, NDArray[np.intp]]:
+    """A table in which all data sets but these are one, and where its rows were."""
+    sets = np.repeat(np.arange(len(table.levels)), table.n)
+    new = np.full(len(table.levels), len(alone))
+    new[list(alone)] = np.arange(len(alone))
+    order = np.argsort(new[sets], kind="stable")
+    n = np.bincount(new[sets], minlength=len(alone) + 1)
+    dropped = np.bincount(new, table.dropped, len(alone) + 1).astype(np.int64)
+    made = replace(
+        table,
+        levels=(*(table.levels[j] for j in alone), _OTHERS),
+        offsets=np.concatenate([[0], np.cumsum(n)]),
+        values=table.values[:, order],
+        dropped=dropped,
+    )
+    return made, order
+
+
+def _rare(net: Network, data: Data, node: str) -> LocalFit:
+    """A table of a node without parents, with `CELL` rows for each level that fewer have."""
+    assert not isinstance(data, GroupStats)
+    how = Complete()
+    fit = fit_tabular(data, node, (), how)
+    counts = counts_of(data, node, ())
+    rows = (counts.mean(axis=0) if counts.ndim > 3 else counts).sum(axis=(0, 1))
+    seen = np.where((rows > 0) & (rows < CELL), CELL, rows)
+    seen[seen.argmax()] -= seen.sum() - rows.sum()
+    p = seen / seen.sum()
+    loglik = float((seen[seen > 0] * np.log(p[seen > 0])).sum())
+    detail = f"levels that fewer than {CELL} rows have count as if {CELL} had them"
+    return replace(
+        fit,
+        pooling=INPUT if net.fits[node].pooling == INPUT else how,
+        detail=detail,
+        loglik=loglik,
+        population=p[None],
+        probabilities=np.tile(p, (len(net.levels), 1, 1)),
+    )
