@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import gzip
+import importlib.util
 import json
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from typer.testing import CliRunner, Result
 import poolbn as pb
 from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, node_residuals
 from poolbn.cli.app import app
+from poolbn.page.disclosure import disclosed
 
 ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]
 NODES = ["age", "bmi", "gestation_days", "birthweight_g"]
@@ -251,3 +254,241 @@ def test_the_command_line_asks_for_rows(trial: pd.DataFrame, tmp_path: Path) -> 
                       "--include-rows")  # fmt: skip
     assert refused.exit_code == 2
     assert "--include-rows" in refused.stderr
+
+
+# What is suppressed does not follow from what is shown
+
+
+def disclosure() -> Any:
+    """`benchmarks/disclosure.py`, which makes the tables and judges the attacks."""
+    path = Path(__file__).parents[1] / "benchmarks" / "disclosure.py"
+    spec = importlib.util.spec_from_file_location("disclosure", path)
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules["disclosure"] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+def check_attacked(case: Any, folder: Path) -> None:
+    """No claim is right, and means are no nearer than without an attack."""
+    found = disclosure().attacked(case, folder)
+    assert not any(found.right.values())
+    for error, guess in zip(found.errors, found.guesses, strict=True):
+        assert error > 0.9 * guess - 0.02
+
+
+# A table of numbers with each way to pool, and discrete ones of which all attacks find something.
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 6, 8, 11, 12, 13, 17, 22, 39])
+def test_attacks_find_nothing(seed: int, tmp_path: Path) -> None:
+    check_attacked(list(disclosure().cases(50))[seed], tmp_path)
+
+
+@pytest.mark.slow
+def test_attacks_find_nothing_in_fifty_reports(tmp_path: Path) -> None:
+    for case in disclosure().cases(50):
+        check_attacked(case, tmp_path)
+
+
+POOLINGS = ["partial", pb.Partial(random="intercept"), pb.Partial(method="reml"),
+            pb.Partial(residuals="pooled"), pb.Partial(residuals="separate"), "none",
+            "complete"]  # fmt: skip
+
+
+@pytest.mark.parametrize("pooling", POOLINGS, ids=str)
+@pytest.mark.parametrize("rows", [True, False])
+def test_a_report_is_that_of_the_other_data_sets(
+    small: pd.DataFrame, pooling: Any, rows: bool, tmp_path: Path
+) -> None:
+    """To the last digit: small data sets have no part in it."""
+    how: dict[str, Any] = {"group": "clinic", "pooling": pooling, "start": ARCS,
+                           "search": pb.HillClimb(max_iter=0)}  # fmt: skip
+    if pooling == "none":  # each data set needs rows for its coefficients
+        small = small[small["clinic"] != "MS"]
+    large = small[small["clinic"].isin(["NY", "MN"])]
+    nets = [pb.learn(table, **how) for table in (small, large)]
+    texts = [
+        text_of(tmp_path, net, data=table if rows else None)
+        for net, table in zip(nets, (small, large), strict=True)
+    ]
+    numbers = [embedded(text) for text in texts]
+    for one in numbers:
+        for part in (*one["nodes"], *one["arcs"]):
+            part.pop("words", None)
+    assert numbers[0] == numbers[1]
+
+
+def test_missing_cells_are_completed_without_small_data_sets(
+    small: pd.DataFrame, tmp_path: Path
+) -> None:
+    gappy = small.reset_index(drop=True)
+    gappy.loc[gappy.index[::9], "bmi"] = np.nan
+    how: dict[str, Any] = {"group": "clinic", "missing": "em", "start": ARCS,
+                           "search": pb.HillClimb(max_iter=0)}  # fmt: skip
+    found = [
+        embedded(text_of(tmp_path, pb.learn(table, **how)))["whatif"]["nodes"]
+        for table in (gappy, gappy[gappy["clinic"].isin(["NY", "MN"])])
+    ]
+    np.testing.assert_allclose(flat(found[0]), flat(found[1]), rtol=1e-6)
+
+
+def test_of_a_loaded_network_the_population_alone_is_told(
+    small: pd.DataFrame, tmp_path: Path
+) -> None:
+    net = pb.learn(small, group="clinic", start=ARCS, search=pb.HillClimb(max_iter=0))
+    net.save(tmp_path / "net.json")
+    text = text_of(tmp_path, pb.load(tmp_path / "net.json"))
+    numbers = embedded(text)
+    assert "estimates of the population alone" in text
+    assert numbers["rows"] == [None] * 4
+    assert numbers["whatif"]["sets"] == []
+    for node in numbers["nodes"]:
+        assert set(flat(node["coef"])) == set()
+        assert node["fixed"] is not None
+    again = embedded(text_of(tmp_path, pb.load(tmp_path / "net.json"), data=small))
+    assert again["levels"] == ["NY", "MN"]  # its rows tell what it was learned from
+
+
+def test_a_number_that_marks_few_rows_leaves_the_data_set_out(
+    trial: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Without pooling its coefficient would be how far that row is from all others."""
+    marked = trial.assign(rare=(np.arange(len(trial)) % 3 == 0).astype(float))
+    own = marked["clinic"] == "KY"
+    marked.loc[own, "rare"] = 0.0
+    marked.loc[marked.index[own][3], "rare"] = 1.0
+    with pytest.warns(pb.DataWarning, match="only the values 0 and 1"):
+        net = pb.learn(marked[["clinic", "rare", "bmi"]], group="clinic", pooling="none",
+                       start=[("rare", "bmi")], search=pb.HillClimb(max_iter=0))  # fmt: skip
+    assert "KY" not in embedded(text_of(tmp_path, net))["levels"]
+
+
+def discrete_rows(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    n = 400
+    made = pd.DataFrame({"site": rng.choice(["a", "b", "c", "d", "e"], size=n),
+                         "x": rng.choice(["u", "v"], size=n, p=[0.8, 0.2]),
+                         "y": rng.choice(["k", "l"], size=n, p=[0.85, 0.15])})  # fmt: skip
+    made["z"] = np.where(rng.random(n) < 0.1 + 0.2 * (made["x"] == "v"), "yes", "no")
+    made["w"] = rng.normal(size=n) + (made["z"] == "yes")
+    return made.sort_values("site", kind="stable", ignore_index=True)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_that_follow_have_no_small_cells(seed: int) -> None:
+    """Of data sets put together, and of what two nodes tell of the columns that both have."""
+    made = discrete_rows(seed)
+    parents = {"y": ["x"], "z": ["x", "y"], "w": ["z", "x"]}
+    arcs = [(parent, child) for child, own in parents.items() for parent in own]
+    how: dict[str, Any] = {"start": arcs, "search": pb.HillClimb(max_iter=0)}
+    net = pb.learn(made, group="site", pooling=pb.Partial(discrete="table"), **how)
+    may = disclosed(net, pb.table(made, group="site"))
+    levels = np.array(net.levels)
+
+    def small(rows: pd.DataFrame, columns: list[str], least: int) -> bool:
+        return bool(rows.groupby(columns).size().between(1, least - 1).any())
+
+    nodes = [node for node in net if node in may.net]
+    hidden = {node: ~may.of(node) for node in nodes}
+    columns = {node: [*may.net.dag.parents(node), node] for node in nodes}
+    columns = {node: [c for c in own if c != "w"] for node, own in columns.items()}
+    for node in nodes:
+        if may.net.fits[node].detail.startswith("levels that"):
+            continue  # too rare in all rows
+        least = 10 if node == "w" else 5
+        parts = [[level] for level in levels[~hidden[node]]] + [levels[hidden[node]].tolist()]
+        for part in filter(None, parts):
+            rows = made[made["site"].isin(part)]
+            if node == "w":
+                assert not any(small(rows, [name], 10) for name in columns[node])
+            else:
+                assert not small(rows, columns[node], least)
+        for other in nodes:
+            both = [name for name in columns[node] if name in columns[other]]
+            if both and (hidden[node] & hidden[other]).any():
+                np.testing.assert_array_equal(hidden[node], hidden[other])
+
+
+def test_what_is_too_rare_everywhere_is_not_there(tmp_path: Path) -> None:
+    made = discrete_rows(1)
+    v = made.index[made["x"] == "v"]
+    made.loc[v, "z"] = "no"
+    made.loc[v[:3], "z"] = "yes"
+    net = pb.learn(made, group="site", start=[("x", "z"), ("z", "w")], pooling="complete",
+                   search=pb.HillClimb(max_iter=0))  # fmt: skip
+    text = text_of(tmp_path, net, data=made)
+    assert "1 arc of the network is not here" in text
+    assert "x → z" in text
+    assert [arc["name"] for arc in embedded(text)["arcs"]] == ["z → w"]
+    with pytest.raises(pb.DataError, match=r"'?z.* may come from fewer than 10 rows.*data=rows"):
+        pb.report(net, tmp_path / "r.html")
+    assert "x → z" in text_of(tmp_path, net, data=made, rows=True)
+
+
+def test_a_rare_level_counts_as_five_rows(tmp_path: Path) -> None:
+    made = discrete_rows(2)[["site", "z", "w"]]
+    made["z"] = "no"
+    made.loc[[5, 90, 300], "z"] = "yes"
+    net = pb.learn(made, group="site")
+    found = embedded(text_of(tmp_path, net, data=made))
+    (z,) = (node for node in found["whatif"]["nodes"] if node["name"] == "z")
+    assert flat(z["p"][0]) == pytest.approx([395 / 400, 5 / 400])
+
+
+def test_arcs_of_the_command_line_are_those_of_the_report(
+    small: pd.DataFrame, tmp_path: Path
+) -> None:
+    small.to_csv(tmp_path / "small.csv", index=False)
+    made = ["learn", str(tmp_path / "small.csv"), "--group", "clinic", "--columns",
+            "gestation_days,birthweight_g"]  # fmt: skip
+    for flags, there in (([], False), (["--include-rows"], True)):
+        out = tmp_path / f"out{there}"
+        assert run_cli(*made, "-o", str(out), *flags).exit_code == 0
+        arcs = pd.read_csv(out / "arcs.csv")
+        assert ("KY" in arcs.columns) == there
+
+
+# Files of statistics
+
+
+def test_numbers_with_two_values_have_the_floor_of_files(
+    trial: pd.DataFrame, tmp_path: Path
+) -> None:
+    marked = trial.assign(rare=0.0, half=(np.arange(len(trial)) % 2).astype(float))
+    fine = pb.stats(marked.drop(columns="rare"), group="clinic")
+    fine.save(tmp_path / "fine.stats")
+    for rows in (1, 9):
+        marked.loc[marked.index[marked["clinic"] == "KY"][:rows], "rare"] = 1.0
+        sent = pb.stats(marked, group="clinic")
+        words = rf"{rows} rows? of data set 'KY' ha\w+ 'rare' = 1; .* allow_small=True"
+        with pytest.raises(pb.DataError, match=words):
+            sent.save(tmp_path / "rare.stats")
+        sent.save(tmp_path / "rare.stats", allow_small=True)
+    marked.loc[marked.index[marked["clinic"] == "KY"][:40], "rare"] = 1.0
+    marked.loc[marked.index[marked["clinic"] == "KY"][:40], "half"] = [1.0] * 36 + [0.0] * 4
+    with pytest.raises(pb.DataError, match=r"4 rows .* 'rare' = 1 and|4 rows .* = 0 and 'rare'"):
+        pb.stats(marked, group="clinic").save(tmp_path / "rare.stats")
+
+
+def test_patterns_and_levels_have_it_too(trial: pd.DataFrame, tmp_path: Path) -> None:
+    marked = trial.assign(rare=0.0)
+    marked.loc[marked.index[:30], "bmi"] = np.nan  # a pattern of one clinic
+    gaps = marked.index[marked["bmi"].isna()]
+    marked.loc[gaps[:2], "rare"] = 1.0
+    marked.loc[marked.index[marked["bmi"].notna()][::3], "rare"] = 1.0
+    with pytest.raises(pb.DataError, match="'rare' = 1"):
+        pb.stats(marked, group="clinic", missing="em").patterns.save(tmp_path / "p.stats")
+    texts = trial.assign(old=np.where(trial["age"] > 24, "yes", "no"), rare=0.0)
+    texts.loc[texts.index[texts["clinic"] == "KY"][:3], "rare"] = 1.0
+    with pytest.raises(pb.DataError, match="'rare' = 1"):
+        pb.stats(texts, group="clinic").save(tmp_path / "c.stats")
+
+
+def test_the_command_line_says_how_to_leave_them_out(trial: pd.DataFrame, tmp_path: Path) -> None:
+    trial.assign(rare=(np.arange(len(trial)) == 7).astype(int)).to_csv(tmp_path / "t.csv")
+    made = ["stats", str(tmp_path / "t.csv"), "--group", "clinic", "-o", str(tmp_path / "t.stats")]
+    refused = run_cli(*made)
+    assert refused.exit_code != 0
+    assert "--exclude rare" in " ".join(refused.stderr.split())
+    assert run_cli(*made, "--exclude", "rare").exit_code == 0

@@ -98,7 +98,10 @@ def check_values(stats: Moments, least: int) -> None:
     found = list(rare_values(stats, least))
     if not found:
         return
-    first, columns = found[0], list(dict.fromkeys(rare.names[0] for rare in found))
+    first, columns = found[0], list[str]()
+    for rare in found:  # those of one column first
+        if not set(rare.names) & set(columns):
+            columns.append(rare.names[0])
     pairs = zip(first.names, first.values, strict=True)
     what = " and ".join(f"{name!r} = {value:g}" for name, value in pairs)
     rows = f"{counted(first.rows, 'row')} of data set {first.data_set!r}"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.replicates import data_sets_at
 from poolbn.assess.residuals import CELL, FEWEST
-from poolbn.errors import DataError
+from poolbn.errors import DataError, InPython
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.cellstats import CellStats, data_sets_among
@@ -248,13 +248,17 @@ def _put_together(found: Disclosed, data: Learned | None) -> Disclosed:
         every = np.ones(len(net.levels), dtype=bool)
         hidden = {key: replace(own, together=every) for key, own in some.items()}
         return replace(found, groupings=hidden)
+    if net.adapted:
+        found = replace(found, later=(*found.later, *net.adapted))
+        net = _some(net, data.levels)
     made, fits = completed(net, data), dict(net.fits)
     for node in nodes:
         fits[node] = in_groups(net, made, groupings[node])
     lost = [(parent, node) for node in nodes for parent in _lost(net, groupings, node)]
     dag = Dag(net.dag.nodes, [arc for arc in net.dag.arcs if arc not in lost])
     page = replace(net, dag=dag, fits=fits, score=math.nan)
-    return replace(found, net=page, data=data, groupings=some, arcs=tuple(lost))
+    shown = np.ones(len(page.levels), dtype=bool)
+    return replace(found, net=page, data=data, shown=shown, groupings=some, arcs=tuple(lost))
 
 
 def _lost(net: Network, groupings: Mapping[str | Pair, Grouping], node: str) -> list[str]:
@@ -281,7 +285,8 @@ def _groupings(net: Network, data: Learned | None) -> dict[str | Pair, Grouping]
             raise DataError(
                 f"estimates of {listed(list(dict.fromkeys(lost)))} may come from fewer than "
                 f"{FEWEST} rows with the same levels, or tell of fewer than {CELL}, and a report "
-                "is made to be shared; give the rows that the network was learned from, "
-                "pb.report(net, path, data=rows), so that it leaves these out"
+                "is made to be shared; so that it can leave these out, give the rows that the "
+                "network was learned from",
+                InPython(", pb.report(net, path, data=rows)", ", as in poolbn report FILE ROWS"),
             )
     return found

@@ -31,7 +31,7 @@ function forest(arc, what, width, rows = null) {
   const ratio = arc.scale !== "difference";
   const high = 23;
   const names = order.map((j) => (j < 0 ? "⋮" : data.levels[j]));
-  const notes = order.map((j) => (j < 0 ? "" : data.rows[j].toLocaleString("en")));
+  const notes = order.map((j) => (j < 0 ? "" : (data.rows[j] ?? "–").toLocaleString("en")));
   const first = many ? 1 : 0; // row of the first data set
   names.splice(many ? 0 : order.length, 0, arc.short);
   notes.splice(many ? 0 : order.length, 0, data.learned.toLocaleString("en"));
@@ -55,7 +55,7 @@ function forest(arc, what, width, rows = null) {
     if (j < 0) return;
     const middle = y(row + first);
     if (arc.own[j] === null) {
-      svg.append(text(x(limits[0]) + 4, middle + 4, "few rows: not shown", { class: "note" }));
+      svg.append(text(x(limits[0]) + 4, middle + 4, "not shown apart", { class: "note" }));
       return;
     }
     if (arc.alone && arc.alone[j] !== null) {

@@ -70,7 +70,7 @@ function forestDetail(found, what, column, name, first = true) {
   const whole = [found.short, data.learned.toLocaleString("en"), found.effect, ends(found.interval)];
   if (found.alone) whole.push("", "");
   const rows = () => data.levels.map((level, j) => {
-    const cells = [level, data.rows[j].toLocaleString("en"), found.own[j], ends(found.ownIntervals[j])];
+    const cells = [level, (data.rows[j] ?? "–").toLocaleString("en"), found.own[j], ends(found.ownIntervals[j])];
     if (found.alone) cells.push(found.alone[j], ends(found.aloneIntervals[j]));
     return { cells };
   });

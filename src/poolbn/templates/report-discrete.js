@@ -64,7 +64,7 @@ function probabilityBars({ title, names, values, whole, most, width }) {
   const { svg, x, y, top, bottom } = rowsChart({ width, names, notes: values.map(share), room: 6, limits: [0, most], label, high, name: "bars", axis: "probability" });
   values.forEach((value, row) => {
     if (value === null) {
-      svg.append(text(x(0) + 4, y(row) + 4, "few rows: not shown", { class: "note" }));
+      svg.append(text(x(0) + 4, y(row) + 4, "not shown apart", { class: "note" }));
       return;
     }
     const look = whole && !row ? "share whole" : "share";
@@ -84,7 +84,7 @@ function probabilityDots({ title, values: [whole, ...values], most, width }) {
   const svg = picture(width, bottom + 42, `Probability of ${title} in ${there.length} ${sets.many}${there.length ? `, from ${share(Math.min(...there))} to ${share(Math.max(...there))}` : ""}; ${share(whole)} in the population.`, "bars");
   const x = scale(0, most, 14, width - 24);
   svg.append(line(x(whole), 2, x(whole), bottom, "mean"), crowd.paint(x, bottom - 2));
-  xAxis(svg, x, limits, bottom, width - 40, hidden ? `probability; ${hidden} with few rows are not shown` : "probability");
+  xAxis(svg, x, limits, bottom, width - 40, hidden ? `probability; ${hidden} are not shown apart` : "probability");
   return svg;
 }
 
