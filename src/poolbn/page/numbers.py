@@ -158,6 +158,7 @@ def comparison_numbers(of: Material) -> dict[str, Any]:
     found = of.found
     assert found is not None
     held_out, left_out = figures.held_out_differences(found), figures.left_out_differences(found)
+    digits = 6 if of.disclosed.whole else _DRAWN
     if not of.open:
         many = (found.left_out_rows >= FEWEST) & of.disclosed.whole
         held_out = replace(held_out, each=held_out.each[:, found.rows >= FEWEST])
@@ -165,8 +166,8 @@ def comparison_numbers(of: Material) -> dict[str, Any]:
     return {
         "poolings": list(found.poolings),
         "best": found.poolings.index(found.best),
-        "heldOut": rounded(vars(held_out)),
-        "leftOut": rounded(vars(left_out)),
+        "heldOut": rounded(vars(held_out), digits),
+        "leftOut": rounded(vars(left_out), digits),
     }
 
 

@@ -26,6 +26,7 @@ from poolbn.page.words import is_warning, standardised
 from poolbn.show.figures import is_sure, pair_name
 from poolbn.show.texts import arrow, number, percent, term_name
 
+_DIGITS = 3
 _DATA_SETS = 12  # whose rows a map of missing values counts
 
 
@@ -310,11 +311,13 @@ def missing_map(of: Material) -> MissingMap | None:
         return None
     found = pattern_map(of.stats.patterns, 1 if of.open else FEWEST)
     others = bool(found.others.any())
+    # With one that is not told, it would be what the others leave of all rows.
+    few = (found.rows > 0) & (found.rows < FEWEST)
+    exact = of.open or not (few.any() or (found.others > 0).any())
 
     def texts(own: NDArray[np.int64], other: int) -> tuple[str, ...]:
         every = [*own.tolist(), other]
-        hidden = [0 < n < FEWEST and not of.open for n in every]
-        told = [f"< {FEWEST}" if h else f"{n:,}" for n, h in zip(every, hidden, strict=True)]
+        told = [_about(n, exact=exact) for n in every]
         return tuple(told if others else told[:-1])
 
     counts = [(f"all {of.sets.many}", texts(found.rows.sum(axis=1), int(found.others.sum())))]
@@ -323,6 +326,13 @@ def missing_map(of: Material) -> MissingMap | None:
         counts += [(str(level), texts(own, other)) for level, own, other in parts]
     lacks = zip(found.columns, found.missing.tolist(), strict=True)
     return MissingMap(tuple((name, tuple(each)) for name, each in lacks), tuple(counts), others)
+
+
+def _about(rows: int, *, exact: bool) -> str:
+    """How many rows: to the nearest ten, unless they may be told exactly."""
+    if exact or not rows:
+        return f"{rows:,}"
+    return f"< {FEWEST}" if rows < FEWEST else f"≈ {round(rows, -1):,}"
 
 
 def _poolings(of: Material, found: Comparison) -> ReportTable:
@@ -344,10 +354,15 @@ def _poolings(of: Material, found: Comparison) -> ReportTable:
     rows, notes = [], []
     for name, *values, note in found.table().reset_index().itertuples(index=False, name=None):
         title = f"{name} (best)" if name == found.best else str(name)
-        score, *others = (value_cell(float(value)) for value in values)
+        score, *others = (value_cell(_coarse(of, float(value))) for value in values)
         rows.append((text_cell(title), score if of.disclosed.whole else None, *others))
         notes.append(f"{name}: {note}." if note else "")
     return made("poolings", "Models compared", help, rows, *notes)
+
+
+def _coarse(of: Material, value: float) -> float:
+    """Few digits of what is of all rows, where a report is not."""
+    return value if of.disclosed.whole else float(f"{value:.{_DIGITS}g}")
 
 
 def _errors(of: Material, found: Comparison) -> ReportTable:
@@ -355,7 +370,10 @@ def _errors(of: Material, found: Comparison) -> ReportTable:
     net, sets = of.net, of.sets
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
     rows = [
-        (text_cell(str(variable)), *(value_cell(float(value), f"{value:.3f}") for value in values))
+        (
+            text_cell(str(variable)),
+            *(value_cell(_coarse(of, float(value)), f"{value:.3f}") for value in values),
+        )
         for variable, *values in found.by_variable().itertuples(name=None)
     ]
     note = (
