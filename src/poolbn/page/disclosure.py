@@ -147,10 +147,11 @@ def shared_effects(net: Network, data: Learned) -> pd.DataFrame:
 def effects_of(may: Disclosed) -> pd.DataFrame:
     """`Network.effects`, NaN in data sets that may not be shown."""
     effects = may.net.effects()
-    own = effects.columns[len(effects.columns) - len(may.net.levels) :]
+    F = len(may.net.levels)
+    first = effects.shape[1] - F  # by position: True and False choose columns
     shown = np.array([may.of(child) for child in effects["child"]], dtype=bool)
-    effects[own] = effects[own].where(shown.reshape(len(effects), len(own)))
-    return effects
+    own = effects.iloc[:, first:].where(shown.reshape(len(effects), F))
+    return effects.iloc[:, :first].join(own)
 
 
 def _small(net: Network, data: Learned | None) -> set[Hashable]:

@@ -72,7 +72,7 @@ def taken(fit: LocalFit, at: Sequence[int], levels: Sequence[Hashable]) -> Local
         total, between = uncertainty(fit)
         own, found = fit.intervals, {}
         if own is not None:
-            own = own._replace(center=own.center[at], se=own.se[at], df=own.df[at])
+            own = own._replace(se=own.se[at], df=own.df[at])
         for name in ("coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"):
             found[name] = getattr(fit, name)[at]
         return replace(
@@ -82,7 +82,8 @@ def taken(fit: LocalFit, at: Sequence[int], levels: Sequence[Hashable]) -> Local
     assert isinstance(fit, RegressionFit | TabularFit)
     told = fit.effects if fit.parents and fit.status.ok else fit.saved_effects
     if told is not None:
-        told = told._replace(own=told.own[at], middle=told.middle[at], own_se=told.own_se[at])
+        level_se = told.level_se[at] if told.level_se.size else told.level_se
+        told = told._replace(own=told.own[at], own_se=told.own_se[at], level_se=level_se)
     if isinstance(fit, TabularFit):
         p = fit.probabilities[at]
         return replace(fit, levels=levels, left_out=left_out, probabilities=p, saved_effects=told,
