@@ -179,7 +179,10 @@ def _error_sds(
         back: from coefficients to those in that basis, (q, q).
     """
     (F, C, q), X, n = coef.shape, rows.design.X, rows.design.weight
-    mean = np.average(X[:, 1:], axis=0, weights=n)
+    # At the means over rows as they count: there levels and effects tell little of each other.
+    told = np.einsum("jcacb->ab", known[0].reshape(F, C, q, C, q))
+    own = back.T @ told @ back
+    mean = own[0, 1:] / own[0, 0]
     sd = np.sqrt(np.average((X[:, 1:] - mean) ** 2, axis=0, weights=n))
     S = np.diag(np.append(1.0, 1 / sd))  # from coefficients of standardised columns
     S[0, 1:] = -mean / sd
@@ -187,8 +190,9 @@ def _error_sds(
     at = coef.reshape(F, C * q) @ inverse.T
     W = G.T @ known[0] @ G
     score = known[1] @ G + np.einsum("jab,jb->ja", W, at)
-    told = Told(W, score, np.ones(F), np.ones(F))
-    found = error_sds(told, inverse @ spread @ inverse.T, at, np.arange(C * q))
+    found = error_sds(
+        Told(W, score, np.ones(F), np.ones(F)), inverse @ spread @ inverse.T, at, np.arange(C * q)
+    )
     return np.asarray(found * np.tile(np.diagonal(S), C)).reshape(F, C, q), mean
 
 
