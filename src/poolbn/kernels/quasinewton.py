@@ -282,6 +282,7 @@ def _minimise(
             if objective(m, side, trial, k + 1) < f:
                 copy_columns(trial, L, k + 1)
                 side, k, fresh, converged = 1 - side, k + 1, True, 0
+                step += 1  # where rounding takes the column away again this would have no end
                 break
             t *= 0.25
         if converged == 1:

@@ -221,8 +221,8 @@ class Problem:
         """Log theta by moments, from the Poisson means."""
         *X, y, weight, means = self.table[: self.q + 3]
         np.exp(sum(t * x for t, x in zip(self.pooled.T[0].tolist(), X, strict=True)), out=means)
-        extra = weight @ ((y - means) ** 2 - means)
-        return float(np.log(np.clip(weight @ means**2 / max(extra, 1e-300), 0.05, 1e3)))
+        squares, extra = weight @ means**2, weight @ ((y - means) ** 2 - means)
+        return float(np.log(np.clip(squares / max(extra, 1e-9 * squares, 1e-300), 0.05, 1e3)))
 
     def integrals(self) -> Integrals:
         """The likelihood as sums over points."""
