@@ -163,3 +163,13 @@ def test_answers_are_finite_and_soon_there(case: str, pooling: str, tmp_path: Pa
     net.predict(table.iloc[::30].drop(columns="x"), "x")
     pb.report(net, tmp_path / "r.html", data=table)
     assert time.perf_counter() - start < 30  # minutes before; a second or two on an idle machine
+
+
+def test_comparing_has_room_for_any_count() -> None:
+    """Values of a held-out count are not enumerated up to the largest that it may have."""
+    table = rows(lambda rng, x, site: rng.poisson(np.exp(np.clip(25 * x, -50, 24))))
+    table["y"] = np.random.default_rng(0).normal(size=len(table))
+    found = pb.compare(
+        table, group="site", kinds={"k": "count"}, folds=2, poolings=["none", "complete"]
+    )
+    assert np.isfinite(found.table()[["known", "unknown"]]).all(axis=None)

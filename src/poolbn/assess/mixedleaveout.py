@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from poolbn.inference.locals import COUNT, Local, Tabular
 from poolbn.inference.mixed import Answer, Effort, answers
-from poolbn.inference.parts import Mixed, Weighed, count_sizes, weigh
+from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, weigh
 from poolbn.inference.plans import plan
 from poolbn.moments.table import Table
 
@@ -153,7 +153,8 @@ def squares(
             x = rows.x[at].copy()
             sizes = {}
             if node.levels == COUNT:
-                sizes = {i: int(of.max()) for i, of in count_sizes(mixed, part, x, sets).items()}
+                largest = count_sizes(mixed, part, x, sets)
+                sizes = {i: int(min(of.max(), MOST_SPACED)) for i, of in largest.items()}
             x[:, t] = np.nan
             rng = np.random.default_rng(0)  # nothing is drawn with one node hidden
             found = weigh(mixed, part, x, sets, [t], sizes=sizes, particles=1, rng=rng)

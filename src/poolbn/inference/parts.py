@@ -39,7 +39,7 @@ _FIRST_U, _LAST_U = np.linspace(-3.1, 3.1, 41), np.linspace(-3.1, 3.1, 161)
 _ROUNDS = 20  # of finding out
 _SETTLED = 0.1  # of the width, by which the centre and the width still change at the end
 _NEGLIGIBLE = 45.0  # by which a log weight is below another one that counts
-_MOST_SPACED = 2**40  # largest value of a count for which logs of probabilities have digits
+MOST_SPACED = 2**40  # largest value of a count for which logs of probabilities have digits
 _VAGUE = 1e30  # variance of a column that is given, so that its density is a constant
 
 
@@ -174,7 +174,7 @@ class Weighed:
 def is_spaced(mixed: Mixed, part: Part, i: int, size: int) -> bool:
     """Whether not all values of a count are enumerated: it is large, and hidden alone."""
     alone = part.method is Method.EXACT and part.cut == (i,)
-    return alone and mixed.nodes[i].levels == COUNT and 2 * SPACED < size <= _MOST_SPACED
+    return alone and mixed.nodes[i].levels == COUNT and 2 * SPACED < size <= MOST_SPACED
 
 
 class _Worker:
