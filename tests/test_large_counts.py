@@ -18,6 +18,7 @@ from poolbn.inference.drawing import LARGEST, drawn_counts
 from poolbn.inference.locals import COUNT, Local, Regression
 from poolbn.inference.mixed import Effort, predictions
 from poolbn.inference.parts import Mixed
+from poolbn.inference.standardise import _large_quantiles
 
 
 def count(log_mean: float, sd: float, dispersion: float) -> Regression:
@@ -163,6 +164,30 @@ def test_answers_are_finite_and_soon_there(case: str, pooling: str, tmp_path: Pa
     net.predict(table.iloc[::30].drop(columns="x"), "x")
     pb.report(net, tmp_path / "r.html", data=table)
     assert time.perf_counter() - start < 30  # minutes before; a second or two on an idle machine
+
+
+@pytest.mark.parametrize("mean", [1e5, 1e7])
+@pytest.mark.parametrize("size", [0.3, 5.0, math.inf])
+def test_quantiles_of_large_counts(mean: float, size: float) -> None:
+    """Those of scipy, to a thousandth of the standard deviation."""
+    u = np.linspace(0.01, 0.99, 9)
+    share = 1.0 if math.isinf(size) else size / (size + mean)
+    theirs = st.poisson(mean) if math.isinf(size) else st.nbinom(size, share)
+    found = _large_quantiles(u, np.full(9, mean), share)
+    assert found == pytest.approx(theirs.ppf(u), abs=max(0.002 * theirs.std(), 2))
+    assert np.isfinite(_large_quantiles(u, np.full(9, 1e15), share)).all()
+
+
+def test_total_effects_through_large_counts() -> None:
+    """In which scipy's inverse took minutes, deaf to interrupts."""
+    table = rows(lambda rng, x, site: rng.poisson(1e6 * np.exp(8 * x)))
+    logs = np.log1p(table["k"])
+    table["z"] = np.where(np.random.default_rng(1).random(120) < st.norm.cdf(logs - 14), "u", "v")
+    known = {"required": [("x", "k"), ("k", "z")]}
+    start = time.perf_counter()
+    net = pb.learn(table, group="site", kinds={"k": "count"}, pooling="complete", constraints=known)
+    assert np.isfinite(net.total_effects("x")["total"]).all()
+    assert time.perf_counter() - start < 30
 
 
 def test_comparing_has_room_for_any_count() -> None:

@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 _LARGEST = 30.0  # logarithm of a mean
 _SMALL = 40.0  # means of counts whose probabilities are added up
 _STEPS = 200  # of these
+_GREAT = 1e5  # mean of a count from which its distribution is next to continuous
+_SURE = 1e10  # shape of a gamma distribution from which it is normal
 
 
 def uniforms(nodes: Iterable[str], n: int, rng: np.random.Generator) -> dict[str, Floats]:
@@ -110,15 +112,17 @@ def _drawn(fit: LocalFit, expected: Floats, u: Floats) -> Floats:
     assert isinstance(fit, RegressionFit)
     theta = fit.dispersion
     if isinf(theta):
-        return _quantiles(u, expected, stats.poisson, (expected,), np.exp(-expected), expected, 0.0)
+        none = np.exp(-expected)
+        return _quantiles(u, expected, 1.0, stats.poisson, (expected,), none, expected, 0.0)
     share = theta / (theta + expected)
     none, odds = share**theta, 1 - share
-    return _quantiles(u, expected, stats.nbinom, (theta, share), none, theta * odds, odds)
+    return _quantiles(u, expected, share, stats.nbinom, (theta, share), none, theta * odds, odds)
 
 
 def _quantiles(
     u: Floats,
     mean: Floats,
+    share: Floats | float,
     law: Any,
     parameters: tuple[Any, ...],
     none: Floats,
@@ -133,6 +137,7 @@ def _quantiles(
     Args:
         u: probabilities, (n,).
         mean: of the counts, (B, n).
+        share: the mean divided by the variance, (B, n).
         law: the distribution in scipy.
         parameters: of it.
         none: the probability of 0, (B, n).
@@ -151,8 +156,27 @@ def _quantiles(
         found[at[~more]] = k
         at, left, term, a_, b_ = (x[more] for x in (at, left, term, a_, b_))
         term = term * (a_ + b_ * k) / (k + 1)
-    rest = np.concatenate([at, np.flatnonzero(mean.ravel() >= _SMALL)])
+    large = np.flatnonzero(mean.ravel() >= _GREAT)  # where scipy takes minutes
+    if len(large):
+        shares = np.broadcast_to(share, mean.shape).ravel()[large]
+        found[large] = _large_quantiles(every[0][large], mean.ravel()[large], shares)
+    rest = np.concatenate([at, np.flatnonzero((mean.ravel() >= _SMALL) & (mean.ravel() < _GREAT))])
     if len(rest):
         own = [np.broadcast_to(x, mean.shape).ravel()[rest] for x in parameters]
         found[rest] = law.ppf(every[0][rest], *own)
     return found.reshape(mean.shape)
+
+
+def _large_quantiles(u: Floats, mean: Floats, share: Floats | float) -> Floats:
+    """Quantiles of large counts: those of a gamma distribution with their mean and variance.
+
+    Args:
+        u: probabilities.
+        mean: of the counts.
+        share: the mean divided by the variance.
+    """
+    from scipy.special import gammaincinv, ndtri
+
+    shape = mean * share
+    normal = shape + np.sqrt(shape) * ndtri(u)
+    return np.asarray(np.rint(np.where(shape > _SURE, normal, gammaincinv(shape, u)) / share))
