@@ -98,7 +98,7 @@ def compare(
         partial              2 -15.144       0.001  0.009
         pooled residuals     2 -15.147       0.003  0.003
         >>> found.headline
-        'Networks with no pooling predict held-out rows best, but partial pooling and ...
+        'Networks with no pooling predict held-out rows best, but partial pooling, ...
     """
     check_folds(folds)
     check_count(seed=seed)

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 _LARGEST = 30.0  # logarithm of a mean
 _SMALL = 40.0  # means of counts whose probabilities are added up
 _STEPS = 200  # of these
-_GREAT = 1e5  # mean of a count from which its distribution is next to continuous
+_GREAT = 1e3  # mean of a count from which its distribution is next to continuous
 _SURE = 1e10  # shape of a gamma distribution from which it is normal
 
 
