@@ -58,7 +58,10 @@ def kinds_of(table: pd.DataFrame) -> dict[str, str]:
 
 
 @each_case
-@pytest.mark.parametrize("pooling", ["partial", "none", "complete", "auto"])
+@pytest.mark.parametrize(
+    "pooling",
+    ["partial", "none", *(pytest.param(x, marks=pytest.mark.slow) for x in ("complete", "auto"))],
+)
 def test_networks_are_learned_saved_and_asked(case: str, pooling: str, tmp_path: Path) -> None:
     table = measured(case)
     columns, gaps = CASES[case]
@@ -114,7 +117,7 @@ def test_resampling_and_comparing(case: str) -> None:
     assert pb.bootstrap(table, replicates=2, pooling="none", seed=1, **reading).replicates == 2
 
 
-@pytest.mark.parametrize("case", ["a parent", "a count"])
+@pytest.mark.parametrize("case", ["a parent", pytest.param("a count", marks=pytest.mark.slow)])
 def test_the_command_line(case: str, tmp_path: Path) -> None:
     table = measured(case)
     table.to_csv(tmp_path / "em.csv", index=False)
