@@ -45,7 +45,7 @@ def canonical_order(data: GroupStats | MixedData) -> tuple[str, ...]:
         numbers, categories = standardise(data.stats()), data.categories
     # A discrete column is a block of indicators; whitened, it does not matter which level has none.
     blocks = [slice(span.start, span.stop) for span in spans(categories)]
-    within = np.cumsum(numbers.scatter, axis=0)[-1]
+    within = numbers.scatter.sum(axis=0)
     inside = _whitened(within, numbers.total, blocks)
     keys = [
         _dependence(numbers.total, blocks),
@@ -59,25 +59,36 @@ def canonical_order(data: GroupStats | MixedData) -> tuple[str, ...]:
     return tuple(name for _, name in ranked)
 
 
+def _single(blocks: Sequence[slice]) -> bool:
+    """Whether each is one column of numbers."""
+    return all(block.stop == block.start + 1 for block in blocks)
+
+
 def _whitened(matrix: Floats, by: Floats, blocks: Sequence[slice]) -> Floats:
     """A matrix (W, W) in units in which each block of the other is the identity."""
+    if _single(blocks):
+        own = np.diagonal(by)
+        scale = np.where(own > 0, 1 / np.sqrt(np.where(own > 0, own, 1.0)), 0.0)
+        return matrix * scale[:, None] * scale
     made = matrix.copy()
     for block in blocks:
         if block.start == block.stop:  # of one level
             continue
         values, vectors = np.linalg.eigh(by[block, block])
         there = values > _FLAT * max(float(values[-1]), 0.0)
-        own = np.where(there, vectors, 0.0) / np.sqrt(np.where(there, values, 1.0))
-        made[block] = own.T @ made[block]
-        made[:, block] = made[:, block] @ own
+        root = np.where(there, vectors, 0.0) / np.sqrt(np.where(there, values, 1.0))
+        made[block] = root.T @ made[block]
+        made[:, block] = made[:, block] @ root
     return made
 
 
 def _dependence(matrix: Floats, blocks: Sequence[slice]) -> list[float]:
     """Of each block, the sum of its squared canonical correlations with each other one."""
     squares = _whitened(matrix, matrix, blocks) ** 2
-    rows = np.array([squares[block].sum(axis=0) for block in blocks])
-    between = np.array([rows[:, block].sum(axis=1) for block in blocks])
+    between = squares
+    if not _single(blocks):
+        rows = np.array([squares[block].sum(axis=0) for block in blocks])
+        between = np.array([rows[:, block].sum(axis=1) for block in blocks])
     np.fill_diagonal(between, 0.0)
     found: list[float] = between.sum(axis=1).tolist()
     return found
