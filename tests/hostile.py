@@ -6,9 +6,14 @@ no other exception, no hang, no row lost, and nothing of a name is run or reache
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 # Names of columns, data sets and files, as those who make the tables choose them.
 NAMES = {
@@ -112,6 +117,29 @@ CSV_BAD = {
     "commas between thousands": b"site;x;y\na;1,500;2\nb;12,500;2\n",
     "too many columns": b",".join(b"c%d" % k for k in range(30_000)) + b"\n" + b"1," * 30_000,
 }
+
+
+# Values that an argument does not expect. What can be read only once is made by a function.
+ODD: dict[str, Any] = {
+    "no text": "", "text": "no", "escape": "\x1b[31mx", "NUL": "a\x00b", "surrogate": "a\udc80",
+    "long": "x" * 100_000, "bytes": b"", "zero": 0, "false": False, "beyond 64 bits": 2**70,
+    "beyond floats": 10**400, "far below": -(10**400), "infinity": math.inf, "below": -math.inf,
+    "large": 1e308, "small": 1e-320, "complex": 1j, "numpy int": np.int64(3),
+    "numpy bool": np.bool_(True), "numpy float": np.float64(0.5), "numpy nan": np.float64("nan"),
+    "array": np.array([1.0, 2.0]), "matrix": np.eye(2), "no array": np.array([]),
+    "array of no dimension": np.array(3), "objects": np.array([None, "x"], dtype=object),
+    "frame": pd.DataFrame({"a": [1]}), "series": pd.Series([1, 2]), "set": {"x"}, "ellipsis": ...,
+    "nested": [["x", ["y"]]], "tuples": (("x",),), "twice": ["x", "x"], "range": range(3),
+    "negative": [-1], "numbers": (1, 2, 3), "pairs": [("x", "y")], "triples": [("x", "y", "z")],
+    "dict": {3: object()}, "dict of dicts": {"x": {"y": 1}}, "dict of nan": {"x": math.nan},
+    "dict of large": {"x": 10**400}, "NaT": pd.NaT, "NA": pd.NA, "day": pd.Timestamp("2020"),
+    "generator": lambda: (name for name in ["x"]),
+}  # fmt: skip
+
+
+def odd(name: str) -> Any:
+    """One of `ODD`."""
+    return ODD[name]() if name == "generator" else ODD[name]
 
 
 def special(folder: Path) -> dict[str, Path]:

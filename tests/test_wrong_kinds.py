@@ -7,12 +7,14 @@ time is replaced by something else.
 from __future__ import annotations
 
 import inspect
+import random
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hostile
 import networkx
 import numpy as np
 import pandas as pd
@@ -344,6 +346,54 @@ def test_no_bare_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             except Exception as error:
                 bare.append((argument, value, error))
     assert bare == []
+
+
+def test_no_bare_error_whatever_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of all pairs of an argument and an odd value; `make fuzz` tries the others."""
+    monkeypatch.chdir(tmp_path)
+    net().save("net.json")
+    stats().save("s.stats")
+    pairs = [
+        (call, argument, odd)
+        for call in calls(tmp_path)
+        for argument in call.given
+        for odd in hostile.ODD
+        if call.name != "on_cluster"
+    ]
+    bare = []
+    for call, argument, odd in random.Random(1).sample(pairs, 2_000):
+        try:
+            call(**{argument: hostile.odd(odd)})
+        except pb.PoolbnError as error:
+            bare += [] if str(error) and error.for_shell() else [(call.name, argument, odd, error)]
+        except Exception as error:
+            bare.append((call.name, argument, odd, error))
+    assert bare == []
+
+
+@pytest.mark.parametrize("odd", ["array of no dimension", "array", "NA", "beyond floats"])
+@pytest.mark.parametrize("argument", ["length", "patience"])
+def test_what_is_no_count(odd: str, argument: str) -> None:
+    with pytest.raises(pb.OptionError, match=argument):
+        pb.Tabu(**{argument: hostile.odd(odd)})
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever those of Python are."""
+    monkeypatch.chdir(tmp_path)
+    net().save("net.json")
+    stats().save("s.stats")
+    kinds = {int: np.int64, float: np.float32, bool: np.bool_}
+    for call in calls(tmp_path):
+        for argument, value in call.given.items():
+            if type(value) in kinds:
+                call(**{argument: kinds[type(value)](value)})
+
+
+@pytest.mark.parametrize("nu", [NAN, np.inf, 10**400])
+def test_a_prior_mean_that_is_none(nu: float) -> None:
+    with pytest.raises(pb.ArgumentError, match=r"nu\['x'\] must be a finite number"):
+        pb.BGe(nu={"x": nu, "y": 1.0})
 
 
 MESSAGES = [

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import SupportsFloat
+from typing import Any, SupportsFloat, TypeGuard
 
 import numpy as np
 
 from poolbn.errors import ArgumentError
 
 _PLAIN = (type(None), bool, int, float)
+_LARGE = 1e300  # what is computed with larger numbers overflows
 _SHORT = 40  # characters of a text that a message repeats
 
 
@@ -46,6 +47,23 @@ def _is_hashable(value: object) -> bool:
     return isinstance(value, Hashable)
 
 
+def _is_label(value: object) -> bool:
+    try:
+        return _is_hashable(value) and bool(value == value or value != value)  # noqa: PLR0124
+    except TypeError:  # of pandas' NA
+        return False
+
+
+def among(value: object, names: Collection[str]) -> bool:
+    """Whether it is one of these names; to compare it with them may raise, or give an array."""
+    return isinstance(value, str) and value in names
+
+
+def is_list(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether it can be gone through; an array of numpy without a dimension cannot."""
+    return isinstance(value, Iterable) and getattr(value, "shape", None) != ()
+
+
 def is_finite(value: object) -> bool:
     """Whether a value is a number that a float can hold.
 
@@ -59,11 +77,19 @@ def is_finite(value: object) -> bool:
         return False
 
 
+def _is_number(value: object) -> bool:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return is_finite(value) and abs(float(value)) < _LARGE
+
+
 def _are_numbers(value: object) -> bool:
     try:
         found = np.asarray(value)
         found.astype(np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
+        return False
+    if found.dtype.kind == "c":
         return False
     return found.dtype.kind in "biuf" or not found.size or None not in found.ravel().tolist()
 
@@ -71,14 +97,14 @@ def _are_numbers(value: object) -> bool:
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 PATH = Kind("a path: a text, or a pathlib.Path", _is_path)
 FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
-NUMBER = Kind("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool))
+NUMBER = Kind("a finite number", _is_number)
 NUMBERS = Kind("a number, or an array of numbers", _are_numbers)
-LIST = Kind("a list", lambda value: isinstance(value, Iterable))
+LIST = Kind("a list", is_list)
 # One name is a list of its letters; functions that take none say so themselves.
-NAMES = Kind("a list of names", lambda value: isinstance(value, Iterable))
+NAMES = Kind("a list of names", is_list)
 FUNCTION = Kind("a function", callable)
 DICT = Kind("a dict", lambda value: isinstance(value, Mapping))
-LABEL = Kind("a name, such as a text or a number", _is_hashable)
+LABEL = Kind("a name, such as a text or a number", _is_label)
 
 
 def check_arguments(**given: tuple[object, Kind]) -> None:
@@ -111,7 +137,7 @@ def names_of(name: str, value: object) -> list[str]:
         >>> names_of("parents", ("age", "bmi"))
         ['age', 'bmi']
     """
-    if not isinstance(value, Iterable):
+    if not is_list(value):
         raise _wrong(name, NAMES, value)
     found = list(value)
     for each in found:

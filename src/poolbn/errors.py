@@ -6,8 +6,8 @@ import difflib
 import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from operator import index
-from typing import SupportsIndex
+from numbers import Integral, Real
+from typing import Any
 
 from poolbn.wording import shortened, visible, without_secrets
 
@@ -65,6 +65,7 @@ class InPython:
         return self.instead
 
 
+_MOST = 2**53  # of what is counted
 MessagePart = str | Option | InPython
 
 
@@ -226,15 +227,18 @@ def check_whole(**options: object) -> None:
 
 
 def check_count(least: int = 0, **options: object) -> None:
-    """Raise for options that are not whole numbers from `least`."""
+    """Raise for options that are not whole numbers from `least`; only seeds may be very large."""
     for name, value in options.items():
-        if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
             raise OptionError(Option(name, value), f" is not a whole number from {least}")
+        if int(value) > _MOST and name != "seed":
+            raise OptionError(Option(name, value), f" is too large; use {_MOST} or less")
 
 
-def check_interval(interval: object) -> None:
+def check_interval(interval: Any) -> None:
     """Raise for an interval's probability that is not between 0 and 1."""
-    if not (isinstance(interval, int | float) and 0 < interval < 1):
+    number = isinstance(interval, Real)
+    if not number or not 0 < interval < 1:
         raise OptionError(
             Option("interval", interval), " is not a probability between 0 and 1; 0.95 is usual"
         )

@@ -437,6 +437,7 @@ def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterab
 
 def _labels(name: str, values: Iterable[Hashable]) -> list[Hashable]:
     """The names of data sets in a list."""
+    check_arguments(**{name: (values, LIST)})
     found = list(values)
     for each in found:
         check_arguments(**{f"each of {name}": (each, LABEL)})
@@ -617,7 +618,7 @@ def _numbers(**tables: ArrayLike) -> list[NDArray[np.float64]]:
     for name, table in tables.items():
         try:
             arrays[name] = np.asarray(table, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise DataError(f"{name} is not a table of numbers") from None
     (first, one), *_ = arrays.items()
     for name, array in arrays.items():

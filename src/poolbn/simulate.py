@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.arguments import FLAG, check_arguments
+from poolbn.arguments import FLAG, check_arguments, is_list
 from poolbn.errors import (
     DataError,
     GraphError,
@@ -467,7 +467,7 @@ def _shown(fit: LocalFit, values: Floats) -> Floats | NDArray[np.object_]:
 
 
 def _counts(network: Network, rows: int | Iterable[int]) -> list[int]:
-    if isinstance(rows, Iterable):
+    if is_list(rows):
         counts = list(rows)
         if len(counts) != len(network.levels):
             raise DataError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn import metrics
+from poolbn.arguments import is_list
 from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
 from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
 from poolbn.assess.leaveout import leave_out
@@ -166,14 +167,14 @@ def _is_alone(fit: LocalFit) -> bool:
 
 
 def _plans(poolings: Sequence[str | Choice], learning: SearchOptions) -> dict[str, Plan]:
-    if isinstance(poolings, str) or not isinstance(poolings, Iterable):
+    if isinstance(poolings, str) or not is_list(poolings):
         raise OptionError(
             Option("poolings", poolings), " is not a list; name the poolings to compare"
         )
     plans: dict[str, Plan] = {}
     for pooling in poolings:
         name = pooling if isinstance(pooling, str) else repr(pooling)
-        if pooling == _RESIDUALS:
+        if not isinstance(pooling, np.ndarray) and pooling == _RESIDUALS:
             name = POOLED_RESIDUALS
         if name in plans:
             raise OptionError(f"the pooling {name!r} is named twice")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.arguments import FLAG, check_arguments
+from poolbn.arguments import FLAG, check_arguments, is_finite
 from poolbn.assess.replicates import (
     data_set_replicates,
     gappy_replicates,
@@ -134,8 +134,8 @@ class Bootstrap:
             (('gestation_days', 'birthweight_g'),)
         """
         check_arguments(weakest_first=(weakest_first, FLAG))
-        limit: object = self.threshold if threshold is None else threshold
-        if not isinstance(limit, int | float) or not 0 <= limit <= 1:
+        limit: float = self.threshold if threshold is None else threshold
+        if not is_finite(limit) or not 0 <= limit <= 1:
             raise OptionError(Option("threshold", threshold), " is not a strength between 0 and 1")
         edges = averaged_edges(self.strength, self.direction, limit, weakest_first=weakest_first)
         return directed_network(self.nodes, *edges)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.arguments import FLAG, check_arguments
+from poolbn.arguments import FLAG, check_arguments, is_list
 from poolbn.errors import GraphError, Option, OptionError, check_whole, nearest
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
@@ -59,13 +59,11 @@ class Constraints:
         # As tuples: what can be read only once would be gone the second time.
         for name in ("required", "forbidden", "tiers"):
             value = getattr(self, name)
-            if not isinstance(value, Iterable):
+            if not is_list(value):
                 raise GraphError(Option(name, value), " is not a list")
             object.__setattr__(self, name, tuple(value))
         tiers: Sequence[object] = self.tiers
-        lists = (
-            t if isinstance(t, str) or not isinstance(t, Iterable) else tuple(t) for t in tiers
-        )
+        lists = (t if isinstance(t, str) or not is_list(t) else tuple(t) for t in tiers)
         object.__setattr__(self, "tiers", tuple(lists))
         check_arguments(continuous_to_discrete=(self.continuous_to_discrete, FLAG))
 

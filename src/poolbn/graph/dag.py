@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments
+from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments, is_list
 from poolbn.errors import GraphError, MissingPackageError, nearest
 from poolbn.graph import equivalence, separation
 from poolbn.graph.formats import (
@@ -498,6 +498,7 @@ class Dag:
         return node
 
     def _known_set(self, names: str | Iterable[str]) -> set[str]:
+        check_arguments(names=(names, NAMES))
         return {self._known(name) for name in ([names] if isinstance(names, str) else names)}
 
     def _two(self, cause: str, effect: str) -> tuple[str, str]:
@@ -658,7 +659,7 @@ def as_dag(value: object, nodes: Iterable[str]) -> Dag:
                 "a node without arcs has to be named too, or give only the arcs, as pairs"
             )
         return Dag(names, value.arcs)
-    if not isinstance(value, Iterable):
+    if not is_list(value):
         raise GraphError(
             "a graph is a Dag, arcs as pairs of names, or a bnlearn model string; "
             f"got {type(value).__name__}"

@@ -101,7 +101,7 @@ def read_adjacency(matrix: ArrayLike, names: list[str]) -> tuple[list[str], list
     """Names and arcs of a matrix in which `matrix[i, j] != 0` means node i -> node j."""
     try:
         a = np.asarray(matrix).astype(float)  # (N, N)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise GraphError(f"the adjacency matrix is not a matrix of numbers: {error}") from error
     if a.shape != (len(names), len(names)):
         raise GraphError(

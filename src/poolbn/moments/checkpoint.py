@@ -31,9 +31,9 @@ class Checkpoint:
         self.taken = self.made = 0
         try:
             os.makedirs(self.folder, exist_ok=True)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: NUL in a name
             raise FileError(
-                f"cannot keep a checkpoint in {self.folder!r}: {error.strerror}"
+                f"cannot keep a checkpoint in {self.folder!r}: {getattr(error, 'strerror', error)}"
             ) from error
 
     def fields(self, reading: Reading, make: Callable[[], Fields]) -> Fields:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from poolbn.arguments import FLAG, PATH, TEXT, check_arguments, names_of
+from poolbn.arguments import FLAG, PATH, TEXT, among, check_arguments, names_of
 from poolbn.errors import DataError, Option, nearest
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
 from poolbn.moments.rarevalues import check_values
@@ -335,7 +335,7 @@ def positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.in
 
 def _check_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> None:
     for column in columns:
-        if column not in names:
+        if not among(column, names):
             raise DataError(f"no column {column!r}{nearest(column, names)}")
         if columns.count(column) > 1:
             raise DataError(f"column {column!r} is named {columns.count(column)} times")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from os import PathLike
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from poolbn.arguments import NAMES, PATH, check_arguments, names_of
+from poolbn.arguments import NAMES, PATH, among, check_arguments, names_of
 from poolbn.errors import DROP, DataError, InPython, Option, OptionError
 from poolbn.moments.cellstats import CellStats, simplest
 from poolbn.moments.checkpoint import Checkpoint
@@ -43,7 +43,7 @@ def check_reading(
         inputs=(inputs, NAMES),
         checkpoint=(checkpoint, PATH.or_none()),
     )
-    if isinstance(columns, list | tuple):
+    if columns is not None and not isinstance(columns, str | Iterator):
         names_of("columns", columns)
 
 
@@ -149,7 +149,7 @@ def _of_rows(
     missing: Missing,
     checkpoint: str | PathLike[str] | None,
 ) -> GroupStats | CellStats:
-    if missing == "em" and checkpoint is not None:
+    if checkpoint is not None and among(missing, ("em",)):
         raise OptionError(Option("checkpoint"), " does not go with ", Option("missing", "em"))
     if columns is not None and not isinstance(columns, str):
         columns = tuple(columns)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import LABEL
 from poolbn.errors import DataError, Option
 from poolbn.inference.drawing import categories_of
 from poolbn.moments.cellstats import CellStats
@@ -30,7 +31,7 @@ from poolbn.tables.labels import Spellings
 
 def check_name(name: Hashable, levels: Sequence[Hashable]) -> None:
     """Raise for what cannot name a data set beside these."""
-    if name is None or not isinstance(name, Hashable):
+    if name is None or not LABEL.holds(name):
         raise DataError(
             Option("name", name),
             " does not name a data set; use a text or a number, ",

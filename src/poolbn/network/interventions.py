@@ -75,7 +75,7 @@ def _value(fit: LocalFit, value: object) -> float:
 def _number(value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return math.nan
 
 

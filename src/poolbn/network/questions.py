@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.arguments import FLAG, check_arguments, names_of
+from poolbn.arguments import FLAG, among, check_arguments, names_of
 from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint
@@ -142,7 +142,7 @@ class Questions(ABC):
             found = weighting.weighted_predictions(*given, particles=particles, seed=seed)
         columns: pd.Index = pd.Index(NUMBERS)
         if not isinstance(target, str):
-            columns = pd.MultiIndex.from_product([list(target), NUMBERS])
+            columns = pd.MultiIndex.from_product([[self.dag.nodes[k] for k in at], NUMBERS])
         table = np.moveaxis(found, 0, 2).reshape(len(evidence), len(columns))
         return pd.DataFrame(table, index=cells.index, columns=columns)
 
@@ -480,7 +480,7 @@ class Questions(ABC):
 
 
 def _check_method(method: str, particles: int, seed: int) -> None:
-    if method not in get_args(Method):
+    if not among(method, get_args(Method)):
         raise OptionError(
             Option("method", method),
             " is not known; use 'auto', 'exact', or 'lw' for likelihood weighting",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arguments import among, is_finite
 from poolbn.assess.strengths import averaged_edges, directed_network
 from poolbn.errors import (
     GraphError,
@@ -201,8 +202,7 @@ class ArcPosterior:
             >>> post.median_graph()
             Dag('[age][gestation_days][birthweight_g|gestation_days]')
         """
-        limit: object = threshold
-        if not isinstance(limit, int | float) or not 0 <= limit <= 1:
+        if not is_finite(threshold) or not 0 <= threshold <= 1:
             raise OptionError(
                 Option("threshold", threshold), " is not a probability between 0 and 1"
             )
@@ -210,7 +210,7 @@ class ArcPosterior:
         direction = np.divide(
             self.probabilities, either, out=np.zeros_like(either), where=either > 0
         )
-        edges = averaged_edges(either, direction.round(_SAME), limit, weakest_first=False)
+        edges = averaged_edges(either, direction.round(_SAME), threshold, weakest_first=False)
         return directed_network(self.nodes, *edges)
 
     def sample(self, draws: int = 1000, seed: int = 0) -> GraphSample:
@@ -373,8 +373,7 @@ class ArcPosterior:
             >>> less_sure.probability("age", "gestation_days") > 0.2
             True
         """
-        given: object = power
-        if not isinstance(given, int | float) or not 0 < given <= 1:
+        if not is_finite(power) or not 0 < power <= 1:
             raise OptionError(Option("power", power), " is not above 0 and up to 1; use 0.25")
         going: list[Summed | Chains] = []
         for part in self._parts:
@@ -398,7 +397,7 @@ class ArcPosterior:
         return made
 
     def _at(self, node: str) -> int:
-        if node not in self.nodes:
+        if not among(node, self.nodes):
             raise GraphError(f"{node!r} is not a node{nearest(node, self.nodes)}")
         return self.nodes.index(node)
 

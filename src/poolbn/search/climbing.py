@@ -103,7 +103,7 @@ class Tabu:
         left = math.inf if self.max_iter is None else self.max_iter
         without = 0
         with searching(problem, uphill=False) as state:
-            visited = deque([state.key], maxlen=self.length)
+            visited = deque([state.key], maxlen=int(self.length))
             while left > 0 and without < self.patience:
                 if not state.step(floor=-np.inf, tabu=np.array(visited, dtype=np.uint64)):
                     break

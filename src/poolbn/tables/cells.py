@@ -201,7 +201,7 @@ def find_level(label: Any, levels: tuple[Hashable, ...]) -> int:
     """
     try:
         return levels.index(_Alike(levels)(label))
-    except ValueError:
+    except (TypeError, ValueError):  # TypeError: of what cannot be compared
         raise DataError(f"the network has no data set {label!r}{nearest(label, levels)}") from None
 
 

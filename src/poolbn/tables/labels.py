@@ -109,7 +109,10 @@ def plain(label: Any) -> Any:
 
 def is_name(label: Any) -> bool:
     """Whether it names a data set: neither None nor NaN."""
-    return label is not None and bool(label == label)  # noqa: PLR0124
+    try:
+        return label is not None and bool(label == label)  # noqa: PLR0124
+    except TypeError:  # of pandas' NA
+        return False
 
 
 def _exact(label: Any) -> Hashable:

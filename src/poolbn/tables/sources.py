@@ -230,6 +230,16 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
             meaning = Coded(labels)
         return pd.Series(np.where(keys < 0, np.nan, keys)), meaning
 
+    def floats(column: Any) -> NDArray[np.float64]:
+        try:
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        except OverflowError as error:
+            raise DataError(
+                f"column {column.name!r}{origin} has a whole number that is too large for a float; "
+                "correct it, or ",
+                left_out(column.name),
+            ) from error
+
     def pieces(
         columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
     ) -> Iterator[Piece]:
@@ -242,8 +252,7 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
         for start in range(0, len(table), rows):
             part = slice(start, start + rows)
             some = chosen if rows >= len(table) else [c.iloc[part] for c in chosen]
-            cut = [c.to_numpy(dtype=np.float64, na_value=np.nan) for c in some]
-            yield Piece(cut, keys[part], labels, meanings)
+            yield Piece([floats(c) for c in some], keys[part], labels, meanings)
 
     names, dtypes = list(table.columns), list(table.dtypes)
     # Most columns of a wide table are of one type, and are asked once for all.
