@@ -2,6 +2,9 @@
 
     python tests/fuzz.py [SECONDS] [SEED]     (make fuzz SECONDS=3600)
 
+Beside files and texts these are answers of a web server, URLs, databases of SQLite with odd names
+and cells, networks with a right checksum and wrong fields, kept kernels, and odd arguments.
+
 Goes round its targets until the time is up. A case that fails is written to fuzz-failures/, with
 what it raised. The exit code is the number of kinds of failures, at most 100.
 """
@@ -11,23 +14,33 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
+import json
 import random
+import re
 import resource
 import shlex
 import signal
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import duckdb
+import hostile
 import pandas as pd
 import pyreadr
 import pyreadstat
+import test_caching
+import test_wrong_kinds
 from typer.testing import CliRunner
 
 import poolbn as pb
@@ -44,6 +57,9 @@ PARTS = [
     b"(" * 60, b" and ", b" or ", b" not ", b"`", b"==", b"<", b"__import__('os')", b"clinic",
     b"age",
 ]  # fmt: skip
+
+
+Target = tuple[bytes, Callable[[bytes], object]]  # what is damaged, and what reads it
 
 
 class Hang(BaseException):
@@ -101,7 +117,175 @@ def formats(folder: Path, rows: pd.DataFrame) -> dict[str, bytes]:
     return made | {ending: Path(whole).read_bytes() for ending, whole in path.items()}
 
 
-def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
+MIXED = ["clinic", "age", "tobacco", "education", "preterm"]
+SEEDED = b"some bytes"  # of targets that take random choices from what is damaged
+CELLS = [
+    None,
+    0,
+    1,
+    2.5,
+    -1.0,
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+    1e308,
+    "",
+    "1",
+    "a",
+    "\x00",
+    b"\xff",
+]
+VIEWS = [
+    "select g, x, y from t where x > y", "select g, 1 as x, y from t", "select * from t, t as u",
+    "select * from nowhere", "with recursive r(x) as (select 1 union all select x + 1 from r) "
+    "select x, 'a' as g from r limit 5000", "select g, max(x) as x from t group by g",
+]  # fmt: skip
+
+
+def served() -> Callable[[bytes], object]:
+    """Reads from a server that answers with what is damaged: a header in a line, then rows."""
+    number = itertools.count()
+    answers: list[bytes] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n" + answers[-1])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    where = f"127.0.0.1:{server.server_port}"
+
+    def read(data: bytes) -> object:
+        answers[:] = [data]
+        ending = ("csv", "csv.gz", "jsonl", "parquet", "")[len(data) % 5]
+        return pb.stats(f"http://{where}/{next(number)}.{ending}", group="clinic", missing="drop")
+
+    return read
+
+
+def elsewhere(folder: Path, rows: pd.DataFrame) -> dict[str, Target]:
+    """Answers of a web server, and URLs."""
+    body = rows.to_csv(index=False).encode()
+    head = b"Content-Length: %d\r\nContent-Type: text/csv\r\n\r\n" % len(body)
+    urls = [
+        f"http://me:secret@127.0.0.1:9/{quote('a b')}.csv?sig=1#x", "http://[::1]:9/t.sqlite::t",
+        f"file://{folder}/t.csv", "odd://a.parquet",
+    ]  # fmt: skip
+    found: dict[str, Target] = {"web": (head + body, served())}
+    return found | {f"URL {k}": (url.encode(), of_url) for k, url in enumerate(urls)}
+
+
+def of_url(data: bytes) -> object:
+    """Reads a URL; none is asked for but what is here."""
+    text = data.decode("utf-8", "replace")
+    here = re.match(r"(http://(.*@)?(127\.0\.0\.1:9\b|\[)|file:|odd:)", text)
+    return pb.stats(text if here else f"file://{text}", group="clinic")
+
+
+def from_sqlite(folder: Path) -> Callable[[bytes], object]:
+    """Makes a database of odd names and cells, and reads all that it has."""
+    path = folder / "odd.sqlite"
+
+    def read(data: bytes) -> object:
+        rng = random.Random(data)
+        for ending in ("", "-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+        names = [rng.choice([*hostile.NAMES.values(), "x", "y"]) for _ in range(2)]
+        with contextlib.closing(sqlite3.connect(path)) as made, contextlib.suppress(sqlite3.Error):
+            if rng.random() < 0.3:
+                made.execute("pragma journal_mode = wal")
+            quoted = ['"' + name.replace('"', '""').replace("\x00", "") + '"' for name in names]
+            made.execute(f"create table t (g text, {quoted[0]}, {quoted[1]} real)")
+            for k in range(rng.randint(0, 12)):
+                cells = [rng.choice(CELLS) if rng.random() < 0.2 else rng.random() for _ in names]
+                made.execute("insert into t values (?, ?, ?)", ["ab"[k % 2], *cells])
+            if rng.random() < 0.5:
+                made.execute(f"create view v as {rng.choice(VIEWS)}")
+            made.commit()
+        if rng.random() < 0.3:
+            path.write_bytes(damaged(rng, path.read_bytes()))
+        table = rng.choice(["", "::t", "::v", "::../b.sqlite::t"])
+        before = set(folder.iterdir())
+        try:
+            return str(pb.look(f"{path}{table}", group="g"))
+        finally:
+            assert set(folder.iterdir()) == before
+
+    return read
+
+
+def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something stands in JSON."""
+    for key in content if isinstance(content, dict) else range(min(len(content), 3)):
+        yield (*path, key)
+        if isinstance(content[key], dict | list):
+            yield from places(content[key], (*path, key))
+
+
+def changed_network(net: pb.Network, rows: pd.DataFrame, file: Path) -> Callable[[bytes], object]:
+    """Changes a field of a network without a checksum, as older files have none, and uses it."""
+    text = net.to_json()
+    wrong = [None, True, -1, 0, 0.5, 10**30, 1e308, "x", "nan", "", [], {}, [[]], [None], {"a": 1}]
+
+    def use(data: bytes) -> object:
+        rng, content = random.Random(data), json.loads(text)
+        del content["checksum"]
+        *above, last = rng.choice(list(places(content)))
+        at = content
+        for key in above:
+            at = at[key]
+        value: Any = rng.choice(wrong)
+        if type(at[last]) in (int, float) and rng.random() < 0.5:
+            value = rng.choice([-at[last], at[last] * 1e10, at[last] + 1, at[last] * 1e-12, 0])
+        elif isinstance(at[last], list) and at[last] and rng.random() < 0.6:
+            value = rng.choice([at[last][1:], at[last] * 2, at[last][::-1], [at[last]]])
+        at[last] = value
+        file.write_text(json.dumps(content))
+        found, child = pb.load(file), net.nodes[-1]
+        found.predict(rows.head(3), child, interval=0.9)
+        found.loglik(rows.head(3))
+        found.sample(3)
+        return found.effects(), found.summary(), found.to_json()
+
+    return use
+
+
+def of_kernel(folder: Path) -> Target:
+    """A kernel that is kept, and what runs it."""
+    (folder / "source").mkdir(parents=True)
+    (folder / "source" / "tiny.py").write_text(test_caching.KERNEL)
+    test_caching.run(folder)
+    (kept,) = (folder / "source").rglob("*.nbc")
+
+    def run(data: bytes) -> object:
+        kept.write_bytes(data)
+        return test_caching.run(folder)
+
+    return kept.read_bytes(), run
+
+
+def of_arguments(folder: Path) -> Callable[[bytes], object]:
+    """Calls something public with an odd argument."""
+    folder.mkdir()
+    test_wrong_kinds.net().save(folder / "net.json")
+    test_wrong_kinds.stats().save(folder / "s.stats")
+    calls = [call for call in test_wrong_kinds.calls(folder) if call.name != "on_cluster"]
+
+    def call(data: bytes) -> object:
+        rng = random.Random(data)
+        chosen = rng.choice(calls)
+        argument = rng.choice(list(chosen.given))
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+            chosen(**{argument: hostile.odd(rng.choice(list(hostile.ODD)))})
+        return chosen.name
+
+    return call
+
+
+def targets(folder: Path) -> dict[str, Target]:
     """For each: what is damaged, and what reads it."""
     trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna().groupby("clinic").head(12)
     net = pb.learn(trial, group="clinic")
@@ -111,11 +295,11 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     levels = trial.assign(old=trial["age"] > 25, heavy=trial["bmi"] > 30)
     pb.stats(levels, group="clinic").save(folder / "cells.stats", allow_small=True)
     net.save(folder / "whole.json")
-    levels = pb.datasets.opt().dropna().groupby("clinic").head(12)
-    levels = levels[["clinic", "age", "tobacco", "education", "preterm"]]
+    levels = pb.datasets.opt().dropna().groupby("clinic").head(12)[MIXED]
     levels.to_csv(folder / "levels.csv", index=False)
     kinds = {"age": "count"}
-    pb.learn(levels, group="clinic", kinds=kinds, pooling="none").save(folder / "kinds.json")
+    mixed = pb.learn(levels, group="clinic", kinds=kinds, pooling="none")
+    mixed.save(folder / "kinds.json")
     file = folder / "case"
     (folder / "t.csv").write_text(trial.to_csv(index=False))
 
@@ -200,6 +384,12 @@ def targets(folder: Path) -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
         },
         "network": ((folder / "whole.json").read_bytes(), read_network),
         "network of all kinds": ((folder / "kinds.json").read_bytes(), read_network),
+        **elsewhere(folder, trial),
+        "SQLite": (SEEDED, from_sqlite(folder)),
+        "fields": (SEEDED, changed_network(net, trial, folder / "changed.json")),
+        "fields of all kinds": (SEEDED, changed_network(mixed, levels, folder / "changed.json")),
+        "kernel": of_kernel(folder / "kernel"),
+        "arguments": (SEEDED, of_arguments(folder / "arguments")),
         "event": (b"age > 25 and (bmi < 30 or not `age` + 2 * bmi >= 70) and clinic == 'KY'", ask),
         **{f"command {k}": (line.encode(), command) for k, line in enumerate(lines)},
     }
