@@ -186,6 +186,13 @@ def test_ratio_ticks_are_round_and_inside(low: float, span: float) -> None:
         assert len(ticks) >= 2
 
 
+@pytest.mark.parametrize(("low", "high"), [(-1e-17, 3e-17), (1e20, 2e20), (-3e20, -1e20)])
+def test_ratios_that_are_the_same_have_one_tick(low: float, high: float) -> None:
+    """As those of a parent in units of 1e17 and more."""
+    (tick,) = ratio_ticks(low, high)
+    assert tick > 0
+
+
 def test_equal_estimates_have_an_axis() -> None:
     made = pb.random_network(pb.random_dag(3, 1.0, seed=3), 50, discrete=0.5, seed=3)
     node = next(name for name, fit in made.fits.items() if fit.model == "linear regression")

@@ -101,6 +101,7 @@ BAD = [
     ({"arm": lambda t: [f"p{i}" for i in range(len(t))]}, {}, "60 levels in 60 rows"),
     ({"visits": -1}, {"visits": "count"}, "negative or not whole, the first is -1"),
     ({}, {"age": "count"}, "are negative or not whole"),
+    ({"visits": 2**64 - 1}, {"visits": "count"}, "are above 1e+12, the first is 1.8"),
     ({}, {"size": "count"}, "no column 'size'"),
     ({}, {"age": "number"}, "the kind of column 'age' is 'number'"),
     ({}, {"sex": "count"}, "'sex' holds text, and its kind is 'count'"),

@@ -94,7 +94,7 @@ def ratio_ticks(low: float, high: float, most: int = 7) -> list[float]:
         >>> ratio_ticks(np.log(0.95), np.log(1.27))
         [1.0, 1.1, 1.2]
     """
-    low, high = max(low, -_LARGEST), min(high, _LARGEST)
+    low, high = (min(max(end, -_LARGEST), _LARGEST) for end in (low, high))
     first, last = math.floor(low / math.log(10)), math.ceil(high / math.log(10))
     for steps in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
         found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
@@ -106,6 +106,8 @@ def ratio_ticks(low: float, high: float, most: int = 7) -> list[float]:
     if len(found) < 3:  # a short axis, on which logarithms are about straight
         ends = math.exp(low), math.exp(high)
         rough = (ends[1] - ends[0]) / 4
+        if rough <= _SAME * ends[1]:  # nothing to tell apart, as in units that are far too small
+            return [ends[0]]
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(k * power for k in (1, 2, 2.5, 5, 10) if k * power >= 0.999 * rough)
         count = range(math.ceil(ends[0] / step), math.floor(ends[1] / step) + 1)

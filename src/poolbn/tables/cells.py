@@ -15,7 +15,7 @@ from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.grouping import DATA_SET
-from poolbn.tables.kinds import MOST_COUNT, no_counts
+from poolbn.tables.kinds import no_counts
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
 from poolbn.wording import counted, shortened
@@ -188,7 +188,7 @@ def read_evidence(
                 "not known"
             )
         row[names.index(name)] = float(value)
-        if name in kinds.counts and no_counts(row[names.index(name)]):
+        if name in kinds.counts and no_counts(row[[names.index(name)]])[0].any():
             raise DataError(f"evidence on {name!r} is {value!r}, and it is a count: 0, 1, 2, ...")
     return row, code
 
@@ -296,12 +296,12 @@ class _Found:
 
 
 def _check_counts(name: str, values: NDArray[np.float64]) -> None:
-    wrong = no_counts(values) & ~np.isnan(values)
+    wrong, why = no_counts(values)
     if wrong.any():
         raise DataError(
-            f"column {name!r} is a count, and {int(wrong.sum())} of its cells are negative, not "
-            f"whole or above {MOST_COUNT:g}, the first is {values[wrong.argmax()]:g} in row "
-            f"{wrong.argmax() + 1}; correct them, or make them missing"
+            f"column {name!r} is a count, and {int(wrong.sum())} of its cells are {why}, the first "
+            f"is {values[wrong.argmax()]:g} in row {wrong.argmax() + 1}; correct them, or make "
+            "them missing"
         )
 
 

@@ -269,21 +269,24 @@ def _dressed(levels: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def no_counts(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which values are no counts, or so large that sums of them would overflow."""
-    return np.asarray((values < 0) | (values != np.floor(values)) | (values > MOST_COUNT))
+def no_counts(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
+    """Which values count nothing, but for missing ones, and why."""
+    wrong = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)
+    if wrong.any():
+        return wrong, "negative or not whole"
+    return values > MOST_COUNT, f"above {MOST_COUNT:g}"
 
 
 def check_counts(
     name: str, values: NDArray[np.float64], codes: NDArray[np.int64], levels: Sequence[Hashable]
 ) -> None:
     """Raise for values that count nothing; `codes` are the data sets of the rows."""
-    wrong = no_counts(values)
+    wrong, why = no_counts(values)
     if wrong.any():
         first = int(wrong.argmax())
         raise DataError(
             f"column {name!r} is a count, and {int(wrong.sum())} of its {len(values)} values are "
-            f"negative, not whole or above {MOST_COUNT:g}, the first is {values[first]:g} in data "
-            f"set {levels[codes[first]]!r}; correct them, or use ",
+            f"{why}, the first is {values[first]:g} in data set "
+            f"{levels[codes[first]]!r}; correct them, or use ",
             Option("kinds", {name: "continuous"}),
         )
