@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 import duckdb
 import numpy as np
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyreadr
@@ -618,6 +619,15 @@ def test_a_workbook_that_is_large_when_it_is_unpacked(tmp_path: Path) -> None:
         pb.DataError, match=r"has 101 MB when it is unpacked, .* up to 100 MB.* CSV"
     ):
         pb.stats(path)
+
+
+def test_a_sheet_with_a_cell_that_is_far_away(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for cell, value in (("A1", "x"), ("A2", 1), ("XFD1048576", 2)):
+        book.active[cell] = value
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(pb.DataError, match=r"row 1,048,576 and column 16,384, .* far from"):
+        pb.stats(tmp_path / "t.xlsx")
 
 
 def test_a_file_that_ends_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2 << 30  # of such a file, which is held in memory
+MOST_CELLS = 50_000_000  # of a sheet, empty ones too: they are all held in memory
 MOST_XML = 100 << 20  # bytes in a workbook, of which some 1 MB is read in a second
 _APART = "import sys; sys.path[:] = {!r}; from poolbn.tables.foreign import serve; serve()"
 
@@ -220,6 +221,14 @@ def _excel(path: str, shown: str, table: str | None) -> pd.DataFrame:
     _check_package("openpyxl", shown)
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheet = chosen_table(shown, table, [str(name) for name in book.sheet_names], "sheet")
+        size = book.book[sheet]
+        cells = (size.max_row or 0) * (size.max_column or 0)
+        if cells > MOST_CELLS:
+            raise DataError(
+                f"sheet {sheet!r} of {shown!r} goes to row {size.max_row:,} and column "
+                f"{size.max_column:,}, {cells:,} cells in all, of which {MOST_CELLS:,} are read; "
+                "delete cells that stand far from the others, or save it as CSV"
+            )
         found = book.parse(sheet, keep_default_na=False, na_values=["", "NA"])
     if found.empty:
         raise DataError(
