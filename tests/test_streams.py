@@ -216,6 +216,24 @@ def test_a_reader_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         pb.stats("s3://bucket/trial.parquet")
 
 
+def test_a_bucket_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google's library would try for a minute; another time in the URL counts."""
+    asked: list[str] = []
+
+    class FileSystem:
+        @staticmethod
+        def from_uri(uri: str) -> Any:
+            asked.append(uri)
+            raise pa.ArrowException("no answer")
+
+    monkeypatch.setattr(pyarrow.fs, "FileSystem", FileSystem)
+    for url in ("gs://x", "gs://b/x.parquet?retry_limit_seconds=90", "s3://b/x.parquet"):
+        with pytest.raises(DataError, match="no answer"):
+            pb.stats(url)
+    assert asked == ["gs://x?retry_limit_seconds=5", *asked[1:]]
+    assert [url.count("retry_limit") for url in asked] == [1, 1, 0]
+
+
 # Checkpoints
 
 
