@@ -241,6 +241,23 @@ def test_cells_without_events_leave_a_finite_mean() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+def test_counts_that_are_0_in_one_arm_have_a_rate_ratio_of_at_least_so_much() -> None:
+    """Residuals of an arm without events are 0, and yet its rate is not known to be 0."""
+    rng = np.random.default_rng(0)
+    arm = np.where(np.arange(120) % 2, "treated", "control")
+    visits = np.where(arm == "treated", rng.poisson(0.5, 120), 0)
+    rows = pd.DataFrame({"site": np.repeat(list("abc"), 40), "arm": arm, "visits": visits})
+    found = pb.treatment_effects(
+        rows, treatment="arm", group="site", kinds={"visits": "count"}
+    ).iloc[0]
+    assert found["mean"] == found["mean_upper"] == math.inf
+    # Of all events none is a control's: of so many heads none is a tail.
+    exact = stats.binomtest(int(visits.sum()), int(visits.sum())).proportion_ci().low
+    assert found["mean_lower"] == pytest.approx(exact / (1 - exact), rel=0.5)
+    assert found["p_value"] < 1e-4
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_a_mean_that_rows_do_not_give_is_nan() -> None:
     means = ["mean", "mean_lower", "mean_upper", "p_value"]
     apart = pd.DataFrame({"site": list("aaaabbbb"), "arm": list("ccccdddd"), "y": np.arange(8.0)})
