@@ -266,3 +266,16 @@ def test_what_is_known_roughly_is_not_compared(monkeypatch: pytest.MonkeyPatch) 
     assert pb.score(table, [("z", "y")]) == pytest.approx(
         pb.score(table, [("z", "y")], pooling=pb.Partial(discrete="table"))
     )
+
+
+@pytest.mark.parametrize("seed", [0, 5, 11])
+def test_large_counts_have_a_score(seed: int) -> None:
+    """The one start of a search led nowhere."""
+    rng = np.random.default_rng(seed)
+    x, b = rng.normal(size=120), 2.0 * np.repeat(rng.normal(size=(30, 2)), 4, axis=0)
+    y = rng.poisson(np.exp(np.clip(b[:, 0] + (1 + b[:, 1]) * x, -5, 7)))
+    X = np.column_stack([np.ones(120), x])
+    design = Design(X, y.astype(np.int64), np.ones(120), np.arange(0, 121, 4))
+    quick, _ = marginal.likelihood(Problem(design, POISSON), final=False)
+    fit, _ = marginal.partial(Problem(design, POISSON))
+    assert quick == pytest.approx(fit.loglik, abs=1.5)

@@ -26,10 +26,10 @@ _TERM = 0.06  # what the first term that it lacks has, see `doubt` and results/l
 _MANY_ROWS, _ERROR = {False: 10, True: 30}, 0.2
 _ROUGH = 1.0  # of a log-likelihood: known roughly
 # Points of a data set like no other: where searches begin, where they go, and for the last value.
-_FEW, _SEVERAL, _MANY = 16, {False: 64, True: 256}, 2048
+_FEW, _SEVERAL, _MANY = 16, {False: 64, True: 128}, 2048
 _NOISE = {False: 0.5, True: 0.1}  # of a log-likelihood, below which points are enough
-_ROUNDS = {False: 3, True: 8}
-_CLIMB = {False: 20, True: 60}  # steps
+_ROUNDS = {False: 3, True: 6}
+_CLIMB = {False: 20, True: 40}  # steps
 _GAIN = {False: 0.02, True: 0.002}  # what a last step may gain
 _SURE_GAIN = 1e-6  # of one random effect, whose sums have all digits
 _LITTLE = 0.1  # that curvatures get
@@ -68,6 +68,8 @@ def partial(problem: Problem) -> tuple[MixedRegression, bool]:
 def settle(problem: Problem, final: bool) -> Found:
     """The maximum of the likelihood; of the Laplace approximation where that is close to it."""
     laplace, one = problem.climb(final), problem.d == 1
+    if not final and not math.isfinite(laplace.loglik):  # large counts, where one start is too few
+        laplace = problem.climb(final=True)
     if not math.isfinite(laplace.loglik) or (not one and doubt(problem, laplace) < _DOUBT):
         return laplace
     marginal = Marginal(problem, problem.integrals(), final)
