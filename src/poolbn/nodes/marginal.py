@@ -21,9 +21,9 @@ from poolbn.nodes.quadrature import Integrals, Parameters, Points, descend
 
 _DOUBT = 1.0  # of a log-likelihood, from which the Laplace approximation is not used
 _TERM = 0.06  # what the first term that it lacks has, see `doubt` and results/laplace.md
-# Mean rows of a data set with which the maximum of the approximation is one but for half a unit, if
-# it is not off by more than this for each.
-_MANY_ROWS, _ERROR = {False: 10, True: 30}, 0.2
+# Mean rows of a data set with which the maximum of the approximation is a good one, if the
+# approximation is too low by no more than this for each. Where it is too high it is not.
+_MANY_ROWS, _LOW = {False: 10, True: 30}, 0.3
 _ROUGH = 1.0  # of a log-likelihood: known roughly
 # Points of a data set like no other: where searches begin, where they go, and for the last value.
 _FEW, _SEVERAL, _MANY = 16, {False: 64, True: 128}, 2048
@@ -75,8 +75,8 @@ def settle(problem: Problem, final: bool) -> Found:
     marginal = Marginal(problem, problem.integrals(), final)
     here = marginal.corrected(laplace)
     many = problem.design.weight.sum() >= _MANY_ROWS[final] * problem.F
-    enough = max(_DOUBT, _ERROR * problem.F * many)
-    if not (one and final) and abs(here.loglik - laplace.loglik) < enough:
+    low = max(_DOUBT, _LOW * problem.F * many)
+    if not (one and final) and -low < laplace.loglik - here.loglik < _DOUBT:
         return here
     if not problem.pooled.separated[0]:
         found = marginal.climb(here, FREE)
