@@ -91,7 +91,7 @@ ORDER = {
     "page": [
         "fewrows", "refitting", "disclosure", "sheets", "doubts", "material", "facts", "words",
         "graph", "numbers", "gaussian", "discrete", "nodes", "totals", "treatments", "inshort",
-        "tables", "whatif", "reporting", "notebook",
+        "tables", "patterns", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "studies": [

@@ -492,3 +492,18 @@ def test_the_command_line_says_how_to_leave_them_out(trial: pd.DataFrame, tmp_pa
     assert refused.exit_code != 0
     assert "--exclude rare" in " ".join(refused.stderr.split())
     assert run_cli(*made, "--exclude", "rare").exit_code == 0
+
+
+def test_where_all_data_sets_are_small_totals_have_no_small_cells(tmp_path: Path) -> None:
+    made = discrete_rows(3)
+    made["site"] = [f"s{k // 9}" for k in range(len(made))]
+    made["z"] = "no"
+    made.loc[made.index[made["x"] == "v"][:3], "z"] = "yes"
+    made.loc[made.index[made["x"] == "u"][:30], "z"] = "yes"
+    net = pb.learn(made, group="site", start=[("x", "z"), ("z", "w")], pooling="complete",
+                   search=pb.HillClimb(max_iter=0))  # fmt: skip
+    text = text_of(tmp_path, net, data=made)
+    found = embedded(text)
+    assert "estimates of the population alone" in text
+    assert set(found["rows"]) == {None}
+    assert [arc["name"] for arc in found["arcs"]] == ["z → w"]

@@ -116,12 +116,7 @@ def _disclosed(net: Network, data: Learned | None) -> Disclosed:
     if not small and net.is_linear:
         return undisclosed(net)
     if small - set(net.adapted) and (data is None or not kept):
-        # Only the population may be shown, from which nothing can be subtracted then.
-        none = np.zeros(len(net.levels), dtype=bool)
-        left_out = tuple(level for level in net.levels if level in small)
-        if not net.is_linear:
-            _groupings(net, data)  # raises
-        return Disclosed(net, None, none, left_out=left_out)
+        return replace(_population(net, data), left_out=tuple(v for v in net.levels if v in small))
     found = undisclosed(net)
     if small - set(net.adapted):
         assert data is not None
@@ -177,6 +172,15 @@ def _small(net: Network, data: Learned | None) -> set[Hashable]:
 def _with_few(data: Learned, observed: NDArray[np.int64]) -> set[Hashable]:
     few = ((observed > 0) & (observed < FEWEST)).any(axis=1)
     return {data.levels[j] for j in np.flatnonzero(few).tolist()}
+
+
+def _population(net: Network, data: Learned | None) -> Disclosed:
+    """The population's estimates alone, from which nothing can be subtracted."""
+    found = Disclosed(net, None, np.zeros(len(net.levels), dtype=bool))
+    if net.is_linear:
+        return found
+    groupings = _groupings(net, data, whole=True)
+    return found if data is None else _again(found, data, groupings)
 
 
 # The same graph, fitted again
@@ -242,24 +246,35 @@ def _put_together(found: Disclosed, data: Learned | None) -> Disclosed:
     net = found.net
     groupings = _groupings(net, data)
     some = {key: own for key, own in groupings.items() if own.together.any() or own.rare}
-    nodes = [node for node in net.dag.nodes if node in some or _lost(net, groupings, node)]
-    if not some and not nodes:
-        return found
     if data is None:
         every = np.ones(len(net.levels), dtype=bool)
         hidden = {key: replace(own, together=every) for key, own in some.items()}
         return replace(found, groupings=hidden)
-    if net.adapted:
-        found = replace(found, later=(*found.later, *net.adapted))
+    return replace(_again(found, data, groupings), groupings=some)
+
+
+def _again(found: Disclosed, data: Learned, groupings: Mapping[str | Pair, Grouping]) -> Disclosed:
+    """With the nodes of these that are fitted in another way than they were."""
+    net = found.net
+    nodes = [
+        node
+        for node in net.dag.nodes
+        if node in groupings
+        and (groupings[node].together.any() or groupings[node].rare or _lost(net, groupings, node))
+    ]
+    if not nodes:
+        return found
+    if net.adapted:  # whose estimates come from the population as it was
         net = _some(net, data.levels)
+        shown = found.shown[[level in net.levels for level in found.net.levels]]
+        found = replace(found, later=(*found.later, *found.net.adapted), shown=shown)
     made, fits = completed(net, data), dict(net.fits)
     for node in nodes:
         fits[node] = in_groups(net, made, groupings[node])
     lost = [(parent, node) for node in nodes for parent in _lost(net, groupings, node)]
     dag = Dag(net.dag.nodes, [arc for arc in net.dag.arcs if arc not in lost])
     page = replace(net, dag=dag, fits=fits, score=math.nan)
-    shown = np.ones(len(page.levels), dtype=bool)
-    return replace(found, net=page, data=data, shown=shown, groupings=some, arcs=tuple(lost))
+    return replace(found, net=page, data=data, arcs=tuple(lost))
 
 
 def _lost(net: Network, groupings: Mapping[str | Pair, Grouping], node: str) -> list[str]:
@@ -269,8 +284,10 @@ def _lost(net: Network, groupings: Mapping[str | Pair, Grouping], node: str) -> 
     return [parent for parent in net.dag.parents(node) if parent not in groupings[node].parents]
 
 
-def _groupings(net: Network, data: Learned | None) -> dict[str | Pair, Grouping]:
-    """How each node, and each one given an input alone, is fitted."""
+def _groupings(
+    net: Network, data: Learned | None, *, whole: bool = False
+) -> dict[str | Pair, Grouping]:
+    """How each node, and each one given an input alone, is fitted; as one data set if `whole`."""
     families: dict[str | Pair, tuple[str, Sequence[str]]] = {}
     for node, fit in net.fits.items():
         if fit.pooling == INPUT or not isinstance(fit.pooling, Given):
@@ -278,7 +295,11 @@ def _groupings(net: Network, data: Learned | None) -> dict[str | Pair, Grouping]
         if not isinstance(data, CellStats) and fit.pooling != INPUT:
             families |= {(cause, node): (node, [cause]) for cause in net.inputs}
     assert not isinstance(data, GroupStats)
-    found = (expected(net) if data is None else counter(data)).groupings(families)
+    rows = expected(net) if data is None else counter(data)
+    found = (rows.whole() if whole else rows).groupings(families)
+    if whole:
+        none = np.zeros(len(rows.n), dtype=bool)
+        found = {key: replace(own, together=none) for key, own in found.items()}
     if data is None:
         lost = [node for node in net.fits if _lost(net, found, node)]
         lost += [key for key, own in found.items() if own.rare and isinstance(key, str)]

@@ -70,6 +70,11 @@ class Counter:
     sizes: Mapping[str, int]
     count: Callable[[tuple[str, ...]], Floats]
 
+    def whole(self) -> Counter:
+        """Of all data sets as one."""
+        n = self.n.sum(keepdims=True)
+        return Counter(n, self.sizes, lambda names: self.count(names).sum(axis=0)[None])
+
     def groupings(self, families: Mapping[Key, tuple[str, Sequence[str]]]) -> dict[Key, Grouping]:
         """How nodes with these parents are fitted."""
         found = {key: self._grouping(child, tuple(of)) for key, (child, of) in families.items()}

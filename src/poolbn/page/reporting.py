@@ -33,7 +33,8 @@ from poolbn.page.graph import picture
 from poolbn.page.inshort import in_short
 from poolbn.page.material import Material, gathered
 from poolbn.page.nodes import node_numbers
-from poolbn.page.tables import missing_map, report_tables
+from poolbn.page.patterns import missing_map
+from poolbn.page.tables import report_tables
 from poolbn.page.treatments import treatment_cards, treatment_tables
 from poolbn.page.whatif import whatif_numbers
 from poolbn.page.words import (
