@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_HIDDEN = re.compile(r"(\d+) [\w ]+? with fewer than 10 rows \(([^)]*)\)")
+_HIDDEN = re.compile(r"(\d+) [\w ]+? with fewer than 10 rows[^(]*\(([^)]*)\)")
 _COUNTS = re.compile(r"population counts for ([\d.,]+) rows")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _WHOLE = 0.05  # how far from a whole number a count may be
@@ -179,6 +179,11 @@ class Known:
         first = [self.asked[p]["name"] for p in parents[-1]["parents"]]
         return last.ravel() if first == [parents[0]["name"]] and len(parents) == 2 else None
 
+    def of(self, node: dict[str, Any], data_set: str) -> Counts:
+        """What is known of a node in a data set, (C, K)."""
+        C = int(np.prod([len(self.asked[p]["levels"]) for p in node["parents"]], dtype=int))
+        return self.cells.get((node["name"], data_set), np.full((C, len(node["levels"])), np.nan))
+
     def add(self, node: dict[str, Any], data_set: str, c: int, counts: Counts) -> None:
         if np.isfinite(counts).all() and np.abs(counts - np.rint(counts)).max() < _WHOLE:
             C = int(np.prod([len(self.asked[p]["levels"]) for p in node["parents"]], dtype=int))
@@ -199,6 +204,7 @@ def _cells(page: Page) -> Iterator[Claim]:
                 _times_rows(known, node, data_set, p)
             _less_siblings(known, node)
             _less_others(known, node)
+            _by_ratios(known, node)
     for (name, data_set), counts in known.cells.items():
         for c, k in product(*map(range, counts.shape)):
             if np.isfinite(counts[c, k]):
@@ -267,7 +273,7 @@ def _levels_seen(known: Known, node: dict[str, Any], data_set: str) -> dict[int,
     j = known.page.levels.index(data_set)
     parts = known.told[node["name"]].get("calibration") or []
     return {
-        part["level"]: rows * share
+        part["level"]: float(np.rint(rows * share))
         for part in parts
         for code, rows, _, share, *_ in part["sets"]
         if code == j
@@ -300,6 +306,43 @@ def _less_siblings(known: Known, node: dict[str, Any]) -> None:
             if np.isnan(counts).sum() == 1:
                 counts[np.isnan(counts)] = rows[c] - np.nansum(counts)
             known.add(node, data_set, c, counts)
+
+
+def _by_ratios(known: Known, node: dict[str, Any]) -> None:
+    """Two by two tables from their margins and odds ratios; the total less these is the last."""
+    page = known.page
+    if len(node["parents"]) != 1 or len(node["levels"]) != 2:
+        return
+    parent = known.asked[node["parents"][0]]
+    if len(parent["levels"]) != 2:
+        return
+    name = f"{parent['name']} → {node['name']}"
+    (term,) = next(arc["terms"] for arc in page.numbers["arcs"] if arc["name"] == name)
+    for data_set, alone in zip(page.levels, page.own(term["alone"] or []), strict=True):
+        rows, seen = known.rows(node, data_set), _levels_seen(known, node, data_set)
+        if alone is None or rows is None or 1 not in seen or np.isnan(rows).any():
+            continue
+        x, (n0, n1) = seen[1], rows
+        found = [
+            (abs(np.log(d * (n0 - x + d) / (x - d) / (n1 - d)) - np.log(alone)), d)
+            for d in range(1, int(min(x, n1)))
+            if x - d < n0
+        ]
+        far, d = min(found, default=(1.0, 0))
+        if far < 1e-4:
+            for c, yes in enumerate((seen[1] - d, d)):
+                known.add(node, data_set, c, np.array([rows[c] - yes, yes]))
+    shown = known.told[node["name"]]["probabilities"]
+    lacks = [v for v in page.levels if np.isnan(known.of(node, v)).any()]
+    margins = [known.rows(node, v) for v in page.levels]
+    if len(lacks) != 1 or shown["own"] or any(m is None for m in margins):
+        return  # it has to be the same in all data sets, as that of all rows is
+    total = (
+        _whole(shown["population"], 2) * np.sum([m for m in margins if m is not None], 0)[:, None]
+    )
+    rest = total - sum(known.of(node, v) for v in page.levels if v not in lacks)
+    for c in range(2):
+        known.add(node, lacks[0], c, rest[c])
 
 
 def _less_others(known: Known, node: dict[str, Any]) -> None:

@@ -361,7 +361,9 @@ def test_a_number_that_marks_few_rows_leaves_the_data_set_out(
     with pytest.warns(pb.DataWarning, match="only the values 0 and 1"):
         net = pb.learn(marked[["clinic", "rare", "bmi"]], group="clinic", pooling="none",
                        start=[("rare", "bmi")], search=pb.HillClimb(max_iter=0))  # fmt: skip
-    assert "KY" not in embedded(text_of(tmp_path, net))["levels"]
+    text = text_of(tmp_path, net)
+    assert "KY" not in embedded(text)["levels"]
+    assert "or fewer than 5 with one of two numbers (KY)" in text
 
 
 def discrete_rows(seed: int) -> pd.DataFrame:
@@ -507,3 +509,28 @@ def test_where_all_data_sets_are_small_totals_have_no_small_cells(tmp_path: Path
     assert "estimates of the population alone" in text
     assert set(found["rows"]) == {None}
     assert [arc["name"] for arc in found["arcs"]] == ["z → w"]
+
+
+@pytest.mark.parametrize("pooling", ["partial", "none", "complete", "auto",
+                                     pb.Partial(discrete="logit")], ids=str)  # fmt: skip
+def test_who_has_what_in_a_small_cell_changes_nothing(pooling: Any, tmp_path: Path) -> None:
+    """Three of the rows of a site with x = v have z = yes; or two, and one more elsewhere."""
+    rng = np.random.default_rng(4)
+    made = pd.DataFrame({"site": np.repeat(["a", "b", "c", "d", "e"], [60, 64, 70, 76, 80])})
+    made["x"] = np.where(rng.random(350) < 0.4, "v", "u")
+    made["z"] = np.where(rng.random(350) < 0.45, "yes", "no")
+    made["w"] = rng.normal(size=350)
+    v = {site: made.index[(made["site"] == site) & (made["x"] == "v")] for site in "ab"}
+    made.loc[v["b"], "z"] = "no"
+    made.loc[v["b"][:3], "z"] = "yes"
+    other = made.copy()
+    gives, takes = v["b"][0], next(k for k in v["a"] if made["z"][k] == "no")
+    other.loc[[gives, takes], "z"] = ["no", "yes"]
+    found = []
+    for table in (made, other):
+        net = pb.learn(table, group="site", start=[("x", "z"), ("x", "w")], pooling=pooling,
+                       search=pb.HillClimb(max_iter=0))  # fmt: skip
+        text = text_of(tmp_path, net, data=table)
+        assert "For z, sites are put together" in text
+        found.append(embedded(text))
+    np.testing.assert_allclose(flat(found[0]), flat(found[1]), rtol=1e-5, atol=1e-9)

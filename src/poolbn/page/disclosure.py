@@ -50,6 +50,7 @@ class Disclosed:
             not be left out.
         groupings: for nodes, and for pairs (an input, a node), what is put together.
         left_out: data sets with few rows.
+        scarce: whether some of these have rows enough, and few cells of a column or few of a value.
         later: data sets that came later, and could not be adapted again.
         columns: those in which the data sets that are left do not differ.
         arcs: those of the user's network that it lacks, as no effect may be shown.
@@ -60,6 +61,7 @@ class Disclosed:
     shown: Flags
     groupings: Mapping[str | Pair, Grouping] = field(default_factory=dict)
     left_out: tuple[Hashable, ...] = ()
+    scarce: bool = False
     later: tuple[Hashable, ...] = ()
     columns: tuple[str, ...] = ()
     arcs: tuple[Pair, ...] = ()
@@ -112,11 +114,13 @@ def _disclosed(net: Network, data: Learned | None) -> Disclosed:
     if data is not None and not isinstance(data, GroupStats):
         data = data.select(net.dag.nodes)
     small = _small(net, data)
+    left_out = tuple(level for level in net.levels if level in small)
+    scarce = any(net.n[net.levels.index(level)] >= FEWEST for level in left_out)
     kept = [level for level in net.levels if level not in small and level not in net.adapted]
     if not small and net.is_linear:
         return undisclosed(net)
     if small - set(net.adapted) and (data is None or not kept):
-        return replace(_population(net, data), left_out=tuple(v for v in net.levels if v in small))
+        return replace(_population(net, data), left_out=left_out, scarce=scarce)
     found = undisclosed(net)
     if small - set(net.adapted):
         assert data is not None
@@ -125,7 +129,8 @@ def _disclosed(net: Network, data: Learned | None) -> Disclosed:
         found = replace(found, net=_some(net, [v for v in net.levels if v not in small]))
     found = replace(
         found,
-        left_out=tuple(level for level in net.levels if level in small),
+        left_out=left_out,
+        scarce=scarce,
         later=tuple(v for v in net.adapted if v not in small and v not in found.net.levels),
         shown=np.ones(len(found.net.levels), dtype=bool),
     )

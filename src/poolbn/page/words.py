@@ -368,7 +368,9 @@ def _suppressed(of: Material) -> list[str]:
     """What a report has not, and what it is made from."""
     may, sets, said = of.disclosed, of.sets, []
     if of.hidden:
-        few = f"{counted(len(of.hidden), sets)} with fewer than {FEWEST} rows ({listed(of.hidden)})"
+        scarce = f", or fewer than {CELL} with one of two numbers" * may.scarce
+        few = f"{counted(len(of.hidden), sets)} with fewer than {FEWEST} rows{scarce}"
+        few = f"{few} ({listed(of.hidden)})"
         if may.shown.all():
             were = "was" if len(of.hidden) == 1 else "were"
             said.append(f"{few} {were} left out: all estimates are of the other {sets.many}.")
