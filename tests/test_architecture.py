@@ -90,8 +90,8 @@ ORDER = {
     "plots": [],
     "page": [
         "fewrows", "refitting", "disclosure", "sheets", "doubts", "material", "facts", "words",
-        "graph", "numbers", "gaussian", "discrete", "nodes", "totals", "treatments", "inshort",
-        "tables", "patterns", "whatif", "reporting", "notebook",
+        "privacy", "graph", "numbers", "gaussian", "discrete", "nodes", "totals", "treatments",
+        "inshort", "tables", "patterns", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "studies": [

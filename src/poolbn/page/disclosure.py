@@ -13,7 +13,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Disclosed:
 
     Attributes:
         net: its network.
-        data: what that was fitted to; None where it is the user's own.
+        data: what that was fitted to, while it is made.
         shown: the data sets of which anything may be shown, (F,): all but where small ones could
             not be left out.
         groupings: for nodes, and for pairs (an input, a node), what is put together.
@@ -88,7 +88,7 @@ def undisclosed(net: Network) -> Disclosed:
     return Disclosed(net, None, np.ones(len(net.levels), dtype=bool))
 
 
-_made: WeakKeyDictionary[Network, tuple[Learned | None, Disclosed]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Network, tuple[ref[Learned], Disclosed]] = WeakKeyDictionary()
 
 
 def disclosed(net: Network, data: Learned | None) -> Disclosed:
@@ -102,11 +102,11 @@ def disclosed(net: Network, data: Learned | None) -> Disclosed:
         DataError: that is not known, and estimates may come from few rows.
     """
     known = _made.get(net)
-    if known is not None and known[0] is data:
+    if known is not None and known[0]() is data:
         return known[1]
-    found = _disclosed(net, data)
-    if found.net is not net:  # which would be held for ever
-        _made[net] = data, found
+    found = replace(_disclosed(net, data), data=None)
+    if data is not None and found.net is not net:  # which would be held for ever
+        _made[net] = ref(data), found
     return found
 
 

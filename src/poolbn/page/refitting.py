@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +56,15 @@ def fitted(net: Network, data: Data, node: str, parents: Sequence[str] | None = 
 
 def _model(fit: LocalFit, data_sets: int) -> NodeModel:
     """The pooling of a fit, as `auto` has it where that chose it."""
-    how = fit.pooling if isinstance(fit.pooling, Candidate) else Partial()
+    how: Any = fit.pooling if hasattr(fit.pooling, "logliks") else Partial()
     if isinstance(how, Partial) and data_sets == 1:
         return Complete()
     reml = isinstance(how, Partial) and how.method == "reml"
-    if isinstance(fit, GaussianFit) and fit.unbiased and not reml:
+    chosen = isinstance(fit, GaussianFit) and fit.unbiased and isinstance(how, Candidate)
+    if chosen and not reml:
         return Auto(among=(how,)).first(fit.levels)
-    return how
+    model: NodeModel = how
+    return model
 
 
 def taken(fit: LocalFit, at: Sequence[int], levels: Sequence[Hashable]) -> LocalFit:

@@ -34,17 +34,11 @@ from poolbn.page.inshort import in_short
 from poolbn.page.material import Material, gathered
 from poolbn.page.nodes import node_numbers
 from poolbn.page.patterns import missing_map
+from poolbn.page.privacy import about_privacy
 from poolbn.page.tables import report_tables
 from poolbn.page.treatments import treatment_cards, treatment_tables
 from poolbn.page.whatif import whatif_numbers
-from poolbn.page.words import (
-    about_alone,
-    about_privacy,
-    about_rows,
-    about_search,
-    resampled,
-    summary,
-)
+from poolbn.page.words import about_alone, about_rows, about_search, resampled, summary
 from poolbn.show.texts import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole

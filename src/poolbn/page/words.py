@@ -12,7 +12,7 @@ import numpy as np
 from poolbn.assess.arceffects import Common, Estimates
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.resample import Bootstrap
-from poolbn.assess.residuals import CELL, FEWEST
+from poolbn.assess.residuals import FEWEST
 from poolbn.findings import FindingKind
 from poolbn.inference.drawing import categories_of
 from poolbn.moments.checks import check
@@ -31,7 +31,6 @@ from poolbn.wording import Noun, counted, listed
 
 _FEW = 3  # arcs that the summary names
 _LISTED = 12  # data sets whose rows it tells
-_GROUPED = 8  # variables or arcs of which a report has less
 _TERMS = 6  # effects of an arc that have a sentence each
 _SCORES = {
     "bic": " (BIC)",
@@ -347,54 +346,6 @@ def resampled(boot: Bootstrap, sets: Noun) -> str:
 
 
 # Rows, and how it was made
-
-
-def about_privacy(of: Material) -> str:
-    """Whether a report has rows, for its head."""
-    if of.open:
-        return (
-            "This report contains rows of the data. Give it only to those who may see them, or "
-            "write it without rows=True or --include-rows."
-        )
-    return " ".join(
-        [
-            "This report contains no rows: estimates, counts and sums over rows only.",
-            *_suppressed(of),
-        ]
-    )
-
-
-def _suppressed(of: Material) -> list[str]:
-    """What a report has not, and what it is made from."""
-    may, sets, said = of.disclosed, of.sets, []
-    if of.hidden:
-        scarce = f", or fewer than {CELL} with one of two numbers" * may.scarce
-        few = f"{counted(len(of.hidden), sets)} with fewer than {FEWEST} rows{scarce}"
-        few = f"{few} ({listed(of.hidden)})"
-        if may.shown.all():
-            were = "was" if len(of.hidden) == 1 else "were"
-            said.append(f"{few} {were} left out: all estimates are of the other {sets.many}.")
-        else:
-            said.append(f"As it cannot leave out {few}, it has estimates of the population alone.")
-    if may.later:
-        came = listed([str(level) for level in may.later])
-        said.append(f"{sets.many.capitalize()} that came later were left out ({came}).")
-    if may.columns:
-        said.append(f"Variables that do not differ then were left out: {listed(may.columns)}.")
-    if may.grouped:
-        said.append(
-            f"For {listed(may.grouped, _GROUPED)}, {sets.many} are put together and not shown "
-            f"apart where fewer than {FEWEST} rows have the same levels, or fewer than {CELL} a "
-            "level."
-        )
-    if may.arcs:
-        arcs = listed([arrow(*arc) for arc in may.arcs], _GROUPED)
-        are = "is" if len(may.arcs) == 1 else "are"
-        said.append(
-            f"{counted(len(may.arcs), 'arc')} of the network {are} not here, as too few rows of "
-            f"all {sets.many} together have some of the levels: {arcs}."
-        )
-    return said
 
 
 def about_rows(of: Material) -> str:
