@@ -102,7 +102,7 @@ def disclosed(net: Network, data: Learned | None) -> Disclosed:
         DataError: that is not known, and estimates may come from few rows.
     """
     known = _made.get(net)
-    if known is not None and known[0]() is data:
+    if known is not None and data is not None and known[0]() is data:
         return known[1]
     found = replace(_disclosed(net, data), data=None)
     if data is not None and found.net is not net:  # which would be held for ever
