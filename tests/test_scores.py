@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import simulate
+from helpers import learned_as_given, simulate
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import dblquad
@@ -228,9 +228,9 @@ def test_gprior_finds_the_graph_and_the_pooling_fits_it() -> None:
     true = pb.random_network(pb.random_dag(8, 1, seed=4), 2, seed=4)
     stats = pb.stats(pb.random_table(true, 300, seed=1), group="F")
     pooled = pb.Partial(residuals="pooled")
-    net = pb.learn(stats, pooling=pooled, score="gprior")
+    net = learned_as_given(stats, pooling=pooled, score="gprior")
     assert pb.metrics.shd(true.dag, net.dag) <= pb.metrics.shd(
-        true.dag, pb.learn(stats, pooling=pooled).dag
+        true.dag, learned_as_given(stats, pooling=pooled).dag
     )
     assert {fit.pooling for fit in net.fits.values()} == {pooled}
     assert net.score == pytest.approx(pb.score(stats, net.dag, score="gprior"), rel=1e-12)

@@ -260,7 +260,7 @@ def as_plan(
     """
     learner, allowed = as_learner(search), as_constraints(constraints)
     plan = Plan(as_pooling(pooling), as_score(score), learner, allowed)
-    foresee("moves", *plan.pooling.kernels)
+    foresee("moves", "shrinking", *plan.pooling.kernels)
     return plan
 
 

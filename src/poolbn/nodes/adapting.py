@@ -132,7 +132,7 @@ def _with_last(found: Intervals | None, fit: GaussianFit, family: GroupStats) ->
 
 def _between(random_cov: Floats, found: Intervals) -> Floats:
     """The covariance of random effects, with the variances that new data sets are told to have."""
-    if not found.new_se.size or np.isnan(found.new_se).any():  # as a node of one value a data set
+    if not found.new_se.size or not np.isfinite(found.new_se).all():  # as of one value a data set
         return random_cov
     variance = np.maximum(found.new_se**2 - found.population_se**2, 0.0)
     fitted = np.diagonal(random_cov)

@@ -43,7 +43,7 @@ _GROUPS = (
     _Group("tables of discrete columns", {"polya": 3.7}),
     _Group("logistic and count regressions", {"quasinewton": 10.0, "glm": 4.4, "quadrature": 2.8}),
     _Group("probabilities of discrete columns", {"integrals": 3.1}),
-    _Group("intervals", {"shrinking": 1.5}),
+    _Group("intervals", {"shrinking": 1.2}),
     _Group("missing cells", {"expect": 2.0}),
     _Group("independence tests", {"separators": 5.0, "independence": 3.6}),
     _Group("probabilities of arcs", {"subsets": 2.2, "orders": 1.8}),
