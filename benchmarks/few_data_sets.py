@@ -26,7 +26,7 @@ from poolbn.inference.heterogeneity import heterogeneity_table
 from poolbn.inference.withinbetween import within_between_table
 from poolbn.nodes.intervals import own_estimates
 
-DATA_SETS, SLOPE_SDS, ROWS = (3, 4, 6, 10, 20), (0.0, 0.15, 0.5), (20, 50)
+DATA_SETS, SLOPE_SDS, ROWS = (3, 4, 6, 10, 30), (0.0, 0.15, 0.5), (4, 8, 20, 60)
 
 
 def drawn(

@@ -142,3 +142,40 @@ def test_values_too_large_to_calculate_with_are_named() -> None:
     for function in (pb.learn, pb.compare):
         with pytest.raises(pb.DataError, match=r"column .a. are about 1e\+300, too large"):
             function(table, group="site", kinds={"visits": "count"}, missing="em")
+
+
+def test_a_file_of_a_site_that_never_measured_a_column(tmp_path: Path) -> None:
+    """An empty column says nothing of its kind: other files do."""
+    whole = site_files(tmp_path)
+    for order in (whole, whole[::-1]):
+        net = pb.learn(order, group="site", missing="em")
+        assert net.fits["ses"].left_out == ("c",)
+        assert net.fits["sex"].left_out == ("c",)
+        assert [type(net.fits[name]).__name__ for name in ("ses", "y")] == ["GaussianFit"] * 2
+    stats = []
+    for path in whole:
+        target = path.with_suffix(".stats")
+        arguments = ["stats", str(path), "-g", "site", "--missing", "em", "--exclude", "sex"]
+        assert CliRunner().invoke(app, [*arguments, "-o", str(target)]).exit_code == 0
+        stats.append(str(target))
+    learned = CliRunner().invoke(
+        app, ["learn", *stats, "--missing", "em", "-o", str(tmp_path / "o")]
+    )
+    assert learned.exit_code == 0, learned.output
+
+
+def site_files(folder: Path) -> list[Path]:
+    """A CSV of each of three sites, of which the last has two columns empty."""
+    rng, paths = np.random.default_rng(0), []
+    for j, site in enumerate("abc"):
+        x = rng.normal(size=60)
+        ses = x + rng.normal(size=60)
+        rows = pd.DataFrame(
+            {"site": site, "x": x, "ses": ses, "sex": ["m", "f"] * 30, "y": x + ses + j}
+        )
+        rows["y"] += rng.normal(size=60)
+        paths.append(folder / f"{site}.csv")
+        rows.assign(**{"ses": np.nan, "sex": None} if site == "c" else {}).to_csv(
+            paths[-1], index=False
+        )
+    return paths

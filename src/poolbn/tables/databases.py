@@ -137,7 +137,7 @@ def _sqlite(path: str, shown: str, table: str | None, name: Hashable, origin: st
                 # In the main thread Python looks for Ctrl-C here, and ends the query.
                 opened.set_progress_handler(lambda: 0, _STEPS)
                 yield from _among(running, opened)
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise KeyboardInterrupt from error
             raise DataError(

@@ -102,6 +102,8 @@ def csv_part(text: Text) -> Part:
         raise _csv_error(text, (), DataError(reason))
     # DuckDB renames some columns (to it "a" and "A" are the same), so they go by position.
     kinds = dict(zip(header, found, strict=True))
+    for name in _without_values(text, scan, header, found):
+        kinds[name] = "DOUBLE"  # as other files may have it
     types = {name: "" if k in NUMERIC else in_words(k.lower()) for name, k in kinds.items()}
     if len(header) == 1 and types[header[0]]:
         raise DataError(
@@ -137,6 +139,26 @@ def csv_part(text: Text) -> Part:
 
     truths = frozenset(name for name, k in kinds.items() if k == "BOOLEAN")
     return Part(text.name, text.origin, types, pieces, cells, text.path, truths=truths)
+
+
+def _without_values(
+    text: Text, scan: str, header: Sequence[str], found: Sequence[str]
+) -> list[str]:
+    """The columns that hold nothing, which DuckDB takes for texts: a site did not measure them."""
+    import duckdb
+
+    texts = [k for k, kind in enumerate(found) if kind == "VARCHAR"]
+    spec = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
+    typed = f"{scan}, auto_detect=false, columns={{{spec}}})"
+    try:
+        with connected() as connection:  # it reads no further than the first value
+            values = [
+                connection.sql(f"select 1 from {typed} where c{k} is not null limit 1").fetchall()
+                for k in texts
+            ]
+    except duckdb.Error as error:
+        raise _csv_error(text, (), error) from error
+    return [header[k] for k, value in zip(texts, values, strict=True) if not value]
 
 
 def _decimal_commas(text: Text, plainly: Sequence[str], with_commas: Sequence[str]) -> bool:

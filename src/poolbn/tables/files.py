@@ -112,11 +112,11 @@ def _parquet(path: str, name: Hashable, origin: str) -> Part:
         try:
             with system.open_input_file(inner) as source, pq.ParquetFile(source, **options) as it:
                 yield it
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _broken(path, "a Parquet", error) from error
 
     with opened() as parquet:
-        schema = parquet.schema_arrow
+        schema = _legible(parquet.schema_arrow)
 
     def batches(keep: list[str], rows: int) -> Iterator[Any]:
         # Text comes as dictionaries, so that a data set's name is decoded once and not in every
@@ -146,11 +146,11 @@ def _arrow(path: str, name: Hashable, origin: str) -> Part:
                     raise OSError("it is Feather of version 1")
                 read = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
                 yield read(source, options=options)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _broken(path, "an Arrow", error) from error
 
     with opened() as reader:
-        schema = reader.schema
+        schema = _legible(reader.schema)
 
     def batches(keep: list[str], rows: int) -> Iterator[Any]:
         with opened([schema.names.index(c) for c in keep]) as reader:
@@ -163,6 +163,12 @@ def _arrow(path: str, name: Hashable, origin: str) -> Part:
                 yield batch.select(keep)
 
     return _named(arrow_part(schema, batches, name, origin, path=path))
+
+
+def _legible(schema: Any) -> Any:
+    """The schema, where its names can be told; UnicodeDecodeError, if one is no UTF-8."""
+    list(schema.names)
+    return schema
 
 
 def _broken(path: str, what: str, error: BaseException) -> DataError:
