@@ -2,7 +2,8 @@
 
 Tables have y = level + x'slope + error in F data sets: residual SD 1 (with --spread it differs,
 with this SD of its logarithm), SD of levels 0.5, slopes around 1, means of parents with SD 0.5. For
-each cell: coverage of the population's effect; coverage of the effects of data sets, and the mean
+each cell: coverage of the population's effect; coverage of the effects of data sets; how often the
+range for a new data set has its effect; and the mean
 width of their intervals over that of each data set's own t interval; with --tests how often equal
 slopes (slope SD 0 is the null hypothesis), equal residual variances, and equal effects within and
 between data sets are rejected.
@@ -19,7 +20,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from scipy.special import stdtrit
+from scipy.special import ndtr, stdtrit
 
 import poolbn as pb
 from poolbn.inference.heterogeneity import heterogeneity_table
@@ -47,6 +48,13 @@ def drawn(
     return pb.GroupStats(names, tuple(range(F)), np.full(F, rows), mean, scatter, none), slope
 
 
+def inside(middle: np.ndarray, half: np.ndarray, sd: float) -> float:
+    """The probability that slopes of new data sets, around 0, are in intervals."""
+    if sd == 0:
+        return float(np.mean(np.abs(middle) < half))
+    return float(np.mean(ndtr((middle + half) / sd) - ndtr((middle - half) / sd)))
+
+
 def cell(F: int, rows: int, slope_sd: float, options: argparse.Namespace) -> dict[str, float]:
     """What K tables give."""
     rng = np.random.default_rng([F, rows, round(100 * slope_sd)])
@@ -62,9 +70,11 @@ def cell(F: int, rows: int, slope_sd: float, options: argparse.Namespace) -> dic
         own, df = own_estimates(fit.sums), rows - p - 1
         alone = stdtrit(df, 0.975) * np.sqrt(own.rss[:, None] / df * own.cov[:, 1:])
         reach = stdtrit(fit.population_df, 0.975) * fit.population_se
+        wide = stdtrit(fit.population_df, 0.975)[1:] * intervals.new_se[1:]
         row = {
             "population": np.mean(np.abs(fit.fixed - 1)[1:] < reach[1:]),
             "data sets": np.mean(np.abs(fit.coef[:, 1:] - slope) < half),
+            "new": inside(fit.fixed[1:] - 1, wide, slope_sd),
             "width": half.mean(),
             "alone": alone.mean(),
         }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -220,3 +221,36 @@ def test_any_value_anywhere_is_an_error_of_poolbn(
         return
     net.effects()
     net.to_json()
+
+
+def test_columns_that_describe_data_sets_are_saved(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    site = np.repeat(np.arange(12), 10)
+    size = rng.normal(size=12)[site]
+    x = rng.normal(size=120)
+    rows = pd.DataFrame({"site": site, "size": size, "x": x, "y": size + x + rng.normal(size=120)})
+    with pytest.warns(pb.DataWarning, match="describes"):
+        net = pb.learn(rows, group="site")
+    assert not net.fits["size"].sigma2.any()
+    net.save(tmp_path / "net.json")
+    pd.testing.assert_frame_equal(pb.load(tmp_path / "net.json").effects(), net.effects())
+
+
+def test_everything_is_told_of_columns_that_describe_data_sets(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    site = np.repeat(np.arange(12), 10)
+    size, staff = rng.normal(size=(2, 12))[:, site]
+    rows = pd.DataFrame(
+        {"site": site, "size": size, "staff": staff + size, "y": size + rng.normal(size=120)}
+    )
+    for kinds in ({}, {"happy": "discrete"}):
+        table = rows.assign(happy=rows["y"] > 0) if kinds else rows
+        arcs = [("size", "staff"), ("size", "y")]
+        with pytest.warns(pb.DataWarning, match="describe"):
+            net = pb.learn(
+                table, group="site", start=arcs, search=pb.HillClimb(max_iter=0), kinds=kinds
+            )
+        assert len(net.effects()) == len(net.total_effects("size", "y")) + 1
+        assert set(net.within_between()["parent"]) == {"size"}
+        assert len(net.adapt(None, "new").effects(by="data set")) == 26
+        pb.report(net, tmp_path / "report.html", data=table)

@@ -194,7 +194,7 @@ def _within(x: Sums, variance: Floats, fit: GaussianFit) -> _Slopes:
     unit = x.scale[-1] / x.scale[used]
     D = np.zeros((len(used), len(used)))
     if fit.random_cov is not None:
-        slopes = np.array(used) + 1
+        slopes = np.array(used, dtype=np.intp) + 1
         D = fit.random_cov[np.ix_(slopes, slopes)] / np.outer(unit, unit)
     middle = np.linalg.inv(np.eye(len(used)) + S @ D)
     P, u = middle @ S, np.einsum("jab,jb->ja", middle, c)

@@ -204,6 +204,8 @@ def _wrong(fit: GaussianFit) -> str:
     """What of a fit's single values cannot be, or nothing."""
     shape, scale = fit.residual_shape, fit.residual_scale
     given = isinstance(fit.pooling, Given)
+    # A column that describes data sets varies between them alone, and is known there.
+    between = fit.random_cov is not None and not fit.sigma2.any() and not fit.coef_cov.any()
     checks = (
         ((fit.fixed is None) != (fit.fixed_cov is None), "one of fixed and fixed_cov is missing"),
         ((shape is None) != (scale is None), "residual_shape or residual_scale is missing"),
@@ -213,6 +215,9 @@ def _wrong(fit: GaussianFit) -> str:
         (type(fit.unbiased) is not bool, "there is no true or false in unbiased"),
         (not are_counts([*fit.counts, fit.n_rows]), "a count is not a whole number"),
         (not fit.n_rows and not given, "there is no row in n_rows"),
-        (fit.status.ok and not given and not fit.sigma2.all(), "there is no positive sigma2"),
+        (
+            fit.status.ok and not given and not between and not fit.sigma2.all(),
+            "there is no positive sigma2",
+        ),
     )
     return next((words for wrong, words in checks if wrong), "")

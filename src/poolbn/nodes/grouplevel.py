@@ -95,7 +95,7 @@ def fit(data: StandardisedStats, family: Family) -> GaussianFit:
 def _intervals(coef: Floats, fixed_cov: Floats) -> Intervals:
     """Least squares has one error for the effects in all data sets."""
     F, q = coef.shape
-    se, df = np.sqrt(np.diagonal(fixed_cov)), np.full(q, max(F - q, 1.0))
+    se, df = np.sqrt(np.diagonal(fixed_cov)), np.full(q, max(float(F - q), 1.0))
     none = np.full(q, math.nan)
     each = np.tile(np.append(math.nan, se[1:]), (F, 1))
     return Intervals(se, df, none, np.empty(0), each, np.tile(df, (F, 1)))

@@ -142,7 +142,7 @@ def intervals_of(fit: Fitted, x: Sums) -> Intervals:
 
 def _without_pooling(fit: Fitted, x: Sums) -> Intervals:
     F, q = fit.coef.shape
-    se, df = fit.coef_sd.copy(), np.repeat((x.n - q)[:, None], q, axis=1)
+    se, df = fit.coef_sd.copy(), np.repeat((x.n - q)[:, None].astype(np.float64), q, axis=1)
     spread, spread_df = se[0].copy(), df[0]
     if F > 1:
         spread = fit.coef.std(axis=0, ddof=1) / math.sqrt(F)
@@ -154,7 +154,7 @@ def _without_pooling(fit: Fitted, x: Sums) -> Intervals:
 def _complete(fit: Fitted, x: Sums) -> Intervals:
     F, q = fit.coef.shape
     assert fit.fixed_se is not None
-    df, none = np.full((F, q), x.n.sum() - q), np.full(q, math.nan)
+    df, none = np.full((F, q), float(x.n.sum()) - q), np.full(q, math.nan)
     se = np.repeat(fit.fixed_se[None], F, axis=0)
     se[:, 0] = math.nan
     return Intervals(fit.fixed_se, df[0], none, x.center[:-1], se, df)
