@@ -244,7 +244,7 @@ def test_everything_is_told_of_columns_that_describe_data_sets(tmp_path: Path) -
         {"site": site, "size": size, "staff": staff + size, "y": size + rng.normal(size=120)}
     )
     for kinds in ({}, {"happy": "discrete"}):
-        table = rows.assign(happy=rows["y"] > 0) if kinds else rows
+        table = rows.assign(happy=rows["y"] + rng.normal(size=120) > 0) if kinds else rows
         arcs = [("size", "staff"), ("size", "y")]
         with pytest.warns(pb.DataWarning, match="describe"):
             net = pb.learn(
