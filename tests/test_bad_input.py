@@ -623,7 +623,7 @@ TABLE = [
     Bad("other JSON", saved_net(lambda whole: b'{"a": 1}'), FileError,
         ("not a network of poolbn", "Network.save")),
     Bad("JSON list", saved_net(lambda whole: b"[1]"), FileError, ("not a network of poolbn",)),
-    Bad("newer network", tampered("version", to=5), FileError, ("version 5", "update poolbn")),
+    Bad("newer network", tampered("version", to=6), FileError, ("version 6", "update poolbn")),
     Bad("wrong shape", tampered("fits", "y", "coef", to=[[1.0, 2.0]]), FileError,
         ("coef of 'y'", "(2, 2)")),
     Bad("not finite", tampered("fits", "y", "sigma2", to=[1.0, NAN]), FileError,

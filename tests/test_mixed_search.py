@@ -310,10 +310,37 @@ def test_a_network_of_all_kinds_can_be_saved(made: pb.Table, pooling: str, tmp_p
     assert again.to_json() == net.to_json()
 
 
-def test_networks_of_continuous_columns_have_the_format_that_they_had(made: pb.Table) -> None:
+def test_all_networks_have_one_format(made: pb.Table) -> None:
     numbers = pb.learn(made.select(["age", "dose"]))
-    assert json.loads(numbers.to_json())["version"] == 2
-    assert json.loads(pb.learn(made).to_json())["version"] == 4
+    assert json.loads(numbers.to_json())["version"] == 5
+    assert json.loads(pb.learn(made).to_json())["version"] == 5
+
+
+def test_files_of_version_4_load(made: pb.Table, tmp_path: Path) -> None:
+    """Their intervals of data sets were not around the estimates."""
+    net = pb.learn(made, pooling="partial")
+    content = json.loads(net.to_json()) | {"version": 4}
+    del content["checksum"]
+    for own in content["fits"].values():
+        if own.get("intervals"):
+            found = own["intervals"]
+            del found["new_se"], found["at"]
+            found["se"], found["df"] = ([row[1:] for row in found[name]] for name in ("se", "df"))
+            found["center"] = [[0.5 + value for value in row[1:]] for row in own["coef"]]
+        if own.get("effects"):
+            found = own["effects"]
+            del found["new_se"], found["at"], found["level_se"]
+            found["middle"] = [[0.5 + value for value in row] for row in found["own"]]
+    path = tmp_path / "net.json"
+    path.write_text(json.dumps(content))
+    loaded = pb.load(path)
+    assert str(loaded) == str(net)
+    columns = ["effect", "se", "lower", "upper"]
+    before, after = (each.effects(by="data set")[columns] for each in (net, loaded))
+    assert len(after) > 0
+    np.testing.assert_array_equal(after["effect"], before["effect"])
+    np.testing.assert_allclose(after["se"], np.hypot(before["se"], 0.5))
+    assert len(loaded.total_effects()) == len(net.total_effects())
 
 
 def test_files_of_version_3_load(made: pb.Table, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_the_file_is_json_that_others_can_read(tmp_path: Path) -> None:
     net = network()
     net.save(tmp_path / "net.json")
     content = json.loads((tmp_path / "net.json").read_text(encoding="utf-8"))
-    assert (content["format"], content["version"]) == ("poolbn-network", 2)
+    assert (content["format"], content["version"]) == ("poolbn-network", 5)
     assert [tuple(arc) for arc in content["arcs"]] == list(net.dag.arcs)
 
 

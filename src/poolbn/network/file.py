@@ -34,8 +34,8 @@ from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
 
 _FORMAT = "poolbn-network"
-_VERSION = 4  # of networks with nodes that are not linear regressions; all others have 2
-_OTHERS = 3  # the first version that could have such nodes
+_VERSION = 5
+_OTHERS = 3  # the first version that could have nodes that are not linear regressions
 _FIELDS = {
     "format", "version", "nodes", "arcs", "group", "levels", "rows", "adapted", "score",
     "score_kind", "search", "fits", "trace",
@@ -72,7 +72,7 @@ def network_text(content: Content) -> str:
     check_levels(levels)
     encoded = {
         "format": _FORMAT,
-        "version": 2 if all(isinstance(fit, GaussianFit) for fit in fits.values()) else _VERSION,
+        "version": _VERSION,
         "nodes": content["dag"].nodes,
         "arcs": content["dag"].arcs,
         "group": content["group"],
