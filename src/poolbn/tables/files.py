@@ -124,7 +124,11 @@ def _parquet(path: str, name: Hashable, origin: str) -> Part:
         # memory. No threads: the other core is busy with the batch before.
         text = [c for c in keep if pt.is_string(schema.field(c).type)]
         with opened(read_dictionary=text, pre_buffer=False, buffer_size=2**20) as parquet:
-            yield from parquet.iter_batches(batch_size=rows, columns=keep, use_threads=False)
+            for batch in parquet.iter_batches(batch_size=rows, columns=keep, use_threads=False):
+                for column in batch.columns:
+                    if pt.is_dictionary(column.type):  # a damaged file has codes beyond it
+                        column.validate(full=True)
+                yield batch
 
     return _named(arrow_part(schema, batches, name, origin, path=path))
 
