@@ -349,3 +349,20 @@ def test_a_comparison_leaves_out_data_sets_that_are_spelled_alike(tmp_path: Path
     path = csv_of(["7", "007", "x"], tmp_path / "t.csv")
     found = pb.compare(path, group="site", folds=2, poolings=["partial"])
     assert found.left_out == ("7", "007", "x")
+
+
+def test_a_name_in_an_arrow_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "rows.feather"
+    table = pa.table({"site": ["a", "b"] * 20, "length": np.arange(40.0)})
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    path.write_bytes(path.read_bytes().replace(b"length", b"\xfbength"))
+    with pytest.raises(pb.DataError, match=r"rows\.feather' cannot be read as an Arrow file"):
+        pb.stats(path, group="site")
+
+
+def test_codes_beyond_the_dictionary_of_a_parquet_file() -> None:
+    """Found by `make fuzz` in a file of the trial."""
+    path = Path(__file__).parent / "data" / "codes_beyond_dictionary.parquet"
+    with pytest.raises(pb.DataError, match="cannot be read as a Parquet file: it is damaged"):
+        pb.table(path, group="clinic")
