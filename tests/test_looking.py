@@ -201,6 +201,16 @@ def run(*words: object) -> Any:
     return done
 
 
+def test_a_level_of_rows_of_no_data_set_alone_is_none() -> None:
+    trial = TRIAL[["clinic", "age", "tobacco"]].dropna().astype({"clinic": object})
+    rows = len(trial)
+    trial.loc[[trial.index[0]], ["clinic", "tobacco"]] = [None, "perhaps"]
+    found = pb.look(trial, group="clinic")
+    (tobacco,) = (column for column in found.columns if column.name == "tobacco")
+    assert [level for level, _ in tobacco.levels] == ["no", "yes"]
+    assert sum(times for _, times in tobacco.levels) == rows - 1
+
+
 def test_the_command_that_is_printed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the table as it is to the network, pasting what is printed last."""
     monkeypatch.chdir(tmp_path)

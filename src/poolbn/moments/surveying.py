@@ -119,7 +119,9 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
         order = rows.categories[name].names if name in coded else ()
         told = rows.categories[name].index if name in coded else {}
         counts = seen[name].counts
-        levels = tuple((level, int(counts[told[level]])) for level in order)
+        # Rows that do not say their data set have no values here, but name levels.
+        times = {level: int(counts[k]) for level in order if (k := told[level]) < len(counts)}
+        levels = tuple((level, rows) for level, rows in times.items() if rows)
         made = ColumnFacts(name, holds, levels, seen[name].low, seen[name].high,
                           tuple(seen[name].missing.tolist()), reason)  # fmt: skip
         checked = made if reason else replace(made, error=_wrong(made, guessed=name not in kinds))
