@@ -27,8 +27,8 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 study: .venv/ready
-	$(BIN)/python -m poolbn study run --preset smoke --out build/study/smoke
-	$(BIN)/python -m poolbn study report build/study/smoke --out build/study/report
+	$(BIN)/python -m benchmarks.study run --preset smoke --out build/study/smoke
+	$(BIN)/python -m benchmarks.study report build/study/smoke --out build/study/report
 
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

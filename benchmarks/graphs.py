@@ -1,7 +1,8 @@
 """Which model finds the best graphs, in each kind of data sets of the paper's study?
 
-Reads the results of a study (`poolbn study report` writes them) and writes a table: mean SHD of the
-models that were learned from all data sets, the lowest bold, and the median KL beside it.
+Reads the results of a study (`python -m benchmarks.study report` writes them) and writes a table:
+mean SHD of the models that were learned from all data sets, the lowest bold, and the median KL
+beside it.
 
     python benchmarks/graphs.py [results/residuals/results.parquet] [--out results/graphs.md]
 """

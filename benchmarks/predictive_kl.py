@@ -17,9 +17,9 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
+from study.study import PAPER, Chunk, seed_of, table_of, truth
 
 import poolbn as pb
-from poolbn.studies.study import PAPER, Chunk, seed_of, table_of, truth
 
 ROWS = 2000
 POOLINGS = {

@@ -14,8 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from poolbn.studies.run import run_study
-from poolbn.studies.study import PRESETS, Preset
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.study.run import run_study
+from benchmarks.study.study import PRESETS, Preset
 
 KILLS = 10
 TINY = Preset((4,), (1,), (2, 3), (3,), rows=(10, 20), networks=4, replicates=1)

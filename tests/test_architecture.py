@@ -94,11 +94,8 @@ ORDER = {
         "inshort", "tables", "patterns", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
-    "studies": [
-        "study", "run", "table", "claims", "paper", "sides", "figures", "residuals", "reporting",
-    ],
     "cli": [
-        "terminal", "gathering", "scoring", "inputs", "looking", "studies", "showing", "learning",
+        "terminal", "gathering", "scoring", "inputs", "looking", "showing", "learning",
         "networks", "statistics", "demonstration", "warmup", "app",
     ],
     "__init__": [],

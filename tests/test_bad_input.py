@@ -28,6 +28,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from benchmarks.study.reporting import write_report
+from benchmarks.study.run import run_study
 from matplotlib.figure import Figure
 
 import poolbn as pb
@@ -35,8 +37,6 @@ from poolbn.errors import DataError, FileError, GraphError, Option, OptionError,
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats
 from poolbn.moments.statsfile import write_file
-from poolbn.studies.reporting import write_report
-from poolbn.studies.run import run_study
 
 
 @dataclass(frozen=True)

@@ -754,9 +754,17 @@ def test_version_and_help() -> None:
     for command in (
         "", "learn", "compare", "bootstrap", "posterior", "predict", "classify", "report", "demo",
         "warmup",
-        "stats", "stats make", "stats add", "stats show", "study", "study run", "study report",
+        "stats", "stats make", "stats add", "stats show", "study",
     ):  # fmt: skip
         assert "Usage:" in fine(*command.split(), "--help").stdout
+
+
+def test_the_study_is_elsewhere() -> None:
+    for command in ("study", "study run --preset smoke --out here", "study report a b --out c"):
+        done = CliRunner().invoke(app, command.split())
+        assert done.exit_code == 2
+        assert done.output.startswith("error: the paper's simulation study is not part of")
+        assert "python -m benchmarks.study" in done.output
 
 
 def test_shell_completion() -> None:
@@ -853,7 +861,6 @@ def test_a_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "report",
         "stats",
         "stats make",
-        "study run",
     ],
 )
 def test_help_has_no_types_of_python(command: str) -> None:

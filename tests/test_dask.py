@@ -22,6 +22,9 @@ import distributed
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.study.__main__ import app as study
+from benchmarks.study.run import run_study
+from benchmarks.study.study import PRESETS, Preset
 from helpers import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,8 +38,6 @@ from poolbn.nodes.model import same_for_all
 from poolbn.nodes.poolings import Partial
 from poolbn.run import cluster, parallel
 from poolbn.search.problem import Found, Problem
-from poolbn.studies.run import run_study
-from poolbn.studies.study import PRESETS, Preset
 from poolbn.tables import sources
 
 TINY = Preset((3,), (1,), (2,), (3,), rows=(10,), networks=2, replicates=1)
@@ -325,7 +326,7 @@ def test_a_study_is_the_same(
     monkeypatch.setitem(PRESETS, "tiny", TINY)
     run_study(tmp_path / "here", preset="tiny", models=["LME", "GBN"], workers=1)
     options = ["--preset", "tiny", "--models", "LME,GBN", "--dask", workers.scheduler.address]
-    done = CliRunner().invoke(app, ["study", "run", "--out", str(tmp_path / "there"), *options])
+    done = CliRunner().invoke(study, ["run", "--out", str(tmp_path / "there"), *options])
     assert done.exit_code == 0, done.output
     here, there = (
         {file.name: file.read_bytes() for file in (tmp_path / where).glob("parts/*.parquet")}

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.study import study
 from helpers import callable_kernel, simulate, work_space
 from scipy.integrate import quad
 from scipy.special import polygamma
@@ -21,7 +22,6 @@ from poolbn.kernels import pooled as _pooled
 from poolbn.kernels import work as _work
 from poolbn.moments.standardised import standardise
 from poolbn.scoring.local import LocalScores
-from poolbn.studies import study
 
 POOLED = pb.Partial(residuals="pooled")
 

@@ -11,17 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import REFERENCE, reference
-from typer.testing import CliRunner
-
-import poolbn as pb
-from poolbn.assess.leaveout import leave_out
-from poolbn.cli import studies
-from poolbn.cli.app import app
-from poolbn.studies import run as studyrun
-from poolbn.studies import study
-from poolbn.studies.run import run_study, study_results
-from poolbn.studies.study import (
+from benchmarks.study import __main__ as study_command
+from benchmarks.study import run as studyrun
+from benchmarks.study import study
+from benchmarks.study.run import run_study, study_results
+from benchmarks.study.study import (
     EQUAL,
     MODELS,
     ORIGINAL,
@@ -32,6 +26,11 @@ from poolbn.studies.study import (
     run_chunk,
     truth,
 )
+from helpers import REFERENCE, reference
+from typer.testing import CliRunner
+
+import poolbn as pb
+from poolbn.assess.leaveout import leave_out
 
 CHUNK = Chunk("balanced", N=4, mean_parents=1, F=3, network=0)
 TINY = Preset((4,), (1,), (2, 3), (3,), rows=(10, 20), networks=1, replicates=2)
@@ -263,11 +262,12 @@ def test_killed_at_ten_random_moments(tmp_path: Path) -> None:
 
 
 def test_the_command_runs_and_goes_on(tiny: None, tmp_path: Path) -> None:
-    command = ["study", "run", "--preset", "tiny", "--out", str(tmp_path), "--workers", "1"]
-    first = CliRunner().invoke(app, [*command, "--models", "GBN, CGBN", "--slice", "2/3"])
+    command = ["run", "--preset", "tiny", "--out", str(tmp_path), "--workers", "1"]
+    part = ["--models", "GBN, CGBN", "--slice", "2/3"]
+    first = CliRunner().invoke(study_command.app, [*command, *part])
     assert first.exit_code == 0, first.output
     assert "2 of 2 networks, 100%" in first.output
-    other = CliRunner().invoke(app, command)
+    other = CliRunner().invoke(study_command.app, command)
     assert other.exit_code == 2
     assert "holds another study (tiny: GBN, CGBN)" in other.output
 
@@ -284,7 +284,7 @@ def test_the_command_runs_and_goes_on(tiny: None, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_option_is_one_paragraph(options: list[str], says: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["study", "run", "--out", str(tmp_path / "s"), *options])
+    done = CliRunner().invoke(study_command.app, ["run", "--out", str(tmp_path / "s"), *options])
     assert done.exit_code == 2
     assert says in done.output
     assert "Traceback" not in done.output
@@ -295,16 +295,16 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(studies, "run_study", interrupted)
-    done = CliRunner().invoke(app, ["study", "run", "--out", str(tmp_path)])
+    monkeypatch.setattr(study_command, "run_study", interrupted)
+    done = CliRunner().invoke(study_command.app, ["run", "--out", str(tmp_path)])
     assert done.exit_code == 130
     assert done.output == "stopped; the same command goes on where this one ended\n"
 
 
 def test_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     clock = [0.0]
-    monkeypatch.setattr(studies.time, "monotonic", lambda: clock[-1])
-    watch = studies._Watch()
+    monkeypatch.setattr(study_command.time, "monotonic", lambda: clock[-1])
+    watch = study_command._Watch()
     for now, done, share in ((0.0, 0, 0.2), (40.0, 1, 0.3), (41.0, 2, 0.31), (3000.0, 3, 0.5)):
         clock.append(now)
         watch(studyrun.Progress(done, 9, share))

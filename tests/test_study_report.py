@@ -12,12 +12,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from typer.testing import CliRunner
-
-from poolbn.cli.app import app
-from poolbn.errors import FileError
-from poolbn.studies.claims import (
+from benchmarks.study.__main__ import app
+from benchmarks.study.claims import (
     FALLS,
     RATIO,
     RISES,
@@ -32,14 +28,18 @@ from poolbn.studies.claims import (
     weighted_quantile,
     within,
 )
-from poolbn.studies.figures import figures_of
-from poolbn.studies.paper import CLAIMS
-from poolbn.studies.reporting import write_report
-from poolbn.studies.residuals import beyond, models_beyond
-from poolbn.studies.run import run_study
-from poolbn.studies.sides import side_runs
-from poolbn.studies.study import MODELS, PRESETS, VARIANTS, Measures, Preset
-from poolbn.studies.table import by_data_set, read_study, save_study
+from benchmarks.study.figures import figures_of
+from benchmarks.study.paper import CLAIMS
+from benchmarks.study.reporting import write_report
+from benchmarks.study.residuals import beyond, models_beyond
+from benchmarks.study.run import run_study
+from benchmarks.study.sides import side_runs
+from benchmarks.study.study import MODELS, PRESETS, VARIANTS, Measures, Preset
+from benchmarks.study.table import by_data_set, read_study, save_study
+from hypothesis import given
+from typer.testing import CliRunner
+
+from poolbn.errors import FileError
 
 INF, NAN = float("inf"), float("nan")
 
@@ -362,7 +362,7 @@ def test_side_runs_change_one_thing(side_results: Path) -> None:
 
 @pytest.mark.slow
 def test_the_report_has_a_table_of_side_runs(side_results: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["study", "report", str(side_results), "--out", str(tmp_path)])
+    done = CliRunner().invoke(app, ["report", str(side_results), "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     text = (tmp_path / "report.md").read_text()
     assert "## One thing changed at a time" in text
@@ -438,7 +438,7 @@ def test_further_models_come_from_further_files(
     first, second = tmp_path / "first.parquet", tmp_path / "second"
     save_study(read_study(tmp_path / "0"), first)
     sources = [first, tmp_path / "1", tmp_path / "2"]
-    done = CliRunner().invoke(app, ["study", "report", *map(str, sources), "--out", str(second)])
+    done = CliRunner().invoke(app, ["report", *map(str, sources), "--out", str(second)])
     assert done.exit_code == 0, done.output
     whole = read_study(second / "results.parquet")
     assert whole.models == tuple(model for models in parts for model in models)
@@ -467,9 +467,7 @@ def test_further_models_come_from_further_files(
 
 
 def test_a_report_on_nothing_is_one_paragraph(tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        app, ["study", "report", str(tmp_path), "--out", str(tmp_path / "report")]
-    )
+    done = CliRunner().invoke(app, ["report", str(tmp_path), "--out", str(tmp_path / "report")])
     assert done.exit_code == 2
     assert done.output.startswith("error: no results in ")
     assert not (tmp_path / "report").exists()

@@ -42,7 +42,7 @@ KEPT = {
     "docs/study.md": [r"this page is built"],
     "src/poolbn/network/format1.py": [r"^not settled$"],  # in old files
     "src/poolbn/moments/gapsfile.py": [r"its gaps"],  # a section of .stats files
-    "src/poolbn/studies": [r"at most"],  # a relation in a table of claims
+    "benchmarks/study": [r"at most"],  # a relation in a table of claims
 }
 
 

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from poolbn.cli import demonstration, learning, looking, networks, statistics, studies, warmup
-from poolbn.cli.terminal import Command, Group
+from poolbn.cli import demonstration, learning, looking, networks, statistics, warmup
+from poolbn.cli.terminal import Command, Group, clear_errors
 from poolbn.constants import VERSION
+from poolbn.errors import OptionError
 
 app = typer.Typer(
     cls=Group,
@@ -28,9 +29,23 @@ for _command in (
 ):
     app.command(cls=Command)(_command)
 app.add_typer(statistics.app, name="stats")
-app.add_typer(studies.app, name="study")
 app.command(cls=Command)(demonstration.demo)
 app.command(cls=Command)(warmup.warmup)
+
+
+@app.command(
+    "study",
+    cls=Command,
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def _study() -> None:
+    """Say where the paper's simulation study is; it is not part of the package."""
+    with clear_errors():
+        raise OptionError(
+            "the paper's simulation study is not part of the package; it is in poolbn's "
+            "repository, where `python -m benchmarks.study` runs it"
+        )
 
 
 def _version(wanted: bool) -> None:

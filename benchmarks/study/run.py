@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from poolbn.errors import FileError, Option, OptionError, nearest
 from poolbn.run.parallel import available_cores, map_processes
-from poolbn.studies.study import (
+from poolbn.writing import write_whole
+
+from .study import (
     PRESETS,
     PUBLISHED,
     SCENARIOS,
@@ -23,7 +25,6 @@ from poolbn.studies.study import (
     check_models,
     run_chunk,
 )
-from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,9 +65,9 @@ def run_study(
 
     Args:
         out: the folder; made if it is not there.
-        preset: a name in `poolbn.studies.study.PRESETS`: "paper", "small", "smoke", or for side
+        preset: a name in `benchmarks.study.study.PRESETS`: "paper", "small", "smoke", or for side
             runs "side", "original" and "equal".
-        models: names in `poolbn.studies.study.MODELS`.
+        models: names in `benchmarks.study.study.MODELS`.
         workers: processes; all cores by default. Inside `pb.on_cluster` its workers do it.
         part: (k, K) runs only the k-th of K parts, for several machines; see `study_results`.
         watch: is told of the progress.
@@ -108,7 +109,7 @@ def study_results(
 ) -> pd.DataFrame:
     """The results in a folder, or in the folders of several parts: a row for each learned network.
 
-    Columns are those of `poolbn.studies.study.Measures`. Rows are in the order of the grid.
+    Columns are those of `benchmarks.study.study.Measures`. Rows are in the order of the grid.
 
     Raises:
         FileError: there are no results, or two folders hold the same.

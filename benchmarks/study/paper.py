@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poolbn.studies.claims import (
+from .claims import (
     FALLS,
     RATIO,
     RISES,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.inference.conditions import read_condition
-from poolbn.studies.table import NETWORK, by_data_set
+
+from .table import NETWORK, by_data_set
 
 if TYPE_CHECKING:
     import pandas as pd

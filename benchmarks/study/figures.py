@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.studies.claims import Statistic
+from .claims import Statistic
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.studies.claims import Array, Claim, Line, Rule, Statistic, Verdict, check_claims
-from poolbn.studies.figures import BLUE, GREEN, IVORY, LINE, PINK, StudyFigure, figures_of
-from poolbn.studies.paper import BALANCED, HOMOGENEOUS, UNBALANCED
-from poolbn.studies.study import PUBLISHED, VARIANTS
+from .claims import Array, Claim, Line, Rule, Statistic, Verdict, check_claims
+from .figures import BLUE, GREEN, IVORY, LINE, PINK, StudyFigure, figures_of
+from .paper import BALANCED, HOMOGENEOUS, UNBALANCED
+from .study import PUBLISHED, VARIANTS
 
 if TYPE_CHECKING:
     import pandas as pd

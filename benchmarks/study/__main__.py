@@ -1,4 +1,4 @@
-"""`poolbn study`: run the paper's simulation study, and report on it."""
+"""`python -m benchmarks.study`: run the paper's simulation study, and report on it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import typer
 from poolbn.cli import inputs as given
 from poolbn.cli.terminal import INTERRUPTED, Command, Group, command
 from poolbn.errors import OptionError
-from poolbn.studies.reporting import write_report
-from poolbn.studies.run import Progress, run_study
-from poolbn.studies.study import MODELS, PRESETS, PUBLISHED
+
+from .reporting import write_report
+from .run import Progress, run_study
+from .study import MODELS, PRESETS, PUBLISHED
 
 _LINE_EVERY = 30.0  # seconds between lines where there is no terminal
 
@@ -43,6 +44,10 @@ def run(
 
     A study that was stopped in any way goes on with the same command.
     """
+    if dask is not None:
+        import cloudpickle
+
+        cloudpickle.register_pickle_by_value(sys.modules[__package__])  # workers have poolbn alone
     with given.cluster(dask):
         watch = _Watch()
         try:
@@ -60,7 +65,7 @@ def run(
             raise typer.Exit(INTERRUPTED) from None
         finally:
             watch.close()
-        typer.echo(f"done; now: poolbn study report {out} --out FOLDER", err=True)
+        typer.echo(f"done; now: python -m benchmarks.study report {out} --out FOLDER", err=True)
 
 
 @app.command(cls=Command)
@@ -121,3 +126,7 @@ class _Watch:
 
     def close(self) -> None:
         self._bar.stop()
+
+
+if __name__ == "__main__":
+    app()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolbn.errors import FileError
-from poolbn.studies.run import in_order, study_preset, study_results, study_seconds
-from poolbn.studies.study import PRESETS
 from poolbn.writing import write_whole
+
+from .run import in_order, study_preset, study_results, study_seconds
+from .study import PRESETS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ class StudyResults:
     """What a study found, in the precision of the compact file.
 
     Attributes:
-        table: a row for each learned network, columns as in `poolbn.studies.study.Measures`.
+        table: a row for each learned network, columns as in `benchmarks.study.study.Measures`.
         seconds: that each model took in all, on one core, without side runs' scenarios.
         presets: the grids that were run.
     """
@@ -76,7 +77,7 @@ def read_study(sources: str | PathLike[str] | Iterable[str | PathLike[str]]) -> 
     for folder in folders:
         if not Path(folder).is_dir():
             raise FileError(
-                f"{str(folder)!r} is not a folder of results; give folders that `poolbn study run` "
+                f"{str(folder)!r} is not a folder of results; give folders that `study run` "
                 "wrote, or files named results.parquet that reports left"
             )
     parts = [_load(file) for file in files]

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poolbn.errors import FileError
-from poolbn.studies.claims import Line, Statistic, Verdict, check_claims
-from poolbn.studies.figures import StudyFigure, figures_of, render
-from poolbn.studies.paper import CLAIMS
-from poolbn.studies.residuals import Beyond, beyond, beyond_figures, models_beyond
-from poolbn.studies.sides import SideRun, side_runs, usual
-from poolbn.studies.study import PUBLISHED
-from poolbn.studies.table import StudyResults, by_data_set, read_study, save_study
 from poolbn.writing import write_whole
+
+from .claims import Line, Statistic, Verdict, check_claims
+from .figures import StudyFigure, figures_of, render
+from .paper import CLAIMS
+from .residuals import Beyond, beyond, beyond_figures, models_beyond
+from .sides import SideRun, side_runs, usual
+from .study import PUBLISHED
+from .table import StudyResults, by_data_set, read_study, save_study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,10 +89,10 @@ def _figures(results: StudyResults) -> Iterator[tuple[str, StudyFigure, pd.DataF
 
 def _pages(contents: dict[str, Any]) -> dict[str, str]:
     """The templates with contents."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     templates = Environment(
-        loader=PackageLoader("poolbn"),
+        loader=FileSystemLoader(Path(__file__).parent),
         autoescape=lambda name: str(name).endswith(".html"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -100,8 +101,7 @@ def _pages(contents: dict[str, Any]) -> dict[str, str]:
     )
     templates.filters["cell"] = lambda text: str(text).replace("|", "\\|")
     return {
-        f"report.{ending}": templates.get_template(f"study.{ending}").render(contents)
-        for ending in ("md", "html")
+        name: templates.get_template(name).render(contents) for name in ("report.md", "report.html")
     }
 
 

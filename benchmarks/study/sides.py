@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from poolbn.studies.claims import Claim, Line, check_claims, no_data
-from poolbn.studies.paper import HOMOGENEOUS
-from poolbn.studies.study import EQUAL, ORIGINAL, PUBLISHED, SCENARIOS, VARIANTS, WORDED
+from .claims import Claim, Line, check_claims, no_data
+from .paper import HOMOGENEOUS
+from .study import EQUAL, ORIGINAL, PUBLISHED, SCENARIOS, VARIANTS, WORDED
 
 if TYPE_CHECKING:
     import pandas as pd
