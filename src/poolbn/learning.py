@@ -16,9 +16,9 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
+from poolbn.moments.data import Data
 from poolbn.moments.filled import FilledTable
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import check_digits, standardise
 from poolbn.moments.table import Table, gathered, has_gaps
 from poolbn.network.network import Network
@@ -26,7 +26,7 @@ from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
 from poolbn.run.warming import foresee
-from poolbn.scoring.local import Data, Kind, LocalScores, Score, as_score, chosen, final_fits
+from poolbn.scoring.local import Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.ordering import canonical_order
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
@@ -112,9 +112,8 @@ class Plan:
 
     def allowed(self, data: Data) -> Allowed:
         """The constraints, no arcs into inputs, and none that need rows where there are none."""
-        kinds = () if isinstance(data, GroupStats) else data.kinds
-        allowed = self.constraints.on(data.names, kinds)
-        if not isinstance(data, GroupStats) and not data.has_rows:
+        allowed = self.constraints.on(data.names, data.kinds)
+        if not data.has_rows:
             _forbid_what_needs_rows(allowed, data)
         inputs = [data.names.index(name) for name in data.inputs]
         if allowed.required[:, inputs].any():
@@ -189,8 +188,8 @@ class Plan:
             search=repr(self.search),
             trace=found.trace,
             stats=data if isinstance(data, GroupStats) else None,
-            without_rows=not isinstance(data, GroupStats) and not data.has_rows,
-            missing=_missing(data),
+            without_rows=not data.has_rows and any(data.categories),
+            missing=data.missing if data.missing.any() else None,
         )
 
     def arcs(self, data: Data) -> NDArray[np.bool_]:
@@ -359,7 +358,7 @@ def learn(
 
         gaps = Gaps(data)
     whole = data if gaps is None else gaps.start()
-    check_digits(standardise(whole if isinstance(whole, GroupStats) else whole.stats()))
+    check_digits(standardise(whole.stats()))
     warn(data, plan.known)
     with Progress() as progress:
         watch: Watch = lambda moves, now: progress(lambda: _words(moves, now))  # noqa: E731
@@ -378,17 +377,7 @@ def _in_order(found: Found, names: Sequence[str], wanted: Sequence[str]) -> Foun
     return replace(found, arcs=found.arcs[np.ix_(at, at)])
 
 
-def _missing(data: Data) -> NDArray[np.int64] | None:
-    """Missing cells of each data set and column, (F, N); None where there are none."""
-    found: NDArray[np.int64] | None = None
-    if isinstance(data, FilledTable):
-        found = data.source.missing
-    elif isinstance(data, GroupStats) and data.filled is not None:
-        found = data.n[:, None] - data.filled.observed
-    return found if found is not None and found.any() else None
-
-
-def _forbid_what_needs_rows(allowed: Allowed, data: MixedData) -> None:
+def _forbid_what_needs_rows(allowed: Allowed, data: Data) -> None:
     """Arcs from continuous columns to discrete ones."""
     discrete = np.array([kind == "discrete" for kind in data.kinds])
     need = ~discrete[:, None] & discrete[None, :]

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, check_interval, nearest
 from poolbn.inference.drawing import categories_of
-from poolbn.moments.groupstats import GroupStats, positions
+from poolbn.moments.cases import positions
+from poolbn.moments.data import Data
+from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import labels_of
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
 from poolbn.network.effects import Term, arc_terms, data_set_errors
 from poolbn.network.network import Network, mixed_data
@@ -116,7 +117,7 @@ def arc_effects(
     parent: str,
     child: str,
     *,
-    stats: GroupStats | MixedData | None = None,
+    stats: Data | None = None,
     interval: float = 0.95,
 ) -> tuple[Estimates, ...]:
     """Collect the estimates of one arc, one for each `Term` of it.
@@ -192,9 +193,7 @@ def between_sd(net: Network, parent: str, child: str, term: Term) -> float:
     return math.sqrt(max(0.0, float(excess)))
 
 
-def checked_stats(
-    net: Network, stats: GroupStats | MixedData | None
-) -> GroupStats | MixedData | None:
+def checked_stats(net: Network, stats: Data | None) -> Data | None:
     """Statistics or rows for estimates of data sets alone, by default the network's.
 
     Raises:
@@ -211,7 +210,7 @@ def checked_stats(
     return rows
 
 
-def check_levels(net: Network, rows: MixedData) -> None:
+def check_levels(net: Network, rows: Data) -> None:
     """Raise for rows that lack a column, or have other levels than the network."""
     for k, (node, fit) in zip(
         positions(rows.names, tuple(net.fits)), net.fits.items(), strict=True
@@ -228,9 +227,7 @@ def _levels(known: Sequence[str]) -> str:
     return f"the levels {shortened(known)}" if known else "numbers"
 
 
-def family(
-    net: Network, fit: GaussianFit, stats: GroupStats | MixedData | None
-) -> GroupStats | None:
+def family(net: Network, fit: GaussianFit, stats: Data | None) -> GroupStats | None:
     """Statistics of the columns of a continuous node's parents and, last, of the node."""
     if stats is None:
         return None
@@ -251,7 +248,7 @@ def _alone(
     net: Network,
     fit: LocalFit,
     parent: str,
-    stats: GroupStats | MixedData | None,
+    stats: Data | None,
     interval: float,
 ) -> list[_Alone]:
     """Estimates of data sets alone for each term of an arc; none without rows, or pooling."""
@@ -283,7 +280,7 @@ def _has_parameters(fit: LocalFit) -> bool:
 
 
 def _logs_alone(
-    fit: RegressionFit | TabularFit, data: MixedData
+    fit: RegressionFit | TabularFit, data: Data
 ) -> tuple[tuple[str, ...], Floats, Floats]:
     """Columns, and log ratios of each data set's rows alone with their errors, (F', m) each.
 
@@ -313,7 +310,7 @@ def _common(pooling: Pooling) -> Common:
     return Common.MEAN if isinstance(pooling, NoPooling) else Common.POPULATION
 
 
-def by_level(fit: LocalFit, stats: GroupStats | MixedData, values: Floats) -> Floats:
+def by_level(fit: LocalFit, stats: Data, values: Floats) -> Floats:
     """Values of the data sets of statistics, (F', ...), as (F, ...) of a fit; NaN for others."""
     index = {level: j for j, level in enumerate(stats.levels)}
     known = [j for j, level in enumerate(fit.levels) if level in index]

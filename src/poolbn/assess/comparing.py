@@ -19,9 +19,10 @@ from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords, check_no_group
+from poolbn.moments.cases import list_of_names
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
-from poolbn.moments.groupstats import GroupStats, list_of_names
+from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import Table, gathered, some_rows

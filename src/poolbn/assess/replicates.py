@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.moments.cellstats import CellStats, data_sets_among
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import data_sets_of
 from poolbn.moments.reading import in_memory, patterns_of
 from poolbn.moments.sums import Sums
 from poolbn.moments.table import Table, some_rows
 from poolbn.run.parallel import available_cores, map_threads
-from poolbn.scoring.local import Data
 from poolbn.tables.data import Rows
 
 # Replicates that are drawn together, and cells of a block: they fix which random numbers are used

@@ -30,12 +30,12 @@ from poolbn.graph.dag import Dag
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table, gathered
 from poolbn.network.presenting import present
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
-from poolbn.scoring.local import Data
 from poolbn.tables import data
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind

@@ -17,8 +17,8 @@ from poolbn.assess.arceffects import (
     family,
 )
 from poolbn.errors import DataError, check_interval
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.kinds import MixedData
 from poolbn.network.network import Network
 from poolbn.nodes.blup import random_effects
 from poolbn.nodes.localfit import GaussianFit, Status
@@ -28,7 +28,7 @@ def residual_sds(
     net: Network,
     node: str,
     *,
-    stats: GroupStats | MixedData | None = None,
+    stats: Data | None = None,
     interval: float = 0.95,
 ) -> Estimates:
     """Collect the residual SDs of one node.

@@ -22,8 +22,8 @@ from poolbn.inference.heterogeneity import (
     tail,
     tests_table,
 )
+from poolbn.moments.data import Data
 from poolbn.moments.indicators import labels_of
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.given import Given
 from poolbn.nodes.grouplevel import GroupLevel
@@ -41,7 +41,7 @@ _RANK = 1e-9  # of the largest, below which a scatter is none
 
 
 def mixed_heterogeneity_table(
-    dag: Dag, fits: Mapping[str, LocalFit], data: MixedData | None
+    dag: Dag, fits: Mapping[str, LocalFit], data: Data | None
 ) -> pd.DataFrame:
     """As `heterogeneity_table`: a row for each arc, and one for each continuous node.
 
@@ -77,7 +77,7 @@ def _linear(
     fit: GaussianFit,
     parents: Sequence[str],
     columns: Sequence[Sequence[str]],
-    data: MixedData | None,
+    data: Data | None,
 ) -> dict[tuple[str, str], Equality]:
     """The tests of a continuous node."""
     arcs = [(parent, fit.child) for parent in parents]
@@ -98,7 +98,7 @@ def _linear(
 
 
 def linear_sums(
-    fit: GaussianFit, parents: Sequence[str], data: MixedData | None, method: str
+    fit: GaussianFit, parents: Sequence[str], data: Data | None, method: str
 ) -> Sums | None:
     """The statistics of a continuous node and its parents' columns; None for one of data sets.
 

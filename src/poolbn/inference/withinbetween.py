@@ -13,9 +13,9 @@ from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.graph.dag import Dag
 from poolbn.inference.drawing import categories_of
 from poolbn.inference.mixedheterogeneity import linear_sums
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import labels_of
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
 from poolbn.multiplicity import adjusted_p
 from poolbn.nodes.choosing import check_admits
@@ -69,7 +69,7 @@ def within_between_table(
 
 
 def mixed_within_between_table(
-    data: MixedData | None, dag: Dag, fits: Mapping[str, LocalFit], interval: float
+    data: Data | None, dag: Dag, fits: Mapping[str, LocalFit], interval: float
 ) -> pd.DataFrame:
     """The same for each arc to a continuous node, a discrete parent having a row for each level.
 

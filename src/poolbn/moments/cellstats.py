@@ -12,22 +12,13 @@ import numpy as np
 
 from poolbn.arguments import FLAG, PATH, check_arguments
 from poolbn.errors import DataError, InPython, Option, check_count
+from poolbn.moments.cases import Cases, checked_inputs, list_of_names, needs_rows, positions
 from poolbn.moments.cellsfile import OTHER, Discrete
+from poolbn.moments.data import in_words
 from poolbn.moments.discrete import Cells
 from poolbn.moments.fewerlevels import fewer_levels
-from poolbn.moments.groupstats import (
-    SMALLEST,
-    GroupStats,
-    check_same,
-    check_size,
-    checked_inputs,
-    fields_of,
-    list_of_names,
-    positions,
-    total,
-)
+from poolbn.moments.groupstats import SMALLEST, GroupStats, check_same, check_size, fields_of, total
 from poolbn.moments.indicators import labels_of
-from poolbn.moments.kinds import Cases, in_words
 from poolbn.moments.rarevalues import check_values
 from poolbn.moments.recoding import Recoded, recoded_cells, recoded_moments, settled
 from poolbn.moments.statsfile import read_cells, write_file
@@ -108,6 +99,29 @@ class CellStats:
         return self.numbers.dropped
 
     @property
+    def missing(self) -> NDArray[np.int64]:
+        """Missing cells of each data set and column, (F, N): none."""
+        return np.zeros((len(self.levels), len(self.names)), dtype=np.int64)
+
+    @property
+    def imputed(self) -> bool:
+        """Whether missing cells are filled in."""
+        return False
+
+    @property
+    def provisional(self) -> bool:
+        """Whether missing cells are filled in for a round of EM: never."""
+        return False
+
+    def share(self, child: int, parents: Sequence[int]) -> float:
+        """Of the rows that a family counts for: all."""
+        return 1.0
+
+    def drawn(self, k: int) -> CellStats:
+        """Without missing cells: as they are."""
+        return self
+
+    @property
     def group(self) -> str:
         """The column that says which data set a row came from."""
         return self.numbers.group
@@ -172,11 +186,7 @@ class CellStats:
         positions(self.names, chosen)
         numbers = [name for name in chosen if name not in self._codes]
         if numbers:
-            raise DataError(
-                f"a discrete node with the continuous parent {numbers[0]!r} needs rows, which "
-                "sufficient statistics do not hold; use ",
-                InPython("pb.table(data, ...) in place of pb.stats", "the files of rows"),
-            )
+            raise needs_rows(f"a discrete node with the continuous parent {numbers[0]!r}")
         offsets = np.searchsorted(self.cells.data_set, np.arange(len(self.levels) + 1))
         return Cases([self._codes[name] for name in chosen], offsets, self.cells.n)
 

@@ -14,11 +14,11 @@ import numpy as np
 from poolbn.errors import EM, InPython, MessagePart, Option, check_kind
 from poolbn.findings import DataWarning, Finding, FindingKind, about, as_inputs, without
 from poolbn.moments.cellstats import CellStats
+from poolbn.moments.data import Data
 from poolbn.moments.facts import MOST_ROWS, Distinct
 from poolbn.moments.filled import gaps_of
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.inspected import IDS, ROWS, Inspected
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.levelchecks import derived, of_sites, rare
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import Table, has_gaps
@@ -42,7 +42,7 @@ _TOLD = 4  # of these in a message
 _ROW_NAMES = re.compile(r"|unnamed: ?\d+|row\.?_?names?|index|x|v1|\.\.\.1|column0*", re.IGNORECASE)
 
 
-def check(stats: GroupStats | MixedData) -> list[Finding]:
+def check(stats: Data) -> list[Finding]:
     """What is odd about a table: ids, codes, constant columns, copies, lost rows, and the like.
 
     `pb.learn`, `pb.compare` and `pb.bootstrap` warn of the same. Statistics that were made by hand
@@ -69,7 +69,7 @@ def check(stats: GroupStats | MixedData) -> list[Finding]:
     return [about(found, noun_of(stats.group)) for found in _every(stats)]
 
 
-def _every(stats: GroupStats | MixedData) -> list[Finding]:
+def _every(stats: Data) -> list[Finding]:
     if isinstance(stats, GroupStats):
         return _found(stats, stats)
     numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
@@ -81,7 +81,7 @@ def _every(stats: GroupStats | MixedData) -> list[Finding]:
     return [*found, *_known(derived(stats, sites), rare(stats)), *_needs_rows(stats, numbers)]
 
 
-def _numbers(stats: MixedData, names: Sequence[str]) -> GroupStats:
+def _numbers(stats: Data, names: Sequence[str]) -> GroupStats:
     """The statistics of continuous columns."""
     if not has_gaps(stats):
         return stats.stats(names)
@@ -89,7 +89,7 @@ def _numbers(stats: MixedData, names: Sequence[str]) -> GroupStats:
     return patterns.completed() if patterns.has_gaps else patterns.known
 
 
-def _needs_rows(stats: MixedData, numbers: Sequence[str]) -> list[Finding]:
+def _needs_rows(stats: Data, numbers: Sequence[str]) -> list[Finding]:
     """Arcs that cannot be found without rows."""
     children = [n for n in stats.names if n not in numbers and n not in stats.inputs]
     if stats.has_rows or not numbers or not children:
@@ -109,9 +109,7 @@ def _needs_rows(stats: MixedData, numbers: Sequence[str]) -> list[Finding]:
     return [Finding(FindingKind.NEEDS_ROWS, tuple(children), (), 0, what, remedy)]
 
 
-def _found(
-    every: GroupStats | MixedData, numbers: GroupStats, sites: Sequence[str] = ()
-) -> list[Finding]:
+def _found(every: Data, numbers: GroupStats, sites: Sequence[str] = ()) -> list[Finding]:
     """What is odd about continuous columns; `every` has the others too.
 
     `sites` are those of the others that describe data sets.
@@ -141,10 +139,10 @@ def alike(stats: GroupStats) -> list[Finding]:
     return [found for look in (_copies, _collinear) if (found := look(table)) is not None]
 
 
-_told: WeakSet[GroupStats | MixedData] = WeakSet()
+_told: WeakSet[Data] = WeakSet()
 
 
-def warn(stats: GroupStats | MixedData, known: Collection[FindingKind] = ()) -> None:
+def warn(stats: Data, known: Collection[FindingKind] = ()) -> None:
     """Warn the caller's caller of what is odd about a table, once for the same statistics.
 
     `known` is what the user knows already.
@@ -282,7 +280,7 @@ def _mostly_still(table: Inspected) -> Finding | None:
     return _finding(FindingKind.MOSTLY_CONSTANT, list(where), what, remedy)
 
 
-def _describing(stats: GroupStats | MixedData, sites: Sequence[str]) -> Finding | None:
+def _describing(stats: Data, sites: Sequence[str]) -> Finding | None:
     """Columns that vary between data sets only."""
     names, F = [name for name in sites if name not in stats.inputs], len(stats.levels)
     it = "describes data sets and has" if len(names) == 1 else "describe data sets and have"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from poolbn.moments.groupstats import GroupStats, check_magnitude, list_of_names, positions
+from poolbn.moments.cases import Cases, list_of_names, positions
+from poolbn.moments.data import numbers
+from poolbn.moments.groupstats import GroupStats, check_magnitude
 from poolbn.moments.indicators import indicators, labels_of, spans
-from poolbn.moments.kinds import Cases, numbers
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.reading import patterns_of
 from poolbn.moments.table import Table, has_gaps
@@ -81,6 +82,31 @@ class FilledTable:
     def n_rows(self) -> int:
         """Rows in all data sets together."""
         return self.source.n_rows
+
+    @property
+    def dropped(self) -> NDArray[np.int64]:
+        """Rows of each data set left out because a cell is missing, (F,)."""
+        return self.source.dropped
+
+    @property
+    def missing(self) -> NDArray[np.int64]:
+        """Missing cells of each data set and column, which are drawn, (F, N)."""
+        return self.source.missing
+
+    @property
+    def imputed(self) -> bool:
+        """Whether missing cells are filled in."""
+        return True
+
+    @property
+    def provisional(self) -> bool:
+        """Whether they are filled in for a round of EM that another one follows."""
+        return self.plausible is None
+
+    def drawn(self, k: int) -> Table:
+        """The k-th table that there may be without missing cells, all that is uncertain drawn."""
+        assert self.plausible is not None
+        return self.plausible(k)
 
     @property
     def has_rows(self) -> bool:

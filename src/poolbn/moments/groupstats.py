@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from poolbn.arguments import FLAG, PATH, TEXT, among, check_arguments, names_of
-from poolbn.errors import DataError, Option, nearest
+from poolbn.arguments import FLAG, PATH, check_arguments, names_of
+from poolbn.errors import DataError, Option
+from poolbn.moments.cases import (
+    Cases,
+    check_family,
+    checked_inputs,
+    list_of_names,
+    needs_rows,
+    positions,
+)
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
 from poolbn.moments.rarevalues import check_values
 from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
 from poolbn.tables.grouping import DATA_SET
+from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.labels import Spellings
 from poolbn.wording import listed, noun_of
 
@@ -107,10 +117,94 @@ class GroupStats:
         for array in (self.n, self.mean, self.scatter, self.dropped, self.cubes):
             array.flags.writeable = False
 
+    @cached_property
+    def kinds(self) -> tuple[ColumnKind, ...]:
+        """What each column holds, "continuous"."""
+        return tuple("continuous" for _ in self.names)
+
+    @cached_property
+    def categories(self) -> tuple[tuple[str, ...], ...]:
+        """The levels of discrete columns: none."""
+        return ((),) * len(self.names)
+
     @property
     def n_rows(self) -> int:
         """Rows in all data sets together."""
         return int(self.n.sum())
+
+    @property
+    def missing(self) -> NDArray[np.int64]:
+        """Missing cells of each data set and column that are filled in, (F, N)."""
+        if self.filled is None:
+            return np.zeros(self.mean.shape, dtype=np.int64)
+        return np.asarray(self.n[:, None] - self.filled.observed)
+
+    @property
+    def imputed(self) -> bool:
+        """Whether missing cells are filled in."""
+        return self.filled is not None
+
+    @property
+    def provisional(self) -> bool:
+        """Whether missing cells are filled in for a round of EM: never."""
+        return False
+
+    def share(self, child: int, parents: Sequence[int]) -> float:
+        """Of the rows that a family counts for: all."""
+        return 1.0
+
+    def drawn(self, k: int) -> GroupStats:
+        """The k-th statistics that the rows may have had if no cell were missing."""
+        return self if self.filled is None else self.filled.draw(self, [k])
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a discrete node or a count may have a continuous parent."""
+        return False
+
+    @property
+    def scattered(self) -> frozenset[str]:
+        """None: nothing is counted."""
+        return frozenset()
+
+    def kind(self, name: str) -> ColumnKind:
+        """What a column holds.
+
+        Raises:
+            DataError: there is no such column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").kind("age")
+            'continuous'
+        """
+        return self.kinds[int(positions(self.names, (name,))[0])]
+
+    def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
+        """The statistics themselves, or those of some columns.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").stats(["bmi"]).names
+            ('bmi',)
+        """
+        return self if columns is None else self.select(columns)
+
+    def cases(self, columns: Iterable[str]) -> Cases:
+        """Raises: sums hold no rows.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").cases(["age"])
+            Traceback (most recent call last):
+            poolbn.errors.DataError: the values of 'age' need rows, which sufficient ...
+        """
+        chosen = list_of_names("columns", columns)
+        positions(self.names, chosen)
+        raise needs_rows(f"the values of {listed(list(map(repr, chosen)))}", need="need")
 
     @property
     def patterns(self) -> Any:
@@ -293,52 +387,6 @@ def check_same(left: Named, right: Named) -> None:
             f"cannot add statistics of different inputs, {both}; give both the same "
             "with_inputs() first"
         )
-
-
-def list_of_names(option: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names in a list; one name alone is none."""
-    if isinstance(names, str):
-        raise DataError(Option(option, names), f" is one name; give a list, [{names!r}]")
-    return tuple(names_of(option, names))
-
-
-def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> None:
-    """Raise for a child and parents of which one is not a column, or that occur twice."""
-    check_arguments(child=(child, TEXT))
-    if child in parents:
-        raise DataError(f"{child!r} is its own parent; take it out of the parents")
-    _check_columns(names, (*parents, child))
-
-
-def checked_inputs(names: tuple[str, ...], inputs: Iterable[str]) -> tuple[str, ...]:
-    """Columns that are inputs, in the order of all columns.
-
-    Raises:
-        DataError: a column is unknown or named twice, or there is no other.
-    """
-    chosen = list_of_names("inputs", inputs)
-    positions(names, chosen)
-    if len(chosen) == len(names):
-        raise DataError(
-            "all columns are inputs, which leaves none to learn about; leave one out of ",
-            Option("inputs", list(chosen)),
-        )
-    return tuple(name for name in names if name in chosen)
-
-
-def positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:
-    """Where columns are among the names, or an error."""
-    _check_columns(names, columns)
-    position = {name: i for i, name in enumerate(names)}
-    return np.array([position[c] for c in columns], dtype=np.intp)
-
-
-def _check_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> None:
-    for column in columns:
-        if not among(column, names):
-            raise DataError(f"no column {column!r}{nearest(column, names)}")
-        if columns.count(column) > 1:
-            raise DataError(f"column {column!r} is named {columns.count(column)} times")
 
 
 def total(parts: Iterable[GroupStats]) -> GroupStats:

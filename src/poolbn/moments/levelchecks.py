@@ -17,7 +17,7 @@ from poolbn.wording import listed, shortened
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from poolbn.moments.kinds import MixedData
+    from poolbn.moments.data import Data
 
 _SAMPLE = 500  # rows that tell of most columns that they do not follow from each other
 _TOLD = 8  # of those that do, in a message
@@ -34,7 +34,7 @@ class _Levels:
         n: its rows, (R,).
     """
 
-    def __init__(self, stats: MixedData) -> None:
+    def __init__(self, stats: Data) -> None:
         at = [k for k, kind in enumerate(stats.kinds) if kind == "discrete"]
         self.names = [stats.names[k] for k in at]
         self.sizes = [len(stats.categories[k]) for k in at]
@@ -56,7 +56,7 @@ class _Levels:
         return np.bincount(both, self.n[there], of * size[1]).reshape(size).astype(np.int64)
 
 
-def of_sites(stats: MixedData) -> list[str]:
+def of_sites(stats: Data) -> list[str]:
     """Discrete columns that have one level in each data set, and not the same in all.
 
     Examples:
@@ -77,7 +77,7 @@ def of_sites(stats: MixedData) -> list[str]:
     return found
 
 
-def derived(stats: MixedData, sites: Sequence[str]) -> Finding | None:
+def derived(stats: Data, sites: Sequence[str]) -> Finding | None:
     """Discrete columns whose level follows from another column: a coarser one, or a cut of it.
 
     Not `sites`, which describe data sets: they have few values, and follow from others by chance.
@@ -94,7 +94,7 @@ def derived(stats: MixedData, sites: Sequence[str]) -> Finding | None:
     return Finding(FindingKind.DERIVED, tuple(names), (), len(pairs), what, remedy)
 
 
-def rare(table: MixedData) -> Finding | None:
+def rare(table: Data) -> Finding | None:
     """Levels that one row has, of which nothing can be learned; rows tell of them."""
     if not isinstance(table, Table):
         return None
@@ -128,7 +128,7 @@ def _coarser(columns: _Levels) -> Iterator[tuple[str, str]]:
                 yield columns.names[k], columns.names[by]
 
 
-def _cuts(stats: MixedData, columns: _Levels) -> Iterator[tuple[str, str]]:
+def _cuts(stats: Data, columns: _Levels) -> Iterator[tuple[str, str]]:
     """Discrete and continuous columns, whose values at different levels do not overlap."""
     if not isinstance(stats, Table):
         return

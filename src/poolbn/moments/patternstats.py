@@ -12,17 +12,11 @@ import numpy as np
 
 from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
 from poolbn.errors import DataError, Option, check_count
+from poolbn.moments.cases import positions
 from poolbn.moments.coarsening import Cell, cells_of, coarser
 from poolbn.moments.completing import Completion, Moments, complete, observed_moments
 from poolbn.moments.em import Complete
-from poolbn.moments.groupstats import (
-    SMALLEST,
-    GroupStats,
-    check_size,
-    fields_of,
-    positions,
-    total,
-)
+from poolbn.moments.groupstats import SMALLEST, GroupStats, check_size, fields_of, total
 from poolbn.moments.missingness import dependences, tallied
 from poolbn.moments.patterns import Gaps, GapsInTheMaking, together
 from poolbn.moments.rarevalues import check_values

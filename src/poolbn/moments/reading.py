@@ -12,11 +12,12 @@ import numpy as np
 
 from poolbn.arguments import NAMES, PATH, among, check_arguments, names_of
 from poolbn.errors import DROP, DataError, InPython, Option, OptionError
+from poolbn.moments.cases import list_of_names
 from poolbn.moments.cellstats import CellStats, simplest
 from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.daskstats import of_partitions
 from poolbn.moments.facts import NOTHING
-from poolbn.moments.groupstats import GroupStats, fields_of, list_of_names, of_sums, total
+from poolbn.moments.groupstats import GroupStats, fields_of, of_sums, total
 from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import Fields

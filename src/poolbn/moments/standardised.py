@@ -198,9 +198,8 @@ def standardise(stats: GroupStats) -> StandardisedStats:
 def imputed(stats: GroupStats) -> list[StandardisedStats]:
     """Statistics that completed rows may have had, drawn once; none where no cell is missing."""
     if stats not in _drawn:
-        filled = stats.filled
-        draws = () if filled is None else (filled.draw(stats, [k]) for k in range(_IMPUTATIONS))
-        _drawn[stats] = [_standardise(drawn) for drawn in draws]
+        draws = range(_IMPUTATIONS if stats.imputed else 0)
+        _drawn[stats] = [_standardise(stats.drawn(k)) for k in draws]
     return _drawn[stats]
 
 

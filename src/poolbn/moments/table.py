@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from poolbn.errors import DROP, DataError, InPython
+from poolbn.moments.cases import Cases, checked_inputs, list_of_names, positions
 from poolbn.moments.cellstats import CellStats
+from poolbn.moments.data import in_words, numbers
 from poolbn.moments.facts import NOTHING
-from poolbn.moments.groupstats import (
-    GroupStats,
-    checked_inputs,
-    list_of_names,
-    of_sums,
-    positions,
-)
-from poolbn.moments.kinds import Cases, in_words, numbers
+from poolbn.moments.groupstats import GroupStats, of_sums
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.reading import check_reading, in_memory, of_reading, stats
 from poolbn.moments.sums import Sums
@@ -88,6 +83,24 @@ class Table:
     def has_rows(self) -> bool:
         """Whether a discrete node or a count may have a continuous parent."""
         return True
+
+    @property
+    def imputed(self) -> bool:
+        """Whether missing cells are filled in."""
+        return False
+
+    @property
+    def provisional(self) -> bool:
+        """Whether missing cells are filled in for a round of EM: never."""
+        return False
+
+    def share(self, child: int, parents: Sequence[int]) -> float:
+        """Of the rows that a family counts for: all."""
+        return 1.0
+
+    def drawn(self, k: int) -> Table:
+        """Without missing cells: as they are."""
+        return self
 
     @cached_property
     def missing(self) -> NDArray[np.int64]:

@@ -19,8 +19,8 @@ from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import alike
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.table import Table
 from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
@@ -837,7 +837,7 @@ class Network(Presented, Graphical, Questions):
         return lines
 
 
-def mixed_data(stats: object) -> MixedData:
+def mixed_data(stats: object) -> Data:
     """Columns of all kinds, or an error."""
     if not isinstance(stats, CellStats | Table):
         raise DataError(

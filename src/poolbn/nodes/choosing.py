@@ -8,10 +8,12 @@ from typing import overload
 
 from poolbn.arguments import names_of
 from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
+from poolbn.moments.cases import check_family
 from poolbn.moments.cellstats import CellStats
+from poolbn.moments.data import Data, sums_with
 from poolbn.moments.filled import FilledTable
-from poolbn.moments.groupstats import GroupStats, check_family
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.table import Table
 from poolbn.nodes import kinds
@@ -51,12 +53,12 @@ def fit_node(
 
 @overload
 def fit_node(
-    stats: MixedData, child: str, parents: Sequence[str] = (), *, pooling: str | Choice = "partial"
+    stats: Data, child: str, parents: Sequence[str] = (), *, pooling: str | Choice = "partial"
 ) -> LocalFit: ...
 
 
 def fit_node(
-    stats: GroupStats | MixedData,
+    stats: Data,
     child: str,
     parents: Sequence[str] = (),
     *,
@@ -88,15 +90,12 @@ def fit_node(
     return grouped(_fit(stats, child, parents, model), stats.group)
 
 
-def _fit(
-    stats: GroupStats | MixedData, child: str, parents: Sequence[str], model: Choice
-) -> LocalFit:
-    if isinstance(stats, GroupStats):
-        return _fit_gaussian(stats, child, parents, model)
+def _fit(stats: Data, child: str, parents: Sequence[str], model: Choice) -> LocalFit:
     check_family(stats.names, child, parents)
     if stats.kind(child) == "continuous":
-        found = stats.stats([*parents, child])
-        return _fit_gaussian(found, child, found.names[:-1], model)
+        levels = [stats.categories[stats.names.index(name)] for name in parents]
+        found = sums_with(stats, [*parents, child])
+        return _fit_gaussian(found, child, labels_of(parents, levels), model)
     each = same_for_all(math.log(stats.n_rows) / 2).each
     return kinds.fit(stats, child, parents, kinds.ways(model, stats.levels), each)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from poolbn.moments.filled import FilledTable
+from poolbn.moments.data import Data
 from poolbn.nodes import regression, tabular
 from poolbn.nodes.imputed import rubin
 from poolbn.nodes.logeffects import LogEffects
@@ -16,21 +16,18 @@ from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 
-if TYPE_CHECKING:
-    from poolbn.moments.table import Table
-
 Fit = TypeVar("Fit", bound=TabularFit | RegressionFit)
 
 _IMPUTATIONS = 20
 
 
-def honest_kind(fit: Fit, table: FilledTable) -> Fit:
+def honest_kind(fit: Fit, table: Data) -> Fit:
     """The fit with effects that contain what missing cells leave open, made when asked for."""
-    out = table.unmeasured[:, table.names.index(fit.child)]
+    out = (table.missing == table.n[:, None])[:, table.names.index(fit.child)]
     left_out = tuple(level for level, lacks in zip(table.levels, out, strict=True) if lacks)
     made = replace(fit, left_out=left_out)
     columns = [table.names.index(name) for name in (fit.child, *fit.parents)]
-    if not fit.parents or not fit.status.ok or not table.source.missing[:, columns].any():
+    if not fit.parents or not fit.status.ok or not table.missing[:, columns].any():
         return made
     return replace(made, later=partial(_effects, fit, table))
 
@@ -40,19 +37,19 @@ def with_all(fit: Fit) -> Fit:
     return fit if fit.later is None else replace(fit, saved_effects=fit.effects, later=None)
 
 
-def _effects(fit: TabularFit | RegressionFit, table: FilledTable) -> LogEffects:
+def _effects(fit: TabularFit | RegressionFit, table: Data) -> LogEffects:
     """Intervals of effects in data sets are those of completed tables, by the model of the fit.
 
     Those of the population are uncertain for the spread of data sets' own estimates, and for what
     completed tables leave open. Tests of equal effects count the rows that tell of the family.
     """
-    known, plausible = fit.effects, table.plausible
+    known = fit.effects
     at = table.names.index
     share = table.share(at(fit.child), [at(name) for name in fit.parents])
     known = known._replace(equal=known.equal * [share, 1.0])
-    if plausible is None:
+    if table.provisional:
         return known
-    each = [_fitted(fit, plausible(k)) for k in range(_IMPUTATIONS)]
+    each = [_fitted(fit, table.drawn(k)) for k in range(_IMPUTATIONS)]
     found = [of for of in each if of is not None]
     if len(found) < 2:
         return known
@@ -66,7 +63,7 @@ def _effects(fit: TabularFit | RegressionFit, table: FilledTable) -> LogEffects:
     return made._replace(se=se, df=df if isinstance(fit.pooling, Complete) else known.df)
 
 
-def _fitted(fit: TabularFit | RegressionFit, table: Table) -> LogEffects | None:
+def _fitted(fit: TabularFit | RegressionFit, table: Data) -> LogEffects | None:
     """Effects in a completed table; None where its fit has no likelihood."""
     how = fit.pooling
     assert isinstance(how, Complete | NoPooling | Partial)

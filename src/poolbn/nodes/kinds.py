@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.errors import DataError, Option, OptionError
-from poolbn.moments.filled import FilledTable
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.data import Data, sums_with
 from poolbn.nodes import regression, tabular
 from poolbn.nodes.auto import Candidate, candidates
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
@@ -73,7 +72,7 @@ def ways(pooling: Choice, levels: Sequence[Hashable]) -> tuple[Candidate, ...]:
 
 
 def scores(
-    table: MixedData,
+    table: Data,
     families: Sequence[Names],
     hows: Sequence[Candidate],
     each: Floats,
@@ -119,7 +118,7 @@ def scores(
 
 
 def bounds(
-    table: MixedData, families: Sequence[Names], hows: Sequence[Candidate], each: Floats
+    table: Data, families: Sequence[Names], hows: Sequence[Candidate], each: Floats
 ) -> Floats:
     """Upper bounds of scores that cost less; NaN where there are none."""
     values = np.full(len(families), np.nan)
@@ -135,7 +134,7 @@ def bounds(
 
 
 def fit(
-    table: MixedData, child: str, parents: Sequence[str], hows: Sequence[Candidate], each: Floats
+    table: Data, child: str, parents: Sequence[str], hows: Sequence[Candidate], each: Floats
 ) -> LocalFit:
     """The final fit of a node that is not continuous, by its best model; see `scores`."""
     family, fits = (child, parents), list[TabularFit | RegressionFit]()
@@ -149,14 +148,14 @@ def fit(
         raise _too_large(table, family)
     sure = [fit for fit in fits if fit.status.ok and fit.status is not Status.APPROXIMATE]
     best = max(sure or fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
-    if isinstance(table, FilledTable) and table.plausible is None:
+    if table.provisional:
         return best  # of a round that another one follows: nobody asks how sure effects are
     if isinstance(best, TabularFit):
         return tabular.with_effects(best, table)
     return regression.with_effects(best, table)
 
 
-def _too_large(table: MixedData, family: Names) -> DataError:
+def _too_large(table: Data, family: Names) -> DataError:
     child, parents = family
     levels = len(table.categories[table.names.index(child)])
     of = f"{levels} levels of {child!r}" if levels else repr(child)
@@ -170,10 +169,10 @@ def _too_large(table: MixedData, family: Names) -> DataError:
     )
 
 
-def input_of(table: MixedData, name: str) -> LocalFit:
+def input_of(table: Data, name: str) -> LocalFit:
     """An input: what each data set has of it; no likelihood, no parameters."""
     if table.kind(name) == "continuous":
-        return input_fit(table.stats([name]), name)
+        return input_fit(sums_with(table, [name]), name)
     made: LocalFit
     if table.kind(name) == "discrete":
         made = fit_tabular(table, name, (), NoPooling())
@@ -189,17 +188,17 @@ def input_of(table: MixedData, name: str) -> LocalFit:
     )
 
 
-def _tabular(table: MixedData, family: Names) -> bool:
+def _tabular(table: Data, family: Names) -> bool:
     """Whether all columns are discrete."""
     child, parents = family
     return all(table.kind(name) == "discrete" for name in (child, *parents))
 
 
-def _has_table(table: MixedData, family: Names, how: Candidate) -> bool:
+def _has_table(table: Data, family: Names, how: Candidate) -> bool:
     return _tabular(table, family) and how.discrete != "logit" and is_small(table, *family)
 
 
-def _coefficients(table: MixedData, family: Names) -> int:
+def _coefficients(table: Data, family: Names) -> int:
     """Of a regression: as many as columns, for each level but one."""
     child, parents = family
     levels = len(table.categories[table.names.index(child)])
@@ -208,7 +207,7 @@ def _coefficients(table: MixedData, family: Names) -> int:
     return max(levels - 1, 1) * (columns + 1)
 
 
-def _has_regression(table: MixedData, family: Names, how: Candidate) -> bool:
+def _has_regression(table: Data, family: Names, how: Candidate) -> bool:
     if _coefficients(table, family) > _MOST:
         return False
     if not _tabular(table, family) or how.discrete == "logit":
@@ -220,7 +219,7 @@ def _has_regression(table: MixedData, family: Names, how: Candidate) -> bool:
     return len(family[1]) > 1  # with one parent, and without random effects, it is the table
 
 
-def _table_is_enough(table: MixedData, family: Names) -> bool:
+def _table_is_enough(table: Data, family: Names) -> bool:
     """Whether there are no parents, or few rows and more random effects than a table has cells.
 
     Tables of few rows have exact likelihoods and means. A regression is still better than a table

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.moments.data import Data, numbers
 from poolbn.moments.indicators import labels_of, spans
-from poolbn.moments.kinds import MixedData, numbers
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import Design, Family, Response, collapse
@@ -142,7 +142,7 @@ class RegressionFit(LocalFit):
         return f"dispersion {figure(self.dispersion)}; " if inside else ""
 
 
-def design_of(table: MixedData, child: str, parents: Sequence[str]) -> Design:
+def design_of(table: Data, child: str, parents: Sequence[str]) -> Design:
     """The rows of a family, equal ones counted where that makes them fewer."""
     _, X = numbers(table, parents)
     rows = table.cases([child])
@@ -162,7 +162,7 @@ def _counting(design: Design) -> Design:
     return Design(design.X[counts], design.y[counts], design.weight[counts], offsets)
 
 
-def responses(table: MixedData, child: str) -> Sequence[Response]:
+def responses(table: Data, child: str) -> Sequence[Response]:
     """What kind of child it may be: counts may have more variance than a Poisson distribution."""
     K = len(table.categories[table.names.index(child)])
     if K:
@@ -219,7 +219,7 @@ def regression_bound(
 
 
 def fit_regression(
-    table: MixedData, child: str, parents: Sequence[str], response: Response, how: Candidate
+    table: Data, child: str, parents: Sequence[str], response: Response, how: Candidate
 ) -> RegressionFit:
     """The final fit of a discrete node or a count, with parents of all kinds."""
     problem = glmm.Problem(design_of(table, child, parents), response)
@@ -266,7 +266,7 @@ def fit_regression(
     )
 
 
-def with_effects(fit: RegressionFit, table: MixedData, *, tests: bool = True) -> RegressionFit:
+def with_effects(fit: RegressionFit, table: Data, *, tests: bool = True) -> RegressionFit:
     """The fit with how sure its effects are, which needs the rows."""
     if not fit.parents or not fit.status.ok:
         return fit

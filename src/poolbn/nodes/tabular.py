@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.moments.data import Data
 from poolbn.moments.discrete import tabulate
-from poolbn.moments.kinds import MixedData
 from poolbn.nodes import polya
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
@@ -116,18 +116,18 @@ class TabularFit(LocalFit):
         return f"concentration {figure(self.concentration)}; " if inside else ""
 
 
-def sizes_of(table: MixedData, child: str, parents: Sequence[str]) -> tuple[int, ...]:
+def sizes_of(table: Data, child: str, parents: Sequence[str]) -> tuple[int, ...]:
     """Levels of the parents and then of the child."""
     return tuple(len(table.categories[table.names.index(name)]) for name in (*parents, child))
 
 
-def is_small(table: MixedData, child: str, parents: Sequence[str]) -> bool:
+def is_small(table: Data, child: str, parents: Sequence[str]) -> bool:
     """Whether a table of probabilities can be held in memory."""
     sizes = sizes_of(table, child, parents)
     return bool(len(table.levels) * np.prod(sizes, dtype=float) <= _LARGEST)
 
 
-def counts_of(table: MixedData, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
+def counts_of(table: Data, child: str, parents: Sequence[str]) -> NDArray[np.int64]:
     """Rows by data set, configuration of the parents and level of the child, (F, C, K).
 
     Where missing cells are drawn M times, those of each draw, (M, F, C, K).
@@ -202,7 +202,7 @@ def _params(counts: NDArray[np.int64], how: Candidate) -> Counts:
     return Counts(table, int(isinstance(how, Partial)), 0)
 
 
-def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candidate) -> TabularFit:
+def fit_tabular(table: Data, child: str, parents: Sequence[str], how: Candidate) -> TabularFit:
     """The final fit of a discrete node whose parents are discrete."""
     counts = counts_of(table, child, parents)
     made, draws = _for_fit(counts, how)
@@ -230,7 +230,7 @@ def fit_tabular(table: MixedData, child: str, parents: Sequence[str], how: Candi
     )
 
 
-def with_effects(fit: TabularFit, table: MixedData, *, tests: bool = True) -> TabularFit:
+def with_effects(fit: TabularFit, table: Data, *, tests: bool = True) -> TabularFit:
     """The fit with its log odds ratios and how sure they are, which needs counts of rows."""
     if not fit.parents:
         return fit

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.residuals import CELL
 from poolbn.moments.cellstats import CellStats, data_sets_among
+from poolbn.moments.data import Data
 from poolbn.moments.filled import FilledTable
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.table import Table, has_gaps
@@ -25,7 +26,7 @@ from poolbn.nodes.predictive import uncertainty
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit, counts_of, fit_tabular
 from poolbn.page.fewrows import Flags, Grouping, positions
-from poolbn.scoring.local import Data, as_score, family_fits
+from poolbn.scoring.local import as_score, family_fits
 from poolbn.settling import Gaps, settled
 
 _OTHERS = "(put together)"  # a data set that is several

@@ -13,8 +13,8 @@ from poolbn.graph.dag import Dag
 from poolbn.learning import as_plan, check_no_group
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import check_digits, standardise
 from poolbn.moments.table import Table, gathered
 from poolbn.network.network import Network
@@ -112,7 +112,7 @@ def arc_posterior(
     wished = plan.constraints.max_parents if max_parents is None else max_parents
     most = _most_parents(allowed, wished, data.names)
     wanted = [_way(len(nodes), prior, method) for nodes in components(possible(allowed))]
-    check_digits(standardise(data if isinstance(data, GroupStats) else data.stats()))
+    check_digits(standardise(data.stats()))
     warn(data, plan.known)
     first = plan.pooling.first(data.levels)
     model = first if first == plan.pooling else plan.found(data)[1]
@@ -134,9 +134,7 @@ def arc_posterior(
     return found
 
 
-def _network(
-    data: GroupStats | MixedData, score: str, dag: Dag, fits: Mapping[str, LocalFit]
-) -> Network:
+def _network(data: Data, score: str, dag: Dag, fits: Mapping[str, LocalFit]) -> Network:
     """A network of one of many graphs; its score does not matter."""
     return Network(dag, dict(fits), math.nan, group=data.group, n=data.n, score_kind=score)
 

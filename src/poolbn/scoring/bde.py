@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import NUMBER, check_arguments
 from poolbn.errors import DataError, Option, OptionError
-from poolbn.moments.filled import FilledTable
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import polya
 from poolbn.nodes.localfit import LocalFit
@@ -45,7 +44,7 @@ class _Dirichlet:
             Option("score", self.name), " is for discrete columns; use ", Option("score", "bic")
         )
 
-    def on_table(self, table: MixedData, pooling: Choice) -> DirichletScores:
+    def on_table(self, table: Data, pooling: Choice) -> DirichletScores:
         """The scores of one table.
 
         Raises:
@@ -57,7 +56,7 @@ class _Dirichlet:
                 Option("score", self.name), " is for complete pooling; use ",
                 Option("pooling", "complete"), " or ", Option("score", "bic"),
             )  # fmt: skip
-        if isinstance(table, FilledTable):
+        if table.imputed:
             raise OptionError(
                 Option("score", self.name), " is for tables without missing cells; use ",
                 Option("missing", "drop"), " or ", Option("score", "bic"),
@@ -121,7 +120,7 @@ class K2(_Dirichlet):
 class DirichletScores:
     """Log marginal likelihoods of discrete children given discrete parents."""
 
-    table: MixedData
+    table: Data
     marginal: Marginal
 
     def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import DICT, NUMBER, check_arguments
 from poolbn.errors import Option, OptionError
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice, NodeModel, same_for_all
@@ -86,7 +86,7 @@ class BGe:
         R += data.rows * self.iss_mu / (data.rows + self.iss_mu) * np.outer(off, off)
         return BGeScores(data, model, self.iss_mu, iss_w - N, t, R)
 
-    def on_table(self, table: MixedData, pooling: Choice) -> BGeScores:
+    def on_table(self, table: Data, pooling: Choice) -> BGeScores:
         """Raises: it is for continuous columns."""
         raise not_for_tables(self.name)
 

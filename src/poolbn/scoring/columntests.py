@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.errors import Option, OptionError
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.design import Family, Response
 from poolbn.nodes.model import NodeModel
@@ -50,25 +49,22 @@ class ColumnTests:
     """Tests of the columns of one table.
 
     Attributes:
-        data: sufficient statistics of continuous columns, or a table with columns of all kinds.
+        data: columns of all kinds.
         model: of nodes: its pooling says how data sets are tested together.
         test: one of `GAUSSIAN`, or "lr".
     """
 
-    data: GroupStats | MixedData
+    data: Data
     model: NodeModel
     test: str
 
     @cached_property
     def _numbers(self) -> StandardisedStats:
-        data = self.data
-        return standardise(data if isinstance(data, GroupStats) else data.stats())
+        return standardise(self.data.stats())
 
     @cached_property
     def _spans(self) -> list[range]:
         """The columns of numbers that each column is."""
-        if isinstance(self.data, GroupStats):
-            return [range(k, k + 1) for k in range(len(self.data.names))]
         return spans(self.data.categories)
 
     @cached_property
@@ -77,7 +73,6 @@ class ColumnTests:
 
     @cached_property
     def _scores(self) -> ScoreVectors:
-        assert not isinstance(self.data, GroupStats)
         return ScoreVectors(self.data)
 
     @property
@@ -88,7 +83,7 @@ class ColumnTests:
         return "f" if self.test == "lr" and isinstance(self.model, NoPooling) else self.test
 
     def _continuous(self, k: int) -> bool:
-        return isinstance(self.data, GroupStats) or self.data.kinds[k] == "continuous"
+        return self.data.kinds[k] == "continuous"
 
     def log_p(self, x: int, y: int, S: Sequence[int]) -> float:
         """The log p-value alone."""
@@ -193,7 +188,6 @@ class ColumnTests:
         """The likelihood ratio of two columns that are discrete or counts, against a chi-square."""
         from scipy.special import chdtrc
 
-        assert not isinstance(self.data, GroupStats)
         if not self.model.complete and not isinstance(self.model, NoPooling):
             names = self.data.names
             raise OptionError(
@@ -212,7 +206,6 @@ class ColumnTests:
 
     def _counted(self, x: int, y: int, S: Sequence[int]) -> tuple[float, float]:
         """The G test. Only levels that occur with a configuration of S count."""
-        assert not isinstance(self.data, GroupStats)
         rows = self.data.cases([self.data.names[k] for k in (x, y, *S)])
         codes = [column.astype(np.int64) for column in rows.columns]
         strata = [*codes[2:]] if self.model.complete else [rows.data_set, *codes[2:]]
@@ -232,7 +225,6 @@ class ColumnTests:
     def _regressed(self, x: int, y: int, S: Sequence[int]) -> tuple[float, float]:
         """Of logistic and count regressions, the mean of both ways."""
         table = self.data
-        assert not isinstance(table, GroupStats)
         how = Complete() if self.model.complete else NoPooling()
         given = sorted(table.names[s] for s in S)
         ratios = []

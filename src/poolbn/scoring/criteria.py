@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from poolbn.errors import check_option
+from poolbn.moments.data import Data
 from poolbn.moments.filled import FilledTable
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.kinds import ways
@@ -57,7 +57,7 @@ class InformationCriterion:
         sparse = self.name == "bic-h"
         return PenalisedLikelihood(data, model, self.penalty_per_parameter(data), sparse)
 
-    def on_table(self, table: MixedData, pooling: Choice) -> TableScores | ObservedScores:
+    def on_table(self, table: Data, pooling: Choice) -> TableScores | ObservedScores:
         """The scores of columns of all kinds.
 
         Raises:

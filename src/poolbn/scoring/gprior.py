@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel, linear
 from poolbn.nodes.choosing import check_admits
@@ -54,7 +54,7 @@ class GPrior:
         check_admits(model, data)
         return GPriorScores(data, model)
 
-    def on_table(self, table: MixedData, pooling: Choice) -> GPriorScores:
+    def on_table(self, table: Data, pooling: Choice) -> GPriorScores:
         """Raises: it is for continuous columns."""
         raise not_for_tables(self.name)
 

@@ -10,9 +10,8 @@ from typing import Literal, NoReturn
 
 from poolbn.arguments import NUMBER, TEXT, check_arguments, names_of
 from poolbn.errors import DROP, DataError, Option, OptionError, check_option
-from poolbn.moments.filled import FilledTable
-from poolbn.moments.groupstats import GroupStats, positions
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.cases import positions
+from poolbn.moments.data import Data, is_continuous
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.model import Choice, NodeModel
@@ -125,12 +124,12 @@ def check_level(alpha: float) -> None:
         raise OptionError(Option("alpha", alpha), " is not between 0 and 1; use 0.01 or 0.05")
 
 
-def chosen_test(data: GroupStats | MixedData, model: NodeModel, test: str) -> str:
+def chosen_test(data: Data, model: NodeModel, test: str) -> str:
     """The test of a name, where "auto" is the one for a pooling."""
     check_option("test", test, TESTS)
     if test != "auto":
         return test
-    mixed = not isinstance(data, GroupStats)
+    mixed = not is_continuous(data)
     if model.complete:
         return "lr" if mixed else "t"
     if isinstance(model, NoPooling):
@@ -144,24 +143,24 @@ def check_test(test: object) -> None:
         check_option("test", test, TESTS)
 
 
-def make_tests(data: GroupStats | MixedData, model: NodeModel, test: Test | OwnTest) -> CITests:
+def make_tests(data: Data, model: NodeModel, test: Test | OwnTest) -> CITests:
     """The tests that a learner asks."""
     if not isinstance(test, str):
         return AskedTests("own", partial(_own, test, data.names))
     name = chosen_test(data, model, test)
-    if isinstance(data, GroupStats) and name != "lr":
-        return GaussianTests.on(standardise(data), name)
     _check_complete(data)
+    if is_continuous(data) and name != "lr":
+        return GaussianTests.on(standardise(data.stats()), name)
     return AskedTests(name, ColumnTests(data, model, name).log_p)
 
 
-def _check_complete(data: GroupStats | MixedData) -> None:
-    if isinstance(data, FilledTable):
+def _check_complete(data: Data) -> None:
+    if data.has_rows and data.imputed:
         raise DataError("independence tests need rows without missing cells; use ", DROP)
 
 
 def ci_test(
-    data: GroupStats | MixedData,
+    data: Data,
     x: str,
     y: str,
     given: Iterable[str] = (),
@@ -207,9 +206,9 @@ def ci_test(
     check_arguments(x=(x, TEXT), y=(y, TEXT))
     S = tuple([given] if isinstance(given, str) else names_of("given", given))
     _check_columns(data.names, x, y, S)
-    if not isinstance(data, GroupStats):
+    if data.has_rows:
         data = data.select([x, y, *S])
-        data = data.stats() if set(data.kinds) == {"continuous"} else data
+        data = data.stats() if is_continuous(data) else data
     _check_complete(data)
     model = as_pooling(pooling).first(data.levels)
     at = {column: k for k, column in enumerate(data.names)}
@@ -245,9 +244,7 @@ def _check_columns(names: tuple[str, ...], x: str, y: str, given: tuple[str, ...
     positions(names, (x, y, *given))
 
 
-def _raise_nothing(
-    data: GroupStats | MixedData, x: str, y: str, given: tuple[str, ...]
-) -> NoReturn:
+def _raise_nothing(data: Data, x: str, y: str, given: tuple[str, ...]) -> NoReturn:
     raise DataError(
         f"there is nothing to test {x!r} and {y!r} with: in each data set a column is constant or "
         f"a combination of others, or there are fewer than {len(given) + 4} rows (the largest has "

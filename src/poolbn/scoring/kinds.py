@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import Option, OptionError
+from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import Family
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Candidate
@@ -26,7 +26,7 @@ def not_for_tables(score: str) -> OptionError:
     )
 
 
-def expanded(table: MixedData, families: Iterable[Family]) -> list[Family]:
+def expanded(table: Data, families: Iterable[Family]) -> list[Family]:
     """Families of continuous nodes in the columns of numbers that a table is made of."""
     columns = spans(table.categories)
     return [
@@ -47,7 +47,7 @@ class TableScores:
         hows: the poolings that nodes which are not continuous may have.
     """
 
-    table: MixedData
+    table: Data
     gaussian: PenalisedLikelihood
     hows: tuple[Candidate, ...]
 

@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
-from poolbn.moments.filled import FilledTable
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.data import Data, is_continuous
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling, check_data
-from poolbn.nodes.given import input_fit
 from poolbn.nodes.imputed import honest
 from poolbn.nodes.imputedkinds import honest_kind
 from poolbn.nodes.kinds import input_of
@@ -40,7 +37,6 @@ _WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they
 _WORTH_PARTS = 2**10  # changes of parents, likewise
 _REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
 
-Data = GroupStats | MixedData
 Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "bde", "k2", "gprior"]
 
 
@@ -92,7 +88,7 @@ class Score(Protocol):
     def on(self, data: StandardisedStats, model: NodeModel) -> Scores:
         """The scores of one table under one model; raises where they do not go together."""
 
-    def on_table(self, table: MixedData, pooling: Choice) -> Scores:
+    def on_table(self, table: Data, pooling: Choice) -> Scores:
         """The same, with columns of all kinds."""
 
 
@@ -160,10 +156,7 @@ class _WithInputs:
         child, _ = family
         if child not in self.inputs:
             return self.others.fit(family)
-        name = self.data.names[child]
-        if isinstance(self.data, GroupStats):
-            return input_fit(self.data, name)
-        return input_of(self.data, name)
+        return input_of(self.data, self.data.names[child])
 
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
@@ -172,10 +165,10 @@ class _WithInputs:
 
 
 def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
-    if isinstance(data, GroupStats):
-        scores = score.on(standardise(data), model)
-    else:
+    if data.has_rows or not is_continuous(data):
         scores = score.on_table(data, model)
+    else:
+        scores = score.on(standardise(data.stats()), model)
     if not data.inputs:
         return scores
     return _WithInputs(scores, data, frozenset(map(data.names.index, data.inputs)))
@@ -362,8 +355,6 @@ def score(
 
 def chosen(data: Data, pooling: Choice, arcs: NDArray[np.bool_]) -> NodeModel:
     """The model that the data ask for with this graph, (N, N) with parents first."""
-    if isinstance(data, GroupStats):
-        return pooling.chosen(standardise(data), families(data, arcs))
     own = [family for family in families(data, arcs) if data.kinds[family[0]] == "continuous"]
     numbers = standardise(data.stats())
     return pooling.chosen(numbers, expanded(data, own))
@@ -393,24 +384,20 @@ def _fits(scores: Scores, families: Sequence[Family]) -> list[LocalFit]:
 
 def _honest(fits: list[LocalFit], stats: Data, families: Sequence[Family]) -> list[LocalFit]:
     """Fits that know of the cells that are filled in, if there are any."""
-    if isinstance(stats, FilledTable):
-        return [_in_table(fit, of, stats) for fit, of in zip(fits, families, strict=True)]
-    if not isinstance(stats, GroupStats) or stats.filled is None:
+    if not stats.imputed:
         return fits
     penalty = same_for_all(math.log(stats.n_rows) / 2)
-    made = zip(fits, families, strict=True)
-    return [honest(fit, stats, of, penalty) for fit, of in made if isinstance(fit, GaussianFit)]
 
+    def made(fit: LocalFit, family: Family) -> LocalFit:
+        if isinstance(fit, TabularFit | RegressionFit):
+            return honest_kind(fit, stats)
+        assert isinstance(fit, GaussianFit)
+        if stats.provisional:
+            return fit
+        (own,) = expanded(stats, [family])
+        return honest(fit, stats.stats(), own, penalty)
 
-def _in_table(fit: LocalFit, family: Family, table: FilledTable) -> LocalFit:
-    """A fit that knows what missing cells leave open."""
-    if isinstance(fit, TabularFit | RegressionFit):
-        return honest_kind(fit, table)
-    assert isinstance(fit, GaussianFit)
-    if table.plausible is None:
-        return fit
-    (own,) = expanded(table, [family])
-    return honest(fit, table.stats(), own, same_for_all(math.log(table.n_rows) / 2))
+    return list(map(made, fits, families))
 
 
 def families(stats: Data, arcs: NDArray[np.bool_]) -> list[Family]:

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
+from poolbn.moments.data import Data, numbers
 from poolbn.moments.indicators import spans
-from poolbn.moments.kinds import MixedData, numbers
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.design import Family, Response
 from poolbn.nodes.poolings import Complete, Partial
@@ -80,7 +80,7 @@ class ScoreVectors:
         table: rows, or for discrete columns counts of them.
     """
 
-    table: MixedData
+    table: Data
     _models: dict[tuple[str, tuple[str, ...]], _Residuals | None] = field(default_factory=dict)
 
     @cached_property
@@ -170,7 +170,7 @@ def _kronecker(A: Floats, B: Floats) -> Floats:
     return np.asarray(np.einsum("iac,ibd->iabcd", A, B).reshape(len(A), size, size))
 
 
-def _regression(table: MixedData, name: str, given: tuple[str, ...]) -> _Residuals | None:
+def _regression(table: Data, name: str, given: tuple[str, ...]) -> _Residuals | None:
     """Of a logistic or count regression with random effects; None where there is none."""
     K = len(table.categories[table.names.index(name)])
     response = Response(levels=K) if K else Response(Family.NEGATIVE_BINOMIAL)

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
-from poolbn.moments.kinds import MixedData
 from poolbn.moments.standardised import standardise
 
 Floats = NDArray[np.float64]
@@ -24,7 +23,7 @@ _DIGITS = 9  # what rounding may change is not compared
 _FLAT = 1e-9  # variances below this share of the largest are 0
 
 
-def canonical_order(data: GroupStats | MixedData) -> tuple[str, ...]:
+def canonical_order(data: Data) -> tuple[str, ...]:
     """The names of the columns in an order that follows from their values.
 
     First those that depend most on all others: in simulated tables hill climbing then ends no lower
@@ -38,13 +37,9 @@ def canonical_order(data: GroupStats | MixedData) -> tuple[str, ...]:
         >>> canonical_order(there) == canonical_order(here)
         True
     """
-    categories: Sequence[Sequence[str]]
-    if isinstance(data, GroupStats):
-        numbers, categories = standardise(data), [()] * len(data.names)
-    else:
-        numbers, categories = standardise(data.stats()), data.categories
+    numbers = standardise(data.stats())
     # A discrete column is a block of indicators; whitened, it does not matter which level has none.
-    blocks = [slice(span.start, span.stop) for span in spans(categories)]
+    blocks = [slice(span.start, span.stop) for span in spans(data.categories)]
     within = numbers.scatter.sum(axis=0)
     inside = _whitened(within, numbers.total, blocks)
     keys = [

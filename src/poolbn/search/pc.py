@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, check_option, check_whole
 from poolbn.graph.constraints import Allowed, Constraints, as_constraints
 from poolbn.graph.equivalence import extended, reached
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.kinds import MixedData
+from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family
 from poolbn.nodes.choosing import as_pooling, check_data
 from poolbn.nodes.model import Choice
@@ -76,7 +75,7 @@ class PC:
 
     def pattern(
         self,
-        data: GroupStats | MixedData,
+        data: Data,
         *,
         pooling: str | Choice = "partial",
         constraints: Constraints | Mapping[str, Any] | None = None,

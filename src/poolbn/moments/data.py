@@ -1,13 +1,14 @@
-"""Columns of all kinds, whoever holds them: rows (`Table`), or counts of rows (`CellStats`)."""
+"""`Data`: columns of all kinds, whoever holds them: sums, counts or rows."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Protocol, Self, get_args
 
 import numpy as np
 
-from poolbn.moments.groupstats import GroupStats, positions
+from poolbn.moments.cases import Cases, positions
+from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, noun_of, shortened
@@ -16,30 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Cases(NamedTuple):
-    """Rows of some columns, sorted by data set.
-
-    Attributes:
-        columns: M columns of R values each, codes of levels for discrete ones.
-        offsets: rows of data set j are offsets[j] to offsets[j + 1], (F + 1,).
-        n: how often each row occurs, (R,); None for once. A fraction where its missing cells are
-            drawn several times.
-        draw: where cells are drawn, which draw a row is of, -1 for all, (R,).
-    """
-
-    columns: Sequence[NDArray[np.float64]]
-    offsets: NDArray[np.int64]
-    n: NDArray[np.int64] | NDArray[np.float64] | None
-    draw: NDArray[np.int64] | None = None
-
-    @property
-    def data_set(self) -> NDArray[np.int64]:
-        """Of each row, (R,)."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-
-
-class MixedData(Protocol):
-    """What nodes and scores ask of columns of all kinds."""
+class Data(Protocol):
+    """What everything else asks of data; nothing outside this package asks for their class."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,6 +53,28 @@ class MixedData(Protocol):
         """Rows in all data sets together."""
 
     @property
+    def dropped(self) -> NDArray[np.int64]:
+        """Rows of each data set left out because a cell is missing, (F,)."""
+
+    @property
+    def missing(self) -> NDArray[np.int64]:
+        """Missing cells of each data set and column, (F, N)."""
+
+    @property
+    def imputed(self) -> bool:
+        """Whether missing cells are filled in, so that estimates have an error of it."""
+
+    @property
+    def provisional(self) -> bool:
+        """Whether they are filled in for a round of EM that another one follows."""
+
+    def drawn(self, k: int) -> Data:
+        """The k-th data that there may be without missing cells, all that is uncertain drawn."""
+
+    def share(self, child: int, parents: Sequence[int]) -> float:
+        """Of the rows that a family counts for, where missing cells are drawn."""
+
+    @property
     def has_rows(self) -> bool:
         """Whether a discrete node or a count may have a continuous parent."""
 
@@ -97,7 +98,17 @@ class MixedData(Protocol):
         """The same with other inputs."""
 
 
-def numbers(data: MixedData, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+def is_continuous(data: Data) -> bool:
+    """Whether all columns are."""
+    return all(kind == "continuous" for kind in data.kinds)
+
+
+def sums_with(data: Data, columns: Iterable[str]) -> GroupStats:
+    """Sufficient statistics with these columns, and with others where they are there already."""
+    return data.stats(columns) if data.has_rows else data.stats()
+
+
+def numbers(data: Data, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Columns of numbers, (M, R), and what they are called.
 
     A discrete column has an indicator for each level but the first, such as "sex=male".
@@ -120,7 +131,7 @@ def numbers(data: MixedData, names: Iterable[str]) -> tuple[tuple[str, ...], NDA
     return labels, np.array(found).reshape(len(found), int(rows.offsets[-1]))
 
 
-def in_words(what: str, data: MixedData) -> list[str]:
+def in_words(what: str, data: Data) -> list[str]:
     """Rows, data sets and columns, and the columns of each kind, on lines."""
     sets, columns = (
         counted(len(data.levels), noun_of(data.group)),
