@@ -113,7 +113,7 @@ class Brute:
             with np.errstate(divide="ignore"):
                 return np.log(fit.probabilities[j][at, np.asarray(x).astype(int)])
         if isinstance(fit, GaussianFit):
-            Z = np.stack(np.broadcast_arrays(*self.columns(fit.parents, values)), axis=-1)
+            Z = np.stack(np.broadcast_arrays(*self.columns(fit.columns, values)), axis=-1)
             if self.plugin:
                 cov = np.zeros_like(fit.coef_cov[j]) if self.sure(j) else fit.coef_cov[j]
                 variance = fit.sigma2[j] + np.einsum("...a,ab,...b", Z, cov, Z)
@@ -219,7 +219,7 @@ class Brute:
         fit = self.net.fits[name]
         assert isinstance(fit, GaussianFit)
         known = {parent: values[parent] for parent in self.net.dag.parents(name)}
-        columns = [np.asarray(c, dtype=float) for c in self.columns(fit.parents, known)]
+        columns = [np.asarray(c, dtype=float) for c in self.columns(fit.columns, known)]
         mean = np.asarray(
             sum(b * column for b, column in zip(fit.coef[j], columns, strict=True))
         ) * np.ones([1] * (len(finite) + 2))
@@ -342,8 +342,8 @@ class _Normal:
             assert isinstance(fit, GaussianFit)
             total: Any = np.zeros([1] * (len(finite) + 2))
             for b, of, column in zip(
-                fit.coef[j], ("", *fit.parents),
-                brute.columns(fit.parents, values | {s: np.float64(0) for s in own}), strict=True,
+                fit.coef[j], ("", *fit.columns),
+                brute.columns(fit.columns, values | {s: np.float64(0) for s in own}), strict=True,
             ):  # fmt: skip
                 if of in at:
                     B[at[name], at[of]] = b

@@ -85,6 +85,7 @@ def given(
         fits[node] = GaussianFit(
             child=node,
             parents=dag.parents(node),
+            given=((),) * (q - 1),
             levels=tuple(levels),
             pooling=pb.NoPooling(),
             coef=b,

@@ -88,7 +88,7 @@ def test_arcs_that_are_one_coefficient_of_a_continuous_node_have_effects() -> No
     assert with_effect == {("sex", "age"), ("dose", "age")}
     fit = net.fits["age"]
     for parent, column in (("sex", "sex=male"), ("dose", "dose")):
-        k = 1 + fit.parents.index(column)
+        k = 1 + fit.columns.index(column)
         own = edges[parent, "age"]
         assert own["effect"] == fit.population(k)[0]
         assert [own[name] for name in net.levels] == fit.coef[:, k].tolist()
@@ -220,7 +220,7 @@ def test_r_understands_the_script(discrete: str, tmp_path: Path) -> None:
     for given in configurations(net, own["parents"]):
         j = net.levels.index(given["site"])
         on = {f"{name}={level}" for name, level in given.items()}
-        effects = dict(zip(["", *fit.parents], fit.coef[j], strict=True))
+        effects = dict(zip(["", *fit.columns], fit.coef[j], strict=True))
         coef += [sum(b for name, b in effects.items() if name in on | {""}), effects["dose"]]
         sd.append(np.sqrt(fit.sigma2[j]))
     np.testing.assert_allclose(own["coef"], coef, rtol=1e-13)

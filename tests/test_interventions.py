@@ -50,6 +50,7 @@ def random_fit(
     return GaussianFit(
         child=child,
         parents=parents,
+        given=((),) * len(parents),
         levels=LEVELS,
         pooling=pooling,
         coef=np.repeat(beta[None], F, axis=0) if kind == "complete" else own,

@@ -85,9 +85,9 @@ def test_effects_of_continuous_children_are_those_of_a_linear_network() -> None:
     net = learned()
     made = rows().assign(**{f"z={k}": (rows()["z"] == k) * 1.0 for k in "bc"})
     fit = pb.fit_node(pb.stats(made[["site", "x", "z=b", "z=c", "w"]], group="site"),
-                      "w", net.fits["w"].parents)  # fmt: skip
+                      "w", net.fits["w"].columns)  # fmt: skip
     table = net.effects().query("child == 'w'").set_index(["parent", "level"])
-    for k, name in enumerate(fit.parents, start=1):
+    for k, name in enumerate(fit.columns, start=1):
         parent, _, level = name.partition("=")
         found = table.loc[(parent, level), ["effect", "se", "df"]]
         assert tuple(found) == pytest.approx(fit.population(k), rel=1e-9)

@@ -341,13 +341,13 @@ def test_tables_give_the_parameters_back(heterogeneous: bool) -> None:
     """Maximum likelihood in each data set: within 4.5 standard errors, by scipy."""
     net = mixed(heterogeneous=heterogeneous)
     table = pb.random_table(net, 20_000, seed=1)
-    kinds = [{name.split("=")[0] in discrete_nodes(net) for name in _terms(fit)}
+    kinds = [{name.split("=")[0] in discrete_nodes(net) for name in fit.columns}
              for fit in net.fits.values()]  # fmt: skip
     assert {True, False} in kinds  # parents of both kinds
     for j, level in enumerate(net.levels):
         rows = table[table["F"] == level]
         for node, fit in net.fits.items():
-            X = numbers(net, rows, _terms(fit))
+            X = numbers(net, rows, fit.columns)
             if isinstance(fit, RegressionFit):
                 codes = pd.Categorical(rows[node], fit.categories).codes
                 score, information = _logistic(X, codes, fit.coef[j])
@@ -360,10 +360,6 @@ def test_tables_give_the_parameters_back(heterogeneous: bool) -> None:
                 assert residuals.var() == pytest.approx(fit.sigma2[j], rel=0.05)
                 if fit.parents:
                     assert fit.sigma2[j] / rows[node].var() == pytest.approx(0.15, rel=0.1)
-
-
-def _terms(fit: pb.LocalFit) -> tuple[str, ...]:
-    return fit.columns if isinstance(fit, RegressionFit) else fit.parents
 
 
 def _logistic(X: np.ndarray, codes: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -22,11 +22,9 @@ from poolbn.errors import (
 )
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
-from poolbn.inference.drawing import categories_of
 from poolbn.inference.simulated import log_ratios
 from poolbn.network.mixedanswers import MOST_PROBABLE
 from poolbn.network.network import Network
-from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.wording import counted
 
@@ -302,12 +300,12 @@ def _check_networks(true: Network, other: Network, weights: Weights) -> None:
 
 def _check_alike(node: str, one: LocalFit, two: LocalFit) -> None:
     """Raise for a node that does not hold the same in two networks, or has no density."""
-    if kind_of(one) != kind_of(two):
+    if one.kind != two.kind:
         raise DataError(
-            f"{node!r} is {kind_of(one)} in one network and {kind_of(two)} in the other; learn "
+            f"{node!r} is {one.kind} in one network and {two.kind} in the other; learn "
             "both with the same kinds="
         )
-    if differing := set(categories_of(one)) ^ set(categories_of(two)):
+    if differing := set(one.categories) ^ set(two.categories):
         raise DataError(f"only one of the networks has the level {min(differing)!r} of {node!r}")
     for fit in (one, two):
         if isinstance(fit, GaussianFit) and not fit.sigma2.all():

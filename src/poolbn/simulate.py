@@ -27,11 +27,12 @@ from poolbn.errors import (
 )
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import grouped, reached
-from poolbn.inference.drawing import categories_of, draw_columns, draw_node, with_indicators
+from poolbn.inference.drawing import draw_columns, draw_node, with_indicators
 from poolbn.inference.weighting import draw
+from poolbn.moments.indicators import labels_of
 from poolbn.network.network import Network
 from poolbn.nodes.given import Given, given_fit
-from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status
+from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status, of_nodes
 from poolbn.nodes.regression import RegressionFit
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class _Drawing:
         node: str,
         categories: tuple[str, ...],
         parents: tuple[str, ...],
-        columns: tuple[str, ...],
+        given: tuple[tuple[str, ...], ...],
         T: Floats,
     ) -> RegressionFit:
         """A discrete node.
@@ -236,10 +237,10 @@ class _Drawing:
             node: which.
             categories: its K levels.
             parents: its parents.
-            columns: the numbers that these are.
+            given: the levels of each parent.
             T: coefficients of centred and scaled columns times T are those of columns, (q, q).
         """
-        F, K, q, rng = self.data_sets, len(categories), len(columns) + 1, self.rng
+        F, K, q, rng = self.data_sets, len(categories), len(T), self.rng
         mean = rng.choice([-1.0, 1.0], (K - 1, q)) * rng.normal(2, 1, (K - 1, q))
         mean[:, 0] = rng.normal(0, 0.5, K - 1)
         variance = rng.chisquare(1, q)
@@ -251,6 +252,7 @@ class _Drawing:
         return RegressionFit(
             child=node,
             parents=parents,
+            given=given,
             levels=_set_names(F),
             pooling=_SIMULATED,
             loglik=math.nan,
@@ -259,7 +261,6 @@ class _Drawing:
             status=Status.GIVEN,
             detail=_DETAIL,
             categories=categories,
-            columns=columns,
             coef=coef,
             coef_cov=np.zeros((F, (K - 1) * q, (K - 1) * q)),
             fixed=mean @ T if self.heterogeneous else coef[0].copy(),
@@ -299,21 +300,20 @@ def _mixed_fits(
     F = drawing.data_sets
     sets = np.repeat(np.arange(F), _SAMPLE)
     rows: dict[str, Floats] = {}
-    columns: dict[str, tuple[str, ...]] = {}  # of numbers, that a node is as a parent
     fits: dict[str, LocalFit] = {}
     for node in dag.topological_order():
         parents = dag.parents(node)
-        names = tuple(name for parent in parents for name in columns[parent])
+        given = tuple(categories.get(parent, ()) for parent in parents)
+        names = labels_of(parents, given)
         X = np.array([rows[name] for name in names]).reshape(len(names), F, _SAMPLE)
         if node in categories:
-            continuous = np.array([name in columns for name in names], dtype=bool)
+            continuous = np.array([name in fits for name in names], dtype=bool)
             T = _centred(X.reshape(len(names), len(sets)), continuous)
-            fits[node] = drawing.discrete(node, categories[node], parents, names, T)
+            fits[node] = drawing.discrete(node, categories[node], parents, given, T)
         else:
-            fits[node] = drawing.gaussian(node, names, partial(_explained, X))
-        drawn = with_indicators(fits[node], draw_node(fits[node], rows, sets, rng))
-        columns[node] = tuple(drawn)[1:] if node in categories else (node,)
-        rows |= drawn
+            made = drawing.gaussian(node, names, partial(_explained, X))
+            fits[node] = of_nodes(made, parents, given)
+        rows |= with_indicators(fits[node], draw_node(fits[node], rows, sets, rng))
     return fits
 
 
@@ -462,7 +462,7 @@ def _set_names(F: int) -> tuple[str, ...]:
 
 def _shown(fit: LocalFit, values: Floats) -> Floats | NDArray[np.object_]:
     """A column of a table: levels for their codes."""
-    categories = categories_of(fit)
+    categories = fit.categories
     return np.array(categories, dtype=object)[values.astype(np.int64)] if categories else values
 
 

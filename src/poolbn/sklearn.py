@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from poolbn.errors import DataError, MissingPackageError, Option, nearest
-from poolbn.inference.drawing import categories_of
 from poolbn.learning import learn
 from poolbn.network.network import Network
 
@@ -318,7 +317,7 @@ class NetworkClassifier(ClassifierMixin, _NetworkEstimator):
             wanted = self.classes_.tolist()
         else:
             found = self._predicted(X, self.target_)
-            have, wanted = list(categories_of(self.network_[self.target_])), self._texts()
+            have, wanted = list(self.network_[self.target_].categories), self._texts()
         # A class whose rows were all left out for missing values has no probability.
         at = [have.index(name) if name in have else -1 for name in wanted]
         values = found.iloc[:, : len(have)].to_numpy(dtype=np.float64)

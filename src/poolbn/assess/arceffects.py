@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, check_interval, nearest
-from poolbn.inference.drawing import categories_of
 from poolbn.moments.cases import positions
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
@@ -138,7 +137,7 @@ def arc_effects(
     """
     check_interval(interval)
     check_arc(net, parent, child)
-    fit, base = net.fits[child], categories_of(net.fits[parent])[:1]
+    fit, base = net.fits[child], net.fits[parent].categories[:1]
     stats = checked_stats(net, stats)
     terms = list(arc_terms(net.fits, parent, child))
     single = _alone(net, fit, parent, stats, interval) or [_nothing(fit)] * len(terms)
@@ -168,7 +167,7 @@ def arc_effects(
                 level=term.level,
                 base=base[0] if base else "",
                 outcome=term.outcome,
-                outcomes=categories_of(fit),
+                outcomes=fit.categories,
                 scale=term.scale,
             )
         )
@@ -215,7 +214,7 @@ def check_levels(net: Network, rows: Data) -> None:
     for k, (node, fit) in zip(
         positions(rows.names, tuple(net.fits)), net.fits.items(), strict=True
     ):
-        known, there = categories_of(fit), rows.categories[k]
+        known, there = fit.categories, rows.categories[k]
         if known != there:
             raise DataError(
                 f"column {node!r} has {_levels(there)}, in the network {_levels(known)}; give the "
@@ -233,7 +232,7 @@ def family(net: Network, fit: GaussianFit, stats: Data | None) -> GroupStats | N
         return None
     if not isinstance(stats, GroupStats):
         stats = stats.stats([*net.dag.parents(fit.child), fit.child])
-    return stats.select([*fit.parents, fit.child])
+    return stats.select([*fit.columns, fit.child])
 
 
 _Alone = tuple[Floats, Floats]  # estimates of data sets alone, (F,), and intervals, (F, 2)
@@ -254,7 +253,7 @@ def _alone(
     """Estimates of data sets alone for each term of an arc; none without rows, or pooling."""
     if stats is None or isinstance(fit.pooling, NoPooling) or not _has_parameters(fit):
         return []
-    labels = labels_of([parent], [categories_of(net.fits[parent])])
+    labels = labels_of([parent], [net.fits[parent].categories])
     if isinstance(fit, GaussianFit):
         own = family(net, fit, stats)
         assert own is not None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, nearest
-from poolbn.inference.drawing import categories_of, linear_predictor, with_indicators
+from poolbn.inference.drawing import linear_predictor, with_indicators
 from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit
@@ -204,14 +204,14 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
             f"{node!r} has no residual variance in data set {level!r}, so there are no residuals; "
             f"its fit is {str(fit.status)!r}"
         )
-    if categories_of(fit):
+    if fit.categories:
         raise DataError(
             f"{node!r} is discrete, so there are no residuals; use pb.plots.calibration(net, data, "
             f"{node!r})"
         )
     codes, columns, values, left_out = known_rows(net, cells, node)
     if isinstance(fit, GaussianFit):
-        fitted = linear_predictor(fit.coef, fit.parents, columns, codes)
+        fitted = linear_predictor(fit.coef, fit.columns, columns, codes)
         standard = (values - fitted) / np.sqrt(fit.sigma2[codes])
     else:
         assert isinstance(fit, RegressionFit)

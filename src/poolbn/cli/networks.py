@@ -18,7 +18,6 @@ from poolbn.cli.scoring import Scoring
 from poolbn.cli.terminal import INTERRUPTED, Quiet, Terminal, check_free, command, make_folder
 from poolbn.errors import Option, OptionError
 from poolbn.network.network import load
-from poolbn.network.tabulating import kind_of
 from poolbn.page.reporting import report as write_report
 from poolbn.posteriors.asking import arc_posterior
 from poolbn.posteriors.posterior import PosteriorInterrupted
@@ -231,7 +230,7 @@ def report(
             missing="drop",
             inputs=net.inputs,
         )
-        kinds = {node: kind_of(fit) for node, fit in net.fits.items()}
+        kinds = {node: fit.kind for node, fit in net.fits.items()}
         if net.is_linear:
             rows = given.read_frame(data, **reading)
         else:

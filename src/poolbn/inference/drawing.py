@@ -39,14 +39,9 @@ def draw_columns(
 
 def with_indicators(fit: LocalFit, values: Floats) -> dict[str, Floats]:
     """The column of a node, and an indicator for each level of a discrete one but the first."""
-    levels = enumerate(categories_of(fit)[1:], start=1)
+    levels = enumerate(fit.categories[1:], start=1)
     made = {f"{fit.child}={level}": (values == code).astype(float) for code, level in levels}
     return {fit.child: values} | made
-
-
-def categories_of(fit: LocalFit) -> tuple[str, ...]:
-    """The levels of a node; none where it is not discrete."""
-    return fit.categories if isinstance(fit, TabularFit | RegressionFit) else ()
 
 
 def draw_node(fit: LocalFit, columns: Columns, sets: Integers, rng: np.random.Generator) -> Floats:
@@ -64,7 +59,7 @@ def draw_node(fit: LocalFit, columns: Columns, sets: Integers, rng: np.random.Ge
 def _gaussian(
     fit: GaussianFit, columns: Columns, sets: Integers, rng: np.random.Generator
 ) -> Floats:
-    mean = linear_predictor(fit.coef, fit.parents, columns, sets)
+    mean = linear_predictor(fit.coef, fit.columns, columns, sets)
     drawn: Floats = mean + np.sqrt(fit.sigma2)[sets] * rng.standard_normal(len(sets))
     return drawn
 

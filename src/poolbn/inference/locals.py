@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from poolbn.inference.conditioning import CERTAIN
 from poolbn.inference.drawing import LARGEST, drawn_counts
 from poolbn.inference.mixtures import log_density
+from poolbn.moments.indicators import labels_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.predictive import Predictive, degrees, predictive
 from poolbn.nodes.regression import RegressionFit
@@ -334,17 +335,11 @@ def locals_of(
     position = {name: i for i, name in enumerate(fits)}
     terms: dict[str, Term] = {}
     for name, fit in fits.items():
-        found = _categories(fit)
-        terms |= {f"{name}={level}": (position[name], k) for k, level in enumerate(found) if k}
-        if not found:
-            terms[name] = (position[name], -1)
+        labels = enumerate(labels_of([name], [fit.categories]), start=1)
+        terms |= {label: (position[name], k if fit.categories else -1) for k, label in labels}
     levels = next(iter(fits.values())).levels
     sure = np.array([level in certain for level in levels])
     return tuple(_local(fit, position, parents[name], terms, sure) for name, fit in fits.items())
-
-
-def _categories(fit: LocalFit) -> tuple[str, ...]:
-    return fit.categories if isinstance(fit, TabularFit | RegressionFit) else ()
 
 
 def _local(
@@ -365,7 +360,7 @@ def _local(
         levels = len(fit.categories) or COUNT
         return Regression(fit.coef, cov, own, above, levels, fit.dispersion)
     assert isinstance(fit, GaussianFit)
-    own = tuple(terms[name] for name in fit.parents)
+    own = tuple(terms[name] for name in fit.columns)
     return Gaussian(_predictive(fit, sure), own, above)
 
 

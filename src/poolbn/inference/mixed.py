@@ -446,7 +446,7 @@ def mixed_network(
     refused = {
         j: f"{fit.child!r} has no predictive distribution in data set {levels[j]!r}: its "
         f"{counted(int(fit.rows[j]), 'row')} do not give "
-        f"{counted(len(fit.parents) + 1, 'coefficient')} and a variance"
+        f"{counted(len(fit.columns) + 1, 'coefficient')} and a variance"
         for fit, node in zip(own.values(), nodes, strict=True)
         if isinstance(fit, GaussianFit) and isinstance(node, Gaussian)
         for j in np.flatnonzero(np.isnan(node.of.scale2)).tolist()

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.graph.dag import Dag
-from poolbn.inference.drawing import categories_of
 from poolbn.inference.heterogeneity import (
     RESIDUAL,
     Equality,
@@ -54,7 +53,7 @@ def mixed_heterogeneity_table(
     for child in dag.nodes:
         fit, parents = fits[child], dag.parents(child)
         if isinstance(fit, GaussianFit):
-            columns = [labels_of([parent], [categories_of(fits[parent])]) for parent in parents]
+            columns = [labels_of([parent], [fits[parent].categories]) for parent in parents]
             found |= _linear(fit, parents, columns, data)
         elif isinstance(fit, RegressionFit | TabularFit):
             held = dict(zip(parents, fit.effects.equal, strict=False))
@@ -111,10 +110,10 @@ def linear_sums(
     Raises:
         DataError: there are none.
     """
-    every = np.ones(len(fit.parents) + 1, dtype=bool)
+    every = np.ones(len(fit.columns) + 1, dtype=bool)
     if data is not None:
         stats = standardise(data.stats([*parents, fit.child]))
-        return family_sums(stats, stats.family(fit.child, fit.parents), every)
+        return family_sums(stats, stats.family(fit.child, fit.columns), every)
     if fit.sums is not None:
         return fit.sums._replace(varies=every)
     if isinstance(fit.pooling, GroupLevel):

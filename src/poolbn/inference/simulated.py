@@ -15,7 +15,6 @@ from poolbn.inference.drawing import (
     Columns,
     Floats,
     Integers,
-    categories_of,
     draw_columns,
     level_probabilities,
     linear_predictor,
@@ -57,9 +56,9 @@ def _recoded(
     """The rows of the first network with the second one's codes of levels."""
     recoded: dict[str, Floats] = {}
     for node, fit in other.items():
-        values, levels = columns[node], categories_of(fit)
+        values, levels = columns[node], fit.categories
         if levels:
-            codes = np.array([levels.index(level) for level in categories_of(true[node])])
+            codes = np.array([levels.index(level) for level in true[node].categories])
             values = codes[values.astype(np.int64)].astype(float)
         recoded |= with_indicators(fit, values)
     return recoded
@@ -71,7 +70,7 @@ def _log_density(fits: Mapping[str, LocalFit], columns: Columns, sets: Integers)
     for node, fit in fits.items():
         if isinstance(fit, GaussianFit):
             s2 = fit.sigma2[sets]
-            rest = columns[node] - linear_predictor(fit.coef, fit.parents, columns, sets)
+            rest = columns[node] - linear_predictor(fit.coef, fit.columns, columns, sets)
             total -= (np.log(2 * pi * s2) + rest**2 / s2) / 2
         elif isinstance(fit, TabularFit | RegressionFit) and fit.categories:
             p = level_probabilities(fit, columns, sets)

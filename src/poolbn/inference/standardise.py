@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.drawing import categories_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
@@ -51,15 +50,15 @@ def expectations(
         Of each node that is not set (B, n), or (B, n, K) for K levels.
     """
     nodes = list(order)
-    needed = {name for node in nodes for name in _terms(fits[node])}
+    needed = {name for node in nodes for name in fits[node].parents}
     columns: dict[str, Floats] = {}
     found: dict[str, Floats] = {}
     for node in nodes:
-        fit, levels = fits[node], categories_of(fits[node])
+        fit, levels = fits[node], fits[node].categories
         names = {f"{node}={level}": code for code, level in enumerate(levels)}
         if node not in values:
             found[node] = _expected(fit, columns, len(noise[node]))
-        if needed.isdisjoint([node, *names]):
+        if node not in needed:
             continue
         if node in values:
             columns[node] = np.full((1, 1), values[node])
@@ -69,14 +68,9 @@ def expectations(
     return found
 
 
-def _terms(fit: LocalFit) -> tuple[str, ...]:
-    """The columns that a node's distribution needs."""
-    return fit.columns if isinstance(fit, RegressionFit) else fit.parents
-
-
 def _expected(fit: LocalFit, columns: Mapping[str, Floats], n: int) -> Floats:
     if isinstance(fit, GaussianFit):
-        return _predictor(fit.coef, fit.parents, columns, n)
+        return _predictor(fit.coef, fit.columns, columns, n)
     if isinstance(fit, TabularFit):
         B = len(fit.probabilities)
         at = np.zeros((B, n), dtype=np.int64)

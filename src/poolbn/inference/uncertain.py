@@ -79,7 +79,7 @@ def with_uncertainty(network: LinearNetwork, fits: Sequence[GaussianFit]) -> Unc
     refused = {
         j: f"{fit.child!r} has no predictive distribution in data set {level!r}: its "
         f"{counted(int(fit.rows[j]), 'row')} do not give "
-        f"{counted(len(fit.parents) + 1, 'coefficient')} and a variance"
+        f"{counted(len(fit.columns) + 1, 'coefficient')} and a variance"
         for fit, of in zip(fits, nodes, strict=True)
         for j, level in enumerate(fit.levels)
         if math.isnan(of.scale2[j])

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.graph.dag import Dag
-from poolbn.inference.drawing import categories_of
 from poolbn.inference.mixedheterogeneity import linear_sums
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
@@ -89,10 +88,10 @@ def mixed_within_between_table(
             given = isinstance(fit.pooling, Given)
             parents = dag.parents(child)
             x = None if given else linear_sums(fit, parents, data, "within_between")
-            rows |= _node(x, fit.parents, fit, interval)
+            rows |= _node(x, fit.columns, fit, interval)
     found = []
     for parent, child in dag.arcs:
-        levels = categories_of(fits[parent])
+        levels = fits[parent].categories
         labels = labels_of([parent], [levels])
         for level, label in zip(levels[1:] or ("",), labels, strict=True):
             if (label, child) in rows:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import LABEL
 from poolbn.errors import DataError, Option
-from poolbn.inference.drawing import categories_of
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
@@ -25,7 +24,6 @@ from poolbn.nodes.model import same_for_all
 from poolbn.nodes.poolings import NoPooling
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
-from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.labels import Spellings
 
 
@@ -120,18 +118,11 @@ def _new_rows(
         )
     if not isinstance(source, Mapping | str | PathLike | list | tuple):
         source = {name: source}
-    kinds = {node: kind_of(fit) for node, fit in fits.items()}
-    levels = {node: categories_of(fit) for node, fit in fits.items()}
+    kinds = {node: fit.kind for node, fit in fits.items()}
+    levels = {node: fit.categories for node, fit in fits.items()}
     found = table_like(source, columns=kinds, categories=levels, missing=missing)
     _check_one(found.levels)
     return replace(found, levels=(name,))
-
-
-def kind_of(fit: LocalFit) -> ColumnKind:
-    """What a node's column holds."""
-    if categories_of(fit):
-        return "discrete"
-    return "count" if isinstance(fit, RegressionFit) else "continuous"
 
 
 def _with_rows(fit: LocalFit, n: NDArray[np.int64], new: Table | None, name: Hashable) -> LocalFit:
@@ -140,7 +131,7 @@ def _with_rows(fit: LocalFit, n: NDArray[np.int64], new: Table | None, name: Has
     if isinstance(fit, TabularFit):
         return with_table(fit, name, new)
     assert isinstance(fit, GaussianFit)
-    names = (*fit.parents, fit.child)
+    names = (*fit.columns, fit.child)
     return with_data_set(fit, n, _no_rows(name, names) if new is None else new.stats())
 
 
@@ -157,11 +148,11 @@ def with_data_set(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> Ga
     Raises:
         DataError: without pooling, the rows do not give all coefficients and a variance.
     """
-    family = new.family(fit.child, fit.parents)
+    family = new.family(fit.child, fit.columns)
     if fit.fixed is not None:
         own = adapted(fit, n.astype(np.float64), family)
     else:
-        f = _alone(new, fit.child, fit.parents)
+        f = _alone(new, fit.child, fit.columns)
         own = Own(f.coef[0], f.coef_cov[0], float(f.sigma2[0]), float(f.squares[0]), float(f.df[0]))
     return appended(fit, new.levels[0], own, family)
 

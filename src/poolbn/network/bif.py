@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
-from poolbn.network.tabulating import kind_of, network_tables
+from poolbn.network.tabulating import network_tables
 from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import listed
 
@@ -28,7 +28,7 @@ def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np
     Raises:
         GraphError: a node is not discrete, or two names are the same in letters, digits and "_".
     """
-    if others := [node for node in dag.nodes if kind_of(fits[node]) != "discrete"]:
+    if others := [node for node in dag.nodes if fits[node].kind != "discrete"]:
         are = "is" if len(others) == 1 else "are"
         raise GraphError(
             f"BIF is for networks whose columns are all discrete, and {listed(others, _NAMED)} "

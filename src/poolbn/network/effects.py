@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from poolbn.errors import check_interval, check_option
 from poolbn.graph.dag import Dag
-from poolbn.inference.drawing import categories_of
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import labels_of
 from poolbn.nodes.blup import total_cov
@@ -186,7 +185,7 @@ def _terms_by_data_set(dag: Dag, fits: Mapping[str, LocalFit], interval: float) 
 
 def arc_terms(fits: Mapping[str, LocalFit], parent: str, child: str) -> Iterator[Term]:
     """The effects of an arc, one for each level of a discrete parent or child but the first."""
-    fit, categories = fits[child], categories_of(fits[parent])
+    fit, categories = fits[child], fits[parent].categories
     labels = labels_of([parent], [categories])
     for label, level in zip(labels, categories[1:] or ("",), strict=True):
         if isinstance(fit, GaussianFit):
@@ -206,7 +205,7 @@ def _linear_term(fit: GaussianFit, k: int, level: str) -> Term:
 
 
 def _log_terms(fit: RegressionFit | TabularFit, label: str, level: str) -> Iterator[Term]:
-    columns = fit.columns if isinstance(fit, RegressionFit) else labels_of(fit.parents, fit.given)
+    columns = fit.columns
     scale = "odds ratio" if fit.categories else "rate ratio"
     found = fit.effects
     for c, outcome in enumerate(fit.categories[1:] or ("",)):

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.graph.formats import dot_arc, dot_name, write_dot
-from poolbn.inference.drawing import categories_of
-from poolbn.network.tabulating import is_discrete, kind_of, probability_table, regression_table
+from poolbn.network.tabulating import probability_table, regression_table
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
@@ -41,9 +40,9 @@ def node_attributes(dag: Dag, fits: Mapping[str, LocalFit]) -> list[Attributes]:
     found = []
     for node in dag.nodes:
         fit = fits[node]
-        own: Attributes = {"kind": kind_of(fit)}
-        if is_discrete(fit):
-            own["levels"] = json.dumps(categories_of(fit), ensure_ascii=False)
+        own: Attributes = {"kind": fit.kind}
+        if fit.categories:
+            own["levels"] = json.dumps(fit.categories, ensure_ascii=False)
         own |= {"model": fit.model, "pooling": str(fit.pooling), "status": str(fit.status)}
         found.append(own)
     return found
@@ -66,7 +65,7 @@ def arc_attributes(
 
 
 def _effect(parent: LocalFit, child: LocalFit, names: Sequence[str]) -> Attributes:
-    levels = categories_of(parent)
+    levels = parent.categories
     if not isinstance(child, GaussianFit) or len(levels) > 2:
         return {}
     k = child.position(f"{parent.child}={levels[1]}" if levels else parent.child)
@@ -183,7 +182,7 @@ def to_bnlearn(
     data_set = str(level_columns([group], dag.nodes)[0])
     arcs = [(data_set, node) for node in dag.nodes] + list(dag.arcs)
     states = {data_set: names_of_data_sets(dag, fits, ())}
-    states |= {node: list(categories_of(fits[node])) for node in dag.nodes}
+    states |= {node: list(fits[node].categories) for node in dag.nodes}
     lines = [
         "library(bnlearn)",
         "",
@@ -201,10 +200,10 @@ def to_bnlearn(
     ]
     for name in dag.nodes:
         fit, parents = fits[name], dag.parents(name)
-        own = [parent for parent in parents if is_discrete(fits[parent])]
+        own = [parent for parent in parents if fits[parent].categories]
         others = [parent for parent in parents if parent not in own]
         slowest_last = _texts([*reversed(own), data_set])
-        lines.append(f"dist[[{_text(name)}]] <- {kind_of(fit)}({_text(name)}, {slowest_last},")
+        lines.append(f"dist[[{_text(name)}]] <- {fit.kind}({_text(name)}, {slowest_last},")
         if isinstance(fit, GaussianFit):
             terms = [INTERCEPT, *others]
             coef = regression_table(fit, own, others, fits)
@@ -245,15 +244,15 @@ def _check_bnlearn(dag: Dag, fits: Mapping[str, LocalFit]) -> None:
     mixed = [
         f"{node} given {listed(others, _NAMED)}"
         for node in dag.nodes
-        if is_discrete(fits[node])
-        and (others := [p for p in dag.parents(node) if not is_discrete(fits[p])])
+        if fits[node].categories
+        and (others := [p for p in dag.parents(node) if not fits[p].categories])
     ]
     if mixed:
         reasons.append(
             f"discrete nodes with parents that are not ({listed(mixed, _NAMED)}): learn with "
             "constraints=pb.Constraints(continuous_to_discrete=False)"
         )
-    if counts := [node for node in dag.nodes if kind_of(fits[node]) == "count"]:
+    if counts := [node for node in dag.nodes if fits[node].kind == "count"]:
         reasons.append(
             f"counts ({listed(counts, _NAMED)}): learn with kinds={{{counts[0]!r}: 'continuous'}}"
         )

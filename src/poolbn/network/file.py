@@ -22,10 +22,9 @@ from poolbn.graph.dag import Dag
 from poolbn.network.fields import are_counts, as_float, as_list, as_text, check_keys, number
 from poolbn.network.format1 import upgraded
 from poolbn.network.kindsfile import (
-    check_parents,
+    categories_in,
     decode_other,
     encode_other,
-    expanded_parents,
 )
 from poolbn.network.linearfile import check_linear, decode_linear, encode_linear
 from poolbn.nodes.given import Given
@@ -230,17 +229,16 @@ def _decoded(
 ) -> dict[str, LocalFit]:
     """The fits, checked against the graph."""
     fits: dict[str, LocalFit] = {}
+    categories = {node: categories_in(node, encoded["fits"][node]) for node in dag.nodes}
     for node in dag.nodes:
         fit = encoded["fits"][node]
+        given = {parent: categories[parent] for parent in dag.parents(node)}
         if encoded["version"] >= _OTHERS and isinstance(fit, dict) and "model" in fit:
-            fits[node] = decode_other(node, fit, levels, dag.parents(node))
+            fits[node] = decode_other(node, fit, levels, given)
         else:
-            fits[node] = decode_linear(node, fit, levels, rows)
-    for node, found in fits.items():
-        if isinstance(found, GaussianFit):
-            check_linear(node, found, expanded_parents(fits, dag.parents(node)))
-        else:
-            check_parents(found, fits)
+            found = decode_linear(node, fit, levels, rows, given)
+            check_linear(node, found)
+            fits[node] = found
     return fits
 
 

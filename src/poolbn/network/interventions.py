@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, OptionError
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
-from poolbn.inference.drawing import categories_of
 from poolbn.inference.plausible import population_draws
 from poolbn.nodes.given import Given, given_fit
 from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status, level_columns
@@ -57,7 +56,7 @@ def checked_values(
 def _value(fit: LocalFit, value: object) -> float:
     """A value that a node can have, or an error."""
     cannot = f"{fit.child!r} cannot be set to {value!r}"
-    if categories := categories_of(fit):
+    if categories := fit.categories:
         name = plain(value)
         name = written(name) if isinstance(name, str | int | float) else ""
         if name not in categories:
@@ -96,7 +95,7 @@ def intervene(
 def _set(fit: LocalFit, value: float) -> LocalFit:
     """A node that is `value`, always and in all data sets."""
     F = len(fit.levels)
-    if categories := categories_of(fit):
+    if categories := fit.categories:
         certain = np.eye(len(categories))[[int(value)]]
         return TabularFit(
             child=fit.child,
@@ -222,8 +221,8 @@ def _totals(dag: Dag, fits: Mapping[str, GaussianFit], cause: str) -> _Totals:
     mean, cov = np.ones(len(nodes)), np.zeros((len(nodes), len(nodes)))
     for i, node in enumerate(nodes[1:], start=1):
         fit = fits[node]
-        slopes = [k for k, parent in enumerate(fit.parents, start=1) if parent in below]
-        pa = [position[fit.parents[k - 1]] for k in slopes]
+        slopes = [k for k, parent in enumerate(fit.columns, start=1) if parent in below]
+        pa = [position[fit.columns[k - 1]] for k in slopes]
         beta = np.full(len(pa), np.nan) if fit.fixed is None else fit.fixed[slopes]
         D = np.zeros((len(pa), len(pa)))
         if fit.random_cov is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import FileError
+from poolbn.moments.indicators import labels_of
 from poolbn.network.fields import (
     are_counts,
     as_array,
@@ -57,6 +58,9 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
             value = numbers(value)
         encoded[field.name] = number(value) if isinstance(value, float) else value
     del encoded["levels"], encoded["group"], encoded["later"]  # there once for all nodes
+    if name == "regression":
+        del encoded["given"]
+        encoded["columns"] = fit.columns
     encoded["effects"] = encoded.pop("saved_effects")
     encoded["pooling"] = {"kind": type(fit.pooling).__name__} | vars(fit.pooling)
     encoded["status"] = fit.status.value
@@ -64,15 +68,20 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
 
 
 def decode_other(
-    node: str, encoded: dict[str, Any], levels: tuple[Hashable, ...], parents: tuple[str, ...]
+    node: str,
+    encoded: dict[str, Any],
+    levels: tuple[Hashable, ...],
+    given: Mapping[str, tuple[str, ...]],
 ) -> LocalFit:
-    """A fit from what `encode_other` made of it, checked; `parents` are those of the graph."""
+    """A fit from what `encode_other` made of it, checked; see `decode_linear`."""
     if encoded["model"] not in list(_MODELS):
         raise ValueError(f"the model of {node!r} is of no kind that poolbn has")
     kind = _MODELS[encoded["model"]]
     if kind is RegressionFit and "fixed_se" in encoded:
         encoded = _upgraded(node, encoded)
     own = {field.name for field in fields(kind)} - {"levels", "group", "later", "saved_effects"}
+    own |= {"columns"} if kind is RegressionFit else set()
+    own -= {"given"} if kind is RegressionFit else set()
     encoded = {"effects": None} | encoded  # version 3 has none
     check_keys(f"node {node!r}", encoded, own | {"model", "effects"})
     values: dict[str, Any] = {name: encoded[name] for name in own} | {"levels": levels}
@@ -85,56 +94,49 @@ def decode_other(
     values["loglik"] = as_float(of("loglik"), values["loglik"])
     values["status"] = Status(values["status"])
     values["pooling"] = decode_pooling(of("pooling"), values["pooling"], discrete=True)
-    for name in ("parents", "left_out", "categories", "columns"):
-        if name in values:
-            values[name] = tuple(as_list(of(name), values[name]))
+    for name in ("parents", "left_out", "categories"):
+        values[name] = tuple(as_list(of(name), values[name]))
     counts = as_list(of("counts"), values["counts"])
     if len(counts) != len(Counts._fields) or not are_counts([*counts, values["n_rows"]]):
         raise ValueError(f"{of('counts')} or its rows are not whole numbers")
     values["counts"] = Counts(*counts)
     if not values["n_rows"] and not isinstance(values["pooling"], Given):
         raise ValueError(f"there is no row in n_rows of {node!r}")
-    if values["child"] != node or values["parents"] != parents:
+    if values["child"] != node or values["parents"] != tuple(given):
         raise ValueError(f"the parents of {node!r} are not those of the graph")
     check_left_out(values["left_out"], levels)
-    for name in ("categories", "columns"):
-        for text in values.get(name, ()):
-            as_text(of(name), text)
+    for text in values["categories"]:
+        as_text(of("categories"), text)
+    _check_given(of, values, tuple(given.values()))
     fit = _table(of, values) if kind is TabularFit else _regression(of, values)
     return replace(fit, saved_effects=_effects(of("effects"), encoded["effects"], fit))
 
 
-def expanded_parents(fits: Mapping[str, LocalFit], parents: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of numbers that parents are: of a discrete one an indicator for each level."""
-    found: list[str] = []
-    for name in parents:
-        categories = getattr(fits[name], "categories", ())
-        found += [f"{name}={level}" for level in categories[1:]] if categories else [name]
-    return tuple(found)
+def categories_in(node: str, encoded: Any) -> tuple[str, ...]:
+    """The levels of a node, from what its fit is encoded as; none where it is not discrete."""
+    name = f"categories of {node!r}"
+    found = encoded.get("categories", []) if isinstance(encoded, dict) else []
+    return tuple(as_text(name, text) for text in as_list(name, found))
 
 
-def check_parents(fit: LocalFit, fits: Mapping[str, LocalFit]) -> None:
-    """Raise where a fit has other levels of its parents than these have."""
-    same = True
-    if isinstance(fit, RegressionFit):
-        same = fit.columns == expanded_parents(fits, fit.parents)
-    elif isinstance(fit, TabularFit):
-        same = fit.given == tuple(getattr(fits[name], "categories", ()) for name in fit.parents)
-    if not same:
-        raise ValueError(f"{fit.child!r} has other levels of its parents than these have")
+def _check_given(of: Any, values: dict[str, Any], given: tuple[tuple[str, ...], ...]) -> None:
+    """Raise where a fit has other levels of its parents than these have; else keep these."""
+    name = "columns" if "columns" in values else "given"
+    own = as_list(of(name), values.pop(name))
+    if name == "given":
+        own = [tuple(as_list(of(name), each)) for each in own]
+        if len(own) != len(given):
+            raise ValueError(f"{of('given')} does not have the levels of each parent")
+    if tuple(own) != (given if name == "given" else labels_of(values["parents"], given)):
+        raise ValueError(f"{values['child']!r} has other levels of its parents than these have")
+    values["given"] = given
 
 
 def _table(of: Any, values: dict[str, Any]) -> TabularFit:
-    given = [tuple(as_list(of("given"), each)) for each in as_list(of("given"), values["given"])]
-    for text in (text for each in given for text in each):
-        as_text(of("given"), text)
-    if len(given) != len(values["parents"]):
-        raise ValueError(f"{of('given')} does not have the levels of each parent")
-    values["given"] = tuple(given)
     values["concentration"] = as_float(of("concentration"), values["concentration"])
     if not values["concentration"] >= 0:
         raise ValueError(f"{of('concentration')} is negative")
-    C, K = int(np.prod([len(each) for each in given])), len(values["categories"])
+    C, K = int(np.prod([len(each) for each in values["given"]])), len(values["categories"])
     shapes = {"population": (C, K), "probabilities": (len(values["levels"]), C, K)}
     for name, shape in shapes.items():
         found = _shaped(of(name), values[name], shape)
@@ -148,7 +150,7 @@ def _regression(of: Any, values: dict[str, Any]) -> RegressionFit:
     F, C, q = (
         len(values["levels"]),
         max(len(values["categories"]) - 1, 1),
-        len(values["columns"]) + 1,
+        len(labels_of(values["parents"], values["given"])) + 1,
     )
     shapes = {"coef": (F, C, q), "coef_cov": (F, C * q, C * q)}
     optional = {"fixed": (C, q), "fixed_cov": (C * q, C * q), "random_cov": (q, q)}

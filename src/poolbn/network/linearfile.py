@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import FileError
+from poolbn.moments.indicators import labels_of
 from poolbn.network.fields import (
     are_counts,
     as_array,
@@ -42,7 +43,7 @@ _ARRAYS = (
 _SOURCES = ("intervention", "simulated", "input")  # of given parameters
 # Data sets are there once for all nodes, intervals under another name; the sums of rows stay where
 # they are.
-_NOT_KEPT = {"levels", "group", "sums", "saved_intervals", "later"}
+_NOT_KEPT = {"levels", "group", "sums", "saved_intervals", "later", "given", "categories"}
 
 
 def encode_linear(fit: GaussianFit) -> dict[str, Any]:
@@ -51,6 +52,7 @@ def encode_linear(fit: GaussianFit) -> dict[str, Any]:
     for name in (field.name for field in fields(fit) if field.name not in _NOT_KEPT):
         value = getattr(fit, name)
         encoded[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    encoded["parents"] = fit.columns
     total, between = uncertainty(fit)
     encoded |= {"total_cov": total.tolist(), "between_cov": between.tolist()}
     encoded["intervals"] = None
@@ -74,9 +76,21 @@ def encode_linear(fit: GaussianFit) -> dict[str, Any]:
 
 
 def decode_linear(
-    node: str, encoded: dict[str, Any], levels: tuple[Hashable, ...], rows: list[int]
+    node: str,
+    encoded: dict[str, Any],
+    levels: tuple[Hashable, ...],
+    rows: list[int],
+    given: Mapping[str, tuple[str, ...]],
 ) -> GaussianFit:
-    """A fit from what `encode_linear` made of it; `rows` are those of the data sets."""
+    """A fit from what `encode_linear` made of it.
+
+    Args:
+        node: which.
+        encoded: the fit, as JSON has it.
+        levels: the data sets.
+        rows: those of each data set.
+        given: the parents that the graph has, and the levels of each.
+    """
     known = {field.name for field in fields(GaussianFit)} - _NOT_KEPT
     if not isinstance(encoded, dict):
         raise ValueError(f"{node!r} is not an object")
@@ -94,20 +108,24 @@ def decode_linear(
         intervals = {"new_se": [], "at": []} | intervals
         center = intervals.pop("center", None)
         check_keys(of("intervals"), intervals, set(Intervals._fields))
-        own = {n: np.array(floats(of(n), value)) for n, value in intervals.items()}
+        found = {n: np.array(floats(of(n), value)) for n, value in intervals.items()}
         if center is not None:  # of older versions: around other values than the estimates
             coef = as_array(of("coef"), values["coef"])
             off = np.array(floats(of("center"), center)) - coef[:, 1:]
             none = np.full((len(coef), 1), math.nan)
-            own["se"] = np.hstack([none, np.hypot(own["se"], off)])
-            own["df"] = np.hstack([none, own["df"]])
-        values["saved_intervals"] = Intervals(**own)
+            found["se"] = np.hstack([none, np.hypot(found["se"], off)])
+            found["df"] = np.hstack([none, found["df"]])
+        values["saved_intervals"] = Intervals(**found)
     values["squares"] = np.array(floats(of("squares"), values["squares"]))
     for name in _ARRAYS:
         if values[name] is not None:
             values[name] = as_array(of(name), values[name])
     for name in ("parents", "left_out", "counts"):
         values[name] = tuple(as_list(of(name), values[name]))
+    own = tuple(given.values())
+    if values["child"] != node or values["parents"] != labels_of(tuple(given), own):
+        raise ValueError(f"the parents of {node!r} are not those of the graph")
+    values |= {"parents": tuple(given), "given": own}
     values["levels"] = levels
     if len(values["counts"]) != len(Counts._fields):
         raise ValueError(f"{of('counts')} is not a list of 3 numbers")
@@ -159,11 +177,9 @@ def check_covariance(name: str, M: NDArray[np.float64]) -> None:
         raise ValueError(f"{name} is not a covariance matrix")
 
 
-def check_linear(node: str, fit: GaussianFit, parents: tuple[str, ...]) -> None:
-    """Raise for a fit that cannot be; `parents` are those of the graph."""
-    F, q = len(fit.levels), len(fit.parents) + 1
-    if fit.child != node or fit.parents != parents:
-        raise ValueError(f"the parents of {node!r} are not those of the graph")
+def check_linear(node: str, fit: GaussianFit) -> None:
+    """Raise for a fit that cannot be."""
+    F, q = len(fit.levels), len(fit.columns) + 1
     shapes = {"coef": (F, q), "coef_cov": (F, q, q), "sigma2": (F,), "rows": (F,)}
     shapes |= {"total_cov": (F, q, q), "between_cov": (F, q, q)}
     shapes |= {"fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
 from poolbn.inference.drawing import (
-    categories_of,
     level_probabilities,
     linear_predictor,
     with_indicators,
@@ -17,21 +16,8 @@ from poolbn.inference.drawing import (
 from poolbn.nodes.localfit import GaussianFit, LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
-from poolbn.tables.kinds import ColumnKind
 
 Floats = NDArray[np.float64]
-
-
-def is_discrete(fit: LocalFit) -> bool:
-    """Whether a node has levels."""
-    return bool(categories_of(fit))
-
-
-def kind_of(fit: LocalFit) -> ColumnKind:
-    """What a node holds: "continuous", "discrete" or "count"."""
-    if isinstance(fit, GaussianFit):
-        return "continuous"
-    return "discrete" if is_discrete(fit) else "count"
 
 
 def probability_table(
@@ -99,7 +85,7 @@ def regression_table(
         the coefficients of the others.
     """
     columns, sizes = _grid(parents, fits)
-    fixed = [name for name in fit.parents if name in columns]
+    fixed = [name for name in fit.columns if name in columns]
     coef = fit.coef[:, [0, *map(fit.position, fixed)]]
     slopes = fit.coef[:, [fit.position(name) for name in others]]  # (F, p)
     each = []
@@ -113,7 +99,7 @@ def _grid(
     parents: Sequence[str], fits: Mapping[str, LocalFit]
 ) -> tuple[dict[str, Floats], tuple[int, ...]]:
     """Codes and indicators of all configurations, the last parent's changes fastest; and sizes."""
-    sizes = tuple(len(categories_of(fits[name])) for name in parents)
+    sizes = tuple(len(fits[name].categories) for name in parents)
     codes = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes))).astype(float)
     columns: dict[str, Floats] = {}
     for name, own in zip(parents, codes, strict=True):

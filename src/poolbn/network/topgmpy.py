@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, GraphError, MissingPackageError
 from poolbn.graph.dag import Dag
 from poolbn.network.exporting import names_of_data_sets
-from poolbn.network.tabulating import kind_of, network_tables
+from poolbn.network.tabulating import network_tables
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.tables.cells import find_level
 from poolbn.wording import listed
@@ -39,7 +39,7 @@ def to_pgmpy(
         DataError: data sets differ, and none is named; or it is not known.
         MissingPackageError: pgmpy is not installed.
     """
-    kinds = {node: kind_of(fits[node]) for node in dag.nodes}
+    kinds = {node: fits[node].kind for node in dag.nodes}
     if set(kinds.values()) == {"discrete"}:
         if data_set is not None:
             raise DataError(

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
-from poolbn.inference.drawing import categories_of
 from poolbn.inference.plausible import has_population, of_data_sets, of_new_data_sets
 from poolbn.inference.standardise import expectations, uniforms
 from poolbn.nodes.localfit import GaussianFit, LocalFit, level_columns
@@ -126,7 +125,7 @@ def totals_table(
 def changes(asked: Question, cause: str) -> Iterator[Change]:
     """A discrete cause from its first level to each other one, others from their mean by one."""
     fit = asked.fits[cause]
-    if categories := categories_of(fit):
+    if categories := fit.categories:
         for code, level in enumerate(categories[1:], start=1):
             yield Change(categories[0], level, 0.0, float(code))
         return
@@ -177,7 +176,7 @@ def _means(
     found = {}
     for effect in effects:
         a, b = np.broadcast_arrays(low[effect], high[effect])
-        levels = categories_of(fits[effect])
+        levels = fits[effect].categories
         for k, level in enumerate(levels[1:] or ("",), start=1):
             own = _Means(a[:, :, k], b[:, :, k]) if levels else _Means(a, b)
             found[effect, level] = own
@@ -188,7 +187,7 @@ def scales(fit: LocalFit) -> tuple[Scale, ...]:
     """The numbers that compare the means of a node."""
     if isinstance(fit, GaussianFit):
         return (Scale("mean difference", False),)
-    of = "risk" if categories_of(fit) else "rate"
+    of = "risk" if fit.categories else "rate"
     return Scale(f"{of} difference", False), Scale(f"{of} ratio", True)
 
 

@@ -54,7 +54,7 @@ def adapted(fit: GaussianFit, weights: Floats, family: GroupStats) -> Own:
     assert fit.fixed is not None
     # As a difference, so that equal variances stay equal to the last bit.
     sigma2 = float(fit.sigma2[0] + np.average(fit.sigma2 - fit.sigma2[0], weights=weights))
-    q = len(fit.parents) + 1
+    q = len(fit.columns) + 1
     if fit.random_cov is None:
         return Own(fit.fixed, np.zeros((q, q)), sigma2)
     scale, shape = fit.residual_scale, fit.residual_shape
@@ -87,7 +87,7 @@ def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) ->
         effective_df=np.append(fit.effective_df, own.effective_df),
         rows=np.append(fit.rows, rows),
     )
-    p, last = len(fit.parents), slice(-1, None)
+    p, last = len(fit.columns), slice(-1, None)
     parents = (rows, family.mean[:, :p], family.scatter[:, :p, :p])
     total, between = predictive.covariances(fit, *parents, at=last)
     if own.sigma2 == 0 and rows[0]:  # then the value is seen
@@ -106,7 +106,7 @@ def _with_last(found: Intervals | None, fit: GaussianFit, family: GroupStats) ->
     """The intervals with those of the last data set of the fit."""
     if found is None:
         return None
-    q = len(fit.parents) + 1
+    q = len(fit.columns) + 1
     se, df = found.population_se, found.population_df
     if fit.fixed is None:
         se, df = fit.coef_sd[-1], np.full(q, max(float(family.n[0] - q), 1.0))

@@ -19,7 +19,7 @@ from poolbn.moments.table import Table
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.imputed import honest
-from poolbn.nodes.localfit import GaussianFit, LocalFit, grouped
+from poolbn.nodes.localfit import GaussianFit, LocalFit, grouped, of_nodes
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
@@ -95,7 +95,8 @@ def _fit(stats: Data, child: str, parents: Sequence[str], model: Choice) -> Loca
     if stats.kind(child) == "continuous":
         levels = [stats.categories[stats.names.index(name)] for name in parents]
         found = sums_with(stats, [*parents, child])
-        return _fit_gaussian(found, child, labels_of(parents, levels), model)
+        fit = _fit_gaussian(found, child, labels_of(parents, levels), model)
+        return of_nodes(fit, parents, levels)
     each = same_for_all(math.log(stats.n_rows) / 2).each
     return kinds.fit(stats, child, parents, kinds.ways(model, stats.levels), each)
 

@@ -49,6 +49,7 @@ def given_fit(
     return GaussianFit(
         child=child,
         parents=parents,
+        given=((),) * len(parents),
         levels=levels,
         pooling=given,
         coef=coef,

@@ -68,6 +68,7 @@ def fit(data: StandardisedStats, family: Family) -> GaussianFit:
     return GaussianFit(
         child=data.names[child],
         parents=tuple(data.names[p] for p in parents),
+        given=((),) * len(parents),
         levels=data.levels,
         pooling=GroupLevel(),
         coef=coef,

@@ -5,17 +5,19 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.moments.indicators import labels_of
 from poolbn.nodes.intervals import Intervals, Sums, intervals_of
 from poolbn.tables.grouping import DATA_SET
+from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, figure, noun_of, visible
 
 if TYPE_CHECKING:
@@ -123,7 +125,8 @@ class LocalFit(ABC):
 
     Attributes:
         child: the node.
-        parents: its p parents; q = p + 1.
+        parents: its p parents, which are nodes.
+        given: the levels of each parent; none of a parent that is a number.
         levels: the F data sets.
         pooling: how strength was shared; `str()` puts it in words.
         loglik: maximised log-likelihood; -inf where there is none.
@@ -134,6 +137,7 @@ class LocalFit(ABC):
         left_out: data sets that the likelihood is not about, because the child is constant there
             or was not measured.
         group: the column that says which data set a row came from.
+        categories: the K levels of a discrete node; none for others.
 
     Examples:
         >>> import poolbn as pb
@@ -145,6 +149,7 @@ class LocalFit(ABC):
 
     child: str
     parents: tuple[str, ...]
+    given: tuple[tuple[str, ...], ...]
     levels: tuple[Hashable, ...]
     pooling: Pooling
     loglik: float
@@ -154,6 +159,20 @@ class LocalFit(ABC):
     detail: str
     left_out: tuple[Hashable, ...] = ()
     group: str = DATA_SET
+    categories: tuple[str, ...] = ()
+
+    @property
+    @abstractmethod
+    def kind(self) -> ColumnKind:
+        """What the node's column holds."""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """What coefficients after the intercept are of.
+
+        A discrete parent has one for each level but its first, such as "sex=male".
+        """
+        return labels_of(self.parents, self.given)
 
     @property
     def n_params(self) -> int:
@@ -231,11 +250,23 @@ Fit = TypeVar("Fit", bound=LocalFit)
 
 
 def grouped(fit: Fit, group: str) -> Fit:
-    """The fit with the name of the group column; nothing is checked or made again."""
-    if fit.group == group:
-        return fit
+    """The fit with the name of the group column."""
+    return fit if fit.group == group else _with(fit, group=group)
+
+
+def of_nodes(
+    fit: GaussianFit, parents: Sequence[str], given: Sequence[tuple[str, ...]]
+) -> GaussianFit:
+    """A fit of columns of numbers with the nodes that these are, and the levels of each."""
+    if fit.columns != labels_of(parents, given):
+        raise ValueError(f"the parents of {fit.child!r} are not {parents!r}")
+    return _with(fit, parents=tuple(parents), given=tuple(given))
+
+
+def _with(fit: Fit, **changes: Any) -> Fit:
+    """The fit with other names; nothing is checked or made again."""
     made = object.__new__(type(fit))
-    made.__dict__.update(vars(fit), group=group)
+    made.__dict__.update(vars(fit), **changes)
     return made
 
 
@@ -301,6 +332,11 @@ class GaussianFit(LocalFit):
     later: Callable[[], Intervals] | None = None
 
     @property
+    def kind(self) -> ColumnKind:
+        """What the node's column holds."""
+        return "continuous"
+
+    @property
     def model(self) -> str:
         """What kind of model it is, in words."""
         return "linear regression"
@@ -347,9 +383,9 @@ class GaussianFit(LocalFit):
         np.fill_diagonal(corr, 1.0)
         return corr
 
-    def position(self, parent: str) -> int:
-        """Which coefficient is that of a parent."""
-        return 1 + self.parents.index(parent)
+    def position(self, column: str) -> int:
+        """Which coefficient is that of a column."""
+        return 1 + self.columns.index(column)
 
     @property
     def population_se(self) -> Floats:
@@ -368,7 +404,7 @@ class GaussianFit(LocalFit):
     def population_df(self) -> Floats:
         """The degrees of freedom that they have, (q,); inf where these are not known."""
         if self.intervals is None:
-            return np.full(len(self.parents) + 1, np.inf)
+            return np.full(len(self.columns) + 1, np.inf)
         return self.intervals.population_df
 
     def population(self, k: int) -> tuple[float, float, float]:
@@ -414,7 +450,7 @@ class GaussianFit(LocalFit):
         if self.random_sd is not None:
             columns["between_sd"] = self.random_sd
         columns |= dict(zip(level_columns(self.levels, columns), self.coef, strict=True))
-        return pd.DataFrame(columns, index=pd.Index([INTERCEPT, *self.parents]))
+        return pd.DataFrame(columns, index=pd.Index([INTERCEPT, *self.columns]))
 
     def _more(self) -> str:
         sd = np.sqrt(self.sigma2)

@@ -112,6 +112,7 @@ class LeastSquares(Gaussian):
         return GaussianFit(
             child=child,
             parents=parents,
+            given=((),) * len(parents),
             levels=data.levels,
             pooling=self,
             coef=each[0],
@@ -404,6 +405,7 @@ class Partial(Gaussian):
         return GaussianFit(
             child=child,
             parents=parents,
+            given=((),) * len(parents),
             levels=data.levels,
             pooling=self,
             coef=f.fixed + f.random,

@@ -194,7 +194,7 @@ def covariances(
         scatter: their scatter in data sets, (F, q - 1, q - 1).
         at: which data sets of the fit these are.
     """
-    F, q = len(rows), len(fit.parents) + 1
+    F, q = len(rows), len(fit.columns) + 1
     C, A = np.tile(np.eye(q), (F, 1, 1)), np.zeros((F, q, q))  # coefficients b become C b
     C[:, 0, 1:] = mean
     A[:, 0, 0], A[:, 1:, 1:] = rows, scatter * (rows > 0)[:, None, None]
@@ -208,7 +208,7 @@ def covariances_without_rows(fit: GaussianFit) -> tuple[Floats, Floats]:
     T_j D = V_j tells T_j on the range of D. Elsewhere it is taken for I, in coordinates in which B
     is I: there data sets that are alike would have it so.
     """
-    F, q = len(fit.levels), len(fit.parents) + 1
+    F, q = len(fit.levels), len(fit.columns) + 1
     C = np.tile(np.eye(q), (F, 1, 1))
     none = fit.random_cov is None or fit.fixed_cov is None or not fit.random_cov.any()
     if none or fit.status is Status.GIVEN:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.moments.data import Data, numbers
-from poolbn.moments.indicators import labels_of, spans
+from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import Design, Family, Response, collapse
@@ -19,6 +19,7 @@ from poolbn.nodes.localfit import INTERCEPT, Counts, LocalFit, Status, level_col
 from poolbn.nodes.logeffects import Estimates, LogEffects, known_effects, regression_effects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.rowscores import Rows
+from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import figure
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ class RegressionFit(LocalFit):
     intercept comes first, and a discrete parent has one for each level but its first.
 
     Attributes:
-        categories: the K levels of the node; none for a count.
-        columns: what the q - 1 coefficients after the intercept are of.
         coef: coefficients in each data set, for each level but the first or for the count,
             (F, K - 1, q).
         fixed: those of the population, (K - 1, q); None without pooling.
@@ -64,8 +63,6 @@ class RegressionFit(LocalFit):
         converged: the likelihood has its maximum here
     """
 
-    categories: tuple[str, ...]
-    columns: tuple[str, ...]
     coef: Floats
     coef_cov: Floats
     fixed: Floats | None
@@ -94,6 +91,11 @@ class RegressionFit(LocalFit):
             return Response(levels=len(self.categories))
         counts = Family.POISSON if self.dispersion == inf else Family.NEGATIVE_BINOMIAL
         return Response(counts)
+
+    @property
+    def kind(self) -> ColumnKind:
+        """What the node's column holds."""
+        return "discrete" if self.categories else "count"
 
     @property
     def model(self) -> str:
@@ -223,9 +225,8 @@ def fit_regression(
 ) -> RegressionFit:
     """The final fit of a discrete node or a count, with parents of all kinds."""
     problem = glmm.Problem(design_of(table, child, parents), response)
-    at = [table.names.index(name) for name in parents]
-    columns = labels_of(parents, [table.categories[k] for k in at])
-    F, q = len(table.levels), len(columns) + 1
+    given = tuple(table.categories[table.names.index(name)] for name in parents)
+    F, q = len(table.levels), problem.design.X.shape[1]
     fixed = fixed_cov = random_cov = None
     if isinstance(how, Complete | NoPooling):
         one = problem.complete() if isinstance(how, Complete) else problem.none()
@@ -248,6 +249,7 @@ def fit_regression(
     return RegressionFit(
         child=child,
         parents=tuple(parents),
+        given=given,
         levels=table.levels,
         pooling=how,
         loglik=loglik if status.ok else -inf,
@@ -256,7 +258,6 @@ def fit_regression(
         status=status,
         detail=detail,
         categories=table.categories[table.names.index(child)],
-        columns=columns,
         coef=coef,
         coef_cov=coef_cov,
         fixed=fixed,
@@ -271,8 +272,8 @@ def with_effects(fit: RegressionFit, table: Data, *, tests: bool = True) -> Regr
     if not fit.parents or not fit.status.ok:
         return fit
     rows = Rows(design_of(table, fit.child, fit.parents), fit.response, fit.dispersion)
-    own = spans([table.categories[table.names.index(name)] for name in fit.parents])
     separated = fit.status is Status.SEPARATED
+    own = spans(fit.given)
     found = regression_effects(rows, fit.estimates, own, separated=separated, tests=tests)
     return replace(fit, saved_effects=found)
 

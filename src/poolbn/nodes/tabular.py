@@ -17,6 +17,7 @@ from poolbn.nodes.auto import Candidate
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
 from poolbn.nodes.logeffects import LogEffects, Sharing, known_table_effects, table_effects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import figure
 
 if TYPE_CHECKING:
@@ -34,11 +35,10 @@ class TabularFit(LocalFit):
     """Probabilities of the levels of a node, for each configuration of its parents.
 
     Attributes:
-        categories: the K levels of the node.
-        given: the levels of each parent; C configurations, the last parent's level changes fastest.
         concentration: how alike data sets are: the rows that the population counts for in each;
             inf where they are the same, 0 without pooling.
-        population: probabilities in the population of data sets, (C, K).
+        population: probabilities in the population of data sets, (C, K): of each of C
+            configurations of the parents, of which the last one's level changes fastest.
         probabilities: in each data set, (F, C, K). A configuration that a data set has not seen has
             those of the population; one that none has seen those of the node without parents.
         saved_effects: log odds ratios and how sure they are, by the rows; None where that is not
@@ -60,8 +60,6 @@ class TabularFit(LocalFit):
         converged: Dirichlet distributions around the population
     """
 
-    categories: tuple[str, ...]
-    given: tuple[tuple[str, ...], ...]
     concentration: float
     population: Floats
     probabilities: Floats
@@ -77,6 +75,11 @@ class TabularFit(LocalFit):
             return self.saved_effects
         sizes = [len(levels) for levels in self.given]
         return known_table_effects(self.population, self.probabilities, sizes)
+
+    @property
+    def kind(self) -> ColumnKind:
+        """What the node's column holds."""
+        return "discrete"
 
     @property
     def model(self) -> str:

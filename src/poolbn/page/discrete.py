@@ -11,7 +11,6 @@ import numpy as np
 
 from poolbn.assess.calibration import Calibration, Share
 from poolbn.assess.residuals import CELL, FEWEST
-from poolbn.inference.drawing import categories_of
 from poolbn.network.tabulating import probability_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import INTERCEPT
@@ -64,7 +63,7 @@ def regression_numbers(of: Material, fit: RegressionFit) -> dict[str, Any]:
 def _probabilities(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any]:
     """Probabilities of levels by data set and configuration of the parents, if all are discrete."""
     parents = of.net.dag.parents(fit.child)
-    given = [categories_of(of.net.fits[parent]) for parent in parents]
+    given = [of.net.fits[parent].categories for parent in parents]
     if not all(given):
         return {"probabilities": None}
     shown = list(range(len(fit.categories) == 2, len(fit.categories)))

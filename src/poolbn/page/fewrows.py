@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.residuals import CELL, FEWEST
-from poolbn.inference.drawing import categories_of, draw_columns
+from poolbn.inference.drawing import draw_columns
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.table import Table
 from poolbn.network.network import Network
@@ -186,7 +186,7 @@ def expected(net: Network) -> Counter:
     F, order = len(net.levels), net.dag.topological_order()
     sets = np.repeat(np.arange(F), _DRAWS)
     drawn = draw_columns(net.fits, order, sets, np.random.default_rng(0))
-    sizes = {name: len(categories_of(net.fits[name])) for name in order}
+    sizes = {name: len(net.fits[name].categories) for name in order}
 
     def count(names: tuple[str, ...]) -> Floats:
         shape = (F, *(sizes[name] for name in names))

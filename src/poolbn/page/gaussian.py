@@ -38,7 +38,7 @@ def gaussian_numbers(of: Material, fit: GaussianFit) -> dict[str, Any]:
         "equation": [equation(of, fit)],
         "equationWords": _about_equation(fit, of.sets),
         "facts": _facts(of, fit),
-        "terms": [INTERCEPT, *fit.parents],
+        "terms": [INTERCEPT, *fit.columns],
         "fixed": rounded(fit.fixed),
         "se": rounded(None if fit.fixed is None else fit.population_se),
         "between": rounded(fit.random_sd),
@@ -94,7 +94,7 @@ def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
 def equation(of: Material, fit: GaussianFit) -> str:
     """The distribution of a node, with the population's coefficients."""
     values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
-    mean = weighted_sum(values.tolist(), fit.parents)
+    mean = weighted_sum(values.tolist(), fit.columns)
     return f"{fit.child} = {mean} + error with SD {sd_range(of, fit)}"
 
 

@@ -21,7 +21,6 @@ from poolbn.assess.treatment import effects_in_tables
 from poolbn.errors import DataError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
-from poolbn.inference.drawing import categories_of
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
@@ -29,7 +28,6 @@ from poolbn.moments.table import Table
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
-from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Partial
 from poolbn.page.disclosure import Disclosed, Learned, disclosed, undisclosed
@@ -102,7 +100,7 @@ class Material:
     def sizes(self) -> tuple[EffectSize, ...]:
         """The standardised effects of the arcs."""
         net = self.net
-        kinds = [kind_of(net.fits[node]) for node in net.dag.nodes]
+        kinds = [net.fits[node].kind for node in net.dag.nodes]
         other_way = self.constraints.on(net.dag.nodes, kinds).arcs.T
         return effect_sizes(net, self.spreads, ~other_way)
 
@@ -276,7 +274,7 @@ def _of_network(page: Network, cells: RowCells, net: Network) -> RowCells:
     keep = (cells.codes < 0) | np.append(known, True)[cells.codes]
     values = cells.of(page.dag.nodes)[keep]
     for k, node in enumerate(page.dag.nodes):
-        before, after = (categories_of(of.fits[node]) for of in (net, page))
+        before, after = (of.fits[node].categories for of in (net, page))
         if before != after:
             new = [float(after.index(v)) if v in after else np.nan for v in before]
             there = ~np.isnan(values[:, k])
@@ -364,8 +362,8 @@ def _table(
     there = np.flatnonzero(rows)
     return Table(
         names=tuple(names),
-        kinds=tuple(kind_of(net.fits[node]) for node in names),
-        categories=tuple(categories_of(net.fits[node]) for node in names),
+        kinds=tuple(net.fits[node].kind for node in names),
+        categories=tuple(net.fits[node].categories for node in names),
         levels=tuple(net.levels[j] for j in there),
         offsets=np.concatenate([[0], np.cumsum(rows[there])]),
         values=values[np.argsort(codes, kind="stable")].T,
@@ -405,7 +403,7 @@ def _residuals(may: Disclosed, cells: RowCells, node: str) -> Fitting:
     """How a node fits, or why that is not known: the report is written all the same."""
     net = may.net
     try:
-        of = cell_calibration if categories_of(net.fits[node]) else cell_residuals
+        of = cell_calibration if net.fits[node].categories else cell_residuals
         known = of(net, cells, node)
         return known if may.shown.all() else _NOT_APART
     except DataError as error:

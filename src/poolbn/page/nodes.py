@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
@@ -20,7 +19,7 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
     return [
         {
             "name": node,
-            "kind": kind_of(of.net.fits[node]),
+            "kind": of.net.fits[node].kind,
             "pooling": f"Pooling: {fit.pooling}. {about_pooling(fit, of.sets)}",
             "status": f"Fit: {fit.status}: {fit.detail}.",
             "warning": is_warning(fit),

@@ -12,7 +12,6 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.page.doubts import doubts
 from poolbn.page.gaussian import sd_range
@@ -136,7 +135,7 @@ def _nodes(of: Material) -> ReportTable:
             sd = value_cell(own, sd_range(of, fit))
         cells = (
             text_cell(node, node=i),
-            None if linear else text_cell(f"{kind_of(fit)}{given}"),
+            None if linear else text_cell(f"{fit.kind}{given}"),
             text_cell(", ".join(of.net.dag.parents(node)) or "–"),
             None if linear else text_cell(fit.model),
             value_cell(share if known else math.nan, percent(share) if known else "–"),

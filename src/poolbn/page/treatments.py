@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from poolbn.inference.drawing import categories_of
 from poolbn.page.material import Material
 from poolbn.page.sheets import ReportTable, made, p_cell, text_cell, value_cell
 from poolbn.page.words import Card
@@ -24,7 +23,7 @@ def treatment_tables(of: Material) -> list[ReportTable]:
 
 
 def _table(of: Material, cause: str, index: int) -> ReportTable:
-    each, levels = len(of.names) <= _COLUMNS, categories_of(of.net.fits[cause])
+    each, levels = len(of.names) <= _COLUMNS, of.net.fits[cause].categories
     help = {
         "variable": "choose it to see its distribution",
         "for": f"level of {cause}",

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
-from poolbn.inference.drawing import categories_of
 from poolbn.inference.locals import COUNT, Floats, Gaussian, Local, Regression, Tabular, Term
 from poolbn.inference.mixed import mixed_network
 from poolbn.inference.parts import Mixed
-from poolbn.network.adapting import kind_of
 from poolbn.network.network import Network
 from poolbn.page.disclosure import Disclosed
 from poolbn.page.numbers import rounded
@@ -76,7 +74,7 @@ def whatif_numbers(
     nodes = [
         {
             "name": name,
-            "levels": list(categories_of(net.fits[name])),
+            "levels": list(net.fits[name].categories),
             "count": mixed.nodes[i].levels == COUNT,
             "input": i in mixed.inputs,
             "parents": list(mixed.nodes[i].parents),
@@ -212,7 +210,7 @@ def _ranges(net: Network) -> list[_Range]:
 
 
 def _range(rows: pd.DataFrame, name: str, net: Network) -> _Range:
-    kind = kind_of(net.fits[name])
+    kind = net.fits[name].kind
     if kind == "discrete":
         return _Range(0.0, 0.0, 0.0, 0.0)
     values = rows[name].to_numpy(dtype=np.float64)

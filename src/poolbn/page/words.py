@@ -14,11 +14,9 @@ from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.findings import FindingKind
-from poolbn.inference.drawing import categories_of
 from poolbn.moments.checks import check
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.network.tabulating import kind_of
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.tabular import TabularFit
@@ -93,7 +91,7 @@ def is_warning(fit: LocalFit) -> bool:
 def node_label(net: Network, node: str) -> str:
     """A node in the drawing, in words."""
     fit, parents = net.fits[node], net.dag.parents(node)
-    kind = "" if net.is_linear else f"{kind_of(fit)}, "
+    kind = "" if net.is_linear else f"{fit.kind}, "
     told = [f"{node}: {kind}{fit.pooling}"]
     if parents:
         told.append(f"depends on {', '.join(parents)}")
@@ -178,7 +176,7 @@ def _measure(fit: LocalFit) -> str:
     """Whose standard deviations effects on a node are in."""
     if isinstance(fit, GaussianFit):
         return ""
-    return " of log odds" if categories_of(fit) else " of the logarithm"
+    return " of log odds" if fit.categories else " of the logarithm"
 
 
 def _interval(found: Estimates) -> str:
@@ -250,7 +248,7 @@ def _data(of: Material) -> list[str]:
 
 
 def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
-    kinds = Counter(kind_of(fit) for fit in net.fits.values())
+    kinds = Counter(fit.kind for fit in net.fits.values())
     told = "" if net.is_linear else f" ({listed([f'{n} {kind}' for kind, n in kinds.items()])})"
     said = [f"{counted(len(net.dag.nodes), 'variable')}{told}, {counted(len(sizes), 'arc')}."]
     if not sizes:

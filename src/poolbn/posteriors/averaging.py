@@ -213,7 +213,7 @@ def _coefficients(graphs: GraphSample, fit: Fit, rng: np.random.Generator) -> Fl
             if parents:
                 wanted.setdefault((c, parents), []).append(d)
     for (c, parents), at, made in zip(wanted, wanted.values(), fit(list(wanted)), strict=True):
-        if not isinstance(made, GaussianFit) or made.parents != tuple(
+        if not isinstance(made, GaussianFit) or made.columns != tuple(
             graphs.nodes[p] for p in parents
         ):
             raise DataError(

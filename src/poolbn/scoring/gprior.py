@@ -121,5 +121,5 @@ class GPriorScores:
 
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network."""
-        families = [self.data.family(fit.child, fit.parents) for fit in fits]
+        families = [self.data.family(fit.child, fit.columns) for fit in fits]
         return math.fsum(self.scores(families))  # the same whatever the order of nodes

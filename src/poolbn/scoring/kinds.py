@@ -15,7 +15,7 @@ from poolbn.moments.standardised import Family
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.kinds import Names
-from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.localfit import LocalFit, of_nodes
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 
 
@@ -95,7 +95,9 @@ class TableScores:
         child, parents = family
         names, each = self.table.names, self.gaussian.penalty.each
         if self.table.kinds[child] == "continuous":
-            return self.gaussian.fit(*expanded(self.table, [family]))
+            given = [self.table.categories[p] for p in parents]
+            made = self.gaussian.fit(*expanded(self.table, [family]))
+            return of_nodes(made, [names[p] for p in parents], given)
         return kinds.fit(self.table, names[child], [names[p] for p in parents], self.hows, each)
 
     def total(self, fits: Iterable[LocalFit]) -> float:

@@ -99,6 +99,6 @@ class PenalisedLikelihood:
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
         if self.sparse:
-            families = [self.data.family(fit.child, fit.parents) for fit in fits]
+            families = [self.data.family(fit.child, fit.columns) for fit in fits]
             return math.fsum(self.scores(families, final=True))
         return total_of(fits, self.penalty.each)

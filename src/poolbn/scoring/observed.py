@@ -89,19 +89,7 @@ class ObservedScores:
         found = []
         for fit in fits:
             child = names.index(fit.child)
-            (w,) = self._shares([(child, self._parents(fit))])
+            (w,) = self._shares([(child, tuple(map(names.index, fit.parents)))])
             alone = (1 - w) * self._alone[child] if w < 1 else 0.0
             found.append(alone + w * fit.loglik - float(np.array(fit.counts) @ each))
         return math.fsum(found)
-
-    def _parents(self, fit: LocalFit) -> tuple[int, ...]:
-        """Positions of the parents; those of continuous nodes are columns of numbers."""
-        return tuple(dict.fromkeys(self._position[name] for name in fit.parents))
-
-    @cached_property
-    def _position(self) -> dict[str, int]:
-        made: dict[str, int] = {}
-        columns = zip(self.table.names, self.table.categories, strict=True)
-        for k, (name, levels) in enumerate(columns):
-            made |= dict.fromkeys([name, *(f"{name}={level}" for level in levels)], k)
-        return made

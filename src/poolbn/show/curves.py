@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from poolbn.assess.spreads import Spreads
 from poolbn.inference.drawing import level_probabilities, linear_predictor
 from poolbn.network.network import Network
-from poolbn.network.tabulating import is_discrete, kind_of
 from poolbn.nodes.regression import RegressionFit
 
 Floats = NDArray[np.float64]
@@ -46,11 +45,11 @@ def curves(net: Network, fit: RegressionFit, found: Spreads) -> list[Curve]:
     shown = range(len(fit.categories) == 2, max(1, len(fit.categories)))
     made = []
     for parent in net.dag.parents(fit.child):
-        if is_discrete(net.fits[parent]):
+        if net.fits[parent].categories:
             continue
         reach = _REACH * found.columns[parent]
         x = np.linspace(found.means[parent] - reach, found.means[parent] + reach, _POINTS)
-        if kind_of(net.fits[parent]) == "count":
+        if net.fits[parent].kind == "count":
             x = x[x >= 0]
         whole, *own = (_values(fit, coef, parent, x, found) for coef in (middle, *fit.coef))
         for k in shown:

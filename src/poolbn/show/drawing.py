@@ -10,7 +10,6 @@ import numpy as np
 
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.network.network import Network
-from poolbn.network.tabulating import kind_of
 from poolbn.show.layers import Floats
 from poolbn.show.layout import Layout, layered, smooth
 from poolbn.show.texts import wrapped
@@ -26,7 +25,7 @@ class Look(StrEnum):
 
 def look_of(net: Network, node: str) -> Look:
     """What kind of node it is. Inputs have dashed lines, whatever their kind."""
-    return Look(kind_of(net.fits[node]))
+    return Look(net.fits[node].kind)
 
 
 def looks(net: Network) -> list[Look]:
