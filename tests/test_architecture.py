@@ -55,7 +55,8 @@ ORDER = {
         "combined", "separating", "rotating", "scorevectors", "columntests", "independence",
     ],
     "search": [
-        "problem", "state", "climbing", "exact", "pattern", "pc", "hybrid", "naming", "ordering",
+        "problem", "state", "climbing", "orders", "exact", "pattern", "pc", "hybrid", "naming",
+        "ordering",
     ],
     "inference": [
         "assembled", "divergence", "drawing", "plausible", "standardise", "simulated",

@@ -216,6 +216,25 @@ def test_hill_climbing_ends_in_a_local_optimum(part: range, nodes: int, pooling:
 @each_pooling
 @each_size
 @each_part
+def test_orders_end_in_a_local_optimum(part: range, nodes: int, pooling: str) -> None:
+    """None is below its start, and with several starts most are the best of all."""
+    best = 0
+    tasks = list(problems(nodes, pooling, part))
+    for task in tasks:
+        start = random_graph(task)
+        found = search(task, pb.OrderSearch(starts=4), start=start)
+        graph = masks(found.arcs)
+        assert found.score == pytest.approx(totals(task.table, graph), abs=1e-9)
+        assert found.score >= totals(task.table, masks(start)) - 1e-9
+        around = totals(task.table, neighbours(graph, all_dags_as_set(nodes)))
+        assert around.max() <= found.score + 1e-7
+        best += found.score >= totals(task.table, all_dags(nodes)).max() - 1e-7
+    assert best >= 0.8 * len(tasks)
+
+
+@each_pooling
+@each_size
+@each_part
 def test_exact_search_finds_the_best_of_all(part: range, nodes: int, pooling: str) -> None:
     for task in problems(nodes, pooling, part):
         best = totals(task.table, all_dags(nodes)).max()
@@ -238,19 +257,21 @@ def test_better_searches_are_not_worse(part: range, nodes: int, pooling: str) ->
         climb = search(task, pb.HillClimb(), start=start)
         tabu = search(task, pb.Tabu(), start=start)
         again = search(task, pb.HillClimb(restarts=3, perturb=2), start=start)
+        orders = search(task, pb.OrderSearch(starts=2), start=start)
         for other in (tabu, again):
             first = [move[:3] for move in other.trace[: len(climb.trace)]]
             assert first == [move[:3] for move in climb.trace]
             assert other.score >= climb.score
         assert tuple(masks(tabu.arcs)) in all_dags_as_set(nodes)
-        assert search(task, pb.Exact()).score >= max(tabu.score, again.score) - 1e-7
+        best = search(task, pb.Exact()).score
+        assert best >= max(tabu.score, again.score, orders.score) - 1e-7
 
 
 @pytest.mark.parametrize("pooling", [*POOLINGS, REML, SEPARATE], ids=str)
 @each_part
 def test_bounds_change_no_move(part: range, pooling: str | pb.Partial) -> None:
     for task in problems(5, pooling, part):
-        for strategy in (pb.HillClimb(restarts=1), pb.Tabu(patience=5)):
+        for strategy in (pb.HillClimb(restarts=1), pb.Tabu(patience=5), pb.OrderSearch(starts=2)):
             lazy, eager = (search(task, strategy, lazy=lazy) for lazy in (True, False))
             assert [move[:3] for move in lazy.trace] == [move[:3] for move in eager.trace]
             np.testing.assert_array_equal(lazy.arcs, eager.arcs)
@@ -266,9 +287,10 @@ def test_threads_change_no_bit(pooling: str) -> None:
             LocalScores(task.stats, pooling=pooling, threads=t)(families).tobytes() for t in (1, 2)
         )
         assert one == two
-        one, two = (search(task, pb.HillClimb(restarts=1), threads=t) for t in (1, 2))
-        assert one.trace == two.trace
-        assert one.score == two.score
+        for strategy in (pb.HillClimb(restarts=1), pb.OrderSearch(starts=2)):
+            one, two = (search(task, strategy, threads=t) for t in (1, 2))
+            assert one.trace == two.trace
+            assert one.score == two.score
 
 
 @each_pooling
@@ -291,6 +313,8 @@ def test_order_of_columns_does_not_matter(pooling: str) -> None:
         {"pooling": "none", "search": pb.PC(rule="standard")},
         {"pooling": "none", "search": "hybrid"},
         {"pooling": "partial", "search": "tabu"},
+        {"pooling": "partial", "search": pb.OrderSearch(starts=2)},
+        {"pooling": "none", "search": "orders"},
         {"pooling": "auto", "score": "bic-h"},
     ],
     ids=str,
@@ -343,7 +367,12 @@ def test_constraints_are_kept(part: range, nodes: int, pooling: str) -> None:
         fine = as_set(graphs)
         exact = search(task, pb.Exact(), constraints=constraints)
         assert exact.score == pytest.approx(values.max(), abs=1e-7)
-        searches = (pb.HillClimb(), pb.HillClimb(restarts=3, perturb=3, seed=1), pb.Tabu())
+        searches = (
+            pb.HillClimb(),
+            pb.HillClimb(restarts=3, perturb=3, seed=1),
+            pb.Tabu(),
+            pb.OrderSearch(starts=3),
+        )
         for strategy in searches:
             seen = []
             watched = replace(
@@ -370,7 +399,7 @@ def test_constraints_by_name() -> None:
     assert {(p, c), (c, p)}.isdisjoint(forbidden.dag.arcs)
     tiers = [["a", "b"], ["c"], ["d"]]
     place = {name: k for k, tier in enumerate(tiers) for name in tier}
-    for search_ in (pb.HillClimb(restarts=3), pb.Tabu(), pb.Exact()):
+    for search_ in (pb.HillClimb(restarts=3), pb.Tabu(), pb.OrderSearch(), pb.Exact()):
         net = pb.learn(stats, search=search_, constraints=pb.Constraints(tiers=tiers))
         assert net.dag.arcs
         assert all(place.get(a, -1) <= place.get(b, 9) for a, b in net.dag.arcs)
@@ -627,7 +656,8 @@ def test_an_interrupt_keeps_the_best_network(monkeypatch) -> None:
 
 @each_pooling
 @pytest.mark.parametrize(
-    "search", [pb.HillClimb(), pb.HillClimb(restarts=2), pb.Tabu(), pb.Exact()]
+    "search",
+    [pb.HillClimb(), pb.HillClimb(restarts=2), pb.Tabu(), pb.OrderSearch(starts=2), pb.Exact()],
 )
 @pytest.mark.parametrize("column", ["constant", "duplicate", "constant in each"])
 @pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
@@ -672,7 +702,7 @@ def test_auto_does_not_pool_opposite_slopes() -> None:
 
 
 @pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
-@pytest.mark.parametrize("search", [pb.HillClimb(), pb.Tabu(), pb.Exact()])
+@pytest.mark.parametrize("search", [pb.HillClimb(), pb.Tabu(), pb.OrderSearch(), pb.Exact()])
 @pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 def test_a_constant_column_does_not_hide_the_others(pooling: str, search) -> None:
     """The rest of the network is found as if the column were not there."""

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from poolbn.search.climbing import HillClimb, Tabu
     from poolbn.search.exact import Exact
     from poolbn.search.hybrid import MMPC, Hybrid
+    from poolbn.search.orders import OrderSearch
     from poolbn.search.pattern import Pattern
     from poolbn.search.pc import PC
     from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
@@ -101,6 +102,7 @@ _LATER = {
     "GroupStats": "moments.groupstats",
     "HillClimb": "search.climbing",
     "Hybrid": "search.hybrid",
+    "OrderSearch": "search.orders",
     "IndependenceTest": "scoring.independence",
     "LocalFit": "nodes.localfit",
     "Look": "moments.looking",
@@ -189,6 +191,7 @@ __all__ = [
     "NoPooling",
     "OptionError",
     "OrderMCMC",
+    "OrderSearch",
     "Partial",
     "PartitionMCMC",
     "Pattern",

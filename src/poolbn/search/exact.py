@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import GraphError, InPython, Option, OptionError, check_whole
+from poolbn.errors import InPython, OptionError, check_whole
 from poolbn.graph.constraints import Allowed
 from poolbn.moments.standardised import Family
 from poolbn.scoring.local import LocalScores
-from poolbn.search.problem import Found, Move, Problem
-from poolbn.wording import counted
+from poolbn.search.problem import Found, Move, Problem, limited
 
 _MOST = 22  # nodes: arrays of 2^22 numbers
 _WORST = -1e300  # a family without a likelihood: worse than all others, and sums stay finite
@@ -43,25 +42,15 @@ class Exact:
 
     def learn(self, problem: Problem) -> Found:
         """The best graph of all."""
-        scores, allowed = problem.scores, problem.allowed
-        N = len(problem.start)
+        scores, N = problem.scores, len(problem.start)
         if N > _MOST:
             raise OptionError(
                 f"exact search is for up to {_MOST} nodes, and there are {N}; use ",
                 InPython("pb.HillClimb or pb.Tabu", "--search hc or --search tabu"),
                 ", or select fewer columns",
             )
+        allowed = limited(problem, self.max_parents)
         most = min(N - 1, allowed.max_parents)
-        if self.max_parents is not None:
-            most = min(most, self.max_parents)
-        needed = allowed.required.sum(axis=0)
-        if (needed > most).any():
-            c = int((needed > most).argmax())
-            raise GraphError(
-                f"{counted(int(needed[c]), 'arc')} into {scores.names[c]!r} must be there, and ",
-                Option("max_parents", most),
-                "; require fewer or allow more",
-            )
         made = scores.made
         before = _score(scores, problem.start | allowed.required)
         tables = [_best_parents(scores, allowed, c, N, most) for c in range(N)]

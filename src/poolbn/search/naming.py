@@ -9,14 +9,16 @@ from poolbn.errors import Option, OptionError, nearest
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
 from poolbn.search.hybrid import Hybrid
+from poolbn.search.orders import OrderSearch
 from poolbn.search.pc import PC
 from poolbn.search.problem import Learner
 
-SearchName = Literal["hc", "tabu", "exact", "pc", "hybrid"]
+SearchName = Literal["hc", "tabu", "orders", "exact", "pc", "hybrid"]
 
 _BY_NAME: dict[str, Callable[[], Learner]] = {
     "hc": HillClimb,
     "tabu": Tabu,
+    "orders": OrderSearch,
     "exact": Exact,
     "pc": PC,
     "hybrid": Hybrid,

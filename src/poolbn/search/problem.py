@@ -9,8 +9,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.errors import GraphError, Option
 from poolbn.graph.constraints import Allowed
 from poolbn.scoring.local import LocalScores
+from poolbn.wording import counted
 
 
 class Move(NamedTuple):
@@ -81,6 +83,26 @@ class Problem:
     allowed: Allowed
     start: NDArray[np.bool_]
     watch: Watch = unwatched
+
+
+def limited(problem: Problem, max_parents: int | None) -> Allowed:
+    """The constraints of a problem, with a learner's own limit of parents.
+
+    Raises:
+        GraphError: more arcs into a node are required.
+    """
+    allowed = problem.allowed
+    if max_parents is None or max_parents >= allowed.max_parents:
+        return allowed
+    needed = allowed.required.sum(axis=0)
+    if (needed > max_parents).any():
+        c = int((needed > max_parents).argmax())
+        raise GraphError(
+            f"{counted(int(needed[c]), 'arc')} into {problem.scores.names[c]!r} must be there, and ",
+            Option("max_parents", max_parents),
+            "; require fewer or allow more",
+        )
+    return allowed._replace(max_parents=max_parents)
 
 
 class Learner(Protocol):
