@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 # Options that are objects: only the package calls their methods.
 OPTIONS = {
     "Auto", "BGe", "Complete", "Constraints", "Exact", "HillClimb", "Hybrid", "MMPC",
-    "NoPooling", "PC", "Partial", "Tabu",
+    "NoPooling", "OrderSearch", "PC", "Partial", "Tabu",
 }  # fmt: skip
 
 

@@ -448,3 +448,19 @@ def test_rows_of_dask_are_learned_from_as_others_are() -> None:
         table = rows(1, 30)[columns]
         one = pb.learn(dask.from_pandas(table, npartitions=3), group="site")
         assert one.score == pytest.approx(pb.learn(table, group="site").score, rel=1e-12)
+
+
+def test_orders_reach_the_optimum_with_columns_of_all_kinds() -> None:
+    """Under tiers, an input and a required arc too; never below hill climbing."""
+    columns = ["clinic", "age", "tobacco", "education", "bmi", "gestation_days"]
+    trial = pb.datasets.opt()[columns]
+    table = pb.table(trial.dropna(), group="clinic", inputs=["tobacco"])
+    rules = pb.Constraints(required=[("age", "bmi")], tiers=[["age"], ["gestation_days"]])
+    climbed, ordered, best = (
+        pb.learn(table, search=search, constraints=rules)
+        for search in (pb.HillClimb(), pb.OrderSearch(starts=3), pb.Exact())
+    )
+    assert climbed.score <= ordered.score + 1e-6
+    assert ordered.score == pytest.approx(best.score, abs=1e-6)
+    assert ("age", "bmi") in ordered.dag.arcs
+    assert ordered.dag.parents("tobacco") == ()

@@ -317,8 +317,9 @@ def learn(
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
             `pb.BGe(...)`. With columns that are not continuous "bic", "aic", "loglik", and where
             all are discrete for complete pooling "bde", `pb.BDeu(...)` or "k2".
-        search: "hc" for hill climbing (the default), "tabu", "exact", "pc", "hybrid"; with options
-            `pb.HillClimb(...)`, `pb.Tabu(...)`, `pb.Exact(...)`, `pb.PC(...)`, `pb.Hybrid(...)`.
+        search: "hc" for hill climbing (the default), "tabu", "orders", "exact", "pc", "hybrid";
+            with options `pb.HillClimb(...)`, `pb.Tabu(...)`, `pb.OrderSearch(...)`,
+            `pb.Exact(...)`, `pb.PC(...)`, `pb.Hybrid(...)`.
         constraints: a `pb.Constraints(...)`, or a dict such as {"tiers": [["age"], ["bmi"]]}.
         start: the graph to start from; by default the empty one, for "bic-h" the one that "gprior"
             finds.

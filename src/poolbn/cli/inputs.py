@@ -26,6 +26,8 @@ from poolbn.run.cluster import on_cluster
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
 from poolbn.search.hybrid import MMPC, Hybrid
+from poolbn.search.naming import SearchName
+from poolbn.search.orders import OrderSearch
 from poolbn.search.pc import PC
 from poolbn.search.problem import Learner
 from poolbn.tables import data
@@ -191,10 +193,11 @@ class Searching(Scoring):
     """How to search."""
 
     search: Annotated[
-        Literal["hc", "tabu", "exact", "pc", "hybrid"],
+        SearchName,
         typer.Option(
-            help="Hill climbing, tabu search, or the exact optimum (up to 20 columns); pc asks "
-            "independence tests, hybrid climbs among what they leave."
+            help="hc climbs by single arcs, tabu also downhill, orders moves columns in an order, "
+            "exact finds the optimum (up to 20 columns); pc is the PC algorithm, hybrid tests and "
+            "then climbs."
         ),
     ] = "hc"
     alpha: Annotated[
@@ -206,14 +209,16 @@ class Searching(Scoring):
     ] = None
     restarts: Annotated[
         int | None,
-        typer.Option(min=0, help="Restarts of hill climbing, from changes of the best network."),
+        typer.Option(min=0, help="Further starts of --search hc or orders."),
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
 
     def options(self) -> SearchOptions:
         """As keywords."""
-        if self.search != "hc" and self.restarts is not None:
-            raise OptionError(f"--restarts is for --search hc; --search {self.search} has none")
+        if self.search not in ("hc", "orders") and self.restarts is not None:
+            raise OptionError(
+                f"--restarts is for --search hc and orders; --search {self.search} has none"
+            )
         if self.search not in ("pc", "hybrid") and self.alpha is not None:
             raise OptionError(
                 f"--alpha is for --search pc and hybrid; --search {self.search} has none"
@@ -221,6 +226,7 @@ class Searching(Scoring):
         searches: dict[str, Learner] = {
             "hc": HillClimb(restarts=self.restarts or 0, seed=self.seed),
             "tabu": Tabu(),
+            "orders": OrderSearch(starts=1 + (self.restarts or 0), seed=self.seed),
             "exact": Exact(),
             "pc": PC() if self.alpha is None else PC(alpha=self.alpha),
             "hybrid": Hybrid() if self.alpha is None else Hybrid(MMPC(alpha=self.alpha)),

@@ -46,7 +46,7 @@ class Exact:
         if N > _MOST:
             raise OptionError(
                 f"exact search is for up to {_MOST} nodes, and there are {N}; use ",
-                InPython("pb.HillClimb or pb.Tabu", "--search hc or --search tabu"),
+                InPython("pb.OrderSearch or pb.HillClimb", "--search orders or --search hc"),
                 ", or select fewer columns",
             )
         allowed = limited(problem, self.max_parents)

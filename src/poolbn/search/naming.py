@@ -29,8 +29,8 @@ def as_learner(search: SearchName | Learner | None) -> Learner:
     """The search that is meant.
 
     Args:
-        search: an object with `learn`, or a name: "hc", "tabu", "exact", "pc" or "hybrid" is that
-            search with its defaults; None is hill climbing.
+        search: an object with `learn`, or a name: "hc", "tabu", "orders", "exact", "pc" or
+            "hybrid" is that search with its defaults; None is hill climbing.
 
     Raises:
         OptionError: it is none.
@@ -46,14 +46,15 @@ def as_learner(search: SearchName | Learner | None) -> Learner:
             raise OptionError(
                 Option("search", search),
                 f" is not a search{nearest(search, get_args(SearchName))}; pb.HillClimb(), "
-                "pb.Tabu(), pb.Exact(), pb.PC() and pb.Hybrid() take options",
+                "pb.Tabu(), pb.OrderSearch(), pb.Exact(), pb.PC() and pb.Hybrid() take options",
             )
         return _BY_NAME[search]()
     learner: object = search
     if isinstance(learner, type) or not hasattr(learner, "learn"):
         raise OptionError(
             Option("search", search),
-            " is not a search; use 'hc', 'tabu', 'exact', 'pc' or 'hybrid', or with options "
-            "pb.HillClimb(), pb.Tabu(), pb.Exact(), pb.PC() or pb.Hybrid()",
+            " is not a search; use 'hc', 'tabu', 'orders', 'exact', 'pc' or 'hybrid', or with "
+            "options pb.HillClimb(), pb.Tabu(), pb.OrderSearch(), pb.Exact(), pb.PC() or "
+            "pb.Hybrid()",
         )
     return search

@@ -98,7 +98,8 @@ def limited(problem: Problem, max_parents: int | None) -> Allowed:
     if (needed > max_parents).any():
         c = int((needed > max_parents).argmax())
         raise GraphError(
-            f"{counted(int(needed[c]), 'arc')} into {problem.scores.names[c]!r} must be there, and ",
+            f"{counted(int(needed[c]), 'arc')} into {problem.scores.names[c]!r} must be there, ",
+            "and ",
             Option("max_parents", max_parents),
             "; require fewer or allow more",
         )
