@@ -68,7 +68,7 @@ ORDER = {
     "network": [
         "presenting", "graphical", "summary", "mixedanswers", "questions", "adapting",
         "interventions", "totals", "effects", "tabulating", "exporting", "bif", "topgmpy", "fields",
-        "format1", "linearfile", "kindsfile", "file", "network",
+        "linearfile", "kindsfile", "file", "network",
     ],
     "settling": [],
     "learning": [],

@@ -504,7 +504,7 @@ TABLE = [
     Bad("graph with a cycle", of_stats(lambda s: pb.score(s, [("x", "y"), ("y", "x")])),
         GraphError, ("x -> y -> x",)),
     Bad("newer", saved(lambda whole: whole.replace(b" 3 ", b" 4 ", 1)), FileError,
-        ("version 4", "versions 2 and 3", "update poolbn")),
+        ("version 4", "reads version 3", "update poolbn")),
     # Constraints
     Bad("required cycle", under(required=[("x", "y"), ("y", "x")]), GraphError,
         ("required", "x -> y -> x")),
@@ -624,6 +624,8 @@ TABLE = [
         ("not a network of poolbn", "Network.save")),
     Bad("JSON list", saved_net(lambda whole: b"[1]"), FileError, ("not a network of poolbn",)),
     Bad("newer network", tampered("version", to=6), FileError, ("version 6", "update poolbn")),
+    Bad("older network", tampered("version", to=1), FileError,
+        ("version 1", "reads 2, 4, 5", "learn and save it anew")),
     Bad("wrong shape", tampered("fits", "y", "coef", to=[[1.0, 2.0]]), FileError,
         ("coef of 'y'", "(2, 2)")),
     Bad("not finite", tampered("fits", "y", "sigma2", to=[1.0, NAN]), FileError,
@@ -1087,8 +1089,8 @@ TABLE = [
     # Files of statistics
     Bad("few rows", lambda f: stats(frame(), group="site").save(f / "s.stats"), DataError,
         ("fewer than 10 rows", "'a' has 2, 'b' has 2", "reveal", "allow_small=True")),
-    Bad("older", saved(lambda whole: whole.replace(b" 3 ", b" 1 ", 1)), FileError,
-        ("version 1", "make it anew")),
+    Bad("older", saved(lambda whole: whole.replace(b" 3 ", b" 2 ", 1)), FileError,
+        ("version 2", "make it anew")),
     Bad("no version", saved(lambda whole: whole.replace(b" 3 ", b" two ", 1)), FileError,
         ("version two", "update poolbn")),
     Bad("no length", saved(lambda whole: re.sub(rb" 3 \d+", b" 3 x", whole)), FileError,

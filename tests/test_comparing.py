@@ -182,7 +182,6 @@ def test_differences_are_paired_over_folds(found: pb.Comparison) -> None:
         assert difference.mean == pytest.approx(mean, abs=1e-12)
         assert difference.se == pytest.approx(each.std() / np.sqrt(5), abs=1e-12)
         assert difference.folds == (each > 0).sum()
-        assert found.behind(pooling) == difference  # the name in version 0.1
         row = found.table().loc[pooling]
         assert row["folds_worse"] == difference.folds
         assert row["difference"] == difference.mean

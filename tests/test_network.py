@@ -16,8 +16,8 @@ from helpers import simulate
 
 import poolbn as pb
 from poolbn.moments.statsfile import SECTIONS
-from poolbn.network.format1 import written
 from poolbn.network.kindsfile import encode_other
+from poolbn.network.linearfile import written
 from poolbn.nodes.given import Given
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.nodes.predictive import uncertainty

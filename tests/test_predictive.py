@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -21,7 +20,6 @@ import poolbn as pb
 from poolbn.nodes import reference
 from poolbn.nodes.predictive import (
     Predictive,
-    covariances_without_rows,
     new_data_set,
     predictive,
 )
@@ -266,23 +264,6 @@ def test_a_loaded_network_predicts_the_same(pooling: str, tmp_path: Path) -> Non
     again, frame = pb.load(tmp_path / "net.json"), rows(3, n=2)
     pd.testing.assert_series_equal(again.loglik(frame, rows=True), net.loglik(frame, rows=True))
     pd.testing.assert_frame_equal(again.predict(frame, "b"), net.predict(frame, "b"))
-
-
-@pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_file_that_lacks_covariances_predicts_nearly_the_same(pooling: str) -> None:
-    frame = rows(1)
-    means = frame.groupby("F")[["a", "b"]].transform("mean")
-    frame[["a", "b"]] += [20.0, 15.0] - means  # where they differ much, intervals are too wide
-    net = chain(frame, pooling)
-    frame = net.sample(300, plugin=True, seed=1)
-    fits = {}
-    for node, fit in net.fits.items():
-        total, between = covariances_without_rows(fit)
-        fits[node] = replace(fit, total_cov=total, between_cov=between)
-    older = replace(net, fits=fits)
-    found, expected = older.predict(frame, "c")["sd"], net.predict(frame, "c")["sd"]
-    np.testing.assert_allclose(found, expected, rtol=0.25)
-    assert abs(older.loglik(frame) - net.loglik(frame)) < 0.03 * len(frame)
 
 
 def test_a_column_of_data_sets_is_uncertain_in_a_new_one_alone() -> None:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import poolbn as pb
 
-OLD = Path(__file__).parent / "reference" / "version01" / "trial.stats"
 HIDDEN = "61.5;NY;2999"
 
 
@@ -31,10 +30,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def signed(body: bytes, version: int = 3) -> bytes:
+def signed(body: bytes) -> bytes:
     """A file that only its content can betray."""
     checksum = hashlib.sha256(body).hexdigest()
-    return f"poolbn-statistics {version} {len(body)} {checksum}\n".encode() + body
+    return f"poolbn-statistics 3 {len(body)} {checksum}\n".encode() + body
 
 
 def header(change: Callable[[dict[str, Any]], Any]) -> Callable[[bytes], bytes]:
@@ -103,13 +102,6 @@ def test_what_is_not_changed_loads(whole: bytes, tmp_path: Path) -> None:
     assert stats.inputs == ("y",)
     stats.save(tmp_path / "again.stats")
     assert (tmp_path / "again.stats").read_bytes() == whole
-
-
-def test_an_older_file_hides_nothing_either(tmp_path: Path) -> None:
-    body = OLD.read_bytes().partition(b"\n")[2]
-    assert loaded(signed(body, 2), tmp_path).names == pb.GroupStats.load(OLD).names
-    with pytest.raises(pb.FileError, match="as it should"):
-        loaded(signed(text('"names": [', '"names": [  ')(body), 2), tmp_path)
 
 
 # What no rows have

@@ -286,7 +286,7 @@ def names() -> list[str]:
 
 # What has no arguments of its own, or is made by poolbn alone.
 WITHOUT = {
-    "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison", "Comparison.behind",
+    "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
     "Look", "CellStats", "PatternStats", "Table", "ArcPosterior", "AveragedNetwork", "GraphSample",

@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from poolbn.search.pc import PC
     from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 
-    Separate = NoPooling
-
 # The only module that knows all others says who shows what.
 shown_by(
     plot="poolbn.plots.network",
@@ -150,8 +148,6 @@ _LATER = {
 
 __version__ = VERSION
 
-_OLD = {"Separate": "NoPooling"}  # a name of 0.1; it goes with 0.3
-
 __all__ = [
     "MMPC",
     "PC",
@@ -233,10 +229,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return import_module(f"poolbn.{name}")
-    known = _OLD.get(name, name)
-    if known not in _LATER:
+    if name not in _LATER:
         raise AttributeError(f"module 'poolbn' has no attribute {name!r}")
-    found = getattr(import_module(f"poolbn.{_LATER[known]}"), known)
+    found = getattr(import_module(f"poolbn.{_LATER[name]}"), name)
     globals()[name] = found  # the next time it is there
     return found
 

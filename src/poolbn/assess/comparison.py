@@ -124,8 +124,6 @@ class Comparison:
             float(self.rows @ each / self.rows.sum()), float(se), int((each > 0).sum())
         )
 
-    behind = difference  # its name in version 0.1
-
     def table(self) -> pd.DataFrame:
         """A row for each pooling.
 

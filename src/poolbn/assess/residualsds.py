@@ -20,7 +20,6 @@ from poolbn.errors import DataError, check_interval
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
-from poolbn.nodes.blup import random_effects
 from poolbn.nodes.localfit import GaussianFit, Status
 
 
@@ -75,14 +74,12 @@ def residual_sds(
     if known and fit.residual_scale is not None:
         shape, scale = float(fit.residual_shape or math.inf), fit.residual_scale
         common = float(_medians(np.array(shape), np.array(scale)))
-        squares = _squares(fit, own_stats)
-        one = bool(np.isnan(squares[~adapted]).any())
-        if not one:
-            weight, a, s = _components(net.n[~adapted], squares[~adapted], scale)
-            v, g = a + net.n[:, None] / 2, a * s + squares[:, None] / 2
-            ends = _mixture_ends(weight, v, g, interval)
-            new_ends = _mixture_ends(weight, a[None], (a * s)[None], interval)[0]
-            common_ends = _quantiles(_medians(a, s), weight, interval)
+        one = False
+        weight, a, s = _components(net.n[~adapted], fit.squares[~adapted], scale)
+        v, g = a + net.n[:, None] / 2, a * s + fit.squares[:, None] / 2
+        ends = _mixture_ends(weight, v, g, interval)
+        new_ends = _mixture_ends(weight, a[None], (a * s)[None], interval)[0]
+        common_ends = _quantiles(_medians(a, s), weight, interval)
     elif known and not one:
         ends = _ends(*_chi_square(fit, net.n, adapted), interval)
     if known and one:
@@ -129,18 +126,6 @@ def _ends(v: Floats, g: Floats, interval: float) -> Floats:
     shape = np.where(v > 0, v, math.nan)
     tails = [(1 + interval) / 2, (1 - interval) / 2]
     return np.stack([g / gammaincinv(shape, tail) for tail in tails], axis=1)
-
-
-def _squares(fit: GaussianFit, stats: GroupStats | None) -> Floats:
-    """Generalised residual squares, (F,); from the rows where a file of version 0.1 lacks them."""
-    if stats is None or not np.isnan(fit.squares).any():
-        return fit.squares
-    assert fit.fixed is not None
-    assert fit.random_cov is not None
-    assert fit.residual_scale is not None
-    known = (fit.fixed, fit.random_cov, fit.residual_scale)
-    found = [random_effects(stats, *known, j)[2] for j in range(len(stats.n))]
-    return by_level(fit, stats, np.array(found))
 
 
 def _components(n: NDArray[np.int64], squares: Floats, scale: float) -> tuple[Floats, ...]:

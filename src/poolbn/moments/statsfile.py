@@ -32,8 +32,7 @@ from poolbn.writing import check_levels, open_regular, write_whole
 
 _FORMAT = "poolbn-statistics"
 _VERSION = 3
-_BASE = ("poolbn", "group", "names", "levels")
-_HEADER: dict[int, tuple[str, ...]] = {2: _BASE, 3: (*_BASE, "sections")}
+_HEADER = ("poolbn", "group", "names", "levels", "sections")
 SECTIONS = ("moments", "columns", "inputs", "gaps", "levels", "cells")
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
@@ -85,10 +84,10 @@ def write_file(
         FileError: `read_file` would refuse it: a data set's name is not a text, a number or a bool,
             the group is a column, or no rows have such statistics.
     """
-    body = _body(fields, VERSION, _VERSION, gaps, discrete)
+    body = _body(fields, VERSION, gaps, discrete)
     with _refusing(f"cannot write {os.fspath(path)!r}"):
-        _content(_parsed(_VERSION, body), least=0)
-    write_whole(path, _identity(_VERSION, body) + body)
+        _content(_parsed(body), least=0)
+    write_whole(path, _identity(body) + body)
 
 
 def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
@@ -150,7 +149,7 @@ def _read(path: str | os.PathLike[str], least: int) -> _Content:
     with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
         found = _content(parsed, 0 if "gaps" in parsed.sections else least)
         fields, gaps, discrete = found
-        if _body(fields, about.poolbn, about.version, gaps, discrete) != body:
+        if _body(fields, about.poolbn, gaps, discrete) != body:
             raise ValueError("something is in it that poolbn does not write")
     return found
 
@@ -206,9 +205,7 @@ def _kinds(names: tuple[str, ...], discrete: Discrete | None) -> list[str]:
     return ["discrete" if k in of_levels else "continuous" for k in range(len(names))]
 
 
-def _body(
-    fields: Fields, release: str, version: int, gaps: Gaps | None, discrete: Discrete | None
-) -> bytes:
+def _body(fields: Fields, release: str, gaps: Gaps | None, discrete: Discrete | None) -> bytes:
     """All after the first line."""
     names, levels, *arrays, group, facts, inputs = fields
     check_levels(levels)
@@ -226,14 +223,14 @@ def _body(
         sections["cells"] = cellsfile.cells_to_bytes(discrete.cells)
     sizes = {name: len(section) for name, section in sections.items()}
     values = (release, group, names, levels, sizes)
-    header = json.dumps(dict(zip(_HEADER[version], values, strict=False))).encode()
+    header = json.dumps(dict(zip(_HEADER, values, strict=True))).encode()
     return header + b"\n" + b"".join(sections.values())
 
 
-def _identity(version: int, body: bytes) -> bytes:
+def _identity(body: bytes) -> bytes:
     """The first line."""
     checksum = hashlib.sha256(body).hexdigest()
-    return f"{_FORMAT} {version} {len(body)} {checksum}\n".encode()
+    return f"{_FORMAT} {_VERSION} {len(body)} {checksum}\n".encode()
 
 
 def _opened(path: str | os.PathLike[str]) -> tuple[About, _Parsed, bytes]:
@@ -241,7 +238,7 @@ def _opened(path: str | os.PathLike[str]) -> tuple[About, _Parsed, bytes]:
     shown = repr(os.fspath(path))
     with open_regular(path) as file:
         first = file.readline(200)
-        version, length, checksum = _identified(shown, first)
+        length, checksum = _identified(shown, first)
         body = file.read()
     if not length.isdigit() or len(body) < int(length):
         raise FileError(
@@ -250,14 +247,14 @@ def _opened(path: str | os.PathLike[str]) -> tuple[About, _Parsed, bytes]:
     if hashlib.sha256(body).hexdigest() != checksum:
         raise FileError(f"{shown} is damaged: its checksum does not match; copy or save it anew")
     with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
-        if first != _identity(version, body):
+        if first != _identity(body):
             raise ValueError("its first line is not as poolbn writes it")
-        parsed = _parsed(version, body)
-    about = About(version, parsed.header["poolbn"], checksum, len(first) + len(body))
+        parsed = _parsed(body)
+    about = About(_VERSION, parsed.header["poolbn"], checksum, len(first) + len(body))
     return about, parsed, body
 
 
-def _identified(shown: str, first: bytes) -> tuple[int, str, str]:
+def _identified(shown: str, first: bytes) -> tuple[str, str]:
     """The version of the format, the length and the checksum that the first line gives."""
     if not first:
         raise FileError(f"{shown} is empty; copy or save it anew")
@@ -268,26 +265,24 @@ def _identified(shown: str, first: bytes) -> tuple[int, str, str]:
             "writes them"
         )
     _, version, length, checksum = (word.decode("ascii", "replace") for word in identity)
-    if version not in map(str, _HEADER):
+    if version != str(_VERSION):
         older = version.isdigit() and int(version) < _VERSION
         raise FileError(
-            f"{shown} has version {version} of the format, this poolbn reads versions "
-            f"{' and '.join(map(str, _HEADER))}; "
+            f"{shown} has version {version} of the format, this poolbn reads version {_VERSION}; "
             f"{'make it anew with this poolbn' if older else 'update poolbn'}"
         )
-    return int(version), length, checksum
+    return length, checksum
 
 
-def _parsed(version: int, body: bytes) -> _Parsed:
+def _parsed(body: bytes) -> _Parsed:
     line, _, payload = body.partition(b"\n")
     header = json.loads(line, parse_constant=_refused)
-    known = _HEADER[version]
-    if sorted(header) != sorted(known):
-        raise ValueError(f"its header has {', '.join(header)}, not {', '.join(known)}")
+    if sorted(header) != sorted(_HEADER):
+        raise ValueError(f"its header has {', '.join(header)}, not {', '.join(_HEADER)}")
     release = header["poolbn"]
     if not isinstance(release, str) or not _RELEASE.fullmatch(release):
         raise ValueError("its header has no version of poolbn")
-    return _Parsed(header, {"moments": payload} if version == 2 else _cut(header, payload))
+    return _Parsed(header, _cut(header, payload))
 
 
 def _refused(constant: str) -> None:

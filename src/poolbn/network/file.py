@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from poolbn.errors import FileError, FileWarning
 from poolbn.graph.dag import Dag
 from poolbn.network.fields import are_counts, as_float, as_list, as_text, check_keys, number
-from poolbn.network.format1 import upgraded
 from poolbn.network.kindsfile import (
     categories_in,
     decode_other,
@@ -34,7 +33,7 @@ from poolbn.writing import check_levels, open_regular
 
 _FORMAT = "poolbn-network"
 _VERSION = 5
-_OTHERS = 3  # the first version that could have nodes that are not linear regressions
+_READ = (2, 4, _VERSION)  # what releases wrote
 _FIELDS = {
     "format", "version", "nodes", "arcs", "group", "levels", "rows", "adapted", "score",
     "score_kind", "search", "fits", "trace",
@@ -114,15 +113,17 @@ def read_network(path: str | os.PathLike[str]) -> Content:
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise FileError(f"{shown} is not a network of poolbn; Network.save writes them")
     version = content.get("version")
-    if type(version) is not int or not 1 <= version <= _VERSION:
+    if type(version) is not int or version not in _READ:
+        older = type(version) is int and version < _VERSION
+        known = ", ".join(map(str, _READ))
         raise FileError(
-            f"{shown} has version {version} of the format, this poolbn reads "
-            f"versions 1 to {_VERSION}; update poolbn"
+            f"{shown} has version {version} of the format, this poolbn reads {known}; "
+            f"{'learn and save it anew' if older else 'update poolbn'}"
         )
-    checksum = content.pop(_CHECKSUM, None)  # older files have none
+    checksum = content.pop(_CHECKSUM, None)
     changed = checksum is not None and checksum != _checksum(content)
     with _refusing(wrong, _ANEW):
-        found = _decode_network(upgraded(content) if version == 1 else content)
+        found = _decode_network(content)
     if changed:
         warnings.warn(
             FileWarning(
@@ -191,7 +192,7 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
         raise ValueError("an adapted data set is not among the data sets, or there twice")
     for name, words in (("group", "the name of the group column"), ("score_kind",) * 2):
         as_text(words, encoded[name])
-    fits = _decoded(encoded, dag, tuple(levels), rows)
+    fits = _decoded(encoded, dag, tuple(levels))
     score = as_float("score", encoded["score"])
     if math.isnan(score) and not any(isinstance(fit.pooling, Given) for fit in fits.values()):
         raise ValueError("the score is not a number")
@@ -225,7 +226,7 @@ def _encoded(fit: LocalFit) -> dict[str, Any]:
 
 
 def _decoded(
-    encoded: dict[str, Any], dag: Dag, levels: tuple[Hashable, ...], rows: list[int]
+    encoded: dict[str, Any], dag: Dag, levels: tuple[Hashable, ...]
 ) -> dict[str, LocalFit]:
     """The fits, checked against the graph."""
     fits: dict[str, LocalFit] = {}
@@ -233,10 +234,10 @@ def _decoded(
     for node in dag.nodes:
         fit = encoded["fits"][node]
         given = {parent: categories[parent] for parent in dag.parents(node)}
-        if encoded["version"] >= _OTHERS and isinstance(fit, dict) and "model" in fit:
+        if isinstance(fit, dict) and "model" in fit:
             fits[node] = decode_other(node, fit, levels, given)
         else:
-            found = decode_linear(node, fit, levels, rows, given)
+            found = decode_linear(node, fit, levels, given)
             check_linear(node, found)
             fits[node] = found
     return fits

@@ -77,12 +77,9 @@ def decode_other(
     if encoded["model"] not in list(_MODELS):
         raise ValueError(f"the model of {node!r} is of no kind that poolbn has")
     kind = _MODELS[encoded["model"]]
-    if kind is RegressionFit and "fixed_se" in encoded:
-        encoded = _upgraded(node, encoded)
     own = {field.name for field in fields(kind)} - {"levels", "group", "later", "saved_effects"}
     own |= {"columns"} if kind is RegressionFit else set()
     own -= {"given"} if kind is RegressionFit else set()
-    encoded = {"effects": None} | encoded  # version 3 has none
     check_keys(f"node {node!r}", encoded, own | {"model", "effects"})
     values: dict[str, Any] = {name: encoded[name] for name in own} | {"levels": levels}
 
@@ -204,19 +201,6 @@ def _around_estimates(name: str, encoded: dict[str, Any]) -> dict[str, Any]:
     found |= {"new_se": np.hypot(se, between).tolist(), "at": [], "level_se": []}
     del found["middle"]
     return found
-
-
-def _upgraded(node: str, encoded: dict[str, Any]) -> dict[str, Any]:
-    """A regression of version 3, which took coefficients in data sets for certain."""
-    values = dict(encoded)
-    se = values.pop("fixed_se")
-    values["fixed_cov"] = None
-    if se is not None:
-        values["fixed_cov"] = np.diag(as_array(f"fixed_se of {node!r}", se).ravel() ** 2).tolist()
-    coef = as_array(f"coef of {node!r}", values["coef"])
-    size = coef[0].size if len(coef) else 0
-    values["coef_cov"] = np.zeros((len(coef), size, size)).tolist()
-    return values
 
 
 def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

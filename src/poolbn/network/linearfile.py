@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -23,22 +23,20 @@ from poolbn.network.fields import (
     number,
     numbers,
 )
-from poolbn.network.format1 import written
 from poolbn.nodes.given import Given
 from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Counts, GaussianFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.predictive import covariances_without_rows, uncertainty
+from poolbn.nodes.predictive import uncertainty
 from poolbn.writing import check_levels
 
 _ROUNDING = 1e-6  # in correlations
 _KINDS = (Complete, NoPooling, Partial, GroupLevel, Given)
 _POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
-_LATER = {"rows", "total_cov", "between_cov"}  # first files of version 2 lack them
 _ARRAYS = (
-    "coef", "coef_cov", "sigma2", "df", "effective_df", "rows", "total_cov", "between_cov",
-    "fixed", "fixed_cov", "random_cov",
+    "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows", "total_cov",
+    "between_cov", "fixed", "fixed_cov", "random_cov",
 )  # fmt: skip
 _SOURCES = ("intervention", "simulated", "input")  # of given parameters
 # Data sets are there once for all nodes, intervals under another name; the sums of rows stay where
@@ -69,7 +67,6 @@ def encode_linear(fit: GaussianFit) -> dict[str, Any]:
     encoded["pooling"] = written(pooling)
     encoded["status"] = fit.status.value
     encoded["loglik"] = number(fit.loglik)
-    encoded["squares"] = [number(value) for value in fit.squares.tolist()]
     if fit.residual_shape is not None:
         encoded["residual_shape"] = number(fit.residual_shape)
     return encoded
@@ -79,7 +76,6 @@ def decode_linear(
     node: str,
     encoded: dict[str, Any],
     levels: tuple[Hashable, ...],
-    rows: list[int],
     given: Mapping[str, tuple[str, ...]],
 ) -> GaussianFit:
     """A fit from what `encode_linear` made of it.
@@ -88,17 +84,13 @@ def decode_linear(
         node: which.
         encoded: the fit, as JSON has it.
         levels: the data sets.
-        rows: those of each data set.
         given: the parents that the graph has, and the levels of each.
     """
     known = {field.name for field in fields(GaussianFit)} - _NOT_KEPT
     if not isinstance(encoded, dict):
         raise ValueError(f"{node!r} is not an object")
-    older = _LATER.isdisjoint(encoded)
     values: dict[str, Any] = {"left_out": []} | encoded
     intervals = values.pop("intervals", None)
-    if older:
-        values |= {"rows": rows, "total_cov": None, "between_cov": None}
     check_keys(f"node {node!r}", values, known)
 
     def of(name: str) -> str:
@@ -116,7 +108,6 @@ def decode_linear(
             found["se"] = np.hstack([none, np.hypot(found["se"], off)])
             found["df"] = np.hstack([none, found["df"]])
         values["saved_intervals"] = Intervals(**found)
-    values["squares"] = np.array(floats(of("squares"), values["squares"]))
     for name in _ARRAYS:
         if values[name] is not None:
             values[name] = as_array(of(name), values[name])
@@ -138,11 +129,13 @@ def decode_linear(
     for name in ("residual_shape", "residual_scale"):
         if values[name] is not None:
             values[name] = as_float(of(name), values[name])
-    fit = GaussianFit(**values)
-    if not older:
-        return fit
-    total, between = covariances_without_rows(fit)
-    return replace(fit, total_cov=total, between_cov=between)
+    return GaussianFit(**values)
+
+
+def written(pooling: object) -> dict[str, Any]:
+    """A pooling of continuous nodes as a file has it."""
+    own = {name: value for name, value in vars(pooling).items() if name != "discrete"}
+    return {"kind": type(pooling).__name__} | own
 
 
 def check_left_out(left_out: tuple[Any, ...], levels: tuple[Hashable, ...]) -> None:
@@ -197,7 +190,7 @@ def check_linear(node: str, fit: GaussianFit) -> None:
         _check_intervals(f"the intervals of {node!r}", fit.saved_intervals, F, q)
     for name in ("squares", "df", "effective_df"):
         array = getattr(fit, name)
-        if array.shape != (F,) or not np.isfinite(array[~np.isnan(fit.squares)]).all():
+        if array.shape != (F,):
             raise ValueError(f"{name} of {node!r} is not a list of {F} numbers")
         if name == "squares" and (array < 0).any():
             raise ValueError(f"{name} of {node!r} has a negative number")

@@ -45,7 +45,6 @@ from numpy.typing import NDArray
 from poolbn.nodes.localfit import Floats, GaussianFit, Status
 
 _NO_ROWS = np.zeros(1)
-_RANK = 1e-9  # of the largest, where an eigenvalue of random effects' covariances is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,29 +199,6 @@ def covariances(
     A[:, 0, 0], A[:, 1:, 1:] = rows, scatter * (rows > 0)[:, None, None]
     V = _in(C, fit.coef_cov[at]) / _positive(fit.sigma2[at])
     return _covariances(fit, np.eye(q) - V @ A, C, at)
-
-
-def covariances_without_rows(fit: GaussianFit) -> tuple[Floats, Floats]:
-    """The same where A_j is not known, as in files of older versions.
-
-    T_j D = V_j tells T_j on the range of D. Elsewhere it is taken for I, in coordinates in which B
-    is I: there data sets that are alike would have it so.
-    """
-    F, q = len(fit.levels), len(fit.columns) + 1
-    C = np.tile(np.eye(q), (F, 1, 1))
-    none = fit.random_cov is None or fit.fixed_cov is None or not fit.random_cov.any()
-    if none or fit.status is Status.GIVEN:
-        return _covariances(fit, C, C, slice(None))
-    assert fit.random_cov is not None
-    assert fit.fixed_cov is not None
-    sd = np.sqrt(np.diagonal(fit.fixed_cov))
-    root = sd[:, None] * np.linalg.cholesky(fit.fixed_cov / np.outer(sd, sd))
-    C = np.tile(np.linalg.inv(root), (F, 1, 1))
-    D = C[0] @ fit.random_cov @ C[0].T
-    inverse = np.linalg.pinv(D, rcond=_RANK, hermitian=True)
-    ratio = np.ones(F) if fit.residual_scale is None else fit.sigma2 / fit.residual_scale
-    V = _in(C, fit.coef_cov) / ratio[:, None, None]
-    return _covariances(fit, np.eye(q) - (D - V) @ inverse, C, slice(None))
 
 
 def _covariances(fit: GaussianFit, T: Floats, C: Floats, at: slice) -> tuple[Floats, Floats]:
