@@ -33,7 +33,7 @@ def _nowhere(module: str) -> bool:
 @pytest.fixture
 def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing was compiled or foreseen, and there are two cores."""
-    for name in ("_tasks", "_foreseen", "_waiting"):
+    for name in ("_tasks", "_prefetched", "_waiting"):
         monkeypatch.setattr(warming, name, type(getattr(warming, name))())
     monkeypatch.setattr(warming, "_processes", 0)
     monkeypatch.setattr(warming, "_LINGER", 0.0)
@@ -82,15 +82,15 @@ def _nobody(_afresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("_nobody")
 def test_what_is_waited_for_compiles_first() -> None:
     warming._start(("shared", "pooled", "moments"), 2)
-    warming.hurry("moments")
-    warming.hurry("nothing")
+    warming.prioritise("moments")
+    warming.prioritise("nothing")
     assert [task.name for task in warming._waiting] == ["moments", "pooled", "shared"]
 
 
 @pytest.mark.usefixtures("_nobody")
 def test_what_is_foreseen_compiles_too(capsys: pytest.CaptureFixture[str]) -> None:
     """With what goes with it, the longest first; what is in the cache does not."""
-    warming.foresee("moves", "shared")
+    warming.prefetch("moves", "shared")
     assert not warming._tasks
     warming.have_compiled("patterns", lambda module: module in ("moments", "bounds"))
     waiting = [task.name for task in warming._waiting]

@@ -25,7 +25,7 @@ from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
-from poolbn.run.warming import foresee
+from poolbn.run.warming import prefetch
 from poolbn.scoring.local import Kind, LocalScores, Score, as_score, chosen, final_fits
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.ordering import canonical_order
@@ -259,7 +259,7 @@ def as_plan(
     """
     learner, allowed = as_learner(search), as_constraints(constraints)
     plan = Plan(as_pooling(pooling), as_score(score), learner, allowed)
-    foresee("moves", "shrinking", *plan.pooling.kernels)
+    prefetch("moves", "shrinking", *plan.pooling.kernels)
     return plan
 
 

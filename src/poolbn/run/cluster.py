@@ -211,7 +211,7 @@ def _connect(cluster: object, stack: ExitStack) -> Client:
             threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
         )
         client = stack.enter_context(Client(stack.enter_context(made)))
-        client.run(_deaf)
+        client.run(_ignore_sigint)
         return client
     if not isinstance(cluster, str) or "://" not in cluster:
         what = repr(cluster) if isinstance(cluster, str) else type(cluster).__name__
@@ -235,7 +235,7 @@ def _connect(cluster: object, stack: ExitStack) -> Client:
     return client
 
 
-def _deaf() -> None:
+def _ignore_sigint() -> None:
     """Ctrl-C on a terminal reaches its workers too, and is for the client, which then ends them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -8,7 +8,7 @@ import sys
 import threading
 from types import ModuleType
 
-from poolbn.run.warming import hurry
+from poolbn.run.warming import prioritise
 
 _lock = threading.Lock()
 _loaded: dict[str, ModuleType] = {}
@@ -19,7 +19,7 @@ def kernels(name: str) -> ModuleType:
     if name not in _loaded:
         with _lock:
             full = f"poolbn.kernels.{name}"
-            hurry(name)  # before those that it imports
+            prioritise(name)  # before those that it imports
             _loaded[name] = sys.modules.get(full) or load(full)
     return _loaded[name]
 

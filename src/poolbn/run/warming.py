@@ -77,16 +77,16 @@ _changed = threading.Condition()
 _tasks: dict[str, _Task] = {}
 _waiting: deque[_Task] = deque()
 _processes = 0  # that take what waits
-_foreseen: dict[str, None] = {}
+_prefetched: dict[str, None] = {}
 
 
-def foresee(*names: str) -> None:
+def prefetch(*names: str) -> None:
     """Say that modules will be used soon: when one has to be compiled, they are, too.
 
     Args:
         names: of modules of `poolbn.kernels`.
     """
-    _foreseen.update(dict.fromkeys(names))
+    _prefetched.update(dict.fromkeys(names))
 
 
 def have_compiled(name: str, kept: Callable[[str], bool]) -> bool:
@@ -102,12 +102,12 @@ def have_compiled(name: str, kept: Callable[[str], bool]) -> bool:
         return False
     helped = sys.executable and name in _SECONDS
     cores = min(available_cores(), _MOST) if helped else 1
-    soon = dict.fromkeys([name, *_partners([name]), *_partners(_foreseen)])
+    soon = dict.fromkeys([name, *_partners([name]), *_partners(_prefetched)])
     new = [each for each in soon if each not in _tasks and (each == name or not kept(each))]
     if new:
-        _tell(new, cores)
+        _announce(new, cores)
         _start(new, cores, [*_partners([name]), name])
-    hurry(name)
+    prioritise(name)
     return _tasks[name].wait()
 
 
@@ -120,7 +120,7 @@ def _group(name: str) -> _Group:
     return next((group for group in _GROUPS if name in group.modules), _OTHERS)
 
 
-def _tell(names: list[str], cores: int) -> None:
+def _announce(names: list[str], cores: int) -> None:
     """Tell the user what is compiled, and how long that will take."""
     words = list(dict.fromkeys(_group(name).words for name in names))
     costs = [_SECONDS.get(name, 0.0) for name in names]
@@ -132,7 +132,7 @@ def _tell(names: list[str], cores: int) -> None:
     )  # fmt: skip
 
 
-def hurry(name: str) -> None:
+def prioritise(name: str) -> None:
     """Have a module compiled before all others that still wait, if it is to be compiled at all."""
     with _changed, suppress(KeyError, ValueError):
         _waiting.remove(_tasks[name])
@@ -171,10 +171,10 @@ def _start(names: Iterable[str], cores: int, first: Sequence[str] = ()) -> None:
         more = max(min(cores, len(_waiting)) - _processes, 0)
         _processes += more
     for _ in range(more):
-        threading.Thread(target=_employ, name="poolbn-compiling", daemon=True).start()
+        threading.Thread(target=_start_worker, name="poolbn-compiling", daemon=True).start()
 
 
-def _employ() -> None:
+def _start_worker() -> None:
     """Give one process the modules that wait. When all have failed, none is left waiting."""
     global _processes  # noqa: PLW0603
     command = [sys.executable, "-c", _START.format(sys.path)]

@@ -16,7 +16,7 @@ from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.kinds import ways
 from poolbn.nodes.model import Choice, NodeModel, Penalty, same_for_all
 from poolbn.nodes.poolings import Partial
-from poolbn.run.warming import foresee
+from poolbn.run.warming import prefetch
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.kinds import TableScores, not_for_tables
 from poolbn.scoring.likelihoods import PenalisedLikelihood
@@ -69,7 +69,7 @@ class InformationCriterion:
         numbers = all(kind == "continuous" for kind in table.kinds)
         hows = () if numbers else ways(pooling, table.levels)
         if hows:
-            foresee("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
+            prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
         gaussian = self.on(standardise(table.stats()), pooling.first(table.levels))
         if not isinstance(table, FilledTable):
             return TableScores(table, gaussian, hows)
