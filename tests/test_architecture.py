@@ -163,6 +163,30 @@ def test_no_module_is_long() -> None:
     assert [name for name, length in lengths.items() if length > LONGEST] == []
 
 
+DATA = {"GroupStats", "PatternStats", "CellStats", "Table", "FilledTable", "StandardisedStats"}
+
+
+def asked_classes(text: str) -> set[str]:
+    """Classes that `isinstance` asks for, and patterns of `match`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        asked: ast.AST | None = None
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"isinstance", "issubclass"}:
+            asked = node.args[1]
+        elif isinstance(node, ast.MatchClass):
+            asked = node.cls
+        if asked is not None:
+            found |= {each.id for each in ast.walk(asked) if isinstance(each, ast.Name)}
+    return found
+
+
+def test_only_moments_asks_which_class_data_are() -> None:
+    assert asked_classes("isinstance(x, A | B) or isinstance(y, (C,))") == {"A", "B", "C"}
+    outside = [p for p in SOURCE.rglob("*.py") if p.parent.name != "moments"]
+    asked = {path.name: asked_classes(path.read_text()) & DATA for path in outside}
+    assert {name: classes for name, classes in asked.items() if classes} == {}
+
+
 def test_no_module_has_the_name_of_a_public_function() -> None:
     public = {name for name in poolbn.__all__ if callable(getattr(poolbn, name))}
     assert not public & set(ORDER)

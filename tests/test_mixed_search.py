@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn.moments.table import some_rows
 from poolbn.scoring.local import LocalScores
 
 
@@ -281,7 +280,7 @@ def test_levels_that_a_sample_lacks_do_no_harm() -> None:
     rare.loc[3, "mark"] = "yes"
     rare.loc[[5, 30], "odd"] = ["b", "c"]
     table = pb.table(rare, group="site")
-    some = some_rows(table, [np.arange(j * 20, j * 20 + 3) for j in range(3)])
+    some = table.some_rows([np.arange(j * 20, j * 20 + 3) for j in range(3)])
     assert some.categories[some.names.index("mark")] == ("no",)
     scores = LocalScores(some, pooling="complete")
     mark, age = some.names.index("mark"), some.names.index("age")

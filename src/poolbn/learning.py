@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Never, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, GraphError, InPython, Option, OptionError, PoolbnError, nearest
+from poolbn.errors import GraphError, InPython, Option, OptionError, PoolbnError, nearest
 from poolbn.findings import FindingKind
 from poolbn.graph.constraints import Allowed, Constraints, as_constraints
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
-from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
-from poolbn.moments.data import Data
+from poolbn.moments.data import Data, only_sums
 from poolbn.moments.filled import FilledTable
-from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import check_digits, standardise
-from poolbn.moments.table import Table, gathered, has_gaps
+from poolbn.moments.table import gathered, has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
@@ -74,16 +72,6 @@ def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
             )
         if name not in known:
             raise OptionError(f"{name!r} is not an option of {of}{nearest(name, known)}")
-
-
-def check_no_group(group: Group) -> None:
-    """Raise for a group column where data sets are known: sufficient statistics, a table."""
-    if group is not None:
-        raise DataError(
-            "tables and sufficient statistics know their data sets; leave ",
-            Option("group", group if isinstance(group, str) else ...),
-            " out",
-        )
 
 
 @dataclass(frozen=True)
@@ -187,7 +175,7 @@ class Plan:
             score_kind=self.score.name,
             search=repr(self.search),
             trace=found.trace,
-            stats=data if isinstance(data, GroupStats) else None,
+            stats=only_sums(data),
             without_rows=not data.has_rows and any(data.categories),
             missing=data.missing if data.missing.any() else None,
         )
@@ -344,8 +332,6 @@ def learn(
         (('gestation_days', 'birthweight_g'),)
     """
     check_keywords(others, [name for name in learn.__annotations__ if name != "others"], "pb.learn")
-    if isinstance(source, GroupStats | CellStats | Table):
-        check_no_group(group)
     plan = as_plan(pooling, score, search, constraints)
     data = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs

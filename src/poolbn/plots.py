@@ -15,9 +15,7 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import node_residuals
 from poolbn.assess.residualsds import residual_sds
 from poolbn.errors import check_count, check_kind
-from poolbn.moments.cellstats import CellStats
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table
+from poolbn.moments.data import Data
 from poolbn.network.network import Network
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show import netplot, residualplots, rowplots
@@ -87,7 +85,7 @@ def forest(
     parent: str | None,
     child: str,
     *,
-    stats: GroupStats | CellStats | Table | None = None,
+    stats: Data | None = None,
     interval: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
@@ -141,7 +139,7 @@ def forest(
 def heterogeneity(
     net: Network,
     *,
-    stats: GroupStats | CellStats | Table | None = None,
+    stats: Data | None = None,
     most: int = MOST,
     ax: Axes | None = None,
 ) -> Axes:

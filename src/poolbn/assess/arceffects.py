@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, check_interval, nearest
 from poolbn.moments.cases import positions
-from poolbn.moments.data import Data
+from poolbn.moments.data import Data, checked_sums, sums_with
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import standardise
 from poolbn.network.effects import Term, arc_terms, data_set_errors
 from poolbn.network.network import Network, mixed_data
 from poolbn.nodes import linear
-from poolbn.nodes.choosing import check_stats
 from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling
 from poolbn.nodes.logeffects import known_effects, log_odds_ratios
@@ -202,8 +201,7 @@ def checked_stats(net: Network, stats: Data | None) -> Data | None:
     if stats is None:
         return None
     if net.is_linear:
-        check_stats(stats)
-        return stats
+        return checked_sums(stats)
     rows = mixed_data(stats)
     check_levels(net, rows)
     return rows
@@ -230,9 +228,9 @@ def family(net: Network, fit: GaussianFit, stats: Data | None) -> GroupStats | N
     """Statistics of the columns of a continuous node's parents and, last, of the node."""
     if stats is None:
         return None
-    if not isinstance(stats, GroupStats):
-        stats = stats.stats([*net.dag.parents(fit.child), fit.child])
-    return stats.select([*fit.columns, fit.child])
+    return sums_with(stats, [*net.dag.parents(fit.child), fit.child]).select(
+        [*fit.columns, fit.child]
+    )
 
 
 _Alone = tuple[Floats, Floats]  # estimates of data sets alone, (F,), and intervals, (F, 2)
@@ -262,7 +260,6 @@ def _alone(
         pairs = [(value, each) for (value, _), each in zip(found, ends, strict=True)]
         return [(by_level(fit, own, v), by_level(fit, own, each)) for v, each in pairs]
     assert isinstance(fit, RegressionFit | TabularFit)
-    assert not isinstance(stats, GroupStats)
     columns, value, se = _logs_alone(fit, stats)
     reach = t_interval(value, se, math.inf, interval)
     made = []

@@ -15,17 +15,15 @@ from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
 from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.mixedleaveout import held_out, node_logs, row_logs, spreads, squares
-from poolbn.assess.replicates import data_sets_at
 from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.infer import data_set_probabilities, log_densities
-from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords, check_no_group
+from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.cases import list_of_names
-from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import warn
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.data import Data, is_data
 from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
-from poolbn.moments.table import Table, gathered, some_rows
+from poolbn.moments.table import as_table, gathered
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit, LocalFit
 from poolbn.nodes.model import Choice
@@ -107,7 +105,7 @@ def compare(
     check_reading(group, columns, inputs)
     check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
     plans = _plans(poolings, learning)
-    if isinstance(source, GroupStats | CellStats):
+    if is_data(source) and not source.has_rows:
         raise DataError("sufficient statistics hold no rows to hold out; give the rows themselves")
     dealt = _dealt(source, group, columns, kinds, missing, inputs, folds, seed, plans.values())
     _check(dealt)
@@ -127,18 +125,15 @@ def _dealt(
     plans: Iterable[Plan],
 ) -> Folds:
     """The rows, dealt to folds."""
-    if isinstance(source, Table):
-        check_no_group(group)
-    if isinstance(source, Table) or not _is_continuous(source, group, columns, kinds, missing):
-        if isinstance(source, Table) and columns is not None:
+    if is_data(source) or not _is_continuous(source, group, columns, kinds, missing):
+        if is_data(source) and columns is not None:
             source = source.select(columns)
         found = gathered(
             source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
         )
-        assert isinstance(found, Table)
         for plan in plans:
             plan.allowed(found)
-        return deal_table(found, folds, seed)
+        return deal_table(as_table(found), folds, seed)
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans:
         plan.constraints.on(rows.names)
@@ -205,7 +200,7 @@ class _Task:
     """Learn from some rows and predict others."""
 
     plan: Plan
-    train: GroupStats | Table
+    train: Data
     values: Floats  # rows to predict, (m, N)
     codes: NDArray[np.int64]  # their data sets, as positions in `train.levels`, (m,)
     new: Hashable = None  # the data set that all of them are from, if it is not one of these
@@ -235,7 +230,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     if folds[0] < 0:  # rows that are never held out
         folds, held = folds[1:], held[1:]
     away = [np.flatnonzero(dealt.codes == j) for j in sets]
-    levels = total.categories if isinstance(total, Table) else ()
+    levels = total.categories
     tasks = [
         _Task(plan, dealt.train[k], dealt.values[at], dealt.codes[at], categories=levels)
         for k, at in zip(folds, held, strict=True)
@@ -250,7 +245,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     P, cut = len(plans), len(plans) * len(folds)
     of_folds = [results[:cut][p::P] for p in range(P)]
     of_sets = [results[cut:][p::P] for p in range(P)]
-    sd = spreads(total) if isinstance(total, Table) else standardise(total).scale
+    sd = spreads(total) if total.has_rows else standardise(total.stats()).scale
     rows = np.array([len(at) for at in held])
     whole = np.array([[result.rows for result in of] for of in of_folds])
     actual = [dealt.codes[at] for at in held]
@@ -269,29 +264,20 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     )
 
 
-def _alone(total: GroupStats | Table) -> NDArray[np.intp]:
+def _alone(total: Data) -> NDArray[np.intp]:
     """Data sets that alone have a column: without them there is nothing to learn it from."""
-    if isinstance(total, Table):
-        there = total.n[:, None] > total.missing
-    elif total.filled is not None:
-        there = total.filled.observed > 0
-    else:
-        return np.zeros(0, dtype=np.intp)
+    there = total.n[:, None] > total.missing
     return np.flatnonzero(there[:, there.sum(axis=0) == 1].any(axis=1))
 
 
-def _without(total: GroupStats | Table, j: int) -> GroupStats | Table:
+def _without(total: Data, j: int) -> Data:
     """All data sets but one."""
     others = [i for i in range(len(total.levels)) if i != j]
-    levels = [total.levels[i] for i in others]
-    if isinstance(total, Table):
-        ends = total.offsets
-        return some_rows(total, [np.arange(ends[i], ends[i + 1]) for i in others], levels)
-    return data_sets_at(total, others, levels)
+    return total.data_sets(others, [total.levels[i] for i in others])
 
 
 def _run(
-    plans: dict[str, Plan], total: GroupStats | Table, tasks: list[_Task]
+    plans: dict[str, Plan], total: Data, tasks: list[_Task]
 ) -> tuple[dict[str, Network], list[_Result]]:
     found: dict[int, _Result] = {}
     with Progress() as progress:
@@ -315,7 +301,7 @@ def _assess(task: _Task) -> _Result:
             return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
     if task.new is not None:
         net = net.adapt(name=(task.new,))  # like no other name: of 7 and 007 each is left out
-    if isinstance(task.train, Table):
+    if task.train.has_rows:
         return _assess_mixed(task, task.train, net)
     model = net._model(plugin=False)
     loglik = float(log_densities(model, values, codes).mean())
@@ -334,7 +320,7 @@ def _assess(task: _Task) -> _Result:
     return _Result(loglik, len(whole), known, unknown, data_set)
 
 
-def _assess_mixed(task: _Task, train: Table, net: Network) -> _Result:
+def _assess_mixed(task: _Task, train: Data, net: Network) -> _Result:
     """Predict rows with columns of all kinds."""
     rows = held_out(train, task.categories, task.values)
     log = row_logs(net._mixed(plugin=False), rows, net.n)
@@ -350,7 +336,7 @@ def _assess_mixed(task: _Task, train: Table, net: Network) -> _Result:
     return _Result(loglik, len(whole), known, unknown, data_set)
 
 
-def _no_population(pooling: Choice, train: GroupStats | Table) -> str:
+def _no_population(pooling: Choice, train: Data) -> str:
     """Why networks say nothing of a new data set, if that is known without learning them."""
     if isinstance(pooling, NoPooling):
         return "without pooling there is no population to predict a new data set from"

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from poolbn.assess.replicates import by_data_set, random_stream
 from poolbn.errors import Option, OptionError, check_count
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import accumulate, in_memory, patterns_of, stats
 from poolbn.moments.standardised import standardise
 from poolbn.moments.sums import Sums
-from poolbn.moments.table import Table, some_rows
+from poolbn.moments.table import Table
 from poolbn.tables.data import Batch, Rows
 
 _KEPT = 20_000  # upper bound of the rows that are kept to be predicted
@@ -25,8 +26,8 @@ _KEPT = 20_000  # upper bound of the rows that are kept to be predicted
 class Folds:
     """All rows as statistics, and some of them as they are."""
 
-    total: GroupStats | Table  # of all rows; these where columns are of all kinds
-    train: Sequence[GroupStats | Table]  # for each of the K folds that of all other rows
+    total: Data  # of all rows; these where columns are of all kinds
+    train: Sequence[Data]  # for each of the K folds that of all other rows
     values: NDArray[np.float64]  # rows to predict, (m, N): all, or of many a random sample
     codes: NDArray[np.int64]  # the data set of each, as a position in `total.levels`, (m,)
     fold: NDArray[np.int64]  # the fold of each, -1 if it is never held out, (m,)
@@ -90,7 +91,7 @@ def deal_table(table: Table, folds: int, seed: int) -> Folds:
     train = []
     for k in range(folds):
         at = [np.flatnonzero((codes == j) & (fold != k)) for j in range(F)]
-        train.append(some_rows(total, at))
+        train.append(total.some_rows(at))
     kept = np.sort(random_stream(seed).permutation(len(codes))[:_KEPT])
     return Folds(total, train, table.values.T[kept], codes[kept], fold[kept])
 
@@ -117,7 +118,7 @@ def check_folds(folds: int) -> None:
         )
 
 
-def _check(folds: int, total: GroupStats | Table) -> None:
+def _check(folds: int, total: Data) -> None:
     if folds > total.n_rows:
         raise OptionError(
             Option("folds", folds),

@@ -11,7 +11,7 @@ from poolbn.inference.locals import COUNT, Local, Tabular
 from poolbn.inference.mixed import Answer, Effort, answers
 from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, weigh
 from poolbn.inference.plans import plan
-from poolbn.moments.table import Table
+from poolbn.moments.data import Data
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -43,7 +43,7 @@ class HeldOut:
         return HeldOut(self.x[rows], self.strange[rows])
 
 
-def held_out(train: Table, categories: tuple[tuple[str, ...], ...], values: Floats) -> HeldOut:
+def held_out(train: Data, categories: tuple[tuple[str, ...], ...], values: Floats) -> HeldOut:
     """Rows in the codes of a table that may lack some levels.
 
     Args:
@@ -59,7 +59,9 @@ def held_out(train: Table, categories: tuple[tuple[str, ...], ...], values: Floa
             there = ~np.isnan(values[:, i])
             x[there, i] = known[values[there, i].astype(np.int64)]
             strange[:, i] = x[:, i] < 0
-            x[strange[:, i], i] = _counted(train.values[i]).argmax()
+            x[strange[:, i], i] = _counted(
+                train.cases([train.names[i]], incomplete=True).columns[0]
+            ).argmax()
     return HeldOut(x, strange)
 
 
@@ -183,10 +185,10 @@ def _expected(found: Weighed, t: int, levels: int) -> Floats:
     return np.asarray((found.p * found.values[t]).sum(axis=-1, keepdims=True))
 
 
-def spreads(table: Table) -> Floats:
+def spreads(table: Data) -> Floats:
     """Standard deviations of columns in all rows; of a discrete one over all its levels, (N,)."""
     out = np.empty(len(table.names))
-    for i, column in enumerate(table.values):
+    for i, column in enumerate(table.cases(table.names, incomplete=True).columns):
         out[i] = np.nanstd(column) or 1.0
         if table.kinds[i] == "discrete":
             times = _counted(column)

@@ -8,7 +8,7 @@ binomial with the block's share of the rows that are left, and inside the block 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,13 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
-from poolbn.moments.cellstats import CellStats, data_sets_among
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.patternstats import data_sets_of
 from poolbn.moments.reading import in_memory, patterns_of
 from poolbn.moments.sums import Sums
-from poolbn.moments.table import Table, some_rows
+from poolbn.moments.table import Table
 from poolbn.run.parallel import available_cores, map_threads
 from poolbn.tables.data import Rows
 
@@ -105,40 +103,24 @@ def table_replicates(
         for r in range(first, min(first + at_once, replicates)):
             if data_sets:
                 at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
-                made.append(some_rows(table, [own[j] for j in at], range(F)))
+                made.append(table.data_sets(at, range(F)))
             else:
                 rng = random_stream(seed, _ROWS, r)
                 parts = [part[rng.integers(len(part), size=len(part))] for part in own]
-                made.append(some_rows(table, parts))
+                made.append(table.some_rows(parts))
         yield made
 
 
-def data_sets_at(
-    known: GroupStats, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
-) -> GroupStats:
-    """The statistics of the data sets at these positions, under other names."""
-    if known.patterns is not None:
-        chosen = data_sets_of(known.patterns, at, levels).completed()
-        return chosen.select(known.names).with_inputs(known.inputs)
-    arrays = (known.n[at], known.mean[at], known.scatter[at], known.dropped[at])
-    return GroupStats(known.names, tuple(levels), *arrays, known.group, known.facts, known.inputs)
-
-
-def data_set_replicates(
-    known: GroupStats | CellStats, replicates: int, seed: int
-) -> Iterator[list[GroupStats | CellStats]]:
+def data_set_replicates(known: Data, replicates: int, seed: int) -> Iterator[list[Data]]:
     """Statistics of as many data sets as there are, drawn from them with replacement.
 
     Copies of a data set are data sets of their own, so all of them are simply numbered.
     """
     F = len(known.levels)
-    made: list[GroupStats | CellStats] = []
+    made: list[Data] = []
     for r in range(replicates):
         at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
-        if isinstance(known, CellStats):
-            made.append(data_sets_among(known, at, range(F)))
-        else:
-            made.append(data_sets_at(known, at, range(F)))
+        made.append(known.data_sets(at, range(F)))
     yield made
 
 

@@ -27,12 +27,10 @@ from poolbn.assess.strengths import (
 )
 from poolbn.errors import DataError, Option, OptionError, PoolbnError, check_count, check_option
 from poolbn.graph.dag import Dag
-from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords, check_no_group
-from poolbn.moments.cellstats import CellStats
+from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords
 from poolbn.moments.checks import warn
-from poolbn.moments.data import Data
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table, gathered
+from poolbn.moments.data import Data, is_data
+from poolbn.moments.table import as_table, gathered
 from poolbn.network.presenting import present
 from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
@@ -280,8 +278,6 @@ def bootstrap(
     check_option("unit", unit, get_args(Unit))
     check_keywords(learning, LearnOptions.__annotations__, "pb.bootstrap")
     plan = as_plan(**learning)
-    if isinstance(source, GroupStats | CellStats | Table):
-        check_no_group(group)
     known = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
     )
@@ -291,7 +287,7 @@ def bootstrap(
             f"there is one data set, {known.levels[0]!r}, so they cannot be resampled; use ",
             Option("unit", "row"),
         )
-    statistics = isinstance(source, GroupStats) or isinstance(known, CellStats)
+    statistics = is_data(source) and not source.has_rows
     if statistics and unit == "row":
         raise DataError(
             "sufficient statistics hold no rows to resample; give the rows, or use ",
@@ -321,21 +317,21 @@ def bootstrap(
 
 
 def _replicates(
-    known: GroupStats | CellStats | Table,
+    known: Data,
     read: Callable[[], data.Rows],
     unit: Unit,
     replicates: int,
     seed: int,
 ) -> Iterator[Sequence[Data]]:
     """Replicates of all rows, some at a time; `read` opens these where they are not in memory."""
-    if isinstance(known, Table):
-        yield from table_replicates(known, replicates, seed, data_sets=unit == "data set")
-    elif unit == "data set" or isinstance(known, CellStats):
+    if known.has_rows:
+        yield from table_replicates(as_table(known), replicates, seed, data_sets=unit == "data set")
+    elif unit == "data set":
         yield from data_set_replicates(known, replicates, seed)
-    elif known.filled is None:
-        yield from row_replicates(read, known, replicates, seed)
+    elif not known.imputed:
+        yield from row_replicates(read, known.stats(), replicates, seed)
     else:
-        yield from gappy_replicates(read, known, replicates, seed)
+        yield from gappy_replicates(read, known.stats(), replicates, seed)
 
 
 def _directions(

@@ -12,8 +12,9 @@ from poolbn.arguments import TEXT, check_arguments, names_of
 from poolbn.assess.stratified import Rows, mean_effect
 from poolbn.errors import DataError, Option, OptionError, check_interval
 from poolbn.graph.dag import Dag
+from poolbn.moments.data import Data, is_data
 from poolbn.moments.reading import check_reading
-from poolbn.moments.table import Table, table
+from poolbn.moments.table import table
 from poolbn.multiplicity import adjusted_p
 from poolbn.network.effects import terms_by_arc
 from poolbn.nodes.choosing import as_pooling, fit_node
@@ -91,7 +92,7 @@ def treatment_effects(
 
 
 def effects_in_tables(
-    treatment: str, tables: Iterable[tuple[str, Table]], pooling: Choice, interval: float = 0.95
+    treatment: str, tables: Iterable[tuple[str, Data]], pooling: Choice, interval: float = 0.95
 ) -> pd.DataFrame:
     """The effects on outcomes, each with its rows; see `treatment_effects`."""
     import pandas as pd
@@ -128,7 +129,7 @@ def _outcomes(
     kinds: Mapping[str, ColumnKind] | None,
 ) -> list[str]:
     """The outcomes, checked."""
-    if isinstance(source, Table):
+    if is_data(source) and source.has_rows:
         known: Iterable[str] = source.names
     else:
         reading, _ = prepare_kinds(source, group=group, columns=None, missing="drop", kinds=kinds)
@@ -149,16 +150,16 @@ def _outcomes(
 
 def _rows(
     source: object, group: Group, columns: list[str], kinds: Mapping[str, ColumnKind] | None
-) -> Table:
+) -> Data:
     """The rows that have all of these columns."""
-    if isinstance(source, Table):
+    if is_data(source) and source.has_rows:
         return source
     own = {name: kind for name, kind in (kinds or {}).items() if name in columns}
     return table(source, group=group, columns=columns, kinds=own, missing="drop")
 
 
 def _means(
-    of: Table, treatment: str, outcome: str, ratio: NDArray[np.bool_], interval: float
+    of: Data, treatment: str, outcome: str, ratio: NDArray[np.bool_], interval: float
 ) -> dict[str, Floats]:
     """The mean of these data sets, its interval and p-value, (m,) each; see `stratified`."""
     x, y = of.cases([treatment, outcome]).columns
@@ -175,7 +176,7 @@ def _means(
     return dict(zip(("mean", "mean_lower", "mean_upper", "p_value"), (*told, p), strict=True))
 
 
-def _contrasts(of: Table, name: str, values: Floats) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+def _contrasts(of: Data, name: str, values: Floats) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
     """A column and the rows to use: of a discrete one each level, as 1, and the first, as 0."""
     if of.kind(name) != "discrete":
         yield values, np.ones(len(values), dtype=bool)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from poolbn.errors import DataError, Option, OptionError, nearest
-from poolbn.learning import check_no_group
 from poolbn.moments.cellstats import CellStats
+from poolbn.moments.data import Data, check_no_group
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.patternstats import PatternStats, added, data_sets_of, without_gaps
+from poolbn.moments.patternstats import PatternStats, added, without_gaps
 from poolbn.moments.reading import of_levels, of_reading, patterns, stats
 from poolbn.moments.statsfile import has_levels
-from poolbn.moments.table import Table, gathered
+from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns, warn_of_row_names
 from poolbn.tables.kinds import ColumnKind
@@ -52,7 +52,7 @@ def read_data(
     tell: Callable[[str], None],
     kinds: Mapping[str, ColumnKind] | None,
     **reading: Unpack[ReadingOptions],
-) -> GroupStats | CellStats | Table:
+) -> Data:
     """What a network is learned from: statistics where all columns are continuous, else rows.
 
     `tell` is told what a user should know of a sum of statistics.
@@ -62,9 +62,8 @@ def read_data(
         return read_levels(entries, tell, kinds, **reading)
     if not saved:
         made = gathered(rows, kinds=kinds, **reading)
-        if isinstance(made, GroupStats) and made.patterns and not made.patterns.has_gaps:
-            known: GroupStats = made.patterns.known
-            return known.with_inputs(reading["inputs"])
+        if made.patterns is not None and not made.patterns.has_gaps:
+            return made.patterns.known.with_inputs(reading["inputs"])
         return made
     if kinds is not None:
         raise OptionError(
@@ -252,7 +251,7 @@ def common_columns(
 
 def as_one(found: PatternStats, name: str) -> PatternStats:
     """All data sets as one of this name."""
-    return added(data_sets_of(found, [j], [name]) for j in range(len(found.levels)))
+    return added(found.data_sets([j], [name]) for j in range(len(found.levels)))
 
 
 def _tell_shared(levels: Mapping[str, tuple[Hashable, ...]], tell: Callable[[str], None]) -> None:

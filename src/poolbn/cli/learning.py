@@ -25,10 +25,7 @@ from poolbn.cli.terminal import (
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
-from poolbn.moments.cellstats import CellStats
-from poolbn.moments.filled import patterns_in
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table
+from poolbn.moments.data import Data, only_sums
 from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.disclosure import shared_effects
@@ -39,7 +36,6 @@ from poolbn.wording import counted, noun_of, without_secrets
 if TYPE_CHECKING:
     import pandas as pd
 
-Data = GroupStats | CellStats | Table
 _POOLINGS = ("complete", "none", "partial")
 _COMPARABLE = ("bic", "aic")  # scores on one scale under all poolings
 _CELLS = 10**8  # of rows that are kept in memory for the report
@@ -118,7 +114,7 @@ class _Job:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
         data = read_data(self.files, terminal.note, self.kinds, **self.reading)
-        patterns = patterns_in(data)
+        patterns = data.patterns
         left = int(data.dropped.sum())
         said = (
             f"{counted(data.n_rows, 'row')} in {counted(len(data.levels), noun_of(data.group))}, "
@@ -204,7 +200,7 @@ class _Job:
         rows_read = self._rows(data)
         report(
             net, page, data=rows_read, bootstrap=boot,
-            rows=self.open and not isinstance(rows_read, CellStats | None),
+            rows=self.open and rows_read is not None and (rows_read is not data or data.has_rows),
             comparison=found, constraints=self.learning["constraints"], settings=self._settings(),
         )  # fmt: skip
         written.append(page)
@@ -212,9 +208,9 @@ class _Job:
     def _learned(self, data: Data, pooling: str | Choice) -> Network:
         return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
 
-    def _rows(self, data: Data) -> pd.DataFrame | Table | CellStats | None:
+    def _rows(self, data: Data) -> pd.DataFrame | Data | None:
         """The rows, for residuals, or counts; None where there are none, or too many for memory."""
-        if isinstance(data, Table | CellStats):
+        if only_sums(data) is None:
             return data
         if not given.has_rows(self.files) or data.n_rows * len(data.names) > _CELLS:
             return None

@@ -14,11 +14,10 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import check
-from poolbn.moments.filled import patterns_in
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats, without_gaps
 from poolbn.moments.statsfile import About
-from poolbn.moments.table import Table
 from poolbn.network.network import Network
 from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.posteriors.mixing import R_HAT
@@ -79,10 +78,10 @@ def _show_effects(terminal: Terminal, net: Network) -> None:
         terminal.text("No column depends on another.")
 
 
-def network_record(net: Network, data: GroupStats | CellStats | Table) -> dict[str, Any]:
+def network_record(net: Network, data: Data) -> dict[str, Any]:
     """The same for programs, and how many rows were left out."""
     sets = zip(net.levels, net.n.tolist(), data.dropped.tolist(), strict=True)
-    patterns = patterns_in(data)
+    patterns = data.patterns
     counts = {} if patterns is None else patterns.counts().T.to_dict("list")
     return {
         "nodes": net.dag.nodes,

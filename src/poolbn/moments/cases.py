@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from poolbn.errors import DataError, InPython, Option, nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from poolbn.tables.kinds import ColumnKind
 
 
 class Cases(NamedTuple):
@@ -36,10 +39,123 @@ class Cases(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-def needs_rows(what: str, need: str = "needs") -> DataError:
+class AnyData:
+    """What all data answer alike: by default for those without missing cells."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def names(self) -> tuple[str, ...]:
+            """The N columns."""
+
+        @property
+        def kinds(self) -> tuple[ColumnKind, ...]:
+            """What each holds."""
+
+        @property
+        def n(self) -> NDArray[np.int64]:
+            """Rows of each data set, (F,)."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in all data sets together."""
+        return int(self.n.sum())
+
+    @cached_property
+    def _kinds(self) -> dict[str, ColumnKind]:
+        return dict(zip(self.names, self.kinds, strict=True))
+
+    def kind(self, name: str) -> ColumnKind:
+        """What a column holds.
+
+        Raises:
+            DataError: there is no such column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> pb.table(pb.datasets.opt()[["clinic", "age"]], group="clinic").kind("age")
+            'continuous'
+        """
+        try:
+            return self._kinds[name]
+        except (KeyError, TypeError):
+            return self.kinds[int(positions(self.names, (name,))[0])]
+
+    @property
+    def missing(self) -> NDArray[np.int64]:
+        """Missing cells of each data set and column, (F, N)."""
+        return np.zeros((len(self.n), len(self.names)), dtype=np.int64)
+
+    @property
+    def patterns(self) -> Any:
+        """Where cells are missing, sums by what is, a `pb.PatternStats`; else None."""
+        return None
+
+    @property
+    def imputed(self) -> bool:
+        """Whether missing cells are filled in, so that estimates have an error of it."""
+        return False
+
+    @property
+    def provisional(self) -> bool:
+        """Whether they are filled in for a round of EM that another one follows."""
+        return False
+
+    def drawn(self, k: int) -> Any:
+        """The k-th data that there may be without missing cells, all that is uncertain drawn."""
+        return self
+
+    def share(self, child: int, parents: Sequence[int]) -> float:
+        """Of the rows that a family counts for, where missing cells are drawn."""
+        return 1.0
+
+
+class WithoutRows(AnyData):
+    """What all data without rows answer alike."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a discrete node or a count may have a continuous parent."""
+        return False
+
+    @property
+    def scattered(self) -> frozenset[str]:
+        """Columns in which more than half of the rows have a value of their own: not known."""
+        return frozenset()
+
+
+class OnlySums(WithoutRows):
+    """What all data that are sums of continuous columns answer alike."""
+
+    @cached_property
+    def kinds(self) -> tuple[ColumnKind, ...]:
+        """What each column holds."""
+        return tuple("continuous" for _ in self.names)
+
+    @cached_property
+    def categories(self) -> tuple[tuple[str, ...], ...]:
+        """The levels of each discrete column; none for others."""
+        return ((),) * len(self.names)
+
+    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
+        """Raises: there are no rows.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").cases(["age"])
+            Traceback (most recent call last):
+            poolbn.errors.DataError: 'age' needs rows, which sufficient statistics do not hold...
+        """
+        chosen = list_of_names("columns", columns)
+        positions(self.names, chosen)
+        raise needs_rows(" and ".join(map(repr, chosen)) or "a table")
+
+
+def needs_rows(what: str) -> DataError:
     """The error for what sufficient statistics cannot answer."""
     return DataError(
-        f"{what} {need} rows, which sufficient statistics do not hold; use ",
+        f"{what} needs rows, which sufficient statistics do not hold; use ",
         InPython("pb.table(data, ...) in place of pb.stats", "the files of rows"),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,14 @@ import numpy as np
 
 from poolbn.arguments import FLAG, PATH, check_arguments
 from poolbn.errors import DataError, InPython, Option, check_count
-from poolbn.moments.cases import Cases, checked_inputs, list_of_names, needs_rows, positions
+from poolbn.moments.cases import (
+    Cases,
+    WithoutRows,
+    checked_inputs,
+    list_of_names,
+    needs_rows,
+    positions,
+)
 from poolbn.moments.cellsfile import OTHER, Discrete
 from poolbn.moments.data import in_words
 from poolbn.moments.discrete import Cells
@@ -34,7 +42,7 @@ Levels = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CellStats:
+class CellStats(WithoutRows):
     """Sufficient statistics of columns of which some are discrete; they add up.
 
     They are all that continuous nodes with any parents need, and discrete nodes with discrete
@@ -89,66 +97,14 @@ class CellStats:
         return self.numbers.n
 
     @property
-    def n_rows(self) -> int:
-        """Rows in all data sets together."""
-        return self.numbers.n_rows
-
-    @property
     def dropped(self) -> NDArray[np.int64]:
         """Rows of each data set left out because a cell is missing, (F,)."""
         return self.numbers.dropped
 
     @property
-    def missing(self) -> NDArray[np.int64]:
-        """Missing cells of each data set and column, (F, N): none."""
-        return np.zeros((len(self.levels), len(self.names)), dtype=np.int64)
-
-    @property
-    def imputed(self) -> bool:
-        """Whether missing cells are filled in."""
-        return False
-
-    @property
-    def provisional(self) -> bool:
-        """Whether missing cells are filled in for a round of EM: never."""
-        return False
-
-    def share(self, child: int, parents: Sequence[int]) -> float:
-        """Of the rows that a family counts for: all."""
-        return 1.0
-
-    def drawn(self, k: int) -> CellStats:
-        """Without missing cells: as they are."""
-        return self
-
-    @property
     def group(self) -> str:
         """The column that says which data set a row came from."""
         return self.numbers.group
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether a discrete node may have a continuous parent."""
-        return False
-
-    @property
-    def scattered(self) -> frozenset[str]:
-        """None: cells are counted."""
-        return frozenset()
-
-    def kind(self, name: str) -> ColumnKind:
-        """What a column holds.
-
-        Raises:
-            DataError: there is no such column.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.stats(trial.assign(old=trial["age"] > 25), group="clinic").kind("old")
-            'discrete'
-        """
-        return self.kinds[int(positions(self.names, (name,))[0])]
 
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """Sufficient statistics, with an indicator for each level of a discrete column but one.
@@ -169,7 +125,7 @@ class CellStats:
         levels = [self.categories[k] for k in positions(self.names, chosen)]
         return self.numbers.select(labels_of(chosen, levels))
 
-    def cases(self, columns: Iterable[str]) -> Cases:
+    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
         """The configurations of discrete columns, and how often each occurs.
 
         Raises:
@@ -290,6 +246,50 @@ class CellStats:
     def __radd__(self, other: object) -> CellStats:
         """Let `sum(parts)` work, which begins with 0."""
         return self if other == 0 else NotImplemented
+
+    def data_sets(
+        self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
+    ) -> CellStats:
+        """The data sets at these positions, which may repeat, under other names.
+
+        Levels that none of them has are gone.
+        """
+        known, at = self.numbers, np.asarray(at)
+        ends = np.searchsorted(self.cells.data_set, np.arange(len(self.levels) + 1))
+        parts = [np.arange(ends[j], ends[j + 1]) for j in at]
+        some = np.concatenate(parts)
+        data_set = np.repeat(np.arange(len(at)), [len(part) for part in parts])
+        cells = Cells(data_set, self.cells.codes[some], self.cells.n[some])
+        numbers = replace(
+            known,
+            levels=tuple(levels),
+            n=known.n[at],
+            mean=known.mean[at],
+            scatter=known.scatter[at],
+            dropped=known.dropped[at],
+            cubes=known.cubes[at],
+        )
+        columns, m = [], 0
+        for k, own in enumerate(self.categories):
+            if not own:
+                columns.append(_same(k, own))
+                continue
+            there = np.flatnonzero(np.bincount(cells.codes[:, m], minlength=len(own)))
+            code = np.searchsorted(there, np.arange(len(own)))
+            columns.append(Recoded(k, tuple(own[i] for i in there), code))
+            m += 1
+        made = replace(self, numbers=numbers, cells=cells)._recoded(columns)
+        of = dict(zip(made.names, made.categories, strict=True))
+        merged = {name: gone for name, gone in made.merged.items() if of[name][-1] == OTHER}
+        return replace(made, merged=merged)
+
+    def joined(self, alone: Sequence[int], name: Hashable) -> CellStats:
+        """These data sets apart, and all others as one, the last."""
+        others = [j for j in range(len(self.levels)) if j not in alone]
+        parts = [self.data_sets([j], [name]) for j in others]
+        if alone:
+            parts.insert(0, self.data_sets(alone, [self.levels[j] for j in alone]))
+        return reduce(add, parts)
 
     def _apart(self, name: str) -> Levels:
         """The levels of a column that stand for themselves."""
@@ -486,40 +486,3 @@ def _merged(one: CellStats, two: CellStats) -> dict[str, Levels]:
             known = [v for side in sides for v in side.merged[name]]
             found[name] = tuple(dict.fromkeys((*known, *gone)))
     return found
-
-
-def data_sets_among(
-    stats: CellStats, chosen: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
-) -> CellStats:
-    """The data sets at these positions, which may repeat, under other names.
-
-    Levels that none of them has are gone.
-    """
-    known, at = stats.numbers, np.asarray(chosen)
-    ends = np.searchsorted(stats.cells.data_set, np.arange(len(stats.levels) + 1))
-    parts = [np.arange(ends[j], ends[j + 1]) for j in at]
-    some = np.concatenate(parts)
-    data_set = np.repeat(np.arange(len(at)), [len(part) for part in parts])
-    cells = Cells(data_set, stats.cells.codes[some], stats.cells.n[some])
-    numbers = replace(
-        known,
-        levels=tuple(levels),
-        n=known.n[at],
-        mean=known.mean[at],
-        scatter=known.scatter[at],
-        dropped=known.dropped[at],
-        cubes=known.cubes[at],
-    )
-    columns, m = [], 0
-    for k, own in enumerate(stats.categories):
-        if not own:
-            columns.append(_same(k, own))
-            continue
-        there = np.flatnonzero(np.bincount(cells.codes[:, m], minlength=len(own)))
-        code = np.searchsorted(there, np.arange(len(own)))
-        columns.append(Recoded(k, tuple(own[i] for i in there), code))
-        m += 1
-    made = replace(stats, numbers=numbers, cells=cells)._recoded(columns)
-    of = dict(zip(made.names, made.categories, strict=True))
-    merged = {name: gone for name, gone in made.merged.items() if of[name][-1] == OTHER}
-    return replace(made, merged=merged)

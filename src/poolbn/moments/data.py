@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Protocol, Self, TypeGuard, cast, get_args
 
 import numpy as np
 
-from poolbn.moments.cases import Cases, positions
+from poolbn.errors import DataError, Option, check_kind
+from poolbn.moments.cases import AnyData, Cases, positions
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of
+from poolbn.moments.patternstats import PatternStats
+from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, noun_of, shortened
 
@@ -68,6 +71,10 @@ class Data(Protocol):
     def provisional(self) -> bool:
         """Whether they are filled in for a round of EM that another one follows."""
 
+    @property
+    def patterns(self) -> PatternStats | None:
+        """Where cells are missing, sums by what is; else None."""
+
     def drawn(self, k: int) -> Data:
         """The k-th data that there may be without missing cells, all that is uncertain drawn."""
 
@@ -88,14 +95,55 @@ class Data(Protocol):
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """Sufficient statistics, with indicators for discrete columns."""
 
-    def cases(self, columns: Iterable[str]) -> Cases:
-        """The rows of some columns; raises where there are none."""
+    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
+        """The rows of some columns; raises where there are none, or cells are missing.
+
+        `incomplete` rows have NaN where a cell is missing.
+        """
 
     def select(self, columns: Iterable[str]) -> Self:
         """The same of some columns."""
 
     def with_inputs(self, inputs: Iterable[str]) -> Self:
         """The same with other inputs."""
+
+    def data_sets(self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]) -> Self:
+        """The data sets at these positions, which may repeat, under other names."""
+
+    def joined(self, alone: Sequence[int], name: Hashable) -> Self:
+        """These data sets apart, and all others as one, the last."""
+
+
+def is_data(source: object) -> TypeGuard[Data]:
+    """Whether data are read already: statistics, counts, a table; else there are rows to read."""
+    return isinstance(source, AnyData)
+
+
+def check_no_group(group: Group) -> None:
+    """Raise for a group column where data sets are known: sufficient statistics, a table."""
+    if group is not None:
+        raise DataError(
+            "tables and sufficient statistics know their data sets; leave ",
+            Option("group", group if isinstance(group, str) else ...),
+            " out",
+        )
+
+
+def checked_sums(data: object) -> GroupStats:
+    """Sufficient statistics of continuous columns, or an error."""
+    check_kind(data, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
+    return cast("GroupStats", data)
+
+
+def check_data(data: object) -> None:
+    """Raise for anything that is not data."""
+    if not is_data(data):
+        checked_sums(data)
+
+
+def only_sums(data: Data) -> GroupStats | None:
+    """The statistics, where they are all that there is; None for rows and discrete columns."""
+    return None if data.has_rows or not is_continuous(data) else data.stats()
 
 
 def is_continuous(data: Data) -> bool:

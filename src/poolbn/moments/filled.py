@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from poolbn.moments.cases import Cases, list_of_names, positions
+from poolbn.moments.cases import AnyData, Cases, list_of_names, positions
 from poolbn.moments.data import numbers
-from poolbn.moments.groupstats import GroupStats, check_magnitude
+from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of, spans
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.reading import patterns_of
-from poolbn.moments.table import Table, has_gaps
+from poolbn.moments.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FilledTable:
+class FilledTable(AnyData):
     """A table with missing cells, and M draws of them.
 
     Attributes:
@@ -79,11 +78,6 @@ class FilledTable:
         return self.source.n
 
     @property
-    def n_rows(self) -> int:
-        """Rows in all data sets together."""
-        return self.source.n_rows
-
-    @property
     def dropped(self) -> NDArray[np.int64]:
         """Rows of each data set left out because a cell is missing, (F,)."""
         return self.source.dropped
@@ -118,10 +112,6 @@ class FilledTable:
         """Columns in which more than half of the rows have a value of their own."""
         return self.source.scattered
 
-    def kind(self, name: str) -> ColumnKind:
-        """What a column holds."""
-        return self.source.kind(name)
-
     @cached_property
     def gappy(self) -> NDArray[np.intp]:
         """The rows with missing cells, (I,)."""
@@ -155,8 +145,18 @@ class FilledTable:
         """Columns of which a data set has no cell, (F, N)."""
         return np.asarray(self.source.missing == self.n[:, None])
 
-    def cases(self, columns: Iterable[str]) -> Cases:
-        """The rows of some columns; a data set that never measured the last one does not count."""
+    @property
+    def patterns(self) -> PatternStats | None:
+        """Sums by what is missing."""
+        return self.source.patterns
+
+    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
+        """The rows of some columns; a data set that never measured the last one does not count.
+
+        `incomplete` ones are those of the source.
+        """
+        if incomplete:
+            return self.source.cases(columns, incomplete=True)
         at = positions(self.names, list_of_names("columns", columns))
         _, draw = self._which
         weight = np.where(draw < 0, 1.0, 1 / len(self.draws))
@@ -209,6 +209,27 @@ class FilledTable:
     def with_inputs(self, inputs: Iterable[str]) -> Self:
         """The same with other inputs."""
         return replace(self, source=self.source.with_inputs(inputs))
+
+    def data_sets(self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]) -> Self:
+        """The data sets at these positions, which may repeat, under other names."""
+        ends = self.source.offsets
+        rows = np.concatenate([np.arange(ends[j], ends[j + 1]) for j in at])
+        return self._taken(rows, lambda table: table.data_sets(at, levels, every=True))
+
+    def joined(self, alone: Sequence[int], name: Hashable) -> Self:
+        """These data sets apart, and all others as one, the last."""
+        rows = self.source.order(self.source.apart(alone))
+        return self._taken(rows, lambda table: table.joined(alone, name))
+
+    def _taken(self, rows: NDArray[np.intp], taken: Callable[[Table], Table]) -> Self:
+        """Some rows, and how they are taken from a table."""
+        gappy, drawn = np.searchsorted(self.gappy, rows[np.isin(rows, self.gappy)]), self.plausible
+        return replace(
+            self,
+            source=taken(self.source),
+            draws=self.draws[..., gappy],
+            plausible=None if drawn is None else lambda k: taken(drawn(k)),
+        )
 
     @cached_property
     def together(self) -> Floats:
@@ -275,21 +296,4 @@ def gappy_numbers(table: Table) -> tuple[tuple[str, ...], Floats]:
 
 def gaps_of(table: Table) -> PatternStats:
     """Sums of a table's columns of numbers by what is missing."""
-    return _patterns(table, *gappy_numbers(table))
-
-
-def patterns_in(data: object) -> PatternStats | None:
-    """What rows lack, in statistics or a table; None where all is there.
-
-    Levels of a table count as their codes, so that its sums mean nothing.
-    """
-    if isinstance(data, GroupStats):
-        found: PatternStats | None = data.patterns
-        return found
-    return _patterns(data, data.names, data.values) if has_gaps(data) else None
-
-
-def _patterns(table: Table, names: tuple[str, ...], columns: Floats) -> PatternStats:
-    check_magnitude(names, np.fmax.reduce(np.abs(columns), axis=1, initial=0.0))
-    codes = np.repeat(np.arange(len(table.levels)), table.n)
-    return patterns_of(names, table.levels, codes, np.ascontiguousarray(columns.T), table.group)
+    return table.gaps(*gappy_numbers(table))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import reduce
 from itertools import chain
+from operator import add
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -14,11 +15,10 @@ import numpy as np
 from poolbn.arguments import FLAG, PATH, check_arguments, names_of
 from poolbn.errors import DataError, Option
 from poolbn.moments.cases import (
-    Cases,
+    OnlySums,
     check_family,
     checked_inputs,
     list_of_names,
-    needs_rows,
     positions,
 )
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
@@ -27,7 +27,6 @@ from poolbn.moments.statsfile import Fields, read_file, write_file
 from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
 from poolbn.tables.grouping import DATA_SET
-from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.labels import Spellings
 from poolbn.wording import listed, noun_of
 
@@ -62,7 +61,7 @@ class Filled(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupStats:
+class GroupStats(OnlySums):
     """Row count, mean vector and centred scatter matrix of each data set.
 
     Statistics add up: `a + b` are the statistics of the rows of both. Arrays are read-only.
@@ -117,21 +116,6 @@ class GroupStats:
         for array in (self.n, self.mean, self.scatter, self.dropped, self.cubes):
             array.flags.writeable = False
 
-    @cached_property
-    def kinds(self) -> tuple[ColumnKind, ...]:
-        """What each column holds, "continuous"."""
-        return tuple("continuous" for _ in self.names)
-
-    @cached_property
-    def categories(self) -> tuple[tuple[str, ...], ...]:
-        """The levels of discrete columns: none."""
-        return ((),) * len(self.names)
-
-    @property
-    def n_rows(self) -> int:
-        """Rows in all data sets together."""
-        return int(self.n.sum())
-
     @property
     def missing(self) -> NDArray[np.int64]:
         """Missing cells of each data set and column that are filled in, (F, N)."""
@@ -144,42 +128,9 @@ class GroupStats:
         """Whether missing cells are filled in."""
         return self.filled is not None
 
-    @property
-    def provisional(self) -> bool:
-        """Whether missing cells are filled in for a round of EM: never."""
-        return False
-
-    def share(self, child: int, parents: Sequence[int]) -> float:
-        """Of the rows that a family counts for: all."""
-        return 1.0
-
     def drawn(self, k: int) -> GroupStats:
         """The k-th statistics that the rows may have had if no cell were missing."""
         return self if self.filled is None else self.filled.draw(self, [k])
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether a discrete node or a count may have a continuous parent."""
-        return False
-
-    @property
-    def scattered(self) -> frozenset[str]:
-        """None: nothing is counted."""
-        return frozenset()
-
-    def kind(self, name: str) -> ColumnKind:
-        """What a column holds.
-
-        Raises:
-            DataError: there is no such column.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.stats(trial, group="clinic").kind("age")
-            'continuous'
-        """
-        return self.kinds[int(positions(self.names, (name,))[0])]
 
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """The statistics themselves, or those of some columns.
@@ -192,19 +143,23 @@ class GroupStats:
         """
         return self if columns is None else self.select(columns)
 
-    def cases(self, columns: Iterable[str]) -> Cases:
-        """Raises: sums hold no rows.
+    def data_sets(
+        self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
+    ) -> GroupStats:
+        """The data sets at these positions, which may repeat, under other names."""
+        if self.patterns is not None:
+            chosen: GroupStats = self.patterns.data_sets(at, levels).completed()
+            return chosen.select(self.names).with_inputs(self.inputs)
+        arrays = self.n[at], self.mean[at], self.scatter[at], self.dropped[at]
+        return GroupStats(self.names, tuple(levels), *arrays, self.group, self.facts, self.inputs)
 
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.stats(trial, group="clinic").cases(["age"])
-            Traceback (most recent call last):
-            poolbn.errors.DataError: the values of 'age' need rows, which sufficient ...
-        """
-        chosen = list_of_names("columns", columns)
-        positions(self.names, chosen)
-        raise needs_rows(f"the values of {listed(list(map(repr, chosen)))}", need="need")
+    def joined(self, alone: Sequence[int], name: Hashable) -> GroupStats:
+        """These data sets apart, and all others as one, the last."""
+        others = [j for j in range(len(self.levels)) if j not in alone]
+        parts = [self.data_sets([j], [name]) for j in others]
+        if alone:
+            parts.insert(0, self.data_sets(alone, [self.levels[j] for j in alone]))
+        return reduce(add, parts)
 
     @property
     def patterns(self) -> Any:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, get_args
 
 from poolbn.errors import DataError, Option, OptionError
 from poolbn.findings import DataWarning, Finding, FindingKind
-from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import check
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.data import Data
 from poolbn.moments.reading import check_reading
 from poolbn.moments.surveying import ColumnFacts, Survey, survey, worst
-from poolbn.moments.table import Table, gathered
+from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import likely_groups, own_columns
 from poolbn.tables.kinds import MOST_LEVELS, ColumnKind, is_date
@@ -315,18 +314,14 @@ def _looked(
     seen = survey(reading, kinds)
     wrong = {c.name: _short(c) for c in seen.columns if c.error is not None}
     fixes = tuple(c.error for c in seen.columns if c.error is not None)
-    made: GroupStats | CellStats | Table | None = None
+    made: Data | None = None
     findings: tuple[Finding, ...] = ()
     unread = (name for name in own_columns(parts[0], group) if name not in reading.names)
     options = Options(dict(kinds or {}), left_out=wrong, unread=tuple(unread) if columns else ())
     if not alone and len(wrong) < len(seen.columns):
         made, options, findings, more = _proposed(read, group, seen, options)
         fixes += more
-    nodes: dict[str, ColumnKind] = {}
-    if isinstance(made, GroupStats):
-        nodes = dict.fromkeys(made.names, "continuous")
-    elif made is not None:
-        nodes = dict(zip(made.names, made.kinds, strict=True))
+    nodes = {} if made is None else dict(zip(made.names, made.kinds, strict=True))
     return Look(
         _files(source),
         group,
@@ -370,9 +365,7 @@ def _words(kind: str) -> str:
 
 def _proposed(
     source: object, group: str | None, seen: Survey, options: Options
-) -> tuple[
-    GroupStats | CellStats | Table | None, Options, tuple[Finding, ...], tuple[DataError, ...]
-]:
+) -> tuple[Data | None, Options, tuple[Finding, ...], tuple[DataError, ...]]:
     """What could be learned from, how it is read, what is odd about it, and what is in the way.
 
     Reads with what was found in the reading before, until nothing is to be changed.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
 from poolbn.errors import DataError, Option, check_count
-from poolbn.moments.cases import positions
+from poolbn.moments.cases import OnlySums, positions
 from poolbn.moments.coarsening import Cell, cells_of, coarser
 from poolbn.moments.completing import Completion, Moments, complete, observed_moments
 from poolbn.moments.em import Complete
@@ -34,7 +35,7 @@ PSEUDO_ROWS = 2.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PatternStats:
+class PatternStats(OnlySums):
     """Sums of rows for each data set and pattern of missing cells.
 
     They are all that EM needs, and they add up: `a + b` are those of the rows of both.
@@ -63,6 +64,90 @@ class PatternStats:
     def levels(self) -> tuple[Hashable, ...]:
         """The F data sets."""
         return self.known.levels
+
+    @property
+    def group(self) -> str:
+        """The column that says which data set a row came from."""
+        return self.known.group
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Columns that may be parents but never children."""
+        return self.known.inputs
+
+    @property
+    def dropped(self) -> NDArray[np.int64]:
+        """Rows of each data set left out since they have no cell, (F,)."""
+        return self.known.dropped
+
+    @property
+    def missing(self) -> NDArray[np.int64]:
+        """Missing cells of each data set and column, (F, N)."""
+        return np.asarray(self.n[:, None] - self.observed)
+
+    @property
+    def patterns(self) -> PatternStats:
+        """Themselves."""
+        return self
+
+    @property
+    def imputed(self) -> bool:
+        """Whether missing cells are filled in, where statistics are asked for."""
+        return self.has_gaps
+
+    @cached_property
+    def _filled(self) -> GroupStats:
+        return self.completed()
+
+    def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
+        """The statistics of `completed`, or of some columns.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+            >>> pb.stats(trial, group="clinic", missing="em").patterns.stats(["bmi"]).names
+            ('bmi',)
+        """
+        return self._filled.stats(columns)
+
+    def drawn(self, k: int) -> GroupStats:
+        """The k-th statistics that the rows may have had if no cell were missing."""
+        return self._filled.drawn(k)
+
+    def with_inputs(self, inputs: Iterable[str]) -> PatternStats:
+        """The same with these columns as inputs: parents only, without a distribution.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+            >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
+            >>> patterns.with_inputs(["age"]).inputs
+            ('age',)
+        """
+        return replace(self, known=self.known.with_inputs(inputs))
+
+    def data_sets(
+        self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
+    ) -> PatternStats:
+        """The data sets at these positions, which may repeat, under other names."""
+        some = replace(
+            self.known,
+            levels=tuple(levels),
+            n=self.known.n[at],
+            mean=self.known.mean[at],
+            scatter=self.known.scatter[at],
+            dropped=self.known.dropped[at],
+            cubes=np.zeros(0),
+        )
+        return PatternStats(some, self.gaps.at(np.asarray(at)))
+
+    def joined(self, alone: Sequence[int], name: Hashable) -> PatternStats:
+        """These data sets apart, and all others as one, the last."""
+        others = [j for j in range(len(self.levels)) if j not in alone]
+        parts = [self.data_sets([j], [name]) for j in others]
+        if alone:
+            parts.insert(0, self.data_sets(alone, [self.levels[j] for j in alone]))
+        return reduce(add, parts)
 
     @property
     def has_gaps(self) -> bool:
@@ -402,25 +487,6 @@ class Completed:
         at = positions(self.patterns.names, stats.names)
         mean, scatter = moments.mean[:, at], moments.scatter[:, at[:, None], at]
         return replace(stats, n=stats.n.copy(), mean=mean, scatter=scatter, filled=None)
-
-
-def data_sets_of(
-    patterns: PatternStats,
-    chosen: Sequence[int] | NDArray[np.int64],
-    levels: Iterable[Hashable],
-) -> PatternStats:
-    """The data sets at these positions, which may repeat, under other names."""
-    known = patterns.known
-    some = replace(
-        known,
-        levels=tuple(levels),
-        n=known.n[chosen],
-        mean=known.mean[chosen],
-        scatter=known.scatter[chosen],
-        dropped=known.dropped[chosen],
-        cubes=np.zeros(0),
-    )
-    return PatternStats(some, patterns.gaps.at(np.asarray(chosen)))
 
 
 def _as_data_sets(patterns: PatternStats) -> GroupStats:

@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from poolbn.errors import DROP, DataError, InPython
-from poolbn.moments.cases import Cases, checked_inputs, list_of_names, positions
-from poolbn.moments.cellstats import CellStats
-from poolbn.moments.data import in_words, numbers
+from poolbn.moments.cases import (
+    AnyData,
+    Cases,
+    checked_inputs,
+    list_of_names,
+    needs_rows,
+    positions,
+)
+from poolbn.moments.data import Data, check_no_group, in_words, is_data, numbers
 from poolbn.moments.facts import NOTHING
-from poolbn.moments.groupstats import GroupStats, of_sums
+from poolbn.moments.groupstats import GroupStats, check_magnitude, of_sums
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.reading import check_reading, in_memory, of_reading, stats
+from poolbn.moments.reading import check_reading, in_memory, of_reading, patterns_of, stats
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.grouping import Group
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(AnyData):
     """Rows of several data sets, with columns of all kinds.
 
     Attributes:
@@ -75,58 +81,15 @@ class Table:
         return np.asarray(np.diff(self.offsets))
 
     @property
-    def n_rows(self) -> int:
-        """Rows in all data sets together."""
-        return int(self.offsets[-1])
-
-    @property
     def has_rows(self) -> bool:
         """Whether a discrete node or a count may have a continuous parent."""
         return True
-
-    @property
-    def imputed(self) -> bool:
-        """Whether missing cells are filled in."""
-        return False
-
-    @property
-    def provisional(self) -> bool:
-        """Whether missing cells are filled in for a round of EM: never."""
-        return False
-
-    def share(self, child: int, parents: Sequence[int]) -> float:
-        """Of the rows that a family counts for: all."""
-        return 1.0
-
-    def drawn(self, k: int) -> Table:
-        """Without missing cells: as they are."""
-        return self
 
     @cached_property
     def missing(self) -> NDArray[np.int64]:
         """Missing cells of each data set and column, (F, N)."""
         parts = [np.isnan(self.values[:, a:b]).sum(axis=1) for a, b in pairwise(self.offsets)]
         return np.array(parts, dtype=np.int64).reshape(len(self.levels), len(self.names))
-
-    def kind(self, name: str) -> ColumnKind:
-        """What a column holds.
-
-        Raises:
-            DataError: there is no such column.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> pb.table(pb.datasets.opt()[["clinic", "age"]], group="clinic").kind("age")
-            'continuous'
-        """
-        try:
-            return self._kinds[name]
-        except (KeyError, TypeError):
-            return self.kinds[int(positions(self.names, (name,))[0])]
-
-    @cached_property
-    def _kinds(self) -> dict[str, ColumnKind]:
-        return dict(zip(self.names, self.kinds, strict=True))
 
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """Sufficient statistics, with an indicator for each level of a discrete column but one.
@@ -208,8 +171,8 @@ class Table:
             if kind != "discrete" and len(np.unique(column)) > few
         )
 
-    def cases(self, columns: Iterable[str]) -> Cases:
-        """The rows of some columns.
+    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
+        """The rows of some columns; `incomplete` ones have NaN where a cell is missing.
 
         Raises:
             DataError: there is no such column, or a cell of it is missing.
@@ -222,7 +185,7 @@ class Table:
         """
         at = positions(self.names, list_of_names("columns", columns))
         gaps = self.missing[:, at].sum(axis=0)
-        if gaps.any():
+        if gaps.any() and not incomplete:
             k = int(gaps.argmax())
             raise DataError(
                 f"column {self.names[at[k]]!r} has {counted(int(gaps[k]), 'missing cell')}, which ",
@@ -234,40 +197,108 @@ class Table:
             )
         return Cases([self.values[k] for k in at], self.offsets, None)
 
+    def some_rows(
+        self,
+        parts: Sequence[NDArray[np.intp]],
+        levels: Iterable[Hashable] | None = None,
+        *,
+        every: bool = False,
+    ) -> Table:
+        """Some rows, a row as often as it is named; levels that none of them has are gone.
+
+        Args:
+            parts: the positions of those of each data set.
+            levels: what to call these; as in the table by default.
+            every: whether all levels of columns stay.
+        """
+        values = self.values[:, np.concatenate(parts)]
+        categories = list(self.categories)
+        for k, kind in enumerate(self.kinds):
+            if kind == "discrete" and not every:
+                there = ~np.isnan(values[k])
+                categories[k], coded = _seen(categories[k], values[k][there].astype(np.int64))
+                values[k][there] = coded
+        return replace(
+            self,
+            categories=tuple(categories),
+            levels=self.levels if levels is None else tuple(levels),
+            offsets=np.cumsum([0, *map(len, parts)]),
+            values=values,
+            dropped=np.zeros(len(parts), dtype=np.int64),
+        )
+
+    def data_sets(
+        self,
+        at: Sequence[int] | NDArray[np.int64],
+        levels: Iterable[Hashable],
+        *,
+        every: bool = False,
+    ) -> Table:
+        """The data sets at these positions, which may repeat, under other names.
+
+        Levels that none of them has are gone, unless `every` one stays.
+        """
+        parts = [np.arange(self.offsets[j], self.offsets[j + 1]) for j in at]
+        return replace(self.some_rows(parts, levels, every=every), dropped=self.dropped[at])
+
+    def joined(self, alone: Sequence[int], name: Hashable) -> Table:
+        """These data sets apart, and all others as one, the last."""
+        return self.arranged(self.apart(alone), [*(self.levels[j] for j in alone), name])
+
+    def apart(self, alone: Sequence[int]) -> NDArray[np.int64]:
+        """Where each data set goes if these are apart and all others are one, the last, (F,)."""
+        new = np.full(len(self.levels), len(alone))
+        new[list(alone)] = np.arange(len(alone))
+        return new
+
+    def order(self, new: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Where the rows of `arranged` are now, (n,)."""
+        return np.argsort(np.repeat(new, self.n), kind="stable")
+
+    def arranged(self, new: NDArray[np.int64], levels: Sequence[Hashable]) -> Table:
+        """All rows, those of each data set in another, (F,), of these names."""
+        n = np.bincount(new, self.n, len(levels)).astype(np.int64)
+        return replace(
+            self,
+            levels=tuple(levels),
+            offsets=np.concatenate([[0], np.cumsum(n)]),
+            values=self.values[:, self.order(new)],
+            dropped=np.bincount(new, self.dropped, len(levels)).astype(np.int64),
+        )
+
+    @cached_property
+    def patterns(self) -> PatternStats | None:
+        """Where cells are missing, sums by what is; else None.
+
+        Levels count as their codes, so that their sums mean nothing.
+        """
+        return self.gaps(self.names, self.values) if self.has_gaps else None
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a cell is missing."""
+        return bool(self.missing.any())
+
+    def gaps(self, names: tuple[str, ...], columns: NDArray[np.float64]) -> PatternStats:
+        """Sums of columns of numbers (W, n), NaN where a cell is missing, by what is."""
+        check_magnitude(names, np.fmax.reduce(np.abs(columns), axis=1, initial=0.0))
+        codes = np.repeat(np.arange(len(self.levels)), self.n)
+        return patterns_of(names, self.levels, codes, np.ascontiguousarray(columns.T), self.group)
+
     def __repr__(self) -> str:
         return "\n".join(in_words("Table", self))
 
 
-def has_gaps(data: object) -> TypeGuard[Table]:
-    """Whether it is rows with missing cells."""
-    return isinstance(data, Table) and bool(data.missing.any())
+def as_table(data: Data) -> Table:
+    """The rows that data are, or the error that there are none."""
+    if not isinstance(data, Table):
+        raise needs_rows("this")
+    return data
 
 
-def some_rows(
-    table: Table, parts: Sequence[NDArray[np.intp]], levels: Sequence[Hashable] | None = None
-) -> Table:
-    """Some rows, a row as often as it is named; levels that none of them has are gone.
-
-    Args:
-        table: all rows.
-        parts: the positions of those of each data set.
-        levels: what to call these; as in the table by default.
-    """
-    values = table.values[:, np.concatenate(parts)]
-    categories = list(table.categories)
-    for k, kind in enumerate(table.kinds):
-        if kind == "discrete":
-            there = ~np.isnan(values[k])
-            categories[k], coded = _seen(categories[k], values[k][there].astype(np.int64))
-            values[k][there] = coded
-    return replace(
-        table,
-        categories=tuple(categories),
-        levels=table.levels if levels is None else tuple(levels),
-        offsets=np.cumsum([0, *map(len, parts)]),
-        values=values,
-        dropped=np.zeros(len(parts), dtype=np.int64),
-    )
+def has_gaps(data: Data) -> TypeGuard[Table]:
+    """Whether rows have missing cells that are not filled in."""
+    return data.has_rows and not data.imputed and bool(data.missing.any())
 
 
 def _seen(
@@ -350,7 +381,7 @@ def gathered(
     kinds: Mapping[str, ColumnKind] | None,
     missing: Missing,
     inputs: Iterable[str],
-) -> GroupStats | CellStats | Table:
+) -> Data:
     """What networks are learned from: statistics where all columns are continuous, else rows.
 
     Args:
@@ -363,14 +394,15 @@ def gathered(
     """
     check_reading(group, columns, inputs, None)
     chosen = list_of_names("inputs", inputs)
-    made: GroupStats | CellStats | Table
-    if isinstance(source, Table):
+    made: Data
+    if is_data(source):
+        check_no_group(group)
+    if is_data(source) and source.has_rows:
         made = source
-    elif isinstance(source, GroupStats | PatternStats | CellStats):
+    elif is_data(source):
         made = stats(source, group=group, columns=columns, kinds=kinds, missing=missing)
-        if isinstance(made, CellStats):
-            for name, levels in zip(made.names, made.categories, strict=True):
-                check_varied(name, levels or ("", ""))
+        for name, levels in zip(made.names, made.categories, strict=True):
+            check_varied(name, levels or ("", ""))
     else:
         reading, found = prepare_kinds(
             source, group=group, columns=columns, missing=missing, kinds=kinds

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import LABEL
 from poolbn.errors import DataError, Option
-from poolbn.moments.cellstats import CellStats
+from poolbn.moments.data import is_data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.standardised import standardise
@@ -62,7 +62,7 @@ def new_data_set(
     check_name(name, levels)
     if source is None:
         return _no_rows(name, nodes)
-    if not isinstance(source, GroupStats | Mapping | str | PathLike | list | tuple):
+    if not (is_data(source) or isinstance(source, Mapping | str | PathLike | list | tuple)):
         source = {name: source}
     found = stats_of_numbers(source, columns=nodes, missing=missing)
     _check_one(found.levels)
@@ -111,7 +111,7 @@ def adapted_fits(
 def _new_rows(
     fits: Mapping[str, LocalFit], source: object, name: Hashable, missing: Literal["error", "drop"]
 ) -> Table:
-    if isinstance(source, GroupStats | CellStats | Table):
+    if is_data(source):
         raise DataError(
             "a network with columns that are not continuous adapts to rows; give the table or file "
             "itself, net.adapt(rows, name)"

@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, PATH, TEXT, check_arguments
-from poolbn.errors import DataError, check_count, check_interval, check_kind, check_option
+from poolbn.errors import DataError, check_count, check_interval, check_option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
-from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import alike
-from poolbn.moments.data import Data
+from poolbn.moments.data import Data, checked_sums, is_continuous, is_data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table
 from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
 from poolbn.network.effects import By, effects_table
 from poolbn.network.file import Content, network_text, read_network
@@ -243,7 +241,7 @@ class Network(Presented, Graphical, Questions):
         """
         return effects_table(self.dag, self.fits, interval, by)
 
-    def heterogeneity(self, stats: GroupStats | CellStats | Table | None = None) -> pd.DataFrame:
+    def heterogeneity(self, stats: Data | None = None) -> pd.DataFrame:
         """Test for each arc whether its effect is the same in all data sets, and residuals too.
 
         All other coefficients and residual variances may differ between data sets. The test is
@@ -282,9 +280,7 @@ class Network(Presented, Graphical, Questions):
         known = self._known("heterogeneity", stats)
         return heterogeneity_table(known, self.dag, self.linear_fits)
 
-    def within_between(
-        self, stats: GroupStats | CellStats | Table | None = None, *, interval: float = 0.95
-    ) -> pd.DataFrame:
+    def within_between(self, stats: Data | None = None, *, interval: float = 0.95) -> pd.DataFrame:
         """The effect of each arc within data sets beside that between their means.
 
         A parent can go with the level of a data set, as when clinics with older patients have
@@ -328,7 +324,7 @@ class Network(Presented, Graphical, Questions):
         known = self._known("within_between", stats)
         return within_between_table(known, self.dag, self.linear_fits, interval)
 
-    def _known(self, method: str, stats: GroupStats | CellStats | Table | None) -> GroupStats:
+    def _known(self, method: str, stats: Data | None) -> GroupStats:
         """The statistics of the nodes, for a method that needs them."""
         stats = self.stats if stats is None else stats
         if stats is None:
@@ -336,9 +332,7 @@ class Network(Presented, Graphical, Questions):
                 "a loaded network has no statistics of the rows; give them, as in "
                 f"net.{method}(pb.stats(data, group=...))"
             )
-        check_kind(stats, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
-        assert isinstance(stats, GroupStats)
-        return stats.select(self.dag.nodes)
+        return checked_sums(stats).select(self.dag.nodes)
 
     def adapt(
         self,
@@ -839,7 +833,7 @@ class Network(Presented, Graphical, Questions):
 
 def mixed_data(stats: object) -> Data:
     """Columns of all kinds, or an error."""
-    if not isinstance(stats, CellStats | Table):
+    if not is_data(stats) or is_continuous(stats):
         raise DataError(
             "the network has columns that are not continuous; give their rows, pb.table(data, "
             "group=...), or statistics of them, pb.stats(data, group=...)"

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from typing import overload
 
 from poolbn.arguments import names_of
-from poolbn.errors import DataError, Option, OptionError, check_kind, check_option
+from poolbn.errors import DataError, Option, OptionError, check_option
 from poolbn.moments.cases import check_family
-from poolbn.moments.cellstats import CellStats
-from poolbn.moments.data import Data, sums_with
-from poolbn.moments.filled import FilledTable
+from poolbn.moments.data import Data, check_data, sums_with
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import StandardisedStats, standardise
-from poolbn.moments.table import Table
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.imputed import honest
@@ -116,14 +113,3 @@ def check_admits(model: Choice, data: StandardisedStats) -> None:
     """Raise for data that a model cannot be fitted to."""
     if why := model.admits(data):
         raise DataError(*why)
-
-
-def check_stats(stats: object) -> None:
-    """Raise for anything that is not `GroupStats`."""
-    check_kind(stats, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
-
-
-def check_data(data: object) -> None:
-    """Raise for anything that is neither statistics nor `Table`."""
-    if not isinstance(data, (CellStats, Table, FilledTable)):
-        check_stats(data)

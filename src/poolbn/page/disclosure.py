@@ -16,17 +16,13 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
-from numpy.typing import NDArray
 
-from poolbn.assess.replicates import data_sets_at
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.errors import DataError, InPython
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair
-from poolbn.moments.cellstats import CellStats, data_sets_among
-from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.data import Data, only_sums
 from poolbn.moments.rarevalues import rare_values
-from poolbn.moments.table import Table, some_rows
 from poolbn.network.network import Network
 from poolbn.nodes.given import INPUT, Given
 from poolbn.page.fewrows import Flags, Grouping, counter, expected, positions
@@ -35,8 +31,6 @@ from poolbn.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Learned = GroupStats | Table | CellStats  # what a network was learned from
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +51,7 @@ class Disclosed:
     """
 
     net: Network
-    data: Learned | None
+    data: Data | None
     shown: Flags
     groupings: Mapping[str | Pair, Grouping] = field(default_factory=dict)
     left_out: tuple[Hashable, ...] = ()
@@ -88,10 +82,10 @@ def undisclosed(net: Network) -> Disclosed:
     return Disclosed(net, None, np.ones(len(net.levels), dtype=bool))
 
 
-_made: WeakKeyDictionary[Network, tuple[ref[Learned], Disclosed]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Network, tuple[ref[Data], Disclosed]] = WeakKeyDictionary()
 
 
-def disclosed(net: Network, data: Learned | None) -> Disclosed:
+def disclosed(net: Network, data: Data | None) -> Disclosed:
     """What may be shown of a network; made once, as long as the network is there.
 
     Args:
@@ -110,8 +104,8 @@ def disclosed(net: Network, data: Learned | None) -> Disclosed:
     return found
 
 
-def _disclosed(net: Network, data: Learned | None) -> Disclosed:
-    if data is not None and not isinstance(data, GroupStats):
+def _disclosed(net: Network, data: Data | None) -> Disclosed:
+    if data is not None and data.names != net.dag.nodes:
         data = data.select(net.dag.nodes)
     small = _small(net, data)
     left_out = tuple(level for level in net.levels if level in small)
@@ -139,7 +133,7 @@ def _disclosed(net: Network, data: Learned | None) -> Disclosed:
     return _put_together(found, data if found.data is None else found.data)
 
 
-def shared_effects(net: Network, data: Learned) -> pd.DataFrame:
+def shared_effects(net: Network, data: Data) -> pd.DataFrame:
     """`Network.effects` as a file that may be handed on has it."""
     return effects_of(disclosed(net, data))
 
@@ -154,32 +148,28 @@ def effects_of(may: Disclosed) -> pd.DataFrame:
     return effects.iloc[:, :first].join(own)
 
 
-def _small(net: Network, data: Learned | None) -> set[Hashable]:
+def _small(net: Network, data: Data | None) -> set[Hashable]:
     """Data sets of which a column has few cells, or a number with two values has one few times."""
     rows: list[int] = net.n.tolist()
     small = {v for v, n in zip(net.levels, rows, strict=True) if 0 < n < FEWEST}
-    if isinstance(data, GroupStats):
-        observed = data.n[:, None] if data.filled is None else data.filled.observed
-        exact = data if data.filled is None else data.filled.patterns.known
-    elif isinstance(data, Table):
-        observed = data.n[:, None] - data.missing
-        numbers = [n for n, kind in zip(data.names, data.kinds, strict=True) if kind != "discrete"]
-        numbers = [n for n in numbers if not data.missing[:, data.names.index(n)].any()]
-        if not numbers:
-            return small | _with_few(data, observed)
-        exact = data.stats(numbers)
-    else:
+    if data is None:
         return small
-    rare = rare_values(exact, CELL, pairs=False)
-    return small | _with_few(data, observed) | {found.data_set for found in rare}
-
-
-def _with_few(data: Learned, observed: NDArray[np.int64]) -> set[Hashable]:
+    observed = data.n[:, None] - data.missing
     few = ((observed > 0) & (observed < FEWEST)).any(axis=1)
-    return {data.levels[j] for j in np.flatnonzero(few).tolist()}
+    small |= {data.levels[j] for j in np.flatnonzero(few).tolist()}
+    if (sums := only_sums(data)) is not None:
+        exact = sums if sums.patterns is None else sums.patterns.known
+    else:
+        whole = (data.missing.sum(axis=0) == 0).tolist()
+        columns = zip(data.names, data.categories, whole, strict=True)
+        numbers = [name for name, levels, there in columns if there and not levels]
+        if not numbers:
+            return small
+        exact = data.stats(numbers)
+    return small | {found.data_set for found in rare_values(exact, CELL, pairs=False)}
 
 
-def _population(net: Network, data: Learned | None) -> Disclosed:
+def _population(net: Network, data: Data | None) -> Disclosed:
     """The population's estimates alone, from which nothing can be subtracted."""
     found = Disclosed(net, None, np.zeros(len(net.levels), dtype=bool))
     if net.is_linear:
@@ -191,27 +181,18 @@ def _population(net: Network, data: Learned | None) -> Disclosed:
 # The same graph, fitted again
 
 
-def _without(net: Network, data: Learned, kept: Sequence[Hashable]) -> Disclosed:
+def _without(net: Network, data: Data, kept: Sequence[Hashable]) -> Disclosed:
     """The network of these data sets alone."""
     at = positions(data.levels, kept)
-    rest: Learned
-    if isinstance(data, GroupStats):
-        rest = data_sets_at(data, at, kept)
-    elif isinstance(data, CellStats):
-        rest = data_sets_among(data, at, kept)
-    else:
-        rest = some_rows(data, [np.arange(*data.offsets[j : j + 2]) for j in at], kept)
-        rest = replace(rest, dropped=data.dropped[at])
-    gone = [] if isinstance(rest, GroupStats) else [
-        name for name, levels in zip(rest.names, rest.categories, strict=True) if len(levels) == 1
-    ]  # fmt: skip
+    rest = data.data_sets(at, kept)
+    gone = [n for n, levels in zip(rest.names, rest.categories, strict=True) if len(levels) == 1]
     nodes = [node for node in net.dag.nodes if node not in gone]
     if not nodes:
         raise DataError(
             f"data sets with {FEWEST} rows or more have one level of each column, so that a report "
             "to share would be empty; give rows=True, and do not share it"
         )
-    rest = rest.select(nodes)
+    rest = rest.select(nodes) if gone or rest.names != tuple(nodes) else rest
     arcs = [arc for arc in net.dag.arcs if not set(arc) & set(gone)]
     where, columns = positions(net.levels, kept), positions(net.dag.nodes, nodes)
     old = replace(
@@ -222,7 +203,7 @@ def _without(net: Network, data: Learned, kept: Sequence[Hashable]) -> Disclosed
         missing=None if net.missing is None else net.missing[np.ix_(where, columns)],
         adapted=(),
         score=math.nan,
-        stats=rest if isinstance(rest, GroupStats) else None,
+        stats=only_sums(rest),
     )
     made = completed(old, rest)
     fits = {node: fitted(old, made, node) for node in nodes}
@@ -246,7 +227,7 @@ def _some(net: Network, levels: Sequence[Hashable]) -> Network:
 # Nodes of which a data set has few rows with some levels
 
 
-def _put_together(found: Disclosed, data: Learned | None) -> Disclosed:
+def _put_together(found: Disclosed, data: Data | None) -> Disclosed:
     """With nodes fitted anew where cells are small; where rows are not known, the population's."""
     net = found.net
     groupings = _groupings(net, data)
@@ -258,7 +239,7 @@ def _put_together(found: Disclosed, data: Learned | None) -> Disclosed:
     return replace(_again(found, data, groupings), groupings=some)
 
 
-def _again(found: Disclosed, data: Learned, groupings: Mapping[str | Pair, Grouping]) -> Disclosed:
+def _again(found: Disclosed, data: Data, groupings: Mapping[str | Pair, Grouping]) -> Disclosed:
     """With the nodes of these that are fitted in another way than they were."""
     net = found.net
     nodes = [
@@ -290,16 +271,15 @@ def _lost(net: Network, groupings: Mapping[str | Pair, Grouping], node: str) -> 
 
 
 def _groupings(
-    net: Network, data: Learned | None, *, whole: bool = False
+    net: Network, data: Data | None, *, whole: bool = False
 ) -> dict[str | Pair, Grouping]:
     """How each node, and each one given an input alone, is fitted; as one data set if `whole`."""
     families: dict[str | Pair, tuple[str, Sequence[str]]] = {}
     for node, fit in net.fits.items():
         if fit.pooling == INPUT or not isinstance(fit.pooling, Given):
             families[node] = node, net.dag.parents(node)
-        if not isinstance(data, CellStats) and fit.pooling != INPUT:
+        if (data is None or data.has_rows) and fit.pooling != INPUT:
             families |= {(cause, node): (node, [cause]) for cause in net.inputs}
-    assert not isinstance(data, GroupStats)
     rows = expected(net) if data is None else counter(data)
     found = (rows.whole() if whole else rows).groupings(families)
     if whole:

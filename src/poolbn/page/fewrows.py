@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.inference.drawing import draw_columns
-from poolbn.moments.cellstats import CellStats
-from poolbn.moments.table import Table
+from poolbn.moments.data import Data
 from poolbn.network.network import Network
 
 Floats = NDArray[np.float64]
@@ -158,7 +157,7 @@ def positions(names: Sequence[Hashable], some: Sequence[Hashable]) -> list[int]:
     return [names.index(name) for name in some]
 
 
-def counter(data: Table | CellStats) -> Counter:
+def counter(data: Data) -> Counter:
     """Of rows, or of counts of rows; rows with missing cells count for those that they have."""
     sizes = {name: len(levels) for name, levels in zip(data.names, data.categories, strict=True)}
     F = len(data.levels)
@@ -166,13 +165,9 @@ def counter(data: Table | CellStats) -> Counter:
     @cache
     def count(names: tuple[str, ...]) -> Floats:
         shape = (F, *(sizes[name] for name in names))
-        if isinstance(data, Table):
-            codes = data.values[positions(data.names, names)]
-            sets, n = np.repeat(np.arange(F), data.n), np.ones(data.n_rows)
-        else:
-            rows = data.cases(names)
-            codes, sets, n = np.array(rows.columns), rows.data_set, np.ones(int(rows.offsets[-1]))
-            n = n if rows.n is None else rows.n.astype(np.float64)
+        rows = data.cases(names, incomplete=True)
+        codes, sets = np.array(rows.columns), rows.data_set
+        n = np.ones(len(sets)) if rows.n is None else rows.n.astype(np.float64)
         there = ~np.isnan(codes).any(axis=0)
         at = np.vstack([sets[there], codes[:, there].astype(np.int64)])
         flat = np.bincount(np.ravel_multi_index(tuple(at), shape), n[there], int(np.prod(shape)))

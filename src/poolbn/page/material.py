@@ -21,7 +21,7 @@ from poolbn.assess.treatment import effects_in_tables
 from poolbn.errors import DataError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
-from poolbn.moments.cellstats import CellStats
+from poolbn.moments.data import Data, is_data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.table import Table
@@ -30,7 +30,7 @@ from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Partial
-from poolbn.page.disclosure import Disclosed, Learned, disclosed, undisclosed
+from poolbn.page.disclosure import Disclosed, disclosed, undisclosed
 from poolbn.page.doubts import Evidence, PairDoubt, pair_doubts
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.search.pattern import Pattern
@@ -60,11 +60,11 @@ class Material:
     net: Network
     boot: Bootstrap | None  # how sure the arcs are
     found: Comparison | None  # models compared
-    stats: GroupStats | Table | None  # that the network was learned from, or else of complete rows
+    stats: Data | None  # that the network was learned from, or else of complete rows
     dropped: Mapping[Hashable, int] | None  # rows left out, by data set; None if not known
     rows: bool  # whether there are rows
     open: bool  # whether the report may show them
-    given: GroupStats | Table | None  # of complete rows; None if there are none
+    given: Data | None  # of complete rows; None if there are none
     residuals: Mapping[str, Fitting]  # of each node
     treated: Mapping[str, pd.DataFrame]  # what inputs do to other nodes, by the rows
     disclosed: Disclosed  # what the report may be made from
@@ -210,14 +210,17 @@ def gathered(
 ) -> Material:
     """Gather it, or raise if the rows lack a column."""
     made_up = all(fit.status is Status.GIVEN for fit in net.fits.values())
-    counts = data if isinstance(data, CellStats) else None
-    cells = None if data is None or counts is not None else _cells(net, data)
-    learned = net.stats or counts or (None if cells is None else _learned(net, cells, data))
+    table = data if is_data(data) and data.has_rows else None
+    counts = data if is_data(data) and any(data.categories) and table is None else None
+    cells = None
+    if data is not None and counts is None:
+        cells = _read(net, data) if table is None else _of_table(net, table)
+    learned = net.stats or counts or (None if cells is None else _learned(net, cells, table))
     may = undisclosed(net) if open or made_up else disclosed(net, learned)
     dropped = None
-    known: GroupStats | Table | None = net.stats
+    known: Data | None = net.stats
     if cells is not None:
-        lost = _lost(net, cells, data if isinstance(data, Table) else None)
+        lost = _lost(net, cells, table)
         net, cells = may.net, _of_network(may.net, cells, net)
         dropped = {level: lost[level] for level in net.levels}
     net = may.net
@@ -241,14 +244,10 @@ def gathered(
     return Material(*own, may, constraints, evidence)
 
 
-def _cells(net: Network, data: object) -> RowCells:
-    return _of_table(net, data) if isinstance(data, Table) else _read(net, data)
-
-
-def _learned(net: Network, cells: RowCells, data: object) -> Learned | None:
+def _learned(net: Network, cells: RowCells, table: Data | None) -> Data | None:
     """What a network was learned from, if these are its rows."""
-    if isinstance(data, Table) and data.levels == net.levels and (data.n == net.n).all():
-        return data
+    if table is not None and table.levels == net.levels and (table.n == net.n).all():
+        return table
     old = np.array([level not in net.adapted for level in net.levels])
     whole = (cells.codes >= 0) & np.append(old, False)[cells.codes]
     if net.missing is None:
@@ -284,7 +283,7 @@ def _of_network(page: Network, cells: RowCells, net: Network) -> RowCells:
     return RowCells(page.dag.nodes, values, codes, columns, cells.index[keep])
 
 
-def _of_table(net: Network, table: Table) -> RowCells:
+def _of_table(net: Network, table: Data) -> RowCells:
     """Rows in memory, if they have the network's columns, data sets and levels."""
     import pandas as pd
 
@@ -292,7 +291,8 @@ def _of_table(net: Network, table: Table) -> RowCells:
     codes = np.repeat([find_level(level, net.levels) for level in table.levels], table.n)
     rows = table.select(net.dag.nodes)
     columns = (*rows.names, table.group)
-    return RowCells(rows.names, rows.values.T, codes, columns, pd.RangeIndex(rows.n_rows))
+    values = np.array(rows.cases(rows.names, incomplete=True).columns).T
+    return RowCells(rows.names, values, codes, columns, pd.RangeIndex(rows.n_rows))
 
 
 def _read(net: Network, data: object) -> RowCells:
@@ -309,7 +309,7 @@ def _read(net: Network, data: object) -> RowCells:
     return cells
 
 
-def _lost(net: Network, cells: RowCells, table: Table | None) -> dict[Hashable, int]:
+def _lost(net: Network, cells: RowCells, table: Data | None) -> dict[Hashable, int]:
     """How many rows of each data set have missing values."""
     known, missing = cells.codes >= 0, np.isnan(cells.values).any(axis=1)
     counts = np.bincount(cells.codes[missing & known], minlength=len(net.levels))
@@ -321,7 +321,7 @@ def _lost(net: Network, cells: RowCells, table: Table | None) -> dict[Hashable, 
 
 def _complete(
     net: Network, cells: RowCells, dropped: Mapping[Hashable, int], least: int
-) -> GroupStats | Table | None:
+) -> Data | None:
     """The statistics of complete rows, or these, of data sets that have so many."""
     whole = (cells.codes >= 0) & ~np.isnan(cells.values).any(axis=1)
     n = np.bincount(cells.codes[whole], minlength=len(net.levels))

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.residuals import FEWEST
-from poolbn.moments.groupstats import GroupStats
 from poolbn.page.material import Material
 
 _DATA_SETS = 12  # whose rows a map of missing values counts
@@ -25,9 +24,7 @@ class MissingMap(NamedTuple):
 
 def missing_map(of: Material) -> MissingMap | None:
     """The map, if values are missing; without patterns of few rows, unless rows may be shown."""
-    if not isinstance(of.stats, GroupStats):
-        return None
-    if of.stats.patterns is None or not of.stats.patterns.has_gaps:
+    if of.stats is None or of.stats.patterns is None or not of.stats.patterns.has_gaps:
         return None
     found = pattern_map(of.stats.patterns, 1 if of.open else FEWEST)
     others = bool(found.others.any())

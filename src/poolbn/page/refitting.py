@@ -8,14 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.assess.residuals import CELL
-from poolbn.moments.cellstats import CellStats, data_sets_among
 from poolbn.moments.data import Data
 from poolbn.moments.filled import FilledTable
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table, has_gaps
+from poolbn.moments.table import has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto, Candidate
 from poolbn.nodes.given import INPUT, Given
@@ -32,7 +29,7 @@ from poolbn.settling import Gaps, settled
 _OTHERS = "(put together)"  # a data set that is several
 
 
-def completed(net: Network, data: GroupStats | Table | CellStats) -> Data:
+def completed(net: Network, data: Data) -> Data:
     """Rows with missing cells completed by the graph; anything else as it is."""
     if not has_gaps(data):
         return data
@@ -116,44 +113,11 @@ def _joined(data: Data, together: Flags) -> tuple[Data, list[int]]:
     at = [alone.index(j) if j in alone else len(alone) for j in range(len(together))]
     if not together.any():
         return data, at
-    if isinstance(data, FilledTable):
-        source, order = _rearranged(data.source, alone)
-        gappy = np.searchsorted(data.gappy, order[np.isin(order, data.gappy)])
-        plausible = data.plausible
-        drawn = None if plausible is None else lambda k: _rearranged(plausible(k), alone)[0]
-        return replace(data, source=source, draws=data.draws[..., gappy], plausible=drawn), at
-    if isinstance(data, Table):
-        return _rearranged(data, alone)[0], at
-    assert isinstance(data, CellStats)
-    parts = [data_sets_among(data, alone, alone)] if alone else []
-    parts += [data_sets_among(data, [j], [_OTHERS]) for j in np.flatnonzero(together).tolist()]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole + part
-    return whole, at
-
-
-def _rearranged(table: Table, alone: Sequence[int]) -> tuple[Table, NDArray[np.intp]]:
-    """A table in which all data sets but these are one, and where its rows were."""
-    sets = np.repeat(np.arange(len(table.levels)), table.n)
-    new = np.full(len(table.levels), len(alone))
-    new[list(alone)] = np.arange(len(alone))
-    order = np.argsort(new[sets], kind="stable")
-    n = np.bincount(new[sets], minlength=len(alone) + 1)
-    dropped = np.bincount(new, table.dropped, len(alone) + 1).astype(np.int64)
-    made = replace(
-        table,
-        levels=(*(table.levels[j] for j in alone), _OTHERS),
-        offsets=np.concatenate([[0], np.cumsum(n)]),
-        values=table.values[:, order],
-        dropped=dropped,
-    )
-    return made, order
+    return data.joined(alone, _OTHERS), at
 
 
 def _rare(net: Network, data: Data, node: str) -> LocalFit:
     """A table of a node without parents, with `CELL` rows for each level that fewer have."""
-    assert not isinstance(data, GroupStats)
     how = Complete()
     fit = fit_tabular(data, node, (), how)
     counts = counts_of(data, node, ())

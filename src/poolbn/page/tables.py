@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.inference.heterogeneity import RESIDUAL
-from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.page.doubts import doubts
@@ -28,9 +27,9 @@ _DIGITS = 3
 def report_tables(of: Material) -> dict[str, ReportTable]:
     """The tables of a report, by their ids."""
     tables = [_arcs(of), _nodes(of), _data(of)]
-    if isinstance(of.stats, GroupStats) and of.stats.filled is not None:
-        whole = of.stats.filled.patterns.known.n_rows
-        tables.append(_missing(of, of.stats.n[:, None] - of.stats.filled.observed, whole))
+    if of.stats is not None and of.stats.patterns is not None:
+        whole = of.stats.patterns.known.n_rows
+        tables.append(_missing(of, of.stats.missing, whole))
     elif of.net.missing is not None:
         given = of.given if of.net.adapted == () else None
         tables.append(_missing(of, of.net.missing, None if given is None else given.n_rows))

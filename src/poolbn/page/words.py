@@ -15,7 +15,6 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.findings import FindingKind
 from poolbn.moments.checks import check
-from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -229,7 +228,7 @@ def _data(of: Material) -> list[str]:
     by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
     rows = counted(int(net.n[old].sum()), "row")
     said = [f"{rows} in {counted(len(old), of.sets)}{by}: {sizes}."]
-    patterns = of.stats.patterns if isinstance(of.stats, GroupStats) else None
+    patterns = None if of.stats is None else of.stats.patterns
     if of.stats is not None and patterns is not None:
         gappy = of.stats.n_rows - patterns.known.n_rows
         said.append(f"{counted(gappy, 'row')} with missing values count for those that they have.")

@@ -10,13 +10,11 @@ from typing import get_args
 from poolbn.errors import GraphError, Option, OptionError, check_option, check_whole
 from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag
-from poolbn.learning import as_plan, check_no_group
-from poolbn.moments.cellstats import CellStats
+from poolbn.learning import as_plan
 from poolbn.moments.checks import warn
 from poolbn.moments.data import Data
-from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import check_digits, standardise
-from poolbn.moments.table import Table, gathered
+from poolbn.moments.table import gathered
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice
@@ -102,8 +100,6 @@ def arc_posterior(
             Option("method", method), f" must be a pb.{METHODS[prior].__name__} with ",
             Option("prior", prior), ", or None for exact probabilities",
         )  # fmt: skip
-    if isinstance(source, GroupStats | CellStats | Table):
-        check_no_group(group)
     data = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
     )

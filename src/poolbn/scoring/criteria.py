@@ -10,7 +10,6 @@ import numpy as np
 
 from poolbn.errors import check_option
 from poolbn.moments.data import Data
-from poolbn.moments.filled import FilledTable
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.kinds import ways
@@ -71,7 +70,7 @@ class InformationCriterion:
         if hows:
             prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
         gaussian = self.on(standardise(table.stats()), pooling.first(table.levels))
-        if not isinstance(table, FilledTable):
+        if not table.imputed:
             return TableScores(table, gaussian, hows)
 
         def inner(share: float) -> TableScores:

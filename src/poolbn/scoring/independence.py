@@ -11,9 +11,9 @@ from typing import Literal, NoReturn
 from poolbn.arguments import NUMBER, TEXT, check_arguments, names_of
 from poolbn.errors import DROP, DataError, Option, OptionError, check_option
 from poolbn.moments.cases import positions
-from poolbn.moments.data import Data, is_continuous
+from poolbn.moments.data import Data, check_data, is_continuous
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.choosing import as_pooling, check_data
+from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.nodes.poolings import NoPooling
 from poolbn.scoring.columntests import ColumnTests

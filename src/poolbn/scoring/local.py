@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
-from poolbn.moments.data import Data, is_continuous
+from poolbn.moments.data import Data, check_data, only_sums
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
-from poolbn.nodes.choosing import as_pooling, check_data
+from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.imputed import honest
 from poolbn.nodes.imputedkinds import honest_kind
 from poolbn.nodes.kinds import input_of
@@ -165,10 +165,8 @@ class _WithInputs:
 
 
 def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
-    if data.has_rows or not is_continuous(data):
-        scores = score.on_table(data, model)
-    else:
-        scores = score.on(standardise(data.stats()), model)
+    sums = only_sums(data)
+    scores = score.on_table(data, model) if sums is None else score.on(standardise(sums), model)
     if not data.inputs:
         return scores
     return _WithInputs(scores, data, frozenset(map(data.names.index, data.inputs)))

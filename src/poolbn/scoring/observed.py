@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.moments.filled import FilledTable
+from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family
 from poolbn.nodes.localfit import LocalFit
 from poolbn.scoring.kinds import TableScores
@@ -31,7 +31,7 @@ class ObservedScores:
         inner: makes the scores with a penalty that is divided by w; 0 for none.
     """
 
-    table: FilledTable
+    table: Data
     inner: Callable[[float], TableScores]
 
     @cached_property

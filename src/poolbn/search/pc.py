@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, check_option, check_whole
 from poolbn.graph.constraints import Allowed, Constraints, as_constraints
 from poolbn.graph.equivalence import extended, reached
-from poolbn.moments.data import Data
+from poolbn.moments.data import Data, check_data
 from poolbn.moments.standardised import Family
-from poolbn.nodes.choosing import as_pooling, check_data
+from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice
 from poolbn.scoring.independence import OwnTest, Test, check_level, check_test, make_tests
 from poolbn.scoring.local import LocalScores

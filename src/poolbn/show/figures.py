@@ -15,11 +15,8 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
-from poolbn.moments.cellstats import CellStats
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.table import Table
+from poolbn.moments.data import Data, checked_sums
 from poolbn.network.network import Network
-from poolbn.nodes.choosing import check_stats
 from poolbn.nodes.given import Given
 from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.localfit import GaussianFit, LocalFit
@@ -124,14 +121,14 @@ class Test(NamedTuple):
     p_adjusted: float
 
 
-def equality_tests(net: Network, stats: GroupStats | CellStats | Table | None) -> dict[Pair, Test]:
+def equality_tests(net: Network, stats: Data | None) -> dict[Pair, Test]:
     """Tests for equal effects by arc, for equal residual variances by (`RESIDUAL`, node).
 
     There are none without sufficient statistics of two or more data sets. Fits of columns that are
     not all continuous hold them, unless they are loaded.
     """
     if net.is_linear and stats is not None:
-        check_stats(stats)
+        checked_sums(stats)
     if (stats is None and net.is_linear) or len((stats or net).levels) < 2:
         return {}
     if stats is None and not all(_has_sums(fit) for fit in net.fits.values()):
