@@ -17,6 +17,8 @@ import poolbn as pb
 from poolbn.learning import as_plan
 from poolbn.nodes.localfit import Counts, GaussianFit
 
+# What poolbn itself asks of data, and no user needs.
+ASKED_OF_DATA = {"data_sets", "drawn", "joined", "share", "some_rows"}
 REFERENCE = Path(__file__).parent / "reference"
 
 

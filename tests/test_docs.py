@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers import ASKED_OF_DATA
 from printed import Checker, same_output
 from typer.testing import CliRunner
 
@@ -44,7 +45,8 @@ def methods() -> Iterator[tuple[str, object]]:
         if inspect.isclass(found) and name not in OPTIONS:
             for inner, value in vars(found).items():
                 plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-                if inspect.isfunction(plain) and inner[0] != "_":
+                own = inner[0] == "_" or inner in ASKED_OF_DATA
+                if inspect.isfunction(plain) and not own:
                     yield f"{name}.{inner}", plain
 
 

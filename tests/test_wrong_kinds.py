@@ -19,6 +19,7 @@ import networkx
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import ASKED_OF_DATA
 
 import poolbn as pb
 
@@ -299,8 +300,7 @@ WITHOUT = {
     "Posterior",
     "Probability", "Status",
     *(f"{data}.{asked}" for data in ("GroupStats", "PatternStats", "CellStats", "Table")
-      for asked in ("arranged", "apart", "data_sets", "drawn", "gaps", "joined", "order", "share",
-                    "some_rows")),
+      for asked in ASKED_OF_DATA),
     "GroupStats.cases", "PatternStats.cases",  # which raise always
     "Network.to_pgmpy",  # needs pgmpy; its own tests have a stand-in
 }  # fmt: skip

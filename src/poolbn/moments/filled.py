@@ -218,7 +218,7 @@ class FilledTable(AnyData):
 
     def joined(self, alone: Sequence[int], name: Hashable) -> Self:
         """These data sets apart, and all others as one, the last."""
-        rows = self.source.order(self.source.apart(alone))
+        rows = self.source._order(self.source._apart(alone))
         return self._taken(rows, lambda table: table.joined(alone, name))
 
     def _taken(self, rows: NDArray[np.intp], taken: Callable[[Table], Table]) -> Self:
@@ -296,4 +296,4 @@ def gappy_numbers(table: Table) -> tuple[tuple[str, ...], Floats]:
 
 def gaps_of(table: Table) -> PatternStats:
     """Sums of a table's columns of numbers by what is missing."""
-    return table.gaps(*gappy_numbers(table))
+    return table._gaps(*gappy_numbers(table))

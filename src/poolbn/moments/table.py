@@ -243,26 +243,26 @@ class Table(AnyData):
 
     def joined(self, alone: Sequence[int], name: Hashable) -> Table:
         """These data sets apart, and all others as one, the last."""
-        return self.arranged(self.apart(alone), [*(self.levels[j] for j in alone), name])
+        return self._arranged(self._apart(alone), [*(self.levels[j] for j in alone), name])
 
-    def apart(self, alone: Sequence[int]) -> NDArray[np.int64]:
+    def _apart(self, alone: Sequence[int]) -> NDArray[np.int64]:
         """Where each data set goes if these are apart and all others are one, the last, (F,)."""
         new = np.full(len(self.levels), len(alone))
         new[list(alone)] = np.arange(len(alone))
         return new
 
-    def order(self, new: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Where the rows of `arranged` are now, (n,)."""
+    def _order(self, new: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Where the rows of `_arranged` are now, (n,)."""
         return np.argsort(np.repeat(new, self.n), kind="stable")
 
-    def arranged(self, new: NDArray[np.int64], levels: Sequence[Hashable]) -> Table:
+    def _arranged(self, new: NDArray[np.int64], levels: Sequence[Hashable]) -> Table:
         """All rows, those of each data set in another, (F,), of these names."""
         n = np.bincount(new, self.n, len(levels)).astype(np.int64)
         return replace(
             self,
             levels=tuple(levels),
             offsets=np.concatenate([[0], np.cumsum(n)]),
-            values=self.values[:, self.order(new)],
+            values=self.values[:, self._order(new)],
             dropped=np.bincount(new, self.dropped, len(levels)).astype(np.int64),
         )
 
@@ -272,14 +272,14 @@ class Table(AnyData):
 
         Levels count as their codes, so that their sums mean nothing.
         """
-        return self.gaps(self.names, self.values) if self.has_gaps else None
+        return self._gaps(self.names, self.values) if self.has_gaps else None
 
     @property
     def has_gaps(self) -> bool:
         """Whether a cell is missing."""
         return bool(self.missing.any())
 
-    def gaps(self, names: tuple[str, ...], columns: NDArray[np.float64]) -> PatternStats:
+    def _gaps(self, names: tuple[str, ...], columns: NDArray[np.float64]) -> PatternStats:
         """Sums of columns of numbers (W, n), NaN where a cell is missing, by what is."""
         check_magnitude(names, np.fmax.reduce(np.abs(columns), axis=1, initial=0.0))
         codes = np.repeat(np.arange(len(self.levels)), self.n)
