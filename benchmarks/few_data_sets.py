@@ -23,8 +23,7 @@ from joblib import Parallel, delayed
 from scipy.special import ndtr, stdtrit
 
 import poolbn as pb
-from poolbn.inference.heterogeneity import heterogeneity_table
-from poolbn.inference.withinbetween import within_between_table
+from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.intervals import own_estimates
 
 DATA_SETS, SLOPE_SDS, ROWS = (3, 4, 6, 10, 30), (0.0, 0.15, 0.5), (4, 8, 20, 60)
@@ -60,7 +59,6 @@ def cell(F: int, rows: int, slope_sd: float, options: argparse.Namespace) -> dic
     rng = np.random.default_rng([F, rows, round(100 * slope_sd)])
     p = options.parents
     names = [f"x{k}" for k in range(p)]
-    dag = pb.Dag([*names, "y"], [(name, "y") for name in names])
     found = []
     for _ in range(options.tables):
         stats, slope = drawn(rng, F, rows, slope_sd, options)
@@ -79,11 +77,10 @@ def cell(F: int, rows: int, slope_sd: float, options: argparse.Namespace) -> dic
             "alone": alone.mean(),
         }
         if options.tests:
-            fits = dict.fromkeys(dag.nodes, fit)
-            tests = heterogeneity_table(stats, dag, fits)["p_value"].to_numpy()
-            row["slopes"] = tests[0] < 0.05
-            row["variances"] = tests[-1] < 0.05
-            row["within"] = within_between_table(stats, dag, fits, 0.95)["p_value"][0] < 0.05
+            tests = fit.equality(stats)
+            row["slopes"] = tests[names[0]].p_value < 0.05
+            row["variances"] = tests[RESIDUAL].p_value < 0.05
+            row["within"] = fit.within_between(stats)[0, -1] < 0.05
         found.append(row)
     mean = pd.DataFrame(found).mean()
     mean["width"] /= mean.pop("alone")

@@ -18,9 +18,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference import heterogeneity
-from poolbn.inference.heterogeneity import one_variance
-from poolbn.inference.mixedheterogeneity import _gain, _left, equal_blocks, equal_effects
+from poolbn.nodes import equality
+from poolbn.nodes.equality import _gain, _left, equal_blocks, equal_effects, one_variance
 from poolbn.nodes.intervals import Sums, own_estimates
 
 DATA_SETS, ROWS, SDS = (3, 6, 15), ("8", "20", "60", "8 to 60"), ("equal", "few", "many")
@@ -83,7 +82,7 @@ def main() -> None:
     print("| parent | data sets | rows of each | residual SDs | size | power |")
     print("| --- | --- | --- | --- | --- | --- |")
     for levels, F, rows, words in product((0, 3), DATA_SETS, ROWS, SDS):
-        heterogeneity._DRAWS = 1000 if levels else 10_000
+        equality._DRAWS = 1000 if levels else 10_000
         if words == "many" and "to" not in rows:
             continue  # as "few"
         size = "{:.1f} ({:.1f})".format(*cell(F, rows, words, levels, 0.0, tables))

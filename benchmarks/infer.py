@@ -22,7 +22,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import poolbn as pb
-from poolbn.nodes.given import Given, given_fit
+from poolbn.nodes.given import given_fit
+from poolbn.nodes.localfit import Given
 
 NODES, SETS = 20, 10
 TARGET = "x7"

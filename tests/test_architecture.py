@@ -45,10 +45,10 @@ ORDER = {
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
         "reference", "linear", "mixed", "polya", "design", "quadrature", "glmm", "marginal",
-        "rowscores", "shrinking", "intervals", "logeffects", "localfit", "model", "toggling",
-        "statuses", "predictive", "blup", "adapting", "grouplevel", "views", "gaussian", "poolings",
-        "auto", "imputed", "given", "tabular", "regression", "imputedkinds",
-        "adaptingkinds", "kinds", "choosing",
+        "rowscores", "shrinking", "intervals", "logeffects", "equality", "terms", "withinbetween",
+        "blup", "localfit", "model", "toggling", "statuses", "predictive", "adapting",
+        "grouplevel", "views", "gaussian", "poolings", "auto", "imputed", "given", "tabular",
+        "regression", "imputedkinds", "adaptingkinds", "kinds", "choosing",
     ],
     "scoring": [
         "sparsity", "likelihoods", "kinds", "observed", "gprior", "criteria", "bge", "bde", "local",
@@ -62,8 +62,7 @@ ORDER = {
         "assembled", "divergence", "drawing", "plausible", "standardise", "simulated",
         "conditioning", "mixtures", "uncertain", "infer", "locals", "gibbs", "redrawing",
         "weighting", "plans", "parts",
-        "marginals", "mixed", "mixedposterior", "conditions", "events", "heterogeneity",
-        "mixedheterogeneity", "withinbetween",
+        "marginals", "mixed", "mixedposterior", "conditions", "events",
     ],
     "network": [
         "presenting", "graphical", "summary", "mixedanswers", "questions", "adapting",

@@ -1020,7 +1020,7 @@ TABLE = [
         ("'y' is not continuous", "table of probabilities", "net.fits['y']")),
     Bad("forest of levels from numbers",
         mixed(lambda n: pb.plots.forest(n, "y", "x", stats=pb.stats(ONE, group="site"))),
-        DataError, ("not continuous", "pb.table(data, group=...)")),
+        DataError, ("'y' is continuous, in the network discrete", "pb.table(data, group=...)")),
     Bad("forest from other levels",
         mixed(lambda n: pb.plots.forest(n, "y", "x", stats=pb.table(
             frame(y=list("mdmd")), group="site"))), DataError,

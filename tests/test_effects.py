@@ -14,8 +14,8 @@ import poolbn as pb
 
 FRAME = simulate(7, data_sets=4, rows=15, parents=3)
 COLUMNS = [
-    "parent", "child", "pooling", "effect", "se", "df", "lower", "upper", "between_sd",
-    "opposite",
+    "parent", "level", "child", "outcome", "scale", "pooling", "effect", "se", "df", "lower",
+    "upper", "between_sd", "opposite",
 ]  # fmt: skip
 each_pooling = pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
 

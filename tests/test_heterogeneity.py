@@ -12,9 +12,9 @@ from helpers import simulate
 from scipy.stats import binom, f, false_discovery_control
 
 import poolbn as pb
-from poolbn.inference.heterogeneity import equal_effects, equal_variances, one_variance, tail
 from poolbn.moments.standardised import standardise
 from poolbn.multiplicity import adjusted_p
+from poolbn.nodes.equality import equal_effects, equal_variances, one_variance, tail
 from poolbn.nodes.intervals import Own, family_sums, own_estimates
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")

@@ -238,7 +238,8 @@ def test_effects_by_data_set() -> None:
     frame = simulate(7, data_sets=4, rows=15, parents=2)
     net = pb.learn(frame, group="F", start=[("x1", "y")], search=pb.HillClimb(max_iter=0))
     found = net.effects(0.9, by="data set")
-    assert list(found) == ["parent", "child", "data_set", "effect", "se", "df", "lower", "upper"]
+    told = ["parent", "level", "child", "outcome", "scale", "data_set"]
+    assert list(found) == [*told, "effect", "se", "df", "lower", "upper"]
     assert found["data_set"].tolist() == list(net.levels)
     fit = net.fits["y"]
     assert found["effect"].tolist() == fit.coef[:, 1].tolist()

@@ -281,14 +281,16 @@ def test_blocks_of_a_continuous_child_are_near_the_f_test_where_variances_are_eq
         assert test["p_value"] == pytest.approx(stats.f.sf(exact, 6, df), abs=0.1)
 
 
-def test_linear_networks_keep_their_table() -> None:
+def test_linear_networks_have_the_same_table() -> None:
     trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
     net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
-    assert list(net.effects())[:4] == ["parent", "child", "pooling", "effect"]
+    assert list(net.effects()) == [*COLUMNS, *net.levels]
+    told = net.effects()[["parent", "level", "child", "outcome", "scale"]].to_numpy().tolist()
+    assert told == [["age", "", "bmi", "", "difference"]]
 
 
 def test_wrong_statistics_of_a_mixed_network() -> None:
-    with pytest.raises(pb.DataError, match="columns that are not continuous"):
+    with pytest.raises(pb.DataError, match=r"no column 'z'.*discrete node.*pb.table"):
         learned().heterogeneity(pb.stats(rows()[["site", "x", "w"]], group="site"))  # type: ignore[arg-type]
 
 

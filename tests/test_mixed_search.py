@@ -222,8 +222,13 @@ def test_models_may_be_chosen(made: pb.Table) -> None:
 
 def test_a_network_of_all_kinds_prints(made: pb.Table) -> None:
     net = pb.learn(made)
-    assert "event given" in repr(net)
-    assert "logistic regression" in repr(net)
+    lines = repr(net).splitlines()[2 : 2 + len(net.effects())]
+    assert len({line.split("  ")[1] for line in lines}) == len(lines)
+    assert any(line.startswith("  event = True -> arm = b  odds ratio ") for line in lines)
+    assert any(
+        " -> visits  rate ratio " in line and ", SD of log between" in line for line in lines
+    )
+    assert "logistic regression" in net.models()["model"].tolist()
     assert "<td>odds ratio</td>" in net._repr_html_()
 
 

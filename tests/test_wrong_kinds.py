@@ -295,6 +295,7 @@ WITHOUT = {
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
+    "LocalFit.columns_of", "LocalFit.equality", "LocalFit.terms", "LocalFit.within_between",
     "Look", "CellStats", "PatternStats", "Table", "ArcPosterior", "AveragedNetwork", "GraphSample",
     "IndependenceTest", "MMPC.joined", "MixedPosterior", "Network", "Pattern", "Pattern.table",
     "Posterior",

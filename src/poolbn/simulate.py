@@ -31,8 +31,8 @@ from poolbn.inference.drawing import draw_columns, draw_node, with_indicators
 from poolbn.inference.weighting import draw
 from poolbn.moments.indicators import labels_of
 from poolbn.network.network import Network
-from poolbn.nodes.given import Given, given_fit
-from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status, of_nodes
+from poolbn.nodes.given import given_fit
+from poolbn.nodes.localfit import Counts, GaussianFit, Given, LocalFit, Status, of_nodes
 from poolbn.nodes.regression import RegressionFit
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ the first.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, GraphError, check_interval, nearest
-from poolbn.moments.cases import positions
-from poolbn.moments.data import Data, checked_sums, sums_with
+from poolbn.errors import GraphError, check_interval, nearest
+from poolbn.moments.data import Data, sums_with
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import standardise
-from poolbn.network.effects import Term, arc_terms, data_set_errors
-from poolbn.network.network import Network, mixed_data
+from poolbn.network.network import Network, checked_data
 from poolbn.nodes import linear
 from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling
@@ -30,7 +28,7 @@ from poolbn.nodes.logeffects import known_effects, log_odds_ratios
 from poolbn.nodes.poolings import Complete, NoPooling
 from poolbn.nodes.regression import RegressionFit, fit_regression
 from poolbn.nodes.tabular import TabularFit, counts_of
-from poolbn.wording import Noun, shortened
+from poolbn.wording import Noun
 
 Floats = NDArray[np.float64]
 
@@ -137,15 +135,11 @@ def arc_effects(
     check_interval(interval)
     check_arc(net, parent, child)
     fit, base = net.fits[child], net.fits[parent].categories[:1]
-    stats = checked_stats(net, stats)
-    terms = list(arc_terms(net.fits, parent, child))
+    stats = checked_data(net, stats)
+    terms = list(fit.terms(parent))
     single = _alone(net, fit, parent, stats, interval) or [_nothing(fit)] * len(terms)
     found = []
     for term, (alone, alone_interval) in zip(terms, single, strict=True):
-        se, df = term.own_se, term.own_df
-        if isinstance(fit, GaussianFit):
-            label = f"{parent}={term.level}" if term.level else parent
-            se, df = data_set_errors(fit, fit.position(label), family(net, fit, stats))
         found.append(
             Estimates(
                 parent=parent,
@@ -155,14 +149,14 @@ def arc_effects(
                 n=net.n,
                 adapted=np.array([level in net.adapted for level in fit.levels]),
                 effect=term.own,
-                interval=t_interval(term.own, se, df, interval),
+                interval=t_interval(term.own, term.own_se, term.own_df, interval),
                 alone=alone,
                 alone_interval=alone_interval,
                 common=_common(fit.pooling),
                 population=term.effect,
                 population_interval=_pair(t_interval(term.effect, term.se, term.df, interval)),
                 new_interval=_pair(t_interval(term.effect, term.new_se, term.df, interval)),
-                between_sd=between_sd(net, parent, child, term),
+                between_sd=term.varies,
                 level=term.level,
                 base=base[0] if base else "",
                 outcome=term.outcome,
@@ -171,57 +165,6 @@ def arc_effects(
             )
         )
     return tuple(found)
-
-
-def between_sd(net: Network, parent: str, child: str, term: Term) -> float:
-    """The standard deviation of an effect between data sets, under any pooling.
-
-    Partial pooling estimates it and under complete pooling it is 0. Without pooling it is what the
-    variance of the effects has beyond that of their errors.
-    """
-    fit = net.fits[child]
-    if isinstance(fit, GaussianFit):
-        return fit.between_sd(fit.position(f"{parent}={term.level}" if term.level else parent))
-    if not isinstance(fit.pooling, NoPooling):
-        return 0.0 if math.isnan(term.between_sd) else term.between_sd
-    known = np.isfinite(term.own_se)
-    if known.sum() < 2:
-        return 0.0
-    excess = np.var(term.own[known], ddof=1) - np.mean(term.own_se[known] ** 2)
-    return math.sqrt(max(0.0, float(excess)))
-
-
-def checked_stats(net: Network, stats: Data | None) -> Data | None:
-    """Statistics or rows for estimates of data sets alone, by default the network's.
-
-    Raises:
-        DataError: they are of another kind than the columns of the network, or of other levels.
-    """
-    stats = net.stats if stats is None else stats
-    if stats is None:
-        return None
-    if net.is_linear:
-        return checked_sums(stats)
-    rows = mixed_data(stats)
-    check_levels(net, rows)
-    return rows
-
-
-def check_levels(net: Network, rows: Data) -> None:
-    """Raise for rows that lack a column, or have other levels than the network."""
-    for k, (node, fit) in zip(
-        positions(rows.names, tuple(net.fits)), net.fits.items(), strict=True
-    ):
-        known, there = fit.categories, rows.categories[k]
-        if known != there:
-            raise DataError(
-                f"column {node!r} has {_levels(there)}, in the network {_levels(known)}; give the "
-                "rows that it was learned from"
-            )
-
-
-def _levels(known: Sequence[str]) -> str:
-    return f"the levels {shortened(known)}" if known else "numbers"
 
 
 def family(net: Network, fit: GaussianFit, stats: Data | None) -> GroupStats | None:

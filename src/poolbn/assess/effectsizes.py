@@ -10,12 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import between_sd
 from poolbn.assess.spreads import Spreads, spreads
 from poolbn.graph.equivalence import completed
-from poolbn.network.effects import arc_terms
 from poolbn.network.network import Network
-from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.nodes.localfit import GroupLevel
 
 Floats = NDArray[np.float64]
 
@@ -99,13 +97,12 @@ class _Scaled(NamedTuple):
 
 def _scaled(net: Network, parent: str, child: str, found: Spreads) -> Iterator[_Scaled]:
     """The effects of an arc."""
-    for term in arc_terms(net.fits, parent, child):
-        label = f"{parent}={term.level}" if term.level else parent
+    for term in net.fits[child].terms(parent):
         sd = found.children[child, term.outcome]
-        unit = found.columns[label] / sd if sd else 0.0
+        unit = found.columns[term.column] / sd if sd else 0.0
         # A level that no row has leaves an effect unknown, which is not a strong one.
         effect = term.effect if math.isfinite(term.effect) else 0.0
-        yield _Scaled(unit * effect, unit * between_sd(net, parent, child, term), unit * term.own)
+        yield _Scaled(unit * effect, unit * term.varies, unit * term.own)
 
 
 def _goes_first(net: Network, parent: str, child: str) -> bool:

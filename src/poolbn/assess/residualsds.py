@@ -13,13 +13,12 @@ from poolbn.assess.arceffects import (
     Floats,
     alone,
     by_level,
-    checked_stats,
     family,
 )
 from poolbn.errors import DataError, check_interval
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.network.network import Network
+from poolbn.network.network import Network, checked_data
 from poolbn.nodes.localfit import GaussianFit, Status
 
 
@@ -70,7 +69,7 @@ def residual_sds(
     variance, ends = fit.sigma2, np.full((F, 2), math.nan)
     common, common_ends, new_ends = float(np.mean(variance[~adapted])), ends[0], ends[0]
     one = fit.fixed is not None and float(np.ptp(variance[~adapted])) == 0
-    own_stats = family(net, fit, checked_stats(net, stats))
+    own_stats = family(net, fit, checked_data(net, stats))
     if known and fit.residual_scale is not None:
         shape, scale = float(fit.residual_shape or math.inf), fit.residual_scale
         common = float(_medians(np.array(shape), np.array(scale)))

@@ -16,7 +16,7 @@ from poolbn.moments.data import Data, is_data
 from poolbn.moments.reading import check_reading
 from poolbn.moments.table import table
 from poolbn.multiplicity import adjusted_p
-from poolbn.network.effects import terms_by_arc
+from poolbn.network.effects import effects_table
 from poolbn.nodes.choosing import as_pooling, fit_node
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
@@ -104,7 +104,7 @@ def effects_in_tables(
             outcome: fit_node(of, outcome, [treatment], pooling=pooling),
         }
         arc = Dag([treatment, outcome], [(treatment, outcome)])
-        terms = terms_by_arc(arc, fits, interval).drop(columns=_LEFT_OUT)
+        terms = effects_table(arc, fits, interval).drop(columns=_LEFT_OUT)
         ratio = (terms["scale"] != "difference").to_numpy()
         means = _means(of, treatment, outcome, ratio, interval)
         found.append(_with(terms, "between_sd", {**means, "rows": of.n_rows}))

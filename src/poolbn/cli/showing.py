@@ -19,7 +19,8 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats, without_gaps
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
-from poolbn.nodes.grouplevel import GroupLevel
+from poolbn.network.summary import RATIO, arc_of
+from poolbn.nodes.localfit import GroupLevel
 from poolbn.posteriors.mixing import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import percent
@@ -36,11 +37,7 @@ _WEAKER = 5  # arcs that are shown below those that count
 def show_network(terminal: Terminal, net: Network) -> None:
     """Print the arcs with their effects, in the population and at the extremes."""
     terminal.text("\n".join(net.title()))
-    if net.is_linear:
-        _show_effects(terminal, net)
-    else:
-        rows = [[*map(str, row)] for row in net.models().drop(columns="status").to_numpy().tolist()]
-        terminal.table(["column", "given", "model", "pooling"], rows, needless=2)
+    _show_effects(terminal, net)
     for line in net.endings():
         terminal.text(line)
     for node, fit in net.fits.items():
@@ -51,6 +48,7 @@ def show_network(terminal: Terminal, net: Network) -> None:
 def _show_effects(terminal: Terminal, net: Network) -> None:
     effects = net.effects()
     levels = list(effects.columns)[-len(net.levels) :]
+    ratios = effects["scale"].str.endswith(RATIO).any()
     rows = []
     for row in effects.to_dict("records"):
         each = {level: row[level] for level in levels}
@@ -58,7 +56,8 @@ def _show_effects(terminal: Terminal, net: Network) -> None:
         same = each[low] == each[high]
         rows.append(
             [
-                f"{row['parent']} -> {row['child']}",
+                arc_of(row),
+                *([row["scale"]] if ratios else []),
                 number(row["effect"], 3),
                 f"{number(row['lower'], 3)} to {number(row['upper'], 3)}",
                 number(row["between_sd"], 3),
@@ -66,16 +65,22 @@ def _show_effects(terminal: Terminal, net: Network) -> None:
                 "" if same else f"{number(each[high], 3)} ({high})",
             ]
         )
-    if rows:
-        headers = ["arc", "effect", "95% interval", "SD between", "lowest", "highest"]
-        terminal.table(headers, rows, needless=2)
-        sets = noun_of(net.group).many
-        terminal.text(
-            "The effect is the change of the second for one unit of the first, in the population "
-            f"of {sets}; SD between is its standard deviation between {sets}."
-        )
-    else:
+    if not rows:
         terminal.text("No column depends on another.")
+        return
+    scale = ["scale"] if ratios else []
+    headers = ["arc", *scale, "effect", "95% interval", "SD between", "lowest", "highest"]
+    terminal.table(headers, rows, needless=2)
+    sets = noun_of(net.group).many
+    terminal.text(
+        "The effect is the change of the second for one unit of the first, in the population "
+        f"of {sets}; SD between is its standard deviation between {sets}."
+    )
+    if ratios:
+        terminal.text(
+            "A ratio is what the odds or the mean of the second are multiplied by; its SD is that "
+            "of the logarithm."
+        )
 
 
 def network_record(net: Network, data: Data) -> dict[str, Any]:

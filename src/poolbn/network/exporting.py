@@ -18,6 +18,7 @@ from poolbn.network.tabulating import probability_table, regression_table
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
+from poolbn.nodes.terms import DIFFERENCE, opposite
 from poolbn.wording import listed
 
 Attributes = dict[str, str | float]
@@ -61,18 +62,15 @@ def arc_attributes(
         fits: its nodes.
         names: what to call the coefficients in the F data sets.
     """
-    return [_effect(fits[parent], fits[child], names) for parent, child in dag.arcs]
+    return [_effect(parent, fits[child], names) for parent, child in dag.arcs]
 
 
-def _effect(parent: LocalFit, child: LocalFit, names: Sequence[str]) -> Attributes:
-    levels = parent.categories
-    if not isinstance(child, GaussianFit) or len(levels) > 2:
+def _effect(parent: str, child: LocalFit, names: Sequence[str]) -> Attributes:
+    terms = list(child.terms(parent))
+    if len(terms) > 1 or terms[0].scale != DIFFERENCE:
         return {}
-    k = child.position(f"{parent.child}={levels[1]}" if levels else parent.child)
-    effect, se, _ = child.population(k)
-    between = math.nan if child.random_sd is None else float(child.random_sd[k])
-    opposite = float(np.mean(np.sign(child.coef[:, k]) * np.sign(effect) < 0))
-    values = (effect, se, between, opposite, *child.coef[:, k].tolist())
+    effect, se, between, own = terms[0].effect, terms[0].se, terms[0].between_sd, terms[0].own
+    values = (effect, se, between, opposite(effect, own), *own.tolist())
     pairs = zip([*_SHARED, *names], values, strict=True)
     return {name: float(value) for name, value in pairs if not math.isnan(value)}
 

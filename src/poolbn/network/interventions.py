@@ -14,8 +14,8 @@ from poolbn.errors import GraphError, OptionError
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
 from poolbn.inference.plausible import population_draws
-from poolbn.nodes.given import Given, given_fit
-from poolbn.nodes.localfit import Counts, GaussianFit, LocalFit, Status, level_columns
+from poolbn.nodes.given import given_fit
+from poolbn.nodes.localfit import Counts, GaussianFit, Given, LocalFit, Status, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.labels import plain, written

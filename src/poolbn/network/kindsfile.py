@@ -23,9 +23,8 @@ from poolbn.network.fields import (
     numbers,
 )
 from poolbn.network.linearfile import check_covariance, check_left_out, decode_pooling
-from poolbn.nodes.given import Given
 from poolbn.nodes.imputedkinds import with_all
-from poolbn.nodes.localfit import Counts, LocalFit, Status
+from poolbn.nodes.localfit import Counts, Given, LocalFit, Status
 from poolbn.nodes.logeffects import LogEffects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.regression import RegressionFit

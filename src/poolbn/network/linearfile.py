@@ -23,10 +23,8 @@ from poolbn.network.fields import (
     number,
     numbers,
 )
-from poolbn.nodes.given import Given
-from poolbn.nodes.grouplevel import GroupLevel
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import Counts, GaussianFit, Status
+from poolbn.nodes.localfit import Counts, GaussianFit, Given, GroupLevel, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predictive import uncertainty
 from poolbn.writing import check_levels

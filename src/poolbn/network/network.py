@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -14,14 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, PATH, TEXT, check_arguments
-from poolbn.errors import DataError, check_count, check_interval, check_option
+from poolbn.errors import DataError, check_count, check_interval, check_option, nearest
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
 from poolbn.moments.checks import alike
-from poolbn.moments.data import Data, checked_sums, is_continuous, is_data
+from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
-from poolbn.network.effects import By, effects_table
+from poolbn.network.effects import (
+    By,
+    effects_table,
+    heterogeneity_table,
+    within_between_table,
+)
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.graphical import Graphical
 from poolbn.network.interventions import (
@@ -32,12 +36,12 @@ from poolbn.network.interventions import (
 )
 from poolbn.network.presenting import Presented
 from poolbn.network.questions import Questions
-from poolbn.network.summary import Summary, between, summarised
+from poolbn.network.summary import Summary, summarised, told
 from poolbn.network.totals import Question, TotalsBy, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import GaussianFit, LocalFit, Status, grouped
 from poolbn.search.problem import Move
-from poolbn.wording import counted, figure, listed, noun_of, shortened, sure, visible
+from poolbn.wording import counted, figure, listed, noun_of, shortened, visible
 from poolbn.writing import write_whole
 
 if TYPE_CHECKING:
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
     from poolbn.inference.parts import Mixed
     from poolbn.inference.uncertain import Uncertain
 
-_SHOWN = 12  # arcs that a printed network lists
+_SHOWN = 12  # effects that a printed network lists
 _NAMED = 5  # nodes in a line of it
 
 
@@ -188,7 +192,7 @@ class Network(Presented, Graphical, Questions):
         return joint_distribution(self.linear, self.n)
 
     def effects(self, interval: float = 0.95, *, by: By = "arc") -> pd.DataFrame:
-        """A row for each arc: how strong the effect is, and how different between data sets.
+        """A row for each effect: how strong it is, and how different between data sets.
 
         `effect` is the population's, with its standard error `se` and the interval of Student's t
         distribution with `df` degrees of freedom from `lower` to `upper`; without pooling it is
@@ -198,15 +202,15 @@ class Network(Presented, Graphical, Questions):
         deviation between data sets as estimated by partial pooling, `opposite` the share of the
         data sets in which the sign is the other one. The coefficients of the data sets follow.
 
-        Where columns are not all continuous, effects on discrete children are odds ratios and those
-        on counts rate ratios, as `scale` says, with the interval on that scale; `se` and
-        `between_sd` are those of their logarithms. There is a row for each level of a discrete
+        Effects on continuous children are differences. Those on discrete children are odds ratios
+        and those on counts rate ratios, as `scale` says, with the interval on that scale; `se` and
+        `between_sd` are those of their logarithms. There is a row for each `level` of a discrete
         parent but the first, with which it is compared, and for each `outcome`, a level of a
         discrete child but the first. In tables of probabilities other parents are held fixed
         (Mantel and Haenszel).
 
-        By data set, there is a row for each arc and data set. Intervals then allow for what is not
-        known of the variance between data sets too.
+        By data set, there is a row for each effect and data set. Intervals then allow for what is
+        not known of the variance between data sets too.
 
         Args:
             interval: the probability that the intervals are to cover the effect with.
@@ -254,9 +258,8 @@ class Network(Presented, Graphical, Questions):
         effects that the search chose to look at, as with every test after a search.
 
         Args:
-            stats: the statistics; by default those that the network was learned from, which a
-                loaded network does not have. Where columns are not all continuous, rows of
-                `pb.table` or statistics of them, for the continuous nodes; others hold their tests.
+            stats: the statistics, or rows; by default those that the network was learned from,
+                which a loaded network does not have. Discrete nodes and counts hold their tests.
 
         Raises:
             DataError: there are no statistics, or they lack a column.
@@ -271,14 +274,7 @@ class Network(Presented, Graphical, Questions):
             1  (residual variance)  gestation_days      18.68     0.00
             2  (residual variance)   birthweight_g       9.54     0.02
         """
-        from poolbn.inference.heterogeneity import heterogeneity_table
-        from poolbn.inference.mixedheterogeneity import mixed_heterogeneity_table
-
-        if not self.is_linear:
-            rows = None if stats is None else mixed_data(stats)
-            return mixed_heterogeneity_table(self.dag, self.fits, rows)
-        known = self._known("heterogeneity", stats)
-        return heterogeneity_table(known, self.dag, self.linear_fits)
+        return heterogeneity_table(self.dag, self.fits, checked_data(self, stats))
 
     def within_between(self, stats: Data | None = None, *, interval: float = 0.95) -> pd.DataFrame:
         """The effect of each arc within data sets beside that between their means.
@@ -294,13 +290,12 @@ class Network(Presented, Graphical, Questions):
         `within`, one with the same mean in all of them no `between`. `difference` is between minus
         within, with a t test; `p_adjusted` is Benjamini and Hochberg's. If they differ, `within` is
         what to trust.
-        Where columns are not all continuous, there are rows for the arcs to continuous ones, and a
-        discrete parent has one for each `level` but the first, whose shares are its means.
+        There are rows for the arcs to continuous nodes; a discrete parent has one for each `level`
+        but the first, whose shares are its means.
 
         Args:
-            stats: the statistics; by default those that the network was learned from, which a
-                loaded network does not have. Where columns are not all continuous, rows of
-                `pb.table` or statistics of them.
+            stats: the statistics, or rows; by default those that the network was learned from,
+                which a loaded network does not have.
             interval: the probability of the intervals.
 
         Raises:
@@ -315,24 +310,8 @@ class Network(Presented, Graphical, Questions):
                within  between  difference  p_value
             0   0.024    0.045       0.021    0.007
         """
-        from poolbn.inference.withinbetween import mixed_within_between_table, within_between_table
-
         check_interval(interval)
-        if not self.is_linear:
-            rows = None if stats is None else mixed_data(stats)
-            return mixed_within_between_table(rows, self.dag, self.fits, interval)
-        known = self._known("within_between", stats)
-        return within_between_table(known, self.dag, self.linear_fits, interval)
-
-    def _known(self, method: str, stats: Data | None) -> GroupStats:
-        """The statistics of the nodes, for a method that needs them."""
-        stats = self.stats if stats is None else stats
-        if stats is None:
-            raise DataError(
-                "a loaded network has no statistics of the rows; give them, as in "
-                f"net.{method}(pb.stats(data, group=...))"
-            )
-        return checked_sums(stats).select(self.dag.nodes)
+        return within_between_table(self.dag, self.fits, checked_data(self, stats), interval)
 
     def adapt(
         self,
@@ -746,8 +725,8 @@ class Network(Presented, Graphical, Questions):
             >>> pb.learn(trial, group="clinic", pooling="complete").summary()
             Network: 2 nodes, 1 arc, 4 clinics, 809 rows
             complete pooling; score -9725.2376
-                                        arc effect   95% interval SD between clinics
-            gestation_days -> birthweight_g  24.07 22.68 to 25.46                  -
+                                        arc effect   95% interval      scale SD between clinics
+            gestation_days -> birthweight_g  24.07 22.68 to 25.46 difference                  -
         """
         return summarised(
             self.title(), self.effects(interval), self.endings(), interval, noun_of(self.group)
@@ -804,41 +783,46 @@ class Network(Presented, Graphical, Questions):
         return all(isinstance(fit, GaussianFit) for fit in self.fits.values())
 
     def __repr__(self) -> str:
-        lines = [*self.title(), *(self._effect_lines() if self.is_linear else self._node_lines())]
+        lines = [*self.title(), *self._effect_lines()]
         return "\n".join([*lines, *(f"  {visible(line)}" for line in self.endings())])
 
     def _effect_lines(self) -> list[str]:
-        lines, sets = [], noun_of(self.group).many
-        shown = self.effects()[["parent", "child", "effect", "se", "between_sd"]].iloc[:_SHOWN]
-        for parent, child, effect, se, sd in shown.itertuples(index=False, name=None):
-            error = f" (SE {sure(se, se)})" if math.isfinite(se) else ""
-            varies = "" if math.isnan(sd) else f", SD between {sets} {between(sd)}"
-            arc = visible(f"{parent} -> {child}")
-            lines.append(f"  {arc}  {sure(effect, se)}{error}{varies}")
-        if len(self.dag.arcs) > _SHOWN:
-            lines.append(f"  ... {len(self.dag.arcs) - _SHOWN} more in .effects()")
-        return lines
-
-    def _node_lines(self) -> list[str]:
-        with_parents = [node for node in self.dag.nodes if self.dag.parents(node)]
-        lines = [
-            f"  {visible(node)} given {visible(', '.join(self.dag.parents(node)))}: "
-            f"{self.fits[node].model}"
-            for node in with_parents[:_SHOWN]
-        ]
-        if len(with_parents) > _SHOWN:
-            lines.append(f"  ... {len(with_parents) - _SHOWN} more in .models()")
+        effects, sets = self.effects(), noun_of(self.group)
+        lines = [f"  {visible(told(row, sets))}" for row in effects[:_SHOWN].to_dict("records")]
+        if len(effects) > _SHOWN:
+            lines.append(f"  ... {len(effects) - _SHOWN} more in .effects()")
         return lines
 
 
-def mixed_data(stats: object) -> Data:
-    """Columns of all kinds, or an error."""
-    if not is_data(stats) or is_continuous(stats):
-        raise DataError(
-            "the network has columns that are not continuous; give their rows, pb.table(data, "
-            "group=...), or statistics of them, pb.stats(data, group=...)"
-        )
-    return stats
+def checked_data(net: Network, data: Data | None) -> Data | None:
+    """What a network was learned from, or data that are given for it, if they have its columns.
+
+    Raises:
+        DataError: they are no data, lack a column, or have it with another kind or other levels.
+    """
+    if data is None:
+        return net.stats
+    check_data(data)
+    remedy = "give the rows that it was learned from, pb.table(data, group=...), or statistics of "
+    remedy += "them, pb.stats(data, group=...)"
+    for node, fit in net.fits.items():
+        if node not in data.names:
+            raise DataError(
+                f"no column {node!r}{nearest(node, data.names)}; it is a {fit.kind} node of the "
+                f"network; {remedy}"
+            )
+        at = data.names.index(node)
+        there, known = data.categories[at], fit.categories
+        if data.kinds[at] != fit.kind:
+            raise DataError(
+                f"column {node!r} is {data.kinds[at]}, in the network {fit.kind}; {remedy}"
+            )
+        if there != known:
+            raise DataError(
+                f"column {node!r} has the levels {shortened(there)}, in the network the levels "
+                f"{shortened(known)}; {remedy}"
+            )
+    return data
 
 
 def load(path: str | os.PathLike[str]) -> Network:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from poolbn.wording import Noun, sure, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-_RATIO = "ratio"  # in the names of scales whose errors are those of logarithms
+RATIO = "ratio"  # in the names of scales whose errors are those of logarithms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,33 +67,49 @@ def summarised(
     import pandas as pd
 
     rows = [_row(row, interval, sets) for row in effects.to_dict("records")]
-    table = pd.DataFrame(rows)
-    if rows and all(row["scale"] in ("", "difference") for row in rows):
-        table = table.drop(columns="scale")
-    return Summary(tuple(heading), table, tuple(notes))
+    columns = ["arc", "effect", _interval(interval), "scale", f"SD between {sets.many}"]
+    return Summary(tuple(heading), pd.DataFrame(rows, columns=columns), tuple(notes))
+
+
+def _interval(interval: float) -> str:
+    return f"{100 * interval:.4g}% interval"
 
 
 def _row(row: dict[Any, Any], interval: float, sets: Noun) -> dict[str, str]:
-    scale = str(row.get("scale", ""))
     error = float(row["se"])
-    if scale.endswith(_RATIO):  # the error is that of a logarithm
+    if row["scale"].endswith(RATIO):  # the error is that of a logarithm
         error = abs(row["effect"]) * error
     known = math.isfinite(row["lower"]) and math.isfinite(row["upper"])
     ends = f"{sure(row['lower'], error)} to {sure(row['upper'], error)}" if known else "-"
     return {
-        "arc": f"{_with(row['parent'], row.get('level'))} -> "
-        f"{_with(row['child'], row.get('outcome'))}",
+        "arc": arc_of(row),
         "effect": sure(row["effect"], error),
-        f"{100 * interval:.4g}% interval": ends,
-        "scale": scale,
-        f"SD between {sets.many}": between(row["between_sd"]),
+        _interval(interval): ends,
+        "scale": row["scale"],
+        f"SD between {sets.many}": _between(row["between_sd"]),
     }
 
 
-def between(sd: float) -> str:
+def told(row: Mapping[Any, Any], sets: Noun) -> str:
+    """A line of a printed network: a row of `Network.effects`."""
+    effect, se, sd, ratio = row["effect"], row["se"], row["between_sd"], ""
+    error, log = se, ""
+    if row["scale"].endswith(RATIO):
+        ratio, error, log = f"{row['scale']} ", abs(effect) * se, "of log "
+    off = f" (SE {log}{sure(se, se)})" if math.isfinite(se) else ""
+    varies = "" if math.isnan(sd) else f", SD {log}between {sets.many} {_between(sd)}"
+    return f"{arc_of(row)}  {ratio}{sure(effect, error)}{off}{varies}"
+
+
+def arc_of(row: Mapping[Any, Any]) -> str:
+    """What an effect is of, with levels: "sex = male -> ill = yes"."""
+    return f"{_with(row['parent'], row['level'])} -> {_with(row['child'], row['outcome'])}"
+
+
+def _between(sd: float) -> str:
     """A standard deviation, whose third digit nobody knows; "-" where there is none."""
     return "-" if math.isnan(sd) else sure(sd, sd)
 
 
-def _with(name: str, level: object) -> str:
-    return f"{name} = {level}" if isinstance(level, str) and level else name
+def _with(name: str, level: str) -> str:
+    return f"{name} = {level}" if level else name

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError, Option
 from poolbn.moments.table import Table
-from poolbn.nodes.given import Given
 from poolbn.nodes.imputedkinds import with_all
-from poolbn.nodes.localfit import Status
+from poolbn.nodes.localfit import Given, Status
 from poolbn.nodes.logeffects import LogEffects, log_odds_ratios, random_effects_cov
 from poolbn.nodes.poolings import NoPooling
 from poolbn.nodes.regression import RegressionFit, design_of, fit_regression

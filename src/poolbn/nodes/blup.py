@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.moments.groupstats import GroupStats
-from poolbn.nodes.localfit import GaussianFit
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +72,24 @@ def centred_gram(family: GroupStats, j: int) -> tuple[Floats, Floats]:
     return C, A
 
 
-def total_cov(fit: GaussianFit, j: int, family: GroupStats | None) -> Floats:
+class _Estimated(Protocol):
+    """A linear regression with random effects, see `localfit.GaussianFit`."""
+
+    @property
+    def levels(self) -> tuple[Hashable, ...]: ...
+    @property
+    def coef_cov(self) -> Floats: ...
+    @property
+    def sigma2(self) -> Floats: ...
+    @property
+    def fixed_cov(self) -> Floats | None: ...
+    @property
+    def random_cov(self) -> Floats | None: ...
+    @property
+    def residual_scale(self) -> float | None: ...
+
+
+def total_cov(fit: _Estimated, j: int, family: GroupStats | None) -> Floats:
     """The covariance of a data set's coefficients with all that is uncertain, (q, q).
 
     With partial pooling coef_j = beta + b_j, and given beta the mean of b_j is K (y_j - Z_j beta),

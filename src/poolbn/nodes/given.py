@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.localfit import Counts, Floats, GaussianFit, Status
-
-
-@dataclass(frozen=True)
-class Given:
-    """Where the parameters come from, in place of a pooling.
-
-    Attributes:
-        source: "intervention", "simulated" or "input".
-    """
-
-    source: str
-
-    def __str__(self) -> str:
-        return self.source
+from poolbn.nodes.localfit import Counts, Floats, GaussianFit, Given, Status
 
 
 def given_fit(

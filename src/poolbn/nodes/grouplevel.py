@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, to_units
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import Counts, GaussianFit, Status
+from poolbn.nodes.localfit import Counts, GaussianFit, GroupLevel, Status
 from poolbn.nodes.model import Likelihoods
 from poolbn.wording import counted
 
@@ -25,14 +24,6 @@ _ROUNDING = 1e-12  # of a column's standard deviation, which is no difference fr
 
 Floats = NDArray[np.float64]
 Ending = tuple[Status, str]
-
-
-@dataclass(frozen=True)
-class GroupLevel:
-    """In place of a pooling: a column that has one value in each data set."""
-
-    def __str__(self) -> str:
-        return "one value in each data set"
 
 
 def likelihoods(data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -14,8 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.moments.indicators import labels_of
-from poolbn.nodes.intervals import Intervals, Sums, intervals_of
+from poolbn.errors import DataError
+from poolbn.moments.data import Data, sums_with
+from poolbn.moments.indicators import labels_of, spans
+from poolbn.moments.standardised import standardise
+from poolbn.nodes.blup import total_cov
+from poolbn.nodes.equality import (
+    RESIDUAL,
+    Equality,
+    equal_blocks,
+    equal_effects,
+    equal_variances,
+)
+from poolbn.nodes.intervals import Intervals, Sums, family_sums, intervals_of, own_estimates
+from poolbn.nodes.terms import DIFFERENCE, Term, beyond_errors
+from poolbn.nodes.withinbetween import NUMBERS, within_between
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, figure, noun_of, visible
@@ -59,6 +72,28 @@ class Pooling(Protocol):
     """How data sets share strength: `str()` puts it in words."""
 
     def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Given:
+    """Where the parameters come from, in place of a pooling.
+
+    Attributes:
+        source: "intervention", "simulated" or "input".
+    """
+
+    source: str
+
+    def __str__(self) -> str:
+        return self.source
+
+
+@dataclass(frozen=True)
+class GroupLevel:
+    """In place of a pooling: a column that has one value in each data set."""
+
+    def __str__(self) -> str:
+        return "one value in each data set"
 
 
 class Status(Enum):
@@ -173,6 +208,78 @@ class LocalFit(ABC):
         A discrete parent has one for each level but its first, such as "sex=male".
         """
         return labels_of(self.parents, self.given)
+
+    def columns_of(self, parent: str) -> list[tuple[int, str, str]]:
+        """The columns of a parent: positions, names, and levels, "" where it is a number.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "tobacco", "bmi"]].dropna()
+            >>> fit = pb.fit_node(pb.table(trial, group="clinic"), "bmi", ["tobacco"])
+            >>> fit.columns_of("tobacco")
+            [(0, 'tobacco=yes', 'yes')]
+        """
+        at = self.parents.index(parent)
+        own = zip(spans(self.given)[at], self.given[at][1:] or ("",), strict=True)
+        return [(k, self.columns[k], level) for k, level in own]
+
+    @abstractmethod
+    def terms(self, parent: str) -> Iterator[Term]:
+        """The effects of a parent: for each level of it, and of a discrete child, but the first.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
+            >>> [(term.scale, round(term.effect, 2)) for term in fit.terms("age")]
+            [('difference', 0.2)]
+        """
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is an input or set by an intervention, with no distribution of its own."""
+        return isinstance(self.pooling, Given) and self.pooling.source != "simulated"
+
+    @property
+    @abstractmethod
+    def holds_tests(self) -> bool:
+        """Whether `equality` needs no data."""
+
+    @abstractmethod
+    def equality(self, data: Data | None = None) -> dict[str, Equality]:
+        """Tests for equal effects in all data sets, by parent, and for equal residual variances.
+
+        Args:
+            data: what the node was learned from; None for what the fit holds of it.
+
+        Raises:
+            DataError: the fit does not hold what is needed.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
+            >>> {of: round(test.p_value, 3) for of, test in fit.equality().items()}
+            {'(residual variance)': 0.0, 'age': 0.385}
+        """
+
+    def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
+        """Effects of the columns within data sets and between their means, see `withinbetween`.
+
+        None where the node has no such effects, as it is not continuous.
+
+        Args:
+            data: what the node was learned from; None for what the fit holds of it.
+            interval: the probability of the intervals.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
+            >>> fit.within_between().round(2)[0, [0, 4]]
+            array([ 0.2 , -0.36])
+        """
+        return None
 
     @property
     def n_params(self) -> int:
@@ -417,18 +524,83 @@ class GaussianFit(LocalFit):
             values = self.coef[[level not in self.left_out for level in self.levels]].mean(axis=0)
         return float(values[k]), float(self.population_se[k]), float(self.population_df[k])
 
-    def between_sd(self, k: int) -> float:
-        """The standard deviation of a coefficient between data sets, under any pooling.
+    def terms(self, parent: str) -> Iterator[Term]:
+        """The effects of a parent: differences."""
+        for at, column, level in self.columns_of(parent):
+            k = at + 1
+            effect, se, df = self.population(k)
+            between = math.nan if self.random_sd is None else float(self.random_sd[k])
+            varies = 0.0 if math.isnan(between) else between
+            if self.random_sd is None and self.fixed is None:
+                varies = beyond_errors(self.coef[:, k], self.coef_sd[:, k])
+            new = math.hypot(se, between)
+            if self.intervals is not None and self.intervals.new_se.size:
+                new = float(self.intervals.new_se[k])
+            own_se, own_df = self.own_errors(k)
+            yield Term(
+                column, level, "", DIFFERENCE, effect, se, df, between, varies, new,
+                self.coef[:, k], own_se, own_df,
+            )  # fmt: skip
 
-        Partial pooling estimates it and under complete pooling it is 0. Without pooling it is what
-        the variance of the coefficients has beyond that of their errors.
+    @property
+    def holds_tests(self) -> bool:
+        """Whether `equality` needs no data."""
+        level = isinstance(self.pooling, GroupLevel)
+        return self.is_given or level or self.sums is not None
+
+    def equality(self, data: Data | None = None) -> dict[str, Equality]:
+        """Tests for equal effects, and for equal residual variances."""
+        if self.is_given:
+            return dict.fromkeys(self.parents, Equality())
+        x = self._sums_of(data, "heterogeneity")
+        if x is None:
+            return dict.fromkeys([*self.parents, RESIDUAL], Equality())
+        own = own_estimates(x)
+        found = {RESIDUAL: equal_variances(own.rss, x.n - own.rank)}
+        for parent, span in zip(self.parents, spans(self.given), strict=True):
+            one = len(span) == 1
+            found[parent] = (
+                equal_effects(own, x.n, span[0] + 1) if one else equal_blocks(x, own, span)
+            )
+        return found
+
+    def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
+        """Effects of the columns within data sets and between their means."""
+        x = None if self.is_given or not self.parents else self._sums_of(data, "within_between")
+        if x is None:
+            return np.full((len(self.columns), len(NUMBERS)), math.nan)
+        one = self.fixed is not None and self.random_cov is None
+        one = one or getattr(self.pooling, "random", "") == "intercept"
+        return within_between(x, self, interval, one_slope=one)
+
+    def _sums_of(self, data: Data | None, method: str) -> Sums | None:
+        """Sufficient statistics of the family; None for a node of one value in each data set."""
+        every = np.ones(len(self.columns) + 1, dtype=bool)
+        if data is not None:
+            found = standardise(sums_with(data, [*self.parents, self.child]))
+            return family_sums(found, found.family(self.child, self.columns), every)
+        if self.sums is not None:
+            return self.sums._replace(varies=every)
+        if isinstance(self.pooling, GroupLevel):
+            return None
+        why = f"{self.child!r} has no sufficient statistics, as in a loaded network"
+        if not self.status.ok:
+            why = f"{self.child!r} has no likelihood ({self.status}), and its fit no statistics"
+        raise DataError(
+            f"{why}; give them, as in net.{method}(pb.stats(data, group=...)), or rows, "
+            f"net.{method}(pb.table(data, group=...))"
+        )
+
+    def own_errors(self, k: int) -> tuple[Floats, Floats]:
+        """Standard errors and degrees of freedom of a coefficient in each data set, (F,) each.
+
+        Where a fit does not know them, as one that is given, variances are taken as known.
         """
-        if self.random_sd is not None:
-            return float(self.random_sd[k])
-        if self.fixed is not None or len(self.levels) < 2:
-            return 0.0
-        excess = np.var(self.coef[:, k], ddof=1) - np.mean(self.coef_sd[:, k] ** 2)
-        return math.sqrt(max(0.0, float(excess)))
+        if self.intervals is not None:
+            return self.intervals.se[:, k], self.intervals.df[:, k]
+        F = len(self.levels)
+        variances = [total_cov(self, j, None)[k, k] for j in range(F)]
+        return np.sqrt(variances), np.full(F, np.inf)
 
     def table(self) -> pd.DataFrame:
         """A row for each coefficient: fixed effect, standard error, SD between data sets, and all.

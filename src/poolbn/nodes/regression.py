@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -15,10 +15,12 @@ from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import Design, Family, Response, collapse
+from poolbn.nodes.equality import Equality
 from poolbn.nodes.localfit import INTERCEPT, Counts, LocalFit, Status, level_columns
 from poolbn.nodes.logeffects import Estimates, LogEffects, known_effects, regression_effects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.rowscores import Rows
+from poolbn.nodes.terms import Term, held_tests, log_terms
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import figure
 
@@ -96,6 +98,20 @@ class RegressionFit(LocalFit):
     def kind(self) -> ColumnKind:
         """What the node's column holds."""
         return "discrete" if self.categories else "count"
+
+    def terms(self, parent: str) -> Iterator[Term]:
+        """The effects of a parent: logarithms of odds ratios, or of ratios of means."""
+        pooled = not isinstance(self.pooling, NoPooling)
+        return log_terms(self.effects, self.columns_of(parent), self.categories[1:], pooled=pooled)
+
+    @property
+    def holds_tests(self) -> bool:
+        """Whether `equality` needs no data."""
+        return True
+
+    def equality(self, data: Data | None = None) -> dict[str, Equality]:
+        """Tests for equal effects, which the fit holds."""
+        return held_tests(self.parents, self.effects)
 
     @property
     def model(self) -> str:

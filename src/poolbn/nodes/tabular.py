@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -14,9 +14,11 @@ from poolbn.moments.data import Data
 from poolbn.moments.discrete import tabulate
 from poolbn.nodes import polya
 from poolbn.nodes.auto import Candidate
+from poolbn.nodes.equality import Equality
 from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
 from poolbn.nodes.logeffects import LogEffects, Sharing, known_table_effects, table_effects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.terms import Term, held_tests, log_terms
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import figure
 
@@ -80,6 +82,20 @@ class TabularFit(LocalFit):
     def kind(self) -> ColumnKind:
         """What the node's column holds."""
         return "discrete"
+
+    def terms(self, parent: str) -> Iterator[Term]:
+        """The effects of a parent: logarithms of odds ratios."""
+        pooled = not isinstance(self.pooling, NoPooling)
+        return log_terms(self.effects, self.columns_of(parent), self.categories[1:], pooled=pooled)
+
+    @property
+    def holds_tests(self) -> bool:
+        """Whether `equality` needs no data."""
+        return True
+
+    def equality(self, data: Data | None = None) -> dict[str, Equality]:
+        """Tests for equal effects, which the fit holds."""
+        return held_tests(self.parents, self.effects)
 
     @property
     def model(self) -> str:

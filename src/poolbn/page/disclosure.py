@@ -24,7 +24,8 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.data import Data, only_sums
 from poolbn.moments.rarevalues import rare_values
 from poolbn.network.network import Network
-from poolbn.nodes.given import INPUT, Given
+from poolbn.nodes.given import INPUT
+from poolbn.nodes.localfit import Given
 from poolbn.page.fewrows import Flags, Grouping, counter, expected, positions
 from poolbn.page.refitting import completed, fitted, in_groups, taken
 from poolbn.wording import listed

@@ -15,7 +15,7 @@ import numpy as np
 from poolbn.assess.calibration import Calibration
 from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, normal_quantiles
 from poolbn.assess.residualsds import residual_sds
-from poolbn.inference.heterogeneity import RESIDUAL
+from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit
 from poolbn.nodes.poolings import Partial
 from poolbn.page.material import Fitting, Material, masked

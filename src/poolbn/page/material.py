@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import Estimates, arc_effects, check_levels
+from poolbn.assess.arceffects import Estimates, arc_effects
 from poolbn.assess.calibration import Calibration, cell_calibration
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
@@ -27,7 +27,7 @@ from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.table import Table
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.mixedanswers import kinds_of
-from poolbn.network.network import Network
+from poolbn.network.network import Network, checked_data
 from poolbn.nodes.localfit import GaussianFit, Status
 from poolbn.nodes.poolings import Partial
 from poolbn.page.disclosure import Disclosed, disclosed, undisclosed
@@ -287,7 +287,7 @@ def _of_table(net: Network, table: Data) -> RowCells:
     """Rows in memory, if they have the network's columns, data sets and levels."""
     import pandas as pd
 
-    check_levels(net, table)
+    checked_data(net, table)
     codes = np.repeat([find_level(level, net.levels) for level in table.levels], table.n)
     rows = table.select(net.dag.nodes)
     columns = (*rows.names, table.group)

@@ -15,8 +15,8 @@ from poolbn.moments.filled import FilledTable
 from poolbn.moments.table import has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto, Candidate
-from poolbn.nodes.given import INPUT, Given
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.given import INPUT
+from poolbn.nodes.localfit import GaussianFit, Given, LocalFit
 from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete, Partial
 from poolbn.nodes.predictive import uncertainty

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
-from poolbn.inference.heterogeneity import RESIDUAL
 from poolbn.network.network import Network
+from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.localfit import GaussianFit
 from poolbn.page.doubts import doubts
 from poolbn.page.gaussian import sd_range

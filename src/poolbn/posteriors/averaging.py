@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, InPython
 from poolbn.inference.plausible import has_population, of_data_sets, population_draws
 from poolbn.moments.standardised import Family
-from poolbn.network.effects import Term, arc_terms
+from poolbn.network.effects import TERM
 from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.terms import Term
 from poolbn.posteriors.families import Families
 from poolbn.posteriors.mixing import monte_carlo
 from poolbn.posteriors.sample import GraphSample
@@ -28,9 +29,7 @@ _LEFT = 0.005  # probability of sets of parents that are so improbable that none
 _SMALL = 0.01  # probability of an arc that is not worth a row
 _STEPS = 60  # of bisection
 
-_TERM = ("parent", "level", "child", "outcome", "scale")
-COLUMNS = ("parent", "child", "probability", "effect", "if_present", "lower", "upper")
-MIXED_COLUMNS = (*_TERM, *COLUMNS[2:])
+COLUMNS = (*TERM, "probability", "effect", "if_present", "lower", "upper")
 
 
 class _Parts(NamedTuple):
@@ -84,10 +83,9 @@ class _Parts(NamedTuple):
 
 
 class _Fitted(NamedTuple):
-    """A node with some parents, and their probability."""
+    """A node given some parents, and their probability."""
 
     fit: LocalFit
-    parents: tuple[int, ...]
     probability: float
 
 
@@ -97,7 +95,7 @@ class Averaged:
 
     Attributes:
         names: the N columns.
-        fits: for each node its fits, with their parents and probabilities, which have sum 1.
+        fits: for each node its fits, with their probabilities, which have sum 1.
         arcs: the probability of each arc, (N, N).
     """
 
@@ -109,41 +107,34 @@ class Averaged:
         """A row for each arc that is not improbable; for each `Term` of it."""
         import pandas as pd
 
-        first = {self.names[c]: own[0].fit for c, own in self.fits.items()}
-        linear = all(isinstance(fit, GaussianFit) for fit in first.values())
         order = np.argsort(-self.arcs, axis=None, kind="stable")
         rows: list[tuple[Any, ...]] = []
         for p, c in zip(*np.unravel_index(order, self.arcs.shape), strict=True):
             if self.arcs[p, c] < _SMALL:
                 break
             parent, child = self.names[p], self.names[c]
-            for key, parts, report in self._terms(first, parent, int(c)):
+            for term, parts in self._terms(parent, int(c)):
                 tails = ((1 - interval) / 2, (1 + interval) / 2)
                 weight = float(parts.weight.sum())
                 present = parts.mean / weight if weight > 0 else float("nan")
                 numbers = (parts.mean, present, *map(parts.quantile, tails))
-                term = (key[0], child, *key[1:])
-                told = (parent, child) if linear else (parent, *term)
-                rows.append((*told, float(self.arcs[p, c]), *map(float, report(np.array(numbers)))))
-        return pd.DataFrame(rows, columns=list(COLUMNS if linear else MIXED_COLUMNS))
+                told = (parent, term.level, child, term.outcome, term.scale)
+                reported = term.reported(np.array(numbers)).tolist()
+                rows.append((*told, float(self.arcs[p, c]), *reported))
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
-    def _terms(
-        self, first: Mapping[str, LocalFit], parent: str, c: int
-    ) -> list[tuple[tuple[str, str, str], _Parts, Callable[[Any], Any]]]:
-        """The effects of an arc: level, outcome and scale; their distribution; how to report."""
-        child, own = self.names[c], self.fits[c]
-        found: dict[tuple[str, str, str], list[tuple[float, Term]]] = {}
-        at = self.names.index(parent)
-        for fit, parents, probability in own:
-            if at in parents:
-                for term in arc_terms({**first, child: fit}, parent, child):
-                    key = (term.level, term.outcome, term.scale)
-                    found.setdefault(key, []).append((probability, term))
+    def _terms(self, parent: str, c: int) -> list[tuple[Term, _Parts]]:
+        """The effects of an arc: what one is of, and their distribution."""
+        found: dict[tuple[str, str], list[tuple[float, Term]]] = {}
+        for fit, probability in self.fits[c]:
+            if parent in fit.parents:
+                for term in fit.terms(parent):
+                    found.setdefault((term.level, term.outcome), []).append((probability, term))
         made = []
-        for key, terms in found.items():
+        for terms in found.values():
             columns = zip(*((w, term.effect, term.se, term.df) for w, term in terms), strict=True)
             parts = _Parts(*(np.array(column, dtype=float) for column in columns))
-            made.append((key, parts, terms[0][1].reported))
+            made.append((terms[0][1], parts))
         return made
 
 
@@ -173,8 +164,8 @@ def averaged_fits(
                 wanted.append(((node, tuple(row[row >= 0].tolist())), share))
     found: dict[int, list[_Fitted]] = {}
     fits = fit([family for family, _ in wanted])
-    for ((node, parents), share), made in zip(wanted, fits, strict=True):
-        found.setdefault(node, []).append(_Fitted(made, parents, share))
+    for ((node, _), share), made in zip(wanted, fits, strict=True):
+        found.setdefault(node, []).append(_Fitted(made, share))
     return Averaged(names, found, arcs)
 
 

@@ -245,9 +245,9 @@ class ArcPosterior:
 
         A row for each arc with a probability of at least 0.01, the most probable first. `effect` is
         the mean, `if_present` that over the graphs with the arc; `lower` and `upper` are quantiles
-        of the same distribution, with what is uncertain of the graph and of the coefficients. Where
-        columns are not all continuous there may be several rows for an arc, as in `net.effects()`;
-        ratios are averaged as logarithms.
+        of the same distribution, with what is uncertain of the graph and of the coefficients. As in
+        `net.effects()`, an arc has a row for each level of discrete columns but the first; ratios
+        are averaged as logarithms.
 
         Args:
             interval: the probability of the intervals.
@@ -257,7 +257,8 @@ class ArcPosterior:
             >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
             >>> in_time = pb.Constraints(tiers=[["age"], ["gestation_days"], ["birthweight_g"]])
             >>> post = pb.arc_posterior(trial.dropna(), group="clinic", constraints=in_time)
-            >>> post.effects().drop(columns="if_present").round(1)
+            >>> shown = ["parent", "child", "probability", "effect", "lower", "upper"]
+            >>> post.effects()[shown].round(1)
                        parent           child  probability  effect  lower  upper
             0  gestation_days   birthweight_g          1.0    24.2   21.2   27.2
             1             age  gestation_days          0.0    -0.0   -0.1    0.0

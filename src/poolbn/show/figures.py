@@ -15,11 +15,8 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
-from poolbn.moments.data import Data, checked_sums
-from poolbn.network.network import Network
-from poolbn.nodes.given import Given
-from poolbn.nodes.grouplevel import GroupLevel
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.moments.data import Data
+from poolbn.network.network import Network, checked_data
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import arrow
 from poolbn.wording import clipped
@@ -124,24 +121,17 @@ class Test(NamedTuple):
 def equality_tests(net: Network, stats: Data | None) -> dict[Pair, Test]:
     """Tests for equal effects by arc, for equal residual variances by (`RESIDUAL`, node).
 
-    There are none without sufficient statistics of two or more data sets. Fits of columns that are
-    not all continuous hold them, unless they are loaded.
+    There are none without sufficient statistics of two or more data sets, which fits hold unless
+    they are loaded.
     """
-    if net.is_linear and stats is not None:
-        checked_sums(stats)
-    if (stats is None and net.is_linear) or len((stats or net).levels) < 2:
+    known = checked_data(net, stats)
+    if len((known or net).levels) < 2:
         return {}
-    if stats is None and not all(_has_sums(fit) for fit in net.fits.values()):
+    if known is None and not all(fit.holds_tests for fit in net.fits.values()):
         return {}
     table = net.heterogeneity(stats)[["parent", "child", "test", *Test._fields[1:]]]
     rows = table.itertuples(index=False, name=None)
     return {(parent, child): Test(*values) for parent, child, *values in rows}
-
-
-def _has_sums(fit: LocalFit) -> bool:
-    """Whether a fit can be tested without rows."""
-    given = isinstance(fit.pooling, Given | GroupLevel)
-    return not isinstance(fit, GaussianFit) or given or fit.sums is not None
 
 
 # Strengths of arcs

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.graph.dag import Dag
-from poolbn.inference.mixedheterogeneity import linear_sums
-from poolbn.moments.data import Data
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.indicators import labels_of
-from poolbn.moments.standardised import standardise
-from poolbn.multiplicity import adjusted_p
-from poolbn.nodes.choosing import check_admits
-from poolbn.nodes.given import Given
-from poolbn.nodes.intervals import (
-    Own,
-    Sums,
-    between_variances,
-    family_sums,
-    own_estimates,
-    t_interval,
-)
-from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.nodes.poolings import Complete, Partial
-
-if TYPE_CHECKING:
-    import pandas as pd
+from poolbn.nodes.intervals import Fitted, Own, Sums, between_variances, own_estimates, t_interval
 
 Floats = NDArray[np.float64]
 
-_COLUMNS = [
-    "parent", "child", "within", "within_se", "within_lower", "within_upper", "between",
-    "between_se", "between_lower", "between_upper", "difference", "se", "df", "p_value",
-]  # fmt: skip
+NUMBERS = (
+    "within", "within_se", "within_lower", "within_upper", "between", "between_se", "between_lower",
+    "between_upper", "difference", "se", "df", "p_value",
+)  # fmt: skip
 _HALVINGS = 40  # of the range of a variance
 _LEAST = 1e-6  # a squared cosine with directions that rows do not give
 _SAME = 1e-9  # pooled standard deviations between means that are the same
@@ -52,86 +30,33 @@ class _Slopes(NamedTuple):
     df: Floats
 
 
-def within_between_table(
-    stats: GroupStats, dag: Dag, fits: Mapping[str, GaussianFit], interval: float
-) -> pd.DataFrame:
-    """A row for each arc."""
-    data = standardise(stats)
-    check_admits(Partial(), data)
-    rows: _Rows = {}
-    for child in dag.nodes:
-        parents = dag.parents(child)
-        every = np.ones(len(parents) + 1, dtype=bool)
-        x = family_sums(data, data.family(child, parents), every) if parents else None
-        rows |= _node(x, parents, fits[child], interval)
-    return _table(_COLUMNS, [(*arc, *rows[arc]) for arc in dag.arcs])
-
-
-def mixed_within_between_table(
-    data: Data | None, dag: Dag, fits: Mapping[str, LocalFit], interval: float
-) -> pd.DataFrame:
-    """The same for each arc to a continuous node, a discrete parent having a row for each level.
+def within_between(x: Sums, fit: Fitted, interval: float, *, one_slope: bool) -> Floats:
+    """Numbers of each of the columns of a node's parents, (p, `NUMBERS`); NaN where rows lack them.
 
     Args:
-        data: the rows, or statistics of them; None for what the fits hold.
-        dag: the graph.
-        fits: its nodes.
+        x: the sufficient statistics of the family.
+        fit: the node.
         interval: the probability of the intervals.
-
-    Raises:
-        DataError: there are no statistics.
+        one_slope: whether its model has the same slopes in all data sets.
     """
-    rows: _Rows = {}
-    for child in dag.nodes:
-        fit = fits[child]
-        if isinstance(fit, GaussianFit) and fit.parents:
-            given = isinstance(fit.pooling, Given)
-            parents = dag.parents(child)
-            x = None if given else linear_sums(fit, parents, data, "within_between")
-            rows |= _node(x, fit.columns, fit, interval)
-    found = []
-    for parent, child in dag.arcs:
-        levels = fits[parent].categories
-        labels = labels_of([parent], [levels])
-        for level, label in zip(levels[1:] or ("",), labels, strict=True):
-            if (label, child) in rows:
-                found.append((parent, level, child, *rows[label, child]))
-    return _table(["parent", "level", *_COLUMNS[1:]], found)
-
-
-_Rows = dict[tuple[str, str], list[float]]  # numbers by column of a parent and child
-
-
-def _table(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-    import pandas as pd
-
-    table = pd.DataFrame(rows, columns=list(columns))
-    return table.assign(p_adjusted=adjusted_p(table["p_value"].tolist()))
-
-
-def _node(x: Sums | None, parents: Sequence[str], fit: GaussianFit, interval: float) -> _Rows:
-    """The numbers of each column of a node's parents."""
     from scipy.special import stdtr
 
-    unknown: _Rows = {(name, fit.child): [math.nan] * (len(_COLUMNS) - 2) for name in parents}
-    if x is None:
-        return unknown
+    p = len(x.center) - 1
     own = own_estimates(x)
     variance = _residual_variances(own, x.n)
     if not (variance > 0).all():
-        return unknown
+        return np.full((p, len(NUMBERS)), math.nan)
     if np.ptp(fit.sigma2) == 0:  # one for all data sets
         variance = np.full(len(variance), np.average(variance, weights=x.n))
-    alike = _one_slope(fit)
-    inside = _common_slopes(x) if alike and np.ptp(variance) == 0 else _within(x, variance, fit)
+    inside = _common_slopes(x) if one_slope and np.ptp(variance) == 0 else _within(x, variance, fit)
     seen = between_variances(own.coef, own.cov * variance[:, None])[1:]
-    means = _between(x, variance, np.zeros(len(parents)) if alike else seen)
+    means = _between(x, variance, np.zeros(p) if one_slope else seen)
     ends = [t_interval(*slopes, interval) for slopes in (inside, means)]
     difference, squares = means.value - inside.value, [inside.se**2, means.se**2]
     # A slope that varies is in both: with weights c_j of the means sum c_j x_j = 1, and with
     # about 1 / F for each slope inside, the covariance is about its variance over F.
     fitted = fit.random_cov
-    common = np.zeros(len(parents)) if fitted is None else np.diagonal(fitted)[1:] / len(x.n)
+    common = np.zeros(p) if fitted is None else np.diagonal(fitted)[1:] / len(x.n)
     common = np.minimum(common, np.minimum(*squares))
     se = np.sqrt(sum(squares) - 2 * common)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -139,21 +64,12 @@ def _node(x: Sums | None, parents: Sequence[str], fit: GaussianFit, interval: fl
         # An estimate of the one degree of freedom that the means of three data sets leave would
         # be too high: simulated tests at 5% have sizes of 6 to 13% with it, 4 to 7% so.
         df = np.where(means.df == 1, np.minimum((df + 1) / 2, 2.0), df)
-        p = 2 * stdtr(df, -np.abs(difference) / se)
+        p_value = 2 * stdtr(df, -np.abs(difference) / se)
     columns = (
         inside.value, inside.se, *ends[0].T, means.value, means.se, *ends[1].T,
-        difference, se, df, p,
+        difference, se, df, p_value,
     )  # fmt: skip
-    numbers = zip(parents, *columns, strict=True)
-    return {(name, fit.child): list(values) for name, *values in numbers}
-
-
-def _one_slope(fit: GaussianFit) -> bool:
-    """Whether the model of a node has the same slopes in all data sets."""
-    pooling = fit.pooling
-    return isinstance(pooling, Complete) or (
-        isinstance(pooling, Partial) and pooling.random == "intercept"
-    )
+    return np.column_stack(columns)
 
 
 def _residual_variances(own: Own, n: Floats) -> Floats:
@@ -177,7 +93,7 @@ def _common_slopes(x: Sums) -> _Slopes:
     return _slopes(x, used, known, value, se, np.full(len(used), df))
 
 
-def _within(x: Sums, variance: Floats, fit: GaussianFit) -> _Slopes:
+def _within(x: Sums, variance: Floats, fit: Fitted) -> _Slopes:
     """The mean of slopes that vary, from the scatter inside data sets: all means are put at 0.
 
     Scores u_j = (s_j^2 + S_j D)^-1 c_j have covariances P_j = (s_j^2 + S_j D)^-1 S_j under the

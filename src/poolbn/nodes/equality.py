@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.graph.dag import Dag
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.standardised import standardise
-from poolbn.multiplicity import adjusted_p
-from poolbn.nodes.choosing import check_admits
-from poolbn.nodes.given import Given
-from poolbn.nodes.intervals import Own, family_sums, own_estimates
-from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.poolings import Partial
-
-if TYPE_CHECKING:
-    import pandas as pd
+from poolbn.nodes.intervals import Own, Sums
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +20,7 @@ _WELCH = 15  # degrees of freedom that each data set needs for Welch's approxima
 _DRAWS = 10_000  # of a simulated null distribution
 _SEEN = 10  # draws that are larger, for a share of them
 _CELLS = 1_000_000  # random numbers of one kind, at most
+_RANK = 1e-9  # of the largest, below which a scatter is none
 
 
 class Equality(NamedTuple):
@@ -51,47 +41,14 @@ class Equality(NamedTuple):
     p_value: float = math.nan
 
 
-def heterogeneity_table(
-    stats: GroupStats, dag: Dag, fits: Mapping[str, GaussianFit]
-) -> pd.DataFrame:
-    """A row for each arc, and one for each node: an `Equality`, and the adjusted p-value."""
-    data = standardise(stats)
-    check_admits(Partial(), data)
-    found: dict[tuple[str, str], Equality] = {}
-    # Inputs, and what is set by intervention, have no distribution.
-    modelled = [node for node in dag.nodes if not is_given(fits[node])]
-    for child in modelled:
-        parents = dag.parents(child)
-        q = len(parents) + 1
-        x = family_sums(data, data.family(child, parents), np.ones(q, dtype=bool))
-        own = own_estimates(x)
-        found[RESIDUAL, child] = equal_variances(own.rss, x.n - own.rank)
-        for k, parent in enumerate(parents, start=1):
-            found[parent, child] = equal_effects(own, x.n, k)
-    return tests_table(found, list(dag.arcs), [(RESIDUAL, node) for node in modelled])
+def score_test(held: Floats) -> Equality:
+    """A test that a fit holds, from its statistic and degrees of freedom."""
+    from scipy.special import chdtrc
 
-
-def is_given(fit: GaussianFit) -> bool:
-    """Whether a node is an input, or set by intervention."""
-    return isinstance(fit.pooling, Given) and fit.pooling.source != "simulated"
-
-
-def tests_table(
-    found: Mapping[tuple[str, str], Equality],
-    arcs: list[tuple[str, str]],
-    nodes: list[tuple[str, str]],
-) -> pd.DataFrame:
-    """A row for each test, of arcs and of nodes, with p-values adjusted over each of these."""
-    import pandas as pd
-
-    adjusted = np.concatenate(
-        [adjusted_p([found[name].p_value for name in names]) for names in (arcs, nodes)]
-    )
-    table = pd.DataFrame(
-        [(*name, *found[name]) for name in [*arcs, *nodes]],
-        columns=["parent", "child", *Equality._fields],
-    )
-    return table.assign(p_adjusted=adjusted)
+    if not np.isfinite(held).all():
+        return Equality()
+    statistic, df = held.tolist()
+    return Equality("score", statistic, df, math.nan, float(chdtrc(df, statistic)))
 
 
 def equal_effects(own: Own, n: Floats, k: int) -> Equality:
@@ -151,7 +108,7 @@ def _simulated(spread: float, variance: Floats, df: Floats) -> float:
     """
     order = np.lexsort((df, variance))
     variance, df = variance[order] / variance.max(), df[order]
-    draws = draws_of(len(df))
+    draws = _draws(len(df))
     rng = np.random.default_rng(0)
     b = rng.standard_normal((draws, len(df))) * np.sqrt(variance)
     other = variance * rng.chisquare(df, size=(draws, len(df))) / df
@@ -175,7 +132,7 @@ def tail(draws: Floats, value: float, free: int, least: float) -> float:
     return float(fdtrc(free, least, at * max(value / edge, 1.0)))
 
 
-def draws_of(cells: int) -> int:
+def _draws(cells: int) -> int:
     """How many draws of so many numbers are made."""
     return max(min(_DRAWS, _CELLS // cells), 100)
 
@@ -192,3 +149,72 @@ def equal_variances(rss: Floats, df: Floats) -> Equality:
     value = total * math.log(squares.sum() / total) - float(nu @ np.log(squares / nu))
     value = max(value, 0.0) / (1 + ((1 / nu).sum() - 1 / total) / (3 * (m - 1)))
     return Equality("Bartlett", float(value), m - 1, math.nan, float(chdtrc(m - 1, value)))
+
+
+def equal_blocks(x: Sums, own: Own, columns: Sequence[int]) -> Equality:
+    """Whether several coefficients are the same in all data sets; all others may differ.
+
+    What the other parents leave of these columns has in each data set the scatter A_j, and c_j with
+    the child. With weights w_j = 1 / sigma_j^2 the sum of squares that different coefficients gain
+    is sum w_j c_j'A_j^-1 c_j - (sum w_j c_j)'(sum w_j A_j)^-1 (sum w_j c_j). It is compared with
+    draws under the hypothesis; see `equal_effects`.
+
+    Args:
+        x: the sufficient statistics of the family.
+        own: least squares in each data set.
+        columns: which of the parents' columns.
+    """
+    A, c = _left(x, columns)
+    df = x.n - own.rank
+    rss = own.rss / x.scale[-1] ** 2
+    there = (df > 0) & (rss > 0)
+    if there.sum() < 2:
+        gained, free = _gain(A, c, np.ones(len(df)))
+        return one_variance(float(gained), free, rss, df)
+    A, c, df, rss = A[there], c[there], df[there], rss[there]
+    gained, free = _gain(A, c, df / rss)
+    if free < 1:
+        return Equality()
+    p = tail(_null(A, rss / df, df), float(gained), free, float(df.min()))
+    return Equality("simulated", float(gained) / free, free, math.nan, p)
+
+
+def _left(x: Sums, columns: Sequence[int]) -> tuple[Floats, Floats]:
+    """Scatter of some columns, and with the child, that other parents leave; (F, w, w), (F, w)."""
+    others = [k for k in range(x.mean.shape[1] - 1) if k not in columns]
+    kept = [*columns, -1]
+    S = x.scatter
+    across = S[:, kept][:, :, others]
+    explained = across @ _inverse(S[:, others][:, :, others]) @ np.swapaxes(across, 1, 2)
+    left = S[:, kept][:, :, kept] - explained
+    return left[:, :-1, :-1], left[:, :-1, -1]
+
+
+def _inverse(A: Floats) -> Floats:
+    """Of scatters of columns of variance one, where rows give it."""
+    return np.asarray(np.linalg.pinv(A, rcond=_RANK, hermitian=True))
+
+
+def _gain(A: Floats, c: Floats, weight: Floats) -> tuple[Floats, int]:
+    """The squares that are gained, (...,), and degrees of freedom; weights (..., F)."""
+    each = np.einsum("...ja,jab,...jb->...j", c, _inverse(A), c)
+    together = np.einsum("...j,jab->...ab", weight, A)
+    u = np.einsum("...j,...ja->...a", weight, c)
+    common = np.einsum("...a,...ab,...b->...", u, _inverse(together), u)
+    free = int(_rank(A).sum() - _rank(A.sum(axis=0)))
+    return (weight * each).sum(axis=-1) - common, free
+
+
+def _rank(A: Floats) -> NDArray[np.int64]:
+    value = np.linalg.eigvalsh(A)
+    return np.asarray((value > _RANK * np.maximum(value[..., -1:], _RANK)).sum(axis=-1))
+
+
+def _null(A: Floats, variance: Floats, df: Floats) -> Floats:
+    """Draws of the squares that are gained with equal coefficients."""
+    draws, rng = _draws(A[..., 0].size), np.random.default_rng(0)
+    value, vector = np.linalg.eigh(A)
+    half = vector * np.sqrt(np.maximum(value, 0.0) * variance[:, None])[:, None, :]
+    c = np.einsum("jab,djb->dja", half, rng.standard_normal((draws, *A.shape[:2])))
+    other = variance * rng.chisquare(df, size=(draws, len(df))) / df
+    return _gain(A, c, 1 / other)[0]
