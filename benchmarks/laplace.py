@@ -60,7 +60,7 @@ def measured(kind: str, q: int, rows: int, sd: float, seed: int) -> list[float] 
     begin = time.perf_counter()
     laplace = problem.climb(final=False)
     middle = time.perf_counter()
-    marginal.likelihood(problem, final=False)
+    marginal.settle(problem, final=False)
     end = time.perf_counter()
     if laplace.ridge != (0.0, 0.0):
         return None

@@ -237,7 +237,6 @@ BAD = [
     ({"score": "bic-h"}, "score='bic-h' is for continuous columns"),
     ({"score": "bde"}, "score='bde' is for complete pooling"),
     ({"score": "k2", "pooling": "complete"}, "age, dose and visits are not"),
-    ({"pooling": pb.Partial(random="intercept")}, "random='intercept' is for continuous columns"),
     ({"pooling": pb.Partial(method="reml")}, "method='reml' is for continuous columns"),
     ({"group": "site"}, "leave group='site' out"),
 ]

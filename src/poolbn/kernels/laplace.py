@@ -12,6 +12,8 @@ implicit function theorem the exact derivatives are
 G is defined also where D is singular: there D is optimal to first order if GL = 0 and no eigenvalue
 of G is positive, as in `optimise`. So L has k columns in the gauge of a pivoted Cholesky
 decomposition; columns that shrink are dropped, and columns along an eigenvector of G are added.
+Only the first r coefficients of a level vary: other rows of L are 0, and only the first r rows and
+columns of G matter.
 
 In between BFGS steps, from the metric of the linear mixed model that W and g describe. The inner
 maximum at new B and L begins where that model has it, from W, g and t alone: an error of second
@@ -40,6 +42,7 @@ class Model(NamedTuple):
 
     family: int
     q: int
+    r: int  # coefficients of a level that vary, the first ones
     C: int  # linear predictors, d = C q
     table: Floats  # (q + 2 + 3 C, m)
     offsets: Integers  # where the rows of data sets begin in it, (F + 1,)
@@ -234,7 +237,7 @@ def symmetric(work: Floats, q: int, C: int) -> None:
 
 
 @jit
-def _add_metric(work: Floats, q: int, C: int, L: Floats, k: int, perm: Integers) -> None:
+def _add_metric(work: Floats, q: int, r: int, C: int, L: Floats, k: int, perm: Integers) -> None:
     """Add the expected information of the linear mixed model.
 
     That is P in B, and for entries (a, b), (c, f) of L
@@ -261,11 +264,11 @@ def _add_metric(work: Floats, q: int, C: int, L: Floats, k: int, perm: Integers)
                     LNL[i * q + c, h * q + b] = v
     x = d
     for b in range(k):
-        for ia in range(b, q):
+        for ia in range(b, r):
             a = perm[ia]
             z = d
             for f in range(b + 1):
-                for ic in range(f, q if f < b else ia + 1):
+                for ic in range(f, r if f < b else ia + 1):
                     c = perm[ic]
                     v = 0.0
                     for i in range(C):
@@ -344,13 +347,13 @@ def derivatives(
         )  # fmt: skip
         _add_gradient(m, state, G)
         if metric > 0:
-            _add_metric(work, q, C, L, k, perm)
+            _add_metric(work, q, m.r, C, L, k, perm)
         in_theta -= 0.5 * direct
         for a in range(d):
             in_theta -= 0.5 * lines[VS_, a] * lines[SCORE_, a]
     x = d
     for b in range(k):
-        for i in range(b, q):
+        for i in range(b, m.r):
             v = ridge[1] * L[perm[i], b]
             for c in range(q):
                 v -= 2.0 * G[perm[i], c] * L[c, b]

@@ -156,7 +156,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
     y, y_old, perm, r = w.y, w.y_old, s.perm, s.r
     # GL = 0 says sum P L = (sum v e e') L with weights v > 0, and sum v e = 0: the rank is at
     # most |F| - 1.
-    k = regauge(L, k, s.F - 1, perm, D)
+    k = regauge(L, r, k, s.F - 1, perm, D)
     f = model.evaluate(s, L, k, TWO_STEPS)
     damping, smallest = 0.0, np.inf
     part, brake = 1.0, 0.0
@@ -184,7 +184,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
                 fnew = model.evaluate(s, L, k - 1, ONE_STEP)
                 if fnew <= f:
                     f = fnew
-                    k = regauge(L, k - 1, k - 1, perm, D)
+                    k = regauge(L, r, k - 1, k - 1, perm, D)
                     smallest = np.inf
                     continue
                 copy(y_old, y)
@@ -234,7 +234,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             damping = min(max(4.0 * damping, 1e-2), _HOPELESS)
             part *= 0.5
         if moved:
-            k = regauge(L, k, k, perm, D)
+            k = regauge(L, r, k, k, perm, D)
             if not settled or polish:
                 continue
             model.gradient(s)
@@ -248,7 +248,7 @@ def _minimise(s: Space, w: Work, k: int, tolerance: float, polish: bool) -> tupl
             return f, k, True
         f = fnew
         copy_columns(trial, L, r)
-        k = regauge(L, k + 1, k + 1, perm, D)
+        k = regauge(L, r, k + 1, k + 1, perm, D)
         damping, smallest = 0.0, np.inf
         part, brake = 1.0, 0.0
     return f, k, False

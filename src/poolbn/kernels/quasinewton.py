@@ -67,7 +67,7 @@ def _unpack(m: Model, L: Floats, k: int, perm: Integers, into: int) -> None:
             B[a] = x[a]
     z = d
     for b in range(k):
-        for i in range(b, m.q):
+        for i in range(b, m.r):
             if into > 0:
                 x[z] = L[perm[i], b]
             else:
@@ -80,18 +80,17 @@ def _unpack(m: Model, L: Floats, k: int, perm: Integers, into: int) -> None:
 
 
 @jit
-def _bend(work: Floats, mats: Floats, d: int, k: int, perm: Integers) -> None:
+def _bend(work: Floats, mats: Floats, d: int, r: int, k: int, perm: Integers) -> None:
     """Add the curvature that D = LL' has by itself, -2G for each column, where it is positive."""
-    q = mats.shape[1]
     H, E, U = work[METRIC_], mats[SQUARE_], mats[VECTORS_]
-    copy_columns(mats[G_], E, q)
-    eigen(E, U, q, 1e-26)
+    copy_columns(mats[G_], E, r)
+    eigen(E, U, r, 1e-26)
     x = d
     for b in range(k):
-        for i in range(b, q):
+        for i in range(b, r):
             for h in range(b, i + 1):
                 v = 0.0
-                for c in range(q):
+                for c in range(r):
                     v -= 2.0 * min(E[c, c], 0.0) * U[perm[i], c] * U[perm[h], c]
                 H[x, x - i + h] += v
             H[x, x] += work[LINES_, RIDGE_, 1]
@@ -146,17 +145,17 @@ def _way_out(m: Model, mats: Floats, side: int, k: int, tolerance: float) -> flo
 
     Along D + t xx' the objective changes by -t x'Gx + t^2/4 sum (x'N_kh x)^2, nearly.
     """
-    q, d, C, F = m.q, m.C * m.q, m.C, m.offsets.shape[0] - 1
+    q, r, d, C, F = m.q, m.r, m.C * m.q, m.C, m.offsets.shape[0] - 1
     E, U, N = mats[SQUARE_], mats[VECTORS_], m.work[N_]
-    copy_columns(mats[G_], E, q)
-    eigen(E, U, q, 1e-26)
+    copy_columns(mats[G_], E, r)
+    eigen(E, U, r, 1e-26)
     high = 0
-    for a in range(q):
+    for a in range(r):
         if E[a, a] > E[high, high]:
             high = a
     slope = E[high, high] - 0.5 * m.work[LINES_, RIDGE_, 1]
     for a in range(q):
-        E[0, a] = U[a, high]
+        E[0, a] = U[a, high] if a < r else 0.0
     for a in range(q):
         U[0, a] = E[0, a]
     x = U[0]
@@ -224,14 +223,14 @@ def _minimise(
     f = np.inf
     while True:
         if fresh:
-            k = regauge(L, k, most, perm, mats[SQUARE_])
-            size = d + q * k - k * (k - 1) // 2 + (1 if m.family == NEGATIVE_BINOMIAL else 0)
+            k = regauge(L, m.r, k, most, perm, mats[SQUARE_])
+            size = d + m.r * k - k * (k - 1) // 2 + (1 if m.family == NEGATIVE_BINOMIAL else 0)
             f = objective(m, side, L, k)
             if not f < np.inf:
                 break
             side = 1 - side
             derivatives(m, side, L, k, perm, YES, G)
-            _bend(work, mats, d, k, perm)
+            _bend(work, mats, d, m.r, k, perm)
             _unpack(m, L, k, perm, YES)
             smallest = np.inf
             fresh = False
@@ -239,7 +238,7 @@ def _minimise(
             break
         if k > 0:  # a column that shrinks: is f lower without it?
             copy_columns(L, trial, k)
-            rank = regauge(trial, k, k, perms[1], mats[SQUARE_])
+            rank = regauge(trial, m.r, k, k, perms[1], mats[SQUARE_])
             norm = 0.0
             for a in range(q if rank == k else 0):
                 norm += trial[a, k - 1] * trial[a, k - 1]
@@ -321,12 +320,14 @@ def _expect(m: Model, mats: Floats, k: int) -> bool:
 
 
 @entry(
-    numba.int64, numba.int64, numba.int64, matrix, integers, cube, cube, cube, numba.int64[:, ::1],
-    numba.int64, numba.int64, numba.int64, numba.int64, numba.float64, numba.float64[::1], integers,
+    numba.int64, numba.int64, numba.int64, numba.int64, matrix, integers, cube, cube, cube,
+    numba.int64[:, ::1], numba.int64, numba.int64, numba.int64, numba.int64, numba.float64,
+    numba.float64[::1], integers,
 )  # fmt: skip
 def fit(
     family: int,
     q: int,
+    r: int,
     C: int,
     table: Floats,
     offsets: Integers,
@@ -347,15 +348,16 @@ def fit(
     Args:
         family: see `rows`.
         q: columns of x.
+        r: the first ones, whose coefficients vary between data sets.
         C: linear predictors.
         table: see `rows`.
         offsets: where the rows of data sets begin, (F + 1,).
         states: see `laplace.Model`; its first F have coefficients of data sets to start from.
         work: likewise, with A, S, and the lines B, centre, ridge (on B, on L) and log theta.
-        mats: L, and work space, (5, q, q). Ends with G.
+        mats: L, whose rows from the r-th are 0, and work space, (5, q, q). Ends with G.
         perms: work space, (2, q).
         k: columns of L to start from.
-        most: columns that L may have.
+        most: columns that L may have, r or fewer.
         expectations: EM steps before the search.
         steps: of the search, at most.
         tolerance: what a last step would gain.
@@ -363,7 +365,7 @@ def fit(
         outcome: rank, side of the data sets, converged, steps, (4,).
     """
     F = offsets.shape[0] - 1
-    m = Model(family, q, C, table, offsets, states, work)
+    m = Model(family, q, r, C, table, offsets, states, work)
     for j in range(F):
         rows(family, table, q, C, offsets[j], offsets[j + 1], theta_of(m), states[j])
     for _ in range(expectations):

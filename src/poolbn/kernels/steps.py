@@ -32,12 +32,11 @@ def copy_columns(source: Floats, target: Floats, columns: int) -> None:
 
 
 @jit
-def regauge(L: Floats, k: int, most: int, perm: Integers, D: Floats) -> int:
+def regauge(L: Floats, random: int, k: int, most: int, perm: Integers, D: Floats) -> int:
     """L becomes the pivoted Cholesky factor of LL', of at most so many columns; returns its rank.
 
-    D (r, r) is work space.
+    Rows from the random-th are 0. D (r, r) is work space.
     """
-    random = L.shape[0]
     largest = 0.0
     for a in range(random):
         perm[a] = a

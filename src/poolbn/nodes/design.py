@@ -84,25 +84,32 @@ def collapse(design: Design) -> Design:
 
 @dataclass(frozen=True)
 class Basis:
-    """X T has columns that are uncorrelated and of variance one, but for the intercept."""
+    """X T has columns that are uncorrelated and of variance one, but for the intercept.
 
-    T: Floats  # (q, r)
+    Columns whose coefficients vary between data sets come first, so that random effects of these
+    are random effects of the first columns of X T.
+    """
+
+    T: Floats  # (q, p)
     dependent: int  # a column that is a combination of those before it, or -1
+    varying: int  # how many columns of X T have coefficients that vary
 
     @staticmethod
-    def of(mean: Floats, S: Floats) -> Basis:
+    def of(mean: Floats, S: Floats, vary: NDArray[np.bool_] | None = None) -> Basis:
         """Columns that are combinations of earlier ones are left out.
 
         Args:
             mean: of the columns after the intercept, (q - 1,).
             S: their covariances, (q - 1, q - 1).
+            vary: whether their coefficients vary, (q - 1,); by default all do.
         """
         q = len(mean) + 1
         scale = np.sqrt(np.diagonal(S))
         T = np.zeros((q, q))
         T[0, 0] = 1.0
         kept = [0]
-        for a in range(q - 1):
+        free = np.ones(q - 1, dtype=bool) if vary is None else vary
+        for a in np.argsort(~free, kind="stable").tolist():
             # The part of column a that the columns before it do not explain, twice for rounding.
             t = np.zeros(q - 1)
             t[a] = 1.0 / scale[a] if scale[a] > 0.0 else 0.0
@@ -115,11 +122,12 @@ class Basis:
                 kept.append(a + 1)
         T[0, 1:] = -mean @ T[1:, 1:]
         dependent = next((a for a in range(q) if a not in kept), -1)
-        return Basis(np.ascontiguousarray(T[:, kept]), dependent)
+        varying = 1 + int(np.count_nonzero(free[[a - 1 for a in kept[1:]]]))
+        return Basis(np.ascontiguousarray(T[:, kept]), dependent, varying)
 
     @staticmethod
-    def of_rows(X: Floats, weight: Floats) -> Basis:
+    def of_rows(X: Floats, weight: Floats, vary: NDArray[np.bool_] | None = None) -> Basis:
         """The same from rows, (m, q), the intercept first."""
         mean = weight @ X[:, 1:] / weight.sum()
         centred = X[:, 1:] - mean
-        return Basis.of(mean, (centred * weight[:, None]).T @ centred / weight.sum())
+        return Basis.of(mean, (centred * weight[:, None]).T @ centred / weight.sum(), vary)

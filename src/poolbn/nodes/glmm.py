@@ -72,7 +72,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class MixedRegression:
-    """A regression with random effects on every coefficient.
+    """A regression with random effects.
 
     Args:
         loglik: by the Laplace approximation, or where that is off summed over points.
@@ -156,6 +156,9 @@ class Found:
 class Problem:
     """One family in the columns of the computation.
 
+    Of these the first r have coefficients that vary between data sets, if pooling is partial: all,
+    or those of the columns after the intercept that `vary` names, (q - 1,), and the intercept.
+
     Example:
         >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 1]), np.array([30.0, 10.0, 9.0]),
         ...               np.array([0, 2, 3]))
@@ -166,7 +169,9 @@ class Problem:
         2
     """
 
-    def __init__(self, design: Design, response: Response) -> None:
+    def __init__(
+        self, design: Design, response: Response, vary: NDArray[np.bool_] | None = None
+    ) -> None:
         self.design, self.response = design, response
         names, p = kernels("glm"), design.X.shape[1]
         room = kernels("lanes").padded(np.diff(design.offsets))
@@ -179,8 +184,8 @@ class Problem:
         mean, S = np.empty(p), np.empty((p, p))
         names.lay_out(*rows, np.eye(p), whole)
         names.describe(whole, mean, S)
-        self.basis = Basis.of(mean[1:], S[1:, 1:])
-        self.q = self.basis.T.shape[1]
+        self.basis = Basis.of(mean[1:], S[1:, 1:], vary)
+        self.q, self.r = self.basis.T.shape[1], self.basis.varying
         self.d, self.F = self.q * self.C, len(design.offsets) - 1
         self.table = whole[: self.q + 2 + 3 * self.C]
         names.lay_out(*rows, self.basis.T, self.table)
@@ -346,7 +351,7 @@ class Problem:
         mats[kernel.L_] = start.L
         value, outcome = np.empty(1), np.empty(4, dtype=np.int64)
         kernel.fit(
-            int(self.response.family), q, C, self.table, offsets, states, work, mats,
+            int(self.response.family), q, self.r, C, self.table, offsets, states, work, mats,
             np.zeros((2, q), dtype=np.int64), start.rank, most, start.expectations, steps,
             _TOLERANCE[final], value, outcome,
         )  # fmt: skip
@@ -389,27 +394,29 @@ class Problem:
         and the moments of the data sets' own coefficients. Genuine second maxima exist. Of many
         rows only starts that are near the end soon.
         """
-        q, eye = self.q, np.eye(self.q)
-        first = Start(eye, q, 1)
+        r, eye = self.r, np.diag((np.arange(self.q) < self.r) * 1.0)
+        first = Start(eye, r, 1)
         if not final:
             return [first]
         if self.design.weight.sum() > _MANY_ROWS:
-            return [first, Start(eye * _START_SDS[0], q), Start(self.moments(), q)]
-        others = [Start(eye * sd, q) for sd in _START_SDS]
-        return [first, Start(0.0 * eye, 0), *others, Start(self.moments(), q)]
+            return [first, Start(eye * _START_SDS[0], r), Start(self.moments(), r)]
+        others = [Start(eye * sd, r) for sd in _START_SDS]
+        return [first, Start(0.0 * eye, 0), *others, Start(self.moments(), r)]
 
     def moments(self) -> Floats:
         """A factor of the covariance of the data sets' own coefficients, (q, q)."""
         own = self.regress(self.offsets, self.pooled.T[0]).T.reshape(self.F, self.C, self.q)
         away = own - own.mean(axis=0)
         D = np.einsum("jka,kl,jlb->ab", away, self.inverse, away) / (self.F * self.C)
-        values, vectors = np.linalg.eigh(D)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 1e-4)))
+        values, vectors = np.linalg.eigh(D[: self.r, : self.r])
+        L = np.zeros((self.q, self.q))
+        L[: self.r, : self.r] = vectors * np.sqrt(np.maximum(values, 1e-4))
+        return L
 
     @property
     def n_params(self) -> int:
         """Of partial pooling."""
-        return int(self.d + self.q * (self.q + 1) // 2 + self.dispersed)
+        return int(self.d + self.r * (self.r + 1) // 2 + self.dispersed)
 
     def climb(self, final: bool) -> Found:
         """The maximum of the Laplace approximation, with a penalty where there is none."""
@@ -423,7 +430,7 @@ class Problem:
         B, offsets = self.pooled.T[0], self.offsets
         return min(
             (
-                self.search(offsets, B, start, most=self.q, ridge=ridge, final=final)
+                self.search(offsets, B, start, most=self.r, ridge=ridge, final=final)
                 for start in self.starts(final)
             ),
             key=lambda found: found.objective,
@@ -445,7 +452,7 @@ class Problem:
         L = np.zeros((self.q, self.q))
         L[:, : found.rank] = found.L
         return self.search(
-            self.offsets, found.B, Start(L, found.rank), most=self.q, ridge=found.ridge,
+            self.offsets, found.B, Start(L, found.rank), most=self.r, ridge=found.ridge,
             steps=0, log_theta=found.log_theta, T=found.T,
         )  # fmt: skip
 

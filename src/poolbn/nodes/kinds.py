@@ -10,7 +10,7 @@ nothing could come in for changing the form.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,8 @@ from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import NoPooling, Partial
 from poolbn.nodes.regression import (
     RegressionFit,
-    design_of,
     fit_regression,
+    problems_of,
     regression_bound,
     regression_score,
     responses,
@@ -53,22 +53,28 @@ _MOST = 150  # coefficients of a regression; their number cubed is what a step c
 Names = tuple[str, Sequence[str]]  # a node and its parents
 
 
-def ways(pooling: Choice, levels: Sequence[Hashable]) -> tuple[Candidate, ...]:
+def ways(pooling: Choice, data: Data) -> tuple[Candidate, ...]:
     """The ways in which data sets may share strength, as far as they matter here.
 
     Raises:
         OptionError: one is for continuous nodes only.
     """
-    hows = candidates(pooling.first(levels))
+    hows = candidates(pooling.first(data.levels))
     for how in hows:
-        if isinstance(how, Partial) and (how.random != "full" or how.method != "ml"):
-            name = "random" if how.random != "full" else "method"
+        if isinstance(how, Partial) and how.method != "ml":
             raise OptionError(
-                Option(name, getattr(how, name)),
+                Option("method", how.method),
                 " is for continuous columns; with others use pb.Partial()",
             )
+        if isinstance(how, Partial) and (why := how.unknown_slopes(data.names)):
+            raise OptionError(*why)
     # Residuals are those of continuous nodes.
-    return tuple(type(how)(discrete=how.discrete) for how in hows)
+    return tuple(
+        Partial(random=how.random, discrete=how.discrete)
+        if isinstance(how, Partial)
+        else type(how)(discrete=how.discrete)
+        for how in hows
+    )
 
 
 def scores(
@@ -104,14 +110,9 @@ def scores(
     for m, family in enumerate(families):
         some = [how for how in hows if _has_regression(table, family, how)]
         if some:
-            design = design_of(table, *family)
-            sure, rough = zip(
-                *(
-                    regression_score(design, response, some, each, final=final)
-                    for response in responses(table, family[0])
-                ),
-                strict=True,
-            )
+            made = problems_of(table, *family)
+            each_kind = (regression_score(problems, some, each, final=final) for problems in made)
+            sure, rough = zip(*each_kind, strict=True)
             best = max(values[m], *sure)
             values[m] = best if best > -np.inf else max(rough)
     return values
@@ -128,8 +129,8 @@ def bounds(
         levels = len(table.categories[table.names.index(child)])
         small = _coefficients(table, (child, parents)) <= _MOST
         if levels > 1 and small and not _tabular(table, (child, parents)):
-            design, (response,) = design_of(table, child, parents), responses(table, child)
-            values[m] = regression_bound(design, response, hows, each)
+            (problems,) = problems_of(table, child, parents)
+            values[m] = regression_bound(problems, hows, each)
     return values
 
 
@@ -194,8 +195,13 @@ def _tabular(table: Data, family: Names) -> bool:
     return all(table.kind(name) == "discrete" for name in (child, *parents))
 
 
+def _asked(how: Candidate) -> str:
+    """How a discrete node with discrete parents is modelled; a table has no slopes to choose."""
+    return "logit" if isinstance(how, Partial) and how.random != "full" else how.discrete
+
+
 def _has_table(table: Data, family: Names, how: Candidate) -> bool:
-    return _tabular(table, family) and how.discrete != "logit" and is_small(table, *family)
+    return _tabular(table, family) and _asked(how) != "logit" and is_small(table, *family)
 
 
 def _coefficients(table: Data, family: Names) -> int:
@@ -210,7 +216,7 @@ def _coefficients(table: Data, family: Names) -> int:
 def _has_regression(table: Data, family: Names, how: Candidate) -> bool:
     if _coefficients(table, family) > _MOST:
         return False
-    if not _tabular(table, family) or how.discrete == "logit":
+    if not _tabular(table, family) or _asked(how) == "logit":
         return True
     if how.discrete == "table":
         return False

@@ -118,6 +118,7 @@ class Status(Enum):
     NO_RESIDUAL_VARIANCE = "no residual variance"
     SEPARATED = "separated"
     APPROXIMATE = "approximate likelihood"
+    INTERCEPT_ONLY = "only the intercept varies"
 
     @property
     def ok(self) -> bool:
@@ -151,6 +152,8 @@ _TEXTS = {
     "estimates; a weak prior holds them",
     Status.APPROXIMATE: "data sets have too few rows for the Laplace approximation, and numerical "
     "integration leaves the log-likelihood uncertain by more than 1; use fewer parents",
+    Status.INTERCEPT_ONLY: "the rows do not tell how slopes differ between data sets: variances go "
+    "to infinity; the fit is that of Partial(random='intercept')",
 }
 
 

@@ -95,7 +95,13 @@ def _slopes(values: Floats) -> Floats:
 
 
 def regression_effects(
-    rows: Rows, found: Estimates, spans: Sequence[range], *, separated: bool, tests: bool = True
+    rows: Rows,
+    found: Estimates,
+    spans: Sequence[range],
+    vary: NDArray[np.bool_] | None,
+    *,
+    separated: bool,
+    tests: bool = True,
 ) -> LogEffects:
     """The effects of a regression.
 
@@ -103,6 +109,7 @@ def regression_effects(
         rows: of the family.
         found: the coefficients.
         spans: which columns after the intercept each parent is.
+        vary: with partial pooling, whether effects of these columns vary between data sets.
         separated: whether a weak prior holds the coefficients.
         tests: whether to test if effects are equal, which takes most of the time.
     """
@@ -110,13 +117,17 @@ def regression_effects(
     if tests:
         equal = [equal_effects(rows, [k + 1 for k in span]) for span in spans]
         known = known._replace(equal=_tests(equal))
-    if found.random_cov is None or found.fixed is None:
+    if found.random_cov is None or found.fixed is None or vary is None:
         return known
     if separated:  # there are no estimates whose spread could be looked at
         return known._replace(df=np.full_like(known.df, max(len(found.coef) - 1.0, 1.0)))
-    *of_all, sd, at = _population(rows, found)
+    *of_all, sd, at = _population(rows, found, vary)
     se, df, new, own_se = map(_slopes, (*of_all, sd))
     own_se = np.where(np.isfinite(own_se), own_se, known.own_se)
+    if not vary.all():  # effects that are the same everywhere are known as those of one regression
+        same = np.tile(~vary, found.fixed.shape[0])
+        se, df = np.where(same, known.se, se), np.where(same, known.df, df)
+        new, own_se = np.where(same, known.se, new), np.where(same, known.se, own_se)
     return known._replace(se=se, df=df, new_se=new, own_se=own_se, at=at, level_se=sd[:, :, 0])
 
 
@@ -124,7 +135,9 @@ def _tests(equal: Sequence[Equal]) -> Floats:
     return np.array(equal, dtype=np.float64).reshape(len(equal), 2)
 
 
-def _population(rows: Rows, known: Estimates) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _population(
+    rows: Rows, known: Estimates, vary: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Standard errors and degrees of freedom of the population's coefficients, (C, q) each.
 
     Then standard errors of a new data set's, (C, q), and of those of data sets, see `shrinking`,
@@ -138,8 +151,10 @@ def _population(rows: Rows, known: Estimates) -> tuple[Floats, Floats, Floats, F
     assert known.random_cov is not None
     assert known.fixed_cov is not None
     F, C, q = known.coef.shape
-    T = Basis.of_rows(rows.design.X, rows.design.weight).T
+    basis = Basis.of_rows(rows.design.X, rows.design.weight, vary)
+    T = basis.T
     back = np.linalg.inv(T)
+    varies = np.tile(np.arange(q) < basis.varying, C)
     at = known.coef @ back.T
     found = scores(rows.turned(rows.design.X @ T), at)
     W, e = found.information, found.gradient
@@ -151,7 +166,7 @@ def _population(rows: Rows, known: Estimates) -> tuple[Floats, Floats, Floats, F
     turn = np.asarray(np.kron(np.eye(C), T), dtype=np.float64)
     own, variance = _own(at.reshape(F, C * q), found.gradient, W, np.eye(C * q))
     few = np.isfinite(variance).sum(axis=0) < 3
-    between = np.where(few, np.diagonal(R), between_variances(own, variance))
+    between = np.where(few, np.diagonal(R), between_variances(own, variance)) * varies
     Q = M @ W @ np.swapaxes(M, 1, 2) + P * between @ P
     se, df, _ = from_spread(P, Q, e, turn)
     # As for linear regressions, see `intervals`.

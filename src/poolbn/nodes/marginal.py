@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from poolbn.nodes.design import Floats
-from poolbn.nodes.glmm import FREE, HELD, LARGE, Found, MixedRegression, Problem, Start
+from poolbn.nodes.glmm import FREE, HELD, LARGE, Found, Problem, Start
 from poolbn.nodes.quadrature import Integrals, Parameters, Points, descend
 
 _DOUBT = 1.0  # of a log-likelihood, from which the Laplace approximation is not used
@@ -38,36 +38,29 @@ _ATTENUATION = 0.346  # (16 sqrt(3) / (15 pi))^2: a logistic distribution as a n
 _NO_VARIANCE = 1e-6  # of random effects, in the columns of the computation
 
 
-def likelihood(problem: Problem, *, final: bool) -> tuple[float, bool]:
-    """The log-likelihood of partial pooling, and whether it is known roughly.
+def is_rough(found: Found) -> bool:
+    """Whether a log-likelihood is known roughly.
 
-    That of `partial`, or from one good start: for a search, which compares many. What a prior holds
-    is below what the likelihood can reach, and may be compared.
+    What a prior holds is below what the likelihood can reach, and may be compared.
     """
-    found = settle(problem, final)
-    rough = found.noise > _ROUGH and found.ridge == FREE
-    return found.loglik + float(problem.constants.sum()), rough
+    return found.noise > _ROUGH and found.ridge == FREE
 
 
-def partial(problem: Problem) -> tuple[MixedRegression, bool]:
-    """The regression with random effects, and whether its likelihood is known roughly.
+def settle(problem: Problem, final: bool) -> Found:
+    """The maximum of the likelihood; of the Laplace approximation where that is close to it.
+
+    With the effort of a final fit, or from one good start: for a search, which compares many.
 
     Examples:
         >>> from poolbn.nodes.design import Design, Response
         >>> rows = Design(np.ones((6, 1)), np.array([0, 1] * 3), np.array([6.0, 1, 1, 6, 3, 4]),
         ...               np.array([0, 2, 4, 6]))
         >>> problem = Problem(rows, Response(levels=2))
-        >>> fit, rough = partial(problem)
-        >>> round(fit.loglik, 3), round(problem.partial().loglik, 3), rough
+        >>> found = settle(problem, final=True)
+        >>> round(found.loglik, 3), round(problem.partial().loglik, 3), is_rough(found)
         (-13.496, -13.541, False)
     """
-    found = settle(problem, final=True)
-    return problem.mixed(found), found.noise > _ROUGH and found.ridge == FREE
-
-
-def settle(problem: Problem, final: bool) -> Found:
-    """The maximum of the likelihood; of the Laplace approximation where that is close to it."""
-    laplace, one = problem.climb(final), problem.d == 1
+    laplace, one = problem.climb(final), problem.C * problem.r == 1
     if not final and not math.isfinite(laplace.loglik):  # large counts, where one start is too few
         laplace = problem.climb(final=True)
     if not math.isfinite(laplace.loglik) or (not one and doubt(problem, laplace) < _DOUBT):
@@ -121,7 +114,7 @@ class Marginal:
         """
         here, final = replace(laplace, ridge=ridge), self.final
         at = max(self.beginnings(laplace, ridge), key=lambda at: self.summed(at, here, _FEW)[0])
-        least = _SURE_GAIN if final and self.problem.d == 1 else _GAIN[final]
+        least = _SURE_GAIN if final and self.problem.C * self.problem.r == 1 else _GAIN[final]
         converged = False
         for _ in range(_ROUNDS[final]):
             here = self.modes(at, here)
@@ -129,9 +122,11 @@ class Marginal:
             converged = gain < least
             if converged or np.sum(at.L**2) > LARGE**2:
                 break
-        values, vectors = np.linalg.eigh(at.L @ at.L.T)
+        (q, r), own = at.L.shape, at.L[: self.problem.r]
+        values, vectors = np.linalg.eigh(own @ own.T)
         kept = values > _NO_VARIANCE
-        at = at._replace(L=np.ascontiguousarray(vectors[:, kept]) * np.sqrt(values[kept]))
+        L = np.ascontiguousarray(np.vstack([vectors[:, kept], np.zeros((q - r, kept.sum()))]))
+        at = at._replace(L=L * np.sqrt(values[kept]))
         found = replace(self.corrected(self.modes(at, here)), converged=converged)
         return laplace if laplace.ridge == ridge and laplace.objective < found.objective else found
 
@@ -162,7 +157,7 @@ class Marginal:
         Afresh, means over all data sets are about those of complete pooling.
         """
         problem, theta = self.problem, laplace.log_theta
-        q = problem.q
+        q, r = problem.q, problem.r
         begin = []
         for sd in _SPREADS:
             B, D = problem.pooled.T[0].copy(), sd**2 * (1.0 if problem.counts else 2.0)
@@ -170,10 +165,11 @@ class Marginal:
                 B[0] -= 0.5 * D
             else:
                 B *= math.sqrt(1.0 + _ATTENUATION * D)
-            begin.append(Parameters(B, np.diag([sd, *[min(sd, 0.5)] * (q - 1)]), theta))
+            sds = np.array([sd, *[min(sd, 0.5)] * (r - 1)])
+            begin.append(Parameters(B, np.eye(q, r) * sds, theta))
         if laplace.ridge == ridge:
-            root = np.linalg.cholesky(laplace.L @ laplace.L.T + 0.01 * np.eye(q))
-            begin.append(Parameters(laplace.B, np.asarray(root), theta))
+            root = np.linalg.cholesky(laplace.L[:r] @ laplace.L[:r].T + 0.01 * np.eye(r))
+            begin.append(Parameters(laplace.B, np.vstack([root, np.zeros((q - r, r))]), theta))
         return begin
 
     def modes(self, at: Parameters, near: Found) -> Found:
@@ -183,7 +179,7 @@ class Marginal:
         L[:, :k] = at.L
         problem, ridge = self.problem, near.ridge
         found = problem.search(
-            problem.offsets, at.B, Start(L, k), most=q, ridge=ridge, steps=0,
+            problem.offsets, at.B, Start(L, k), most=problem.r, ridge=ridge, steps=0,
             log_theta=at.log_theta, T=near.T,
         )  # fmt: skip
         return replace(found, ridge=ridge)

@@ -230,8 +230,10 @@ class Slopes:
 
     def __init__(self, data: StandardisedStats, random: Random) -> None:
         at_level = data.group_level.tolist()
+        listed = () if isinstance(random, str) else random
+        blocks = tuple(f"{name}=" for name in listed if name not in data.names)  # discrete ones
         self.vary = [
-            not level if random == "full" else random != "intercept" and name in random
+            not level if random == "full" else name in listed or name.startswith(blocks)
             for name, level in zip(data.names, at_level, strict=True)
         ]
         self.between = [a or b for a, b in zip(self.vary, at_level, strict=True)]

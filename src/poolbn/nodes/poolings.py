@@ -236,7 +236,8 @@ class Partial(Gaussian):
         random: which coefficients vary between data sets: "full" is all of them, with all their
             covariances, "intercept" is the intercept alone, and a list of columns is the intercept
             and the slopes of these parents. With "full" the slope of a column that is constant in
-            each data set does not vary; listed, it does, as in lme4.
+            each data set does not vary; listed, it does, as in lme4. A discrete node whose
+            coefficients do not all vary has a logistic regression, not a table.
         residuals: "shared" is one residual variance for all data sets, as in the paper. "separate"
             is one for each, estimated alone; each data set then needs more rows than coefficients.
             "pooled" is one for each, from a common inverse gamma distribution whose spread is
@@ -267,6 +268,10 @@ class Partial(Gaussian):
             check_option("random", self.random, ("full", "intercept"))
         else:
             object.__setattr__(self, "random", tuple(names_of("random", self.random)))
+            if self.discrete == "table":
+                raise _no_slopes(list(self.random))
+        if self.random == "intercept" and self.discrete == "table":
+            raise _no_slopes(self.random)
         check_option("residuals", self.residuals, get_args(Residuals))
         check_option("method", self.method, get_args(Method))
         if self.residuals != "shared" and self.method == "reml":
@@ -316,13 +321,8 @@ class Partial(Gaussian):
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """Two data sets or more, with the columns whose slopes vary."""
-        if not isinstance(self.random, str):
-            for name in self.random:
-                if name not in data.names:
-                    return (
-                        Option("random", list(self.random)),
-                        f" names {name!r}, which is no column{nearest(name, data.names)}",
-                    )
+        if why := self.unknown_slopes(data.names):
+            return why
         if len(data.levels) > 1:
             return None
         return (
@@ -331,6 +331,16 @@ class Partial(Gaussian):
             Option("pooling", "complete"),
             ", or add the sufficient statistics of others",
         )
+
+    def unknown_slopes(self, names: Sequence[str]) -> tuple[MessagePart, ...] | None:
+        """What is wrong with the columns whose slopes vary; a discrete one is several of these."""
+        for name in () if isinstance(self.random, str) else self.random:
+            if name not in names and not any(own.startswith(f"{name}=") for own in names):
+                return (
+                    Option("random", list(self.random)),
+                    f" names {name!r}, which is no column{nearest(name, names)}",
+                )
+        return None
 
     def _logliks(
         self, data: StandardisedStats, families: Sequence[Family], *, penalty: Penalty, final: bool
@@ -494,6 +504,16 @@ class Partial(Gaussian):
             f"inside each data set {f.child!r} is constant or an exact combination of its parents; "
             "the likelihood has no maximum",
         )
+
+
+def _no_slopes(random: str | list[str]) -> OptionError:
+    return OptionError(
+        Option("discrete", "table"),
+        " has probabilities and no slopes, so that ",
+        Option("random", random),
+        " says nothing of it; use ",
+        Option("discrete", "logit"),
+    )
 
 
 @cache

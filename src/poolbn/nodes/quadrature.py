@@ -45,17 +45,17 @@ class Parameters(NamedTuple):
     """Those of a regression with random effects, in the columns of the computation."""
 
     B: Floats  # (d,)
-    L: Floats  # D = LL', (q, k)
+    L: Floats  # D = LL', (q, k); where they change, zeros but in the first k rows
     log_theta: float
 
     def packed(self) -> Floats:
-        """All in one vector; of L the lower triangle."""
-        return np.concatenate([self.B, self.L[np.tril_indices(len(self.L))], [self.log_theta]])
+        """All in one vector; of L the lower triangle of its first rows."""
+        return np.concatenate([self.B, self.L[np.tril_indices(self.L.shape[1])], [self.log_theta]])
 
     def unpacked(self, x: Floats) -> Parameters:
         """Others, of the same shapes."""
         d, L = len(self.B), np.zeros_like(self.L)
-        L[np.tril_indices(len(L))] = x[d:-1]
+        L[np.tril_indices(L.shape[1])] = x[d:-1]
         return Parameters(x[:d], L, float(x[-1]))
 
 
@@ -111,7 +111,7 @@ class Integrals:
         )  # fmt: skip
         loglik = float(self.times @ (log_sums(values + points.logs) + more[:, 0]))
         in_L = np.einsum("ih,jiahb->jab", self.A, in_Z.reshape(F, C, q, C, k))
-        lower = np.tril_indices(q, m=k)
+        lower = np.tril_indices(k)
         in_theta = theta * more[:, 1:] * (at.log_theta < _LOG_THETA)
         return values, loglik, np.hstack([in_B, in_L[:, lower[0], lower[1]], in_theta])
 

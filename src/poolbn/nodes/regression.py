@@ -188,61 +188,152 @@ def responses(table: Data, child: str) -> Sequence[Response]:
     return Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
 
 
+@dataclass(frozen=True, eq=False)
+class Problems:
+    """The regressions that a node may have with some parents.
+
+    Attributes:
+        design: the rows.
+        response: what kind of child.
+        owners: the parent that each column after the intercept is of, (q - 1,).
+
+    Examples:
+        >>> import poolbn as pb
+        >>> made = pb.datasets.opt()[["clinic", "age"]].assign(at=lambda x: x["clinic"] == "NY")
+        >>> table = pb.table(made, group="clinic", kinds={"age": "count"})
+        >>> problems, _ = problems_of(table, "age", ["at"])
+        >>> problems.varying(pb.Partial()), problems.varying(pb.Partial(random=["at"]))
+        (array([False]), array([ True]))
+    """
+
+    design: Design
+    response: Response
+    owners: tuple[str, ...]
+
+    def of(self, how: Candidate) -> glmm.Problem:
+        """That of one way to share strength."""
+        vary = self.varying(how) if isinstance(how, Partial) else None
+        return self.plain if vary is None or vary.all() else self._with(vary)
+
+    @cached_property
+    def plain(self) -> glmm.Problem:
+        """With all coefficients varying, where any do."""
+        return glmm.Problem(self.design, self.response)
+
+    @cached_property
+    def _others(self) -> dict[bytes, glmm.Problem]:
+        return {}
+
+    def _with(self, vary: NDArray[np.bool_]) -> glmm.Problem:
+        if vary.tobytes() not in self._others:
+            made = glmm.Problem(self.design, self.response, vary)
+            self._others[vary.tobytes()] = made
+        return self._others[vary.tobytes()]
+
+    def varying(self, how: Partial) -> NDArray[np.bool_]:
+        """Columns after the intercept whose coefficients vary, see `Partial.random`."""
+        if how.random != "full":
+            slopes = () if how.random == "intercept" else how.random
+            return np.array([name in slopes for name in self.owners], dtype=bool)
+        rows = np.diff(self.design.offsets) > 0
+        starts, X = self.design.offsets[:-1][rows], self.design.X[:, 1:]
+        most, least = np.maximum.reduceat(X, starts), np.minimum.reduceat(X, starts)
+        return np.asarray((most > least).any(axis=0))
+
+    def counts(self, how: Candidate) -> Counts:
+        """Parameters by what informs them; those of slopes that should vary and do not too."""
+        problem = self.of(how)
+        own = problem.d + problem.dispersed
+        if isinstance(how, NoPooling):
+            return Counts(0, 0, problem.F * own)
+        return Counts(own, problem.n_params - own if isinstance(how, Partial) else 0, 0)
+
+    def partial(self, how: Partial, *, final: bool) -> tuple[glmm.Problem, glmm.Found, bool]:
+        """The regression with random effects, its maximum, and whether only the intercept varies.
+
+        Where all vary that `how` says, and variances or correlations of slopes have no maximum
+        though complete pooling has one, the rows do not tell of them. With the intercept alone
+        there mostly is one.
+        """
+        problem = self.of(how)
+        found = marginal.settle(problem, final)
+        if found.ridge != glmm.FREE and problem.r > 1 and not problem.pooled.separated[0]:
+            less = self._with(np.zeros(len(self.owners), dtype=bool))
+            other = marginal.settle(less, final)
+            if other.ridge == glmm.FREE:
+                return less, other, True
+        return problem, found, False
+
+
+def owners_of(table: Data, parents: Sequence[str]) -> tuple[str, ...]:
+    """The parent that each of their columns of numbers is of."""
+    own = spans([table.categories[table.names.index(name)] for name in parents])
+    return tuple(name for name, span in zip(parents, own, strict=True) for _ in span)
+
+
+def problems_of(table: Data, child: str, parents: Sequence[str]) -> list[Problems]:
+    """One for each kind of child that it may be, see `responses`."""
+    design, owners = design_of(table, child, parents), owners_of(table, parents)
+    return [Problems(design, response, owners) for response in responses(table, child)]
+
+
 def regression_score(
-    design: Design, response: Response, hows: Sequence[Candidate], each: Floats, *, final: bool
+    problems: Problems, hows: Sequence[Candidate], each: Floats, *, final: bool
 ) -> tuple[float, float]:
     """The best log-likelihood minus penalty, with the effort of a search or a final fit.
 
     And that of likelihoods which are known roughly, and are not to be compared with others.
 
     Args:
-        design: the rows.
-        response: what kind of child.
+        problems: the regressions.
         hows: the ways to share strength.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
         final: whether to start from everywhere.
     """
-    problem = glmm.Problem(design, response)
-    if problem.basis.dependent >= 0:
+    if problems.plain.basis.dependent >= 0:
         return -inf, -inf
     best = [-inf, -inf]
     for how in hows:
         rough = False
         if isinstance(how, Partial):
-            loglik, rough = marginal.likelihood(problem, final=final)
+            problem, found, _ = problems.partial(how, final=final)
+            rough = marginal.is_rough(found)
+            loglik = found.loglik + float(problem.constants.sum())
         else:
-            one = problem.complete() if isinstance(how, Complete) else problem.none()
+            plain = problems.plain
+            one = plain.complete() if isinstance(how, Complete) else plain.none()
             loglik = float(one.loglik.sum())
-        best[rough] = max(best[rough], loglik - float(np.array(_params(problem, how)) @ each))
+        best[rough] = max(best[rough], loglik - float(np.array(problems.counts(how)) @ each))
     return best[0], best[1]
 
 
-def regression_bound(
-    design: Design, response: Response, hows: Sequence[Candidate], each: Floats
-) -> float:
+def regression_bound(problems: Problems, hows: Sequence[Candidate], each: Floats) -> float:
     """An upper bound of `regression_score` that costs less.
 
     What is integrated over random effects is at most its largest value, so partial pooling has at
     most the likelihood of no pooling; by the Laplace approximation too.
     """
-    problem = glmm.Problem(design, response)
+    problem = problems.plain
     if problem.basis.dependent >= 0:
         return -inf
     most = problem.largest()
     best = -inf
     for how in hows:
         loglik = float(problem.complete().loglik.sum()) if isinstance(how, Complete) else most
-        best = max(best, loglik - float(np.array(_params(problem, how)) @ each))
+        best = max(best, loglik - float(np.array(problems.counts(how)) @ each))
     return best
 
 
 def fit_regression(
     table: Data, child: str, parents: Sequence[str], response: Response, how: Candidate
 ) -> RegressionFit:
-    """The final fit of a discrete node or a count, with parents of all kinds."""
-    problem = glmm.Problem(design_of(table, child, parents), response)
+    """The final fit of a discrete node or a count."""
+    (problems,) = (
+        one for one in problems_of(table, child, parents)
+        if one.response.family is response.family
+    )  # fmt: skip
+    problem, F = problems.plain, len(table.levels)
     given = tuple(table.categories[table.names.index(name)] for name in parents)
-    F, q = len(table.levels), problem.design.X.shape[1]
     fixed = fixed_cov = random_cov = None
     if isinstance(how, Complete | NoPooling):
         one = problem.complete() if isinstance(how, Complete) else problem.none()
@@ -253,13 +344,14 @@ def fit_regression(
             fixed, fixed_cov = coef[0], coef_cov[0]
             coef, coef_cov = np.tile(coef, (F, 1, 1)), np.tile(coef_cov, (F, 1, 1))
     else:
-        mixed, rough = marginal.partial(problem)
+        problem, found, less = problems.partial(how, final=True)
+        mixed = problem.mixed(found)
         loglik, theta = mixed.loglik, mixed.theta
         coef, coef_cov = mixed.coef, mixed.coef_cov
         fixed, fixed_cov, random_cov = mixed.fixed, mixed.fixed_cov, mixed.random_cov
         ended = _status(
-            mixed.dependent, mixed.separated, mixed.converged, mixed.rank < q, mixed.summed,
-            rough,
+            mixed.dependent, mixed.separated, mixed.converged, mixed.rank < problem.r, mixed.summed,
+            marginal.is_rough(found), less,
         )  # fmt: skip
     status, detail = ended
     return RegressionFit(
@@ -269,7 +361,7 @@ def fit_regression(
         levels=table.levels,
         pooling=how,
         loglik=loglik if status.ok else -inf,
-        counts=_params(problem, how),
+        counts=problems.counts(how),
         n_rows=table.n_rows,
         status=status,
         detail=detail,
@@ -290,17 +382,13 @@ def with_effects(fit: RegressionFit, table: Data, *, tests: bool = True) -> Regr
     rows = Rows(design_of(table, fit.child, fit.parents), fit.response, fit.dispersion)
     separated = fit.status is Status.SEPARATED
     own = spans(fit.given)
-    found = regression_effects(rows, fit.estimates, own, separated=separated, tests=tests)
+    vary = None
+    if isinstance(fit.pooling, Partial):
+        design, owners = rows.design, owners_of(table, fit.parents)
+        vary = Problems(design, fit.response, owners).varying(fit.pooling)
+        vary &= fit.status is not Status.INTERCEPT_ONLY
+    found = regression_effects(rows, fit.estimates, own, vary, separated=separated, tests=tests)
     return replace(fit, saved_effects=found)
-
-
-def _params(problem: glmm.Problem, how: Candidate) -> Counts:
-    """Parameters by what informs them."""
-    own = problem.d + problem.dispersed
-    if isinstance(how, NoPooling):
-        return Counts(0, 0, problem.F * own)
-    groups = problem.n_params - own
-    return Counts(own, groups if isinstance(how, Partial) else 0, 0)
 
 
 def _status(
@@ -310,12 +398,18 @@ def _status(
     singular: bool = False,
     summed: bool = False,
     rough: bool = False,
+    less: bool = False,
 ) -> tuple[Status, str]:
     trouble = {
         Status.RANK_DEFICIENT: (dependent >= 0, "a parent is constant or a combination of others"),
         Status.SEPARATED: (separated, "coefficients are held by a weak prior"),
         Status.APPROXIMATE: (rough, "data sets have few rows for so many coefficients"),
         Status.NOT_CONVERGED: (not converged, "the search for the maximum was stopped"),
+        Status.INTERCEPT_ONLY: (
+            less,
+            "with slopes that vary the likelihood has no maximum; in this fit only the intercept "
+            "varies",
+        ),
     }
     for status, (met, detail) in trouble.items():
         if met:

@@ -19,7 +19,7 @@ from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.design import Family, Response
 from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.regression import design_of, regression_score
+from poolbn.nodes.regression import Problems, design_of, owners_of, regression_score
 from poolbn.run.compiling import kernels
 from poolbn.scoring.rotating import lr_test, partial_scatter
 from poolbn.scoring.scorevectors import ScoreVectors
@@ -233,9 +233,12 @@ class ColumnTests:
             response = Response(levels=K) if K else Response(Family.NEGATIVE_BINOMIAL)
             name, none = table.names[child], np.zeros(3)
             less, more = (
-                regression_score(design_of(table, name, own), response, [how], none, final=False)[0]
+                regression_score(
+                    Problems(design_of(table, name, own), response, owners_of(table, own)),
+                    [how], none, final=False,
+                )[0]
                 for own in (given, sorted([*given, table.names[other]]))
-            )
+            )  # fmt: skip
             ratios.append(2 * (more - less))
         own = [k for s in S for k in self._spans[s]]
         data = self._numbers

@@ -66,7 +66,7 @@ class InformationCriterion:
         if self.name == "bic-h":
             raise not_for_tables(self.name)
         numbers = all(kind == "continuous" for kind in table.kinds)
-        hows = () if numbers else ways(pooling, table.levels)
+        hows = () if numbers else ways(pooling, table)
         if hows:
             prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
         gaussian = self.on(standardise(table.stats()), pooling.first(table.levels))
