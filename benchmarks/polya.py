@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from poolbn.moments.discrete import tabulate
+from poolbn.moments.indicators import tabulate
 from poolbn.nodes import polya
 
 REFERENCE = Path(__file__).parent.parent / "tests" / "reference" / "polya"

@@ -36,11 +36,9 @@ ORDER = {
         "data", "cells",
     ],
     "moments": [
-        "discrete", "facts", "indicators", "sums", "patterns", "em", "draws", "completing",
-        "missingness", "coarsening", "plausible", "gapsfile", "cellsfile", "statsfile",
-        "rarevalues", "checkpoint", "summaries", "daskstats", "cases", "groupstats", "patternstats",
-        "data", "recoding", "fewerlevels", "cellstats", "tallying", "reading", "table", "filled",
-        "imputing", "standardised", "inspected", "levelchecks", "checks", "surveying", "looking",
+        "facts", "sums", "indicators", "patterns", "em", "statsfile", "cases", "groupstats",
+        "patternstats", "data", "cellstats", "reading", "table", "imputing", "standardised",
+        "checks", "looking",
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [

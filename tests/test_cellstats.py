@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
-from poolbn.moments.cellsfile import OTHER
-from poolbn.moments.discrete import Cells
-from poolbn.moments.fewerlevels import fewer_levels
+from poolbn.moments.cellstats import fewer_levels
+from poolbn.moments.indicators import Cells
+from poolbn.moments.statsfile import OTHER
 from poolbn.scoring.local import LocalScores
 
 NO = pb.Constraints(continuous_to_discrete=False)

@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
-from poolbn.moments import daskstats
+from poolbn.moments import reading
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.model import same_for_all
 from poolbn.nodes.poolings import Partial
@@ -174,7 +174,7 @@ def test_rows_stay_with_the_workers(
         return original(table, name, place)
 
     monkeypatch.setattr(sources, "pandas_part", without_rows)
-    monkeypatch.setattr(daskstats, "pandas_part", without_rows)
+    monkeypatch.setattr(reading, "pandas_part", without_rows)
     with pb.on_cluster(workers):
         assert pb.stats(parted(table, *CUTS), group="site").n_rows == len(table)
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
-from poolbn.moments import draws, em, statsfile
-from poolbn.moments.completing import complete
+from poolbn.moments import em, statsfile
+from poolbn.moments.em import complete
 from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.standardised import imputed, standardise
 from poolbn.tables.missing import packed
@@ -170,7 +170,7 @@ def test_draws_from_sums_are_those_of_rows() -> None:
     )  # fmt: skip
     found = []
     for of in (sums, rows):
-        drawn = [draws._completed(of, np.zeros(3), A.T @ A, rng) for _ in range(1500)]
+        drawn = [em._completed(of, np.zeros(3), A.T @ A, rng) for _ in range(1500)]
         found.append(np.array([[*d.mean, *d.scatter[np.tril_indices(3)]] for d in drawn]))
     error = found[0].std(axis=0) / np.sqrt(750) + 1e-9
     assert (np.abs(found[0].mean(axis=0) - found[1].mean(axis=0)) < 5 * error).all()

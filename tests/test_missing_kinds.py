@@ -19,7 +19,7 @@ from poolbn.assess.mixedleaveout import HeldOut, node_logs, row_logs
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, locals_of
 from poolbn.learning import as_plan
-from poolbn.moments.filled import FilledTable, gaps_of
+from poolbn.moments.table import FilledTable, gaps_of
 from poolbn.nodes.imputed import rubin
 from poolbn.settling import Gaps
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.moments import draws, patterns
+from poolbn.moments import em, patterns
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.patterns import Gaps, GapsInTheMaking, by_pattern, distinct
 from poolbn.tables.missing import Scan, packed, unpacked
@@ -192,7 +192,7 @@ def test_facts_of_long_columns_skip_missing_cells(share: float, digits: int) -> 
 def test_wishart_draws_of_few_rows(df: int) -> None:
     """The mean is df I; variances 2 df and, off the diagonal, df; the rank at most df."""
     rng = np.random.default_rng(df)
-    A = [draws._bartlett(df, 4, rng) for _ in range(4000)]
+    A = [em._bartlett(df, 4, rng) for _ in range(4000)]
     W = np.array([a @ a.T for a in A])
     assert (np.linalg.matrix_rank(W[:50]) == min(df, 4)).all()
     error = 5 * np.sqrt(2 * max(df, 1) / 4000)

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln, xlogy
 
-from poolbn.moments.discrete import Cells, tabulate
+from poolbn.moments.indicators import Cells, tabulate
 from poolbn.nodes import polya
 
 FAMILIES = reference("polya/cases.json")

@@ -23,9 +23,9 @@ from typer.testing import CliRunner
 import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.errors import DataError
-from poolbn.moments import checkpoint as checkpoints
-from poolbn.moments.checkpoint import Checkpoint
+from poolbn.moments import statsfile as checkpoints
 from poolbn.moments.reading import of_reading
+from poolbn.moments.statsfile import Checkpoint
 from poolbn.tables import engine
 from poolbn.tables.data import prepare
 
@@ -334,7 +334,7 @@ def test_a_checkpoint_is_of_one_version(
     parts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read(parts, tmp_path)
-    monkeypatch.setattr(checkpoints, "VERSION", "another")
+    monkeypatch.setattr(checkpoints, "VERSION", "0.0.1")
     assert read(parts, tmp_path)[1:] == (0, 5)
 
 

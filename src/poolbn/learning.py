@@ -16,9 +16,8 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.checks import warn
 from poolbn.moments.data import Data, only_sums
-from poolbn.moments.filled import FilledTable
 from poolbn.moments.standardised import check_digits, standardise
-from poolbn.moments.table import gathered, has_gaps
+from poolbn.moments.table import FilledTable, gathered, has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, locals_of
 from poolbn.inference.redrawing import Redraw, redrawings
-from poolbn.moments.filled import FilledTable, gappy_numbers, gaps_of
 from poolbn.moments.patternstats import Completed
-from poolbn.moments.table import Table
+from poolbn.moments.table import FilledTable, Table, gappy_numbers, gaps_of
 from poolbn.network.network import Network
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from poolbn.moments.missingness import tallied
+from poolbn.moments.patternstats import tallied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,7 +23,7 @@ from poolbn.tables.paths import check_once, paths
 from poolbn.wording import listed
 
 if TYPE_CHECKING:
-    from poolbn.moments.checkpoint import Checkpoint
+    from poolbn.moments.statsfile import Checkpoint
 
 STATS = ".stats"
 _SHOWN = 20  # columns or data sets in a message

@@ -21,10 +21,9 @@ from poolbn.cli.terminal import (
 )
 from poolbn.errors import OptionError
 from poolbn.moments.cellstats import CellStats
-from poolbn.moments.checkpoint import Checkpoint
 from poolbn.moments.groupstats import SMALLEST, check_size
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.statsfile import has_levels, read_about
+from poolbn.moments.statsfile import Checkpoint, has_levels, read_about
 from poolbn.tables.paths import paths
 from poolbn.wording import counted, listed
 

@@ -27,7 +27,7 @@ from poolbn.inference.locals import (
     Tabular,
     design,
 )
-from poolbn.moments.discrete import tabulate
+from poolbn.moments.indicators import tabulate
 from poolbn.moments.table import Table
 from poolbn.nodes.design import Basis, Design, Family
 from poolbn.nodes.localfit import GaussianFit, LocalFit

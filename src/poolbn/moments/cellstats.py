@@ -1,15 +1,24 @@
-"""`CellStats`: sufficient statistics of tables with discrete columns, which add up."""
+"""`CellStats`: sufficient statistics of tables with discrete columns, which add up.
+
+Where few rows have a configuration, a column has its forms: all its levels, the rarest two as one,
+and so on down to two, and none. Each step goes to another form, the one that loses least
+information for each row that is in a small cell no more. So rare levels go first, and a column
+whose rare level stands alone goes before others lose theirs. In the end what is not needed to be
+gone comes back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from math import inf
 from operator import add
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, PATH, check_arguments
 from poolbn.errors import DataError, InPython, Option, check_count
@@ -21,24 +30,225 @@ from poolbn.moments.cases import (
     needs_rows,
     positions,
 )
-from poolbn.moments.cellsfile import OTHER, Discrete
 from poolbn.moments.data import in_words
-from poolbn.moments.discrete import Cells
-from poolbn.moments.fewerlevels import fewer_levels
-from poolbn.moments.groupstats import SMALLEST, GroupStats, check_same, check_size, fields_of, total
-from poolbn.moments.indicators import labels_of
-from poolbn.moments.rarevalues import check_values
-from poolbn.moments.recoding import Recoded, recoded_cells, recoded_moments, settled
-from poolbn.moments.statsfile import read_cells, write_file
-from poolbn.moments.summaries import data_set_lines
+from poolbn.moments.groupstats import (
+    SMALLEST,
+    GroupStats,
+    check_same,
+    check_size,
+    check_values,
+    data_set_lines,
+    fields_of,
+    total,
+)
+from poolbn.moments.indicators import (
+    INDICATOR,
+    Cells,
+    indicator_columns,
+    labels_of,
+    moments_of,
+    spans,
+)
+from poolbn.moments.statsfile import OTHER, Discrete, read_cells, write_file
 from poolbn.tables.kinds import ColumnKind, joined_levels
 from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, shortened, visible
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 Levels = tuple[str, ...]
+
+
+class Recoded(NamedTuple):
+    """A column in another form.
+
+    Attributes:
+        at: its position before.
+        levels: its new levels; none if it is not discrete.
+        code: the new code of each old level, (K,).
+    """
+
+    at: int
+    levels: Levels
+    code: NDArray[np.int64]
+
+
+def recoded_cells(cells: Cells, before: Sequence[Levels], columns: Sequence[Recoded]) -> Cells:
+    """Cells of some columns in another form."""
+    discrete = [k for k, levels in enumerate(before) if levels]
+    some = [column for column in columns if column.levels]
+    codes = [column.code[cells.codes[:, discrete.index(column.at)]] for column in some]
+    made = np.array(codes, dtype=np.int64).reshape(len(some), len(cells.n)).T
+    return Cells(cells.data_set, made, cells.n).merged([len(column.levels) for column in some])
+
+
+def recoded_moments(
+    stats: GroupStats, before: Sequence[Levels], names: Sequence[str], columns: Sequence[Recoded]
+) -> GroupStats:
+    """Moments of some columns in another form; those of indicators alone are left to `settled`.
+
+    Args:
+        stats: of all columns, discrete ones as indicators.
+        before: their levels.
+        names: of some columns.
+        columns: what becomes of these.
+    """
+    T = _transformation(before, columns)
+    scatter = T @ stats.scatter @ T.T
+    after = [column.levels for column in columns]
+    source = np.full(len(T), -1)  # where a continuous column was
+    for span, column in zip(spans(after), columns, strict=True):
+        if not column.levels:
+            source[span[0]] = spans(before)[column.at][0]
+    continuous = source >= 0
+    mean = np.zeros((len(stats.n), len(T)))
+    mean[:, continuous] = stats.mean[:, source[continuous]]
+    cubes = np.zeros_like(mean)
+    cubes[:, continuous] = stats.cubes[:, source[continuous]]
+    return replace(
+        stats,
+        names=labels_of(names, after),
+        mean=mean,
+        scatter=(scatter + scatter.transpose(0, 2, 1)) / 2,
+        cubes=cubes,
+        facts=tuple(stats.facts[k] if k >= 0 else INDICATOR for k in source),
+    )
+
+
+def _transformation(before: Sequence[Levels], columns: Sequence[Recoded]) -> NDArray[np.float64]:
+    """The linear part of what makes new columns of numbers of old ones."""
+    old, new = spans(before), spans([column.levels for column in columns])
+    T = np.zeros((new[-1].stop if new else 0, old[-1].stop if old else 0))
+    for span, column in zip(new, columns, strict=True):
+        own = list(old[column.at])
+        if not column.levels:
+            T[span[0], own[0]] = 1.0
+            continue
+        for level, row in enumerate(span, start=1):
+            T[row, own] = column.code[1:] == level
+            if column.code[0] == level:  # the old first level is one minus all others
+                T[row, own] -= 1.0
+    return T
+
+
+def settled(stats: GroupStats, cells: Cells, categories: Sequence[Levels]) -> GroupStats:
+    """Moments of indicators as the counts have them, to the bit."""
+    at = indicator_columns(categories)
+    own = moments_of(cells, [levels for levels in categories if levels], len(stats.n))
+    mean, scatter, cubes = stats.mean.copy(), stats.scatter.copy(), stats.cubes.copy()
+    mean[:, at], cubes[:, at] = own.mean, own.cubes
+    still = np.zeros(mean.shape, dtype=bool)
+    still[:, at] = np.einsum("jaa->ja", own.scatter) == 0
+    scatter[still[:, :, None] | still[:, None, :]] = 0.0
+    scatter[:, at[:, None], at] = own.scatter
+    facts = list(stats.facts)
+    for k in at.tolist():
+        facts[k] = INDICATOR
+    return replace(stats, mean=mean, scatter=scatter, cubes=cubes, facts=tuple(facts))
+
+
+@dataclass(frozen=True)
+class Fewer:
+    """A discrete column with fewer levels.
+
+    Attributes:
+        levels: those that are left; what stands for several is last, and is called "other".
+        code: the code in these of each level that there was, (K,).
+    """
+
+    levels: tuple[str, ...]
+    code: NDArray[np.int64]
+
+    def merge(self, gone: Sequence[int]) -> Fewer:
+        """With these levels put together, which then are the last."""
+        kept = [level for k, level in enumerate(self.levels) if k not in gone]
+        return Fewer((*kept, OTHER), _last(len(self.levels), gone)[self.code])
+
+
+def _last(K: int, gone: Sequence[int]) -> NDArray[np.int64]:
+    """The new code of each level, where some become one, the last, (K,)."""
+    kept = [k for k in range(K) if k not in gone]
+    code = np.full(K, len(kept), dtype=np.int64)
+    code[kept] = np.arange(len(kept))
+    return code
+
+
+def _rarest(levels: Sequence[str], rows: NDArray[np.float64]) -> list[int]:
+    """The two rarest levels; where one stands for others already, the rarest and this."""
+    order: list[int] = np.argsort(rows, kind="stable").tolist()
+    if OTHER in levels:
+        other = levels.index(OTHER)
+        return [next(k for k in order if k != other), other]
+    return order[:2]
+
+
+class _Form(NamedTuple):
+    """What may become of a column: fewer levels or, None, nothing; what it says, in nats."""
+
+    column: Fewer | None
+    information: float
+
+
+def _forms(levels: tuple[str, ...], rows: NDArray[np.float64]) -> list[_Form]:
+    """From all levels to none; a column with one level says nothing, and stays."""
+    column = Fewer(levels, np.arange(len(levels)))
+    found = [_Form(column, _information(rows))]
+    while len(column.levels) > 2:
+        column = column.merge(_rarest(column.levels, _added(rows, column)))
+        found.append(_Form(column, _information(_added(rows, column))))
+    return [*found, _Form(None, 0.0)] if len(levels) > 1 else found
+
+
+def _added(rows: NDArray[np.float64], column: Fewer) -> NDArray[np.float64]:
+    """Rows with each level that is left."""
+    return np.bincount(column.code, rows).astype(np.float64)
+
+
+def _information(rows: NDArray[np.float64]) -> float:
+    """What it says which of some levels each row has."""
+    n = rows.sum()
+    return float(n * np.log(n) - (rows * np.log(rows)).sum())
+
+
+def fewer_levels(
+    cells: Cells, categories: Sequence[tuple[str, ...]], least: int
+) -> list[Fewer | None]:
+    """For each discrete column what is left of it, None for nothing.
+
+    Args:
+        cells: of all discrete columns; each data set has so many rows.
+        categories: their levels, all of which occur.
+        least: the rows that a cell must have.
+    """
+    forms = [
+        _forms(levels, np.bincount(codes, cells.n).astype(np.float64))
+        for levels, codes in zip(categories, cells.codes.T, strict=True)
+    ]
+
+    def small(at: Sequence[int]) -> int:
+        """Rows in small cells."""
+        some = [(m, forms[m][i].column) for m, i in enumerate(at)]
+        there = [(m, column) for m, column in some if column is not None]
+        codes = [column.code[cells.codes[:, m]] for m, column in there]
+        made = np.array(codes, dtype=np.int64).reshape(len(there), len(cells.n)).T
+        n = cells._replace(codes=made).merged([len(column.levels) for _, column in there]).n
+        return int(n[n < least].sum())
+
+    def price(step: list[int]) -> tuple[float, float]:
+        """Information for each row that is saved."""
+        lost = sum(
+            own[i].information - own[k].information
+            for own, i, k in zip(forms, at, step, strict=True)
+        )
+        saved = now - small(step)
+        return (lost / saved if saved else inf), lost
+
+    at = [0] * len(forms)
+    while now := small(at):
+        further = [(m, i) for m, own in enumerate(forms) for i in range(at[m] + 1, len(own))]
+        at = min(([*at[:m], i, *at[m + 1 :]] for m, i in further), key=price)
+    for m in sorted(range(len(forms)), key=lambda m: -forms[m][0].information):
+        finer = ([*at[:m], i, *at[m + 1 :]] for i in range(at[m]))
+        at = next((back for back in finer if not small(back)), at)
+    return [own[i].column for own, i in zip(forms, at, strict=True)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

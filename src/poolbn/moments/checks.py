@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Hashable, Sequence
-from math import sqrt
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -15,19 +17,266 @@ from poolbn.errors import EM, InPython, MessagePart, Option, check_kind
 from poolbn.findings import DataWarning, Finding, FindingKind, about, as_inputs, without
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.data import Data
-from poolbn.moments.facts import MOST_ROWS, Distinct
-from poolbn.moments.filled import gaps_of
+from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.inspected import IDS, ROWS, Inspected
-from poolbn.moments.levelchecks import derived, of_sites, rare
-from poolbn.moments.standardised import standardise
-from poolbn.moments.table import Table, has_gaps
+from poolbn.moments.standardised import StandardisedStats, standardise
+from poolbn.moments.table import Table, gaps_of, has_gaps
 from poolbn.wording import counted, listed, noun_of, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from poolbn.moments.patternstats import PatternStats
+
+
+ROWS = 10  # that a table, or a data set, must have for its values to say something
+_CHANCE = 5.0  # equal cells that numbers with gaps between them would have by chance
+_FAR = 2.0  # from the other values, in their standard deviations: a code
+# What ids are called: patient, pat_id, pupilNR, caseNo, record number; but not acid, lipid, piano.
+IDS = re.compile(
+    r"(?i:(.*[\W_])?(id|pid|nr|number)|.*[\W_](no|num)"
+    r"|(.*[\W_])?(subject|patient|person|participant|pupil|student|record)(nr|no|num|number)?)"
+    r"|.*[a-z](I[dD]|N[rRoO])"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Inspected:
+    """The continuous columns of a table as the checks see them.
+
+    Attributes:
+        stats: their statistics.
+        data: the same, standardised.
+        every: all columns.
+        inputs: those of them that are inputs.
+    """
+
+    stats: GroupStats
+    data: StandardisedStats
+    every: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The continuous columns."""
+        return self.stats.names
+
+    @cached_property
+    def rows(self) -> int:
+        """In all data sets together."""
+        return self.stats.n_rows
+
+    @cached_property
+    def whole(self) -> list[bool]:
+        """Which columns hold whole numbers, as far as that is known."""
+        return [facts.digits == 0 for facts in self.stats.facts]
+
+    @cached_property
+    def constant(self) -> list[bool]:
+        """Which columns have one value."""
+        return [not square > 0 for square in self.data.total.diagonal()]
+
+    @cached_property
+    def still(self) -> NDArray[np.bool_]:
+        """Where a column does not vary inside a data set that has rows enough, (F, N)."""
+        return np.asarray(self.data.constant & (self.data.n >= ROWS / 2)[:, None])
+
+    @cached_property
+    def of_sites(self) -> list[bool]:
+        """Which columns vary between data sets only."""
+        site = self.data.group_level & self.still.any(axis=0)
+        return [bool(yes) for yes in site]
+
+    @cached_property
+    def numbering(self) -> list[bool]:
+        """Which columns are the whole numbers from one to another, each once."""
+        n = self.rows
+        spread = (n * n - 1) / 12
+        close = (np.abs(self.data.scale**2 - spread) <= 1e-9 * spread).tolist()
+        return [w and c and n >= ROWS for w, c in zip(self.whole, close, strict=True)]
+
+    @cached_property
+    def ids(self) -> list[bool]:
+        """Which columns are another whole number in each row, and that not by chance."""
+        found = []
+        for k, facts in enumerate(self.stats.facts):
+            different = facts.extent is not None and facts.extent.numbers is not None
+            equal = self.rows**2 / (7 * max(float(self.data.scale[k]), 1e-300))
+            likely = equal > _CHANCE or bool(IDS.fullmatch(self.names[k]))
+            found.append(
+                self.numbering[k] or (self.whole[k] and different and likely and self.rows >= ROWS)
+            )
+        return found
+
+    @cached_property
+    def codes(self) -> list[tuple[float, int]]:
+        """For each column a value that may stand for a missing one, and its count; or (0, 0)."""
+        found = []
+        for k, facts in enumerate(self.stats.facts):
+            ends = () if facts.extent is None else (facts.extent.low, facts.extent.high)
+            codes = [
+                (sign * end.value, end.cells)
+                for sign, end in zip((1.0, -1.0), ends, strict=False)
+                if end.cells and self._far(k, sign, end)
+            ]
+            found.append(codes[0] if codes else (0.0, 0))
+        return found
+
+    def _far(self, k: int, sign: float, end: Edge) -> bool:
+        """Whether an end is further from the other values than these are from each other."""
+        n, m = self.rows, end.cells
+        if not isfinite(end.following):
+            return False
+        mean, variance = sign * float(self.data.center[k]), float(self.data.scale[k]) ** 2
+        others = (n * mean - m * end.value) / (n - m)
+        squares = n * (variance + mean**2) - m * end.value**2 - (n - m) * others**2
+        sd = sqrt(max(squares, 0.0) / (n - m))
+        return end.following - end.value > _FAR * sd
+
+    def named(self, which: Sequence[bool]) -> list[str]:
+        """The names of these columns."""
+        return [name for name, yes in zip(self.names, which, strict=True) if yes]
+
+    def learned(self, names: Iterable[str]) -> list[str]:
+        """Without inputs, of which nothing is learned."""
+        return [name for name in names if name not in self.inputs]
+
+
+_SAMPLE = 500  # rows that tell of most columns that they do not follow from each other
+_PAIRS = 8  # of those that do, in a message
+
+
+class _Levels:
+    """Discrete columns of rows, or of configurations that several rows have.
+
+    Attributes:
+        names: the M columns.
+        sizes: the number of levels of each, (M,).
+        codes: of each row or configuration, (M, R); -1 where a cell is missing.
+        data_set: of each, (R,).
+        n: its rows, (R,).
+    """
+
+    def __init__(self, stats: Data) -> None:
+        at = [k for k, kind in enumerate(stats.kinds) if kind == "discrete"]
+        self.names = [stats.names[k] for k in at]
+        self.sizes = [len(stats.categories[k]) for k in at]
+        if isinstance(stats, Table):
+            rows = stats.values[at]
+            self.codes = np.where(np.isnan(rows), -1, rows).astype(np.int64)
+            self.data_set = np.repeat(np.arange(len(stats.levels)), stats.n)
+            self.n = np.ones(len(self.data_set), dtype=np.int64)
+        else:
+            assert isinstance(stats, CellStats)
+            self.codes = stats.cells.codes.T
+            self.data_set, self.n = stats.cells.data_set, stats.cells.n
+
+    def together(self, a: NDArray[np.int64], of: int, k: int) -> NDArray[np.int64]:
+        """Rows by code of a column with `of` codes and level of column k, (of, levels)."""
+        there = (a >= 0) & (self.codes[k] >= 0)
+        both = a[there] * self.sizes[k] + self.codes[k][there]
+        size = (of, self.sizes[k])
+        return np.bincount(both, self.n[there], of * size[1]).reshape(size).astype(np.int64)
+
+
+def of_sites(stats: Data) -> list[str]:
+    """Discrete columns that have one level in each data set, and not the same in all.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "tobacco"]].dropna()
+        >>> south = trial.assign(south=trial["clinic"].isin(["KY", "MS"]))
+        >>> of_sites(pb.table(south, group="clinic"))
+        ['south']
+    """
+    columns, F = _Levels(stats), len(stats.levels)
+    found = []
+    for k, name in enumerate(columns.names):
+        counts = columns.together(columns.data_set, F, k)
+        several = (counts > 0).sum(axis=1)
+        varies = (counts > 0).any(axis=0).sum() > 1
+        if several.max() == 1 and varies and counts.max() >= ROWS / 2:
+            found.append(name)
+    return found
+
+
+def derived(stats: Data, sites: Sequence[str]) -> Finding | None:
+    """Discrete columns whose level follows from another column: a coarser one, or a cut of it.
+
+    Not `sites`, which describe data sets: they have few values, and follow from others by chance.
+    """
+    columns = _Levels(stats)
+    found = (*_coarser(columns), *_cuts(stats, columns))
+    pairs = [(name, of) for name, of in found if name not in sites]
+    names = list(dict.fromkeys(name for name, _ in pairs))
+    if not names:
+        return None
+    told = listed([f"{name!r} from {of!r}" for name, of in pairs], _PAIRS)
+    what = f"levels that follow from another column, as a cut of it does: {told}"
+    remedy = ("use one of the two, for example ", *without(names, stats.names))
+    return Finding(FindingKind.DERIVED, tuple(names), (), len(pairs), what, remedy)
+
+
+def rare(table: Data) -> Finding | None:
+    """Levels that one row has, of which nothing can be learned; rows tell of them."""
+    if not isinstance(table, Table):
+        return None
+    found: dict[str, list[str]] = {}
+    for name, own, codes in zip(table.names, table.categories, table.values, strict=True):
+        if own:
+            there = codes[~np.isnan(codes)].astype(np.int64)
+            rows = np.bincount(there, minlength=len(own)).tolist()
+            found[name] = [level for level, n in zip(own, rows, strict=True) if n == 1]
+    told = [f"{shortened([repr(v) for v in few], 4)} of {name!r}" for name, few in found.items()
+            if few]  # fmt: skip
+    names = [name for name, few in found.items() if few]
+    what = f"one row alone has the level{'s' * (sum(map(len, found.values())) > 1)} {listed(told)}"
+    remedy = ("merge such levels with others, or make these cells missing and use ", EM)
+    count = sum(map(len, found.values()))
+    return Finding(FindingKind.RARE_LEVEL, tuple(names), (), count, what, remedy) if names else None
+
+
+def _coarser(columns: _Levels) -> Iterator[tuple[str, str]]:
+    """Pairs of columns, the first of which has one level at each level of the second."""
+    follows: set[tuple[int, int]] = set()
+    rows = int(columns.n.sum())
+    for k in range(len(columns.names)):
+        for by in range(len(columns.names)):
+            if by == k or rows < ROWS * columns.sizes[by]:
+                continue
+            counts = columns.together(columns.codes[by], columns.sizes[by], k)
+            seen = counts.sum(axis=0) >= ROWS / 2
+            if seen.sum() > 1 and (counts > 0).sum(axis=1).max() == 1 and (by, k) not in follows:
+                follows.add((k, by))
+                yield columns.names[k], columns.names[by]
+
+
+def _cuts(stats: Data, columns: _Levels) -> Iterator[tuple[str, str]]:
+    """Discrete and continuous columns, whose values at different levels do not overlap."""
+    if not isinstance(stats, Table):
+        return
+    numbers = [k for k, kind in enumerate(stats.kinds) if kind != "discrete"]
+    few = slice(None, None, max(stats.n_rows // _SAMPLE, 1))
+    for name, size, codes in zip(columns.names, columns.sizes, columns.codes, strict=True):
+        for k in numbers:
+            x = stats.values[k]
+            if _apart(codes[few], x[few], size, 1) and _apart(codes, x, size, ROWS // 2):
+                yield name, stats.names[k]
+
+
+def _apart(codes: NDArray[np.int64], x: NDArray[np.float64], size: int, least: int) -> bool:
+    """Whether no value at a level lies among those at another, with enough rows of two levels."""
+    there = (codes >= 0) & ~np.isnan(x)
+    codes, x = codes[there], x[there]
+    rows = np.bincount(codes, minlength=size)
+    if (rows >= least).sum() < 2:
+        return False
+    low, high = np.full(size, np.inf), np.full(size, -np.inf)
+    np.minimum.at(low, codes, x)
+    np.maximum.at(high, codes, x)
+    order = np.argsort(low[rows > 0])
+    return bool((high[rows > 0][order][:-1] < low[rows > 0][order][1:]).all())
+
 
 _REPEATS = 10  # rows for each of few values
 _SAME = 2e-6  # of a column's variance, which other columns do not explain: they do

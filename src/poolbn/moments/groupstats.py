@@ -2,36 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import html
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from operator import add
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from poolbn.arguments import FLAG, PATH, check_arguments, names_of
-from poolbn.errors import DataError, Option
-from poolbn.moments.cases import (
-    OnlySums,
-    check_family,
-    checked_inputs,
-    list_of_names,
-    positions,
-)
-from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, joined
-from poolbn.moments.rarevalues import check_values
+from poolbn.errors import DataError, Option, left_out
+from poolbn.moments.cases import OnlySums, check_family, checked_inputs, list_of_names, positions
+from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
 from poolbn.moments.statsfile import Fields, read_file, write_file
-from poolbn.moments.summaries import SHOWN, in_html, in_text
 from poolbn.moments.sums import Sums
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
-from poolbn.wording import listed, noun_of
+from poolbn.wording import Noun, counted, listed, noun_of, shortened, visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+_NAMED = 8  # columns in a message
+
+
+# ruff: noqa: D102  (the names below are explained there)
+class Moments(Protocol):
+    """What is needed of a `GroupStats`, under the same names."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def levels(self) -> tuple[Hashable, ...]: ...
+    @property
+    def n(self) -> NDArray[np.int64]: ...
+    @property
+    def mean(self) -> NDArray[np.float64]: ...
+    @property
+    def scatter(self) -> NDArray[np.float64]: ...
+    @property
+    def facts(self) -> tuple[ColumnFacts, ...]: ...
+
+
+class Rare(NamedTuple):
+    """Columns, a value of each, and how many rows of which data set have these together."""
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    data_set: Hashable
+    rows: int
+
+
+def rare_values(stats: Moments, least: int, *, pairs: bool = True) -> Iterator[Rare]:
+    """Values, and pairs of values of two columns, that fewer rows of a data set have than `least`.
+
+    Args:
+        stats: the statistics; columns whose values are not known, as in a file, are skipped.
+        least: the fewest that may have a value.
+        pairs: whether to look at pairs of columns too.
+    """
+    known = [
+        (k, sorted(facts.values))
+        for k, facts in enumerate(stats.facts)
+        if facts.told is Distinct.NONE and facts.values is not None and len(facts.values) == 2
+    ]
+    n = stats.n.astype(np.float64)
+    high = {k: n * (stats.mean[:, k] - values[0]) / (values[1] - values[0]) for k, values in known}
+    for k, values in known:
+        yield from _few(stats, [k], [values], np.array([n - high[k], high[k]]), least)
+    for i, (a, first) in enumerate(known if pairs else []):
+        for b, second in known[:i]:
+            p, q = high[a], high[b]
+            unit = (first[1] - first[0]) * (second[1] - second[0])
+            both = stats.scatter[:, a, b] / unit + p * q / np.maximum(n, 1)
+            cells = np.array([n - p - q + both, q - both, p - both, both])
+            yield from _few(stats, [a, b], [first, second], cells, least)
+
+
+def _few(
+    stats: Moments,
+    at: Sequence[int],
+    values: Sequence[Sequence[float]],
+    cells: NDArray[np.float64],
+    least: int,
+) -> Iterator[Rare]:
+    """Of the cells of some columns, (cells, F), those that fewer rows have, but none."""
+    rows = np.rint(np.nan_to_num(cells)).astype(np.int64)
+    for cell, j in np.argwhere((rows > 0) & (rows < least)).tolist():
+        codes = np.unravel_index(cell, [2] * len(at))
+        yield Rare(
+            tuple(stats.names[k] for k in at),
+            tuple(own[int(code)] for own, code in zip(values, codes, strict=True)),
+            stats.levels[j],
+            int(rows[cell, j]),
+        )
+
+
+def check_values(stats: Moments, least: int) -> None:
+    """Raise for values that few rows have."""
+    found = list(rare_values(stats, least))
+    if not found:
+        return
+    first, columns = found[0], list[str]()
+    for rare in found:  # those of one column first
+        if not set(rare.names) & set(columns):
+            columns.append(rare.names[0])
+    pairs = zip(first.names, first.values, strict=True)
+    what = " and ".join(f"{name!r} = {value:g}" for name, value in pairs)
+    rows = f"{counted(first.rows, 'row')} of data set {first.data_set!r}"
+    also = f", and so other columns: {listed([repr(name) for name in columns[1:]], _NAMED)}"
+    raise DataError(
+        f"{rows} {'has' if first.rows == 1 else 'have'} {what}{also * (len(columns) > 1)}; sums of "
+        f"products with a column of two values reveal what fewer than {least} rows have: of one "
+        "row, the row; ",
+        left_out(*columns),
+        ", or write them all the same with ",
+        Option("allow_small", True),
+    )
+
+
+# Data sets, and columns, that a summary lists.
+SHOWN = 10
+
+
+def in_text(
+    names: Sequence[str],
+    levels: Sequence[Hashable],
+    n: Sequence[int],
+    dropped: Sequence[int],
+    sets: Noun,
+) -> str:
+    """Columns, and data sets with their rows, on lines.
+
+    Examples:
+        >>> sites = Noun("site", "sites")
+        >>> print(in_text(["age", "bmi"], ["NY", "Minnesota"], [1116, 237], [0, 9], sites))
+        GroupStats: 1,353 rows, 2 sites, 2 columns
+        columns: age, bmi
+          NY         1,116 rows
+          Minnesota    237 rows, 9 dropped
+    """
+    lines = [
+        f"GroupStats: {_counts(names, levels, n, sets)}",
+        f"columns: {visible(shortened(names, SHOWN))}",
+    ]
+    return "\n".join([*lines, *data_set_lines(levels, n, dropped)])
+
+
+def data_set_lines(
+    levels: Sequence[Hashable], n: Sequence[int], dropped: Sequence[int]
+) -> list[str]:
+    """Data sets with their rows."""
+    lines = []
+    shown = zip(levels[:SHOWN], n, dropped, strict=False)
+    cells = [(visible(str(level)), f"{rows:,}", left) for level, rows, left in shown]
+    wide = max(len(level) for level, _, _ in cells)
+    long = max(len(rows) for _, rows, _ in cells)
+    for level, rows, left in cells:
+        gone = f", {left:,} dropped" if left else ""
+        lines.append(f"  {level:<{wide}}  {rows:>{long}} rows{gone}")
+    if len(levels) > SHOWN:
+        lines.append(f"  ... and {len(levels) - SHOWN:,} more")
+    return lines
+
+
+def in_html(
+    names: Sequence[str],
+    levels: Sequence[Hashable],
+    n: Sequence[int],
+    dropped: Sequence[int],
+    sets: Noun,
+) -> str:
+    """The same as a table for notebooks."""
+    rows = "".join(
+        f"<tr><td>{html.escape(str(level))}</td><td>{count:,}</td><td>{left:,}</td></tr>"
+        for level, count, left in zip(levels[:SHOWN], n, dropped, strict=False)
+    )
+    if len(levels) > SHOWN:
+        rows += f'<tr><td colspan="3">and {len(levels) - SHOWN:,} more</td></tr>'
+    return (
+        f"<p><b>GroupStats</b>: {_counts(names, levels, n, sets)}<br>columns: "
+        f"{html.escape(shortened(names, SHOWN))}</p><table><thead><tr><th>{sets.one}</th>"
+        f"<th>rows</th><th>dropped</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _counts(names: Sequence[str], levels: Sequence[Hashable], n: Sequence[int], sets: Noun) -> str:
+    parts = (counted(sum(n), "row"), counted(len(levels), sets), counted(len(names), "column"))
+    return ", ".join(parts)
+
 
 # Rows that a data set must have to be written to a file that is handed on.
 SMALLEST = 10

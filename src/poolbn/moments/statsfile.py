@@ -3,6 +3,15 @@
 The section `moments` has the arrays as they are; others may follow, in the order of `SECTIONS`.
 The file holds nothing else. What is read is checked to be statistics, written again, and compared
 byte by byte with what was there: rows cannot hide in it.
+
+In the section `gaps` the cells come in the order of their data sets, and of what they lack. Each
+has a row of numbers: its data set, a bit for each column that it lacks, its rows, means and sums of
+products. Where a column is missing these are zero.
+
+The section `levels` is JSON: all columns, the levels of each, and which have a last level, "other",
+that stands for several. `cells` has a row of whole numbers for each configuration of all discrete
+columns that occurs in a data set: the data set, the codes of its levels, its rows. They come in
+order. `moments` has the indicators of levels as columns.
 """
 
 from __future__ import annotations
@@ -11,24 +20,248 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import VERSION
 from poolbn.errors import FileError
-from poolbn.moments import cellsfile
-from poolbn.moments.cellsfile import Discrete
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
-from poolbn.moments.gapsfile import from_bytes, to_bytes
-from poolbn.moments.indicators import indicator_columns
+from poolbn.moments.indicators import Cells, indicator_columns, labels_of, moments_of
 from poolbn.moments.patterns import Gaps
-from poolbn.moments.plausible import wrong
+from poolbn.tables.data import Reading
+from poolbn.tables.paths import identity
 from poolbn.writing import check_levels, open_regular, write_whole
+
+_ROUNDING = 1e-4  # of the smallest eigenvalue of correlations
+_LAST = 2.0**-50  # of a mean: its last digits, that rounding changes
+
+
+def _wrong(
+    n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64], dropped: int, least: int
+) -> str:
+    """Why no rows have such statistics, or nothing; `mean` (N,), `scatter` (N, N)."""
+    square = scatter.diagonal()
+    few = "one row" if n else "0 rows"
+    finite = np.isfinite(mean).all() and np.isfinite(scatter).all()
+    checks = (
+        (n < least, f"has {n} rows"),
+        (dropped < 0, f"has {dropped} rows left out"),
+        (not finite, "has means or sums that are not finite"),
+        (not np.array_equal(scatter, scatter.T), "has sums of products that are not symmetric"),
+        (n <= 1 and scatter.any(), f"has {few} and sums of squares that are not zero"),
+        ((square < 0).any(), "has a sum of squares below zero"),
+        (scatter[square == 0].any(), "has products with a constant column that are not zero"),
+    )
+    told = next((words for _wrong, words in checks if _wrong), "")
+    if told:
+        return told
+    if not _semidefinite(scatter):
+        return "has sums of products that no rows have: they are not positive semidefinite"
+    rank = _rank(n, mean, scatter)
+    if rank >= max(n, 1):
+        return f"has {n} rows, and sums of products of rank {rank} that need {rank + 1}"
+    return ""
+
+
+def _correlations(scatter: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With zeros for a constant column, (N, N)."""
+    square = scatter.diagonal()
+    size = np.sqrt(np.where(square > 0, square, 1.0))
+    return np.asarray(scatter / size / size[:, None])
+
+
+def _rank(n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64]) -> int:
+    """The rank of a scatter matrix (N, N), as far as it is not rounding.
+
+    Means are rounded, and with them all differences from a mean, in units of its last digits.
+    """
+    if n > len(mean):
+        return 0  # it can have any
+    square = scatter.diagonal()
+    digits = n * (_LAST * np.abs(mean)) ** 2 / np.where(square > 0, square, 1.0)
+    eigenvalues = np.linalg.eigvalsh(_correlations(scatter))
+    return int((eigenvalues > _ROUNDING + digits[square > 0].sum()).sum())
+
+
+def _semidefinite(scatter: NDArray[np.float64]) -> bool:
+    """Whether a matrix (N, N), as correlations, has no eigenvalue below zero but for rounding."""
+    scaled = _correlations(scatter)
+    np.fill_diagonal(scaled, 1.0 + _ROUNDING)
+    try:
+        np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _gaps_to_bytes(gaps: Gaps) -> bytes:
+    """The section; there are no single rows."""
+    assert not len(gaps.rows)
+    bits = np.packbits(gaps.missing, axis=1)
+    order = np.lexsort((*bits.T[::-1], gaps.data_set))
+    return b"".join(
+        gaps.data_set[k].astype("<i8").tobytes()
+        + bits[k].tobytes()
+        + gaps.n[k].astype("<i8").tobytes()
+        + gaps.mean[k].astype("<f8").tobytes()
+        + gaps.scatter[k].astype("<f8").tobytes()
+        for k in order
+    )
+
+
+def _gaps_from_bytes(section: bytes, data_sets: int, width: int) -> Gaps:
+    """What `_gaps_to_bytes` wrote.
+
+    Raises:
+        ValueError: it did not write this, or no rows have such statistics.
+    """
+    whole = -(-width // 8)
+    kind = np.dtype(
+        [("set", "<i8"), ("bits", "u1", (whole,)), ("n", "<i8"), ("mean", "<f8", (width,)),
+         ("scatter", "<f8", (width, width))]
+    )  # fmt: skip
+    if not section or len(section) % kind.itemsize:
+        raise ValueError(f"its gaps have {len(section)} bytes, not some times {kind.itemsize}")
+    table = np.frombuffer(section, dtype=kind)
+    missing = np.unpackbits(table["bits"], axis=1, count=width).astype(bool)
+    found = Gaps(
+        table["set"].astype(np.int64),
+        missing,
+        table["n"].astype(np.int64),
+        table["mean"].astype(np.float64),
+        table["scatter"].astype(np.float64),
+        np.zeros(0, dtype=np.int64),
+        np.zeros((0, width)),
+    )
+    if ((found.data_set < 0) | (found.data_set >= data_sets)).any():
+        raise ValueError("its gaps are of data sets that it does not have")
+    if missing.all(axis=1).any() or not missing.any(axis=1).all():
+        raise ValueError("its gaps have rows that lack nothing, or all")
+    keys = [(int(j), bits.tobytes()) for j, bits in zip(found.data_set, table["bits"], strict=True)]
+    if len(set(keys)) < len(keys):
+        raise ValueError("its gaps have a pattern twice")
+    for lacks, n, mean, scatter in zip(missing, found.n, found.mean, found.scatter, strict=True):
+        why = _wrong(int(n), mean[~lacks], scatter[np.ix_(~lacks, ~lacks)], 0, 1)
+        if mean[lacks].any() or scatter[lacks].any() or scatter[:, lacks].any():
+            why = "has numbers where cells are missing"
+        if why:
+            raise ValueError(f"a pattern of its gaps {why}")
+    return found
+
+
+OTHER = "other"  # a level that stands for several
+
+
+class Discrete(NamedTuple):
+    """What a file has of discrete columns.
+
+    Attributes:
+        names: all columns.
+        categories: the levels of each discrete column; none for others.
+        merged: columns whose last level stands for several.
+        cells: of the discrete columns.
+    """
+
+    names: tuple[str, ...]
+    categories: tuple[tuple[str, ...], ...]
+    merged: tuple[str, ...]
+    cells: Cells
+
+    @property
+    def discrete(self) -> list[tuple[str, ...]]:
+        """The levels of the discrete columns."""
+        return [levels for levels in self.categories if levels]
+
+
+def _levels_to_bytes(made: Discrete) -> bytes:
+    """The section `levels`."""
+    columns = {"names": made.names, "levels": made.categories, "merged": made.merged}
+    return json.dumps(columns).encode()
+
+
+def _cells_to_bytes(cells: Cells) -> bytes:
+    """The section `cells`; these are in order."""
+    return np.column_stack([cells.data_set, cells.codes, cells.n]).astype("<i8").tobytes()
+
+
+def _discrete_from_bytes(levels: bytes, cells: bytes, data_sets: int) -> Discrete:
+    """What was written.
+
+    Raises:
+        ValueError: it was not, or no rows have such cells.
+    """
+    told = json.loads(levels)
+    names, categories = tuple(told["names"]), tuple(map(tuple, told["levels"]))
+    merged = tuple(told["merged"])
+    if len(categories) != len(names) or len(set(names)) < len(names):
+        raise ValueError("its columns have other levels, or occur twice")
+    for name, own in zip(names, categories, strict=True):
+        if not all(isinstance(text, str) for text in (name, *own)) or len(set(own)) < len(own):
+            raise ValueError(f"the levels of column {name!r} are no texts, or occur twice")
+    of = dict(zip(names, categories, strict=True))
+    if [name for name in names if name in merged and of[name][-1:] == (OTHER,)] != list(merged):
+        raise ValueError("its columns with levels put together are not some of its columns")
+    sizes = [len(own) for own in categories if own]
+    return Discrete(names, categories, merged, _cells(cells, sizes, data_sets))
+
+
+def _cells(section: bytes, sizes: Sequence[int], data_sets: int) -> Cells:
+    width = len(sizes) + 2
+    if not section or len(section) % (8 * width):
+        raise ValueError(f"its cells have {len(section)} bytes, not some times {8 * width}")
+    table = np.frombuffer(section, dtype="<i8").reshape(-1, width).astype(np.int64)
+    data_set, codes, n = table[:, 0].copy(), table[:, 1:-1].copy(), table[:, -1].copy()
+    if (table[:, :-1] < 0).any() or (table[:, :-1] >= [data_sets, *sizes]).any():
+        raise ValueError("its cells are of data sets or levels that it does not have")
+    if (n < 1).any():
+        raise ValueError("its cells have no rows")
+    if not np.array_equal(np.unique(table[:, :-1], axis=0), table[:, :-1]):
+        raise ValueError("its cells are not in order, or occur twice")
+    for column, size in zip(codes.T, sizes, strict=True):
+        if not np.bincount(column, minlength=size).all():
+            raise ValueError("its cells lack a level")
+    return Cells(data_set, codes, n)
+
+
+def _check_moments(
+    made: Discrete,
+    labels: tuple[str, ...],
+    n: NDArray[np.int64],
+    mean: NDArray[np.float64],
+    scatter: NDArray[np.float64],
+) -> None:
+    """Raise unless the moments of indicators are those of the cells.
+
+    Args:
+        made: the cells.
+        labels: the columns that moments are of.
+        n: rows, (F,).
+        mean: means, (F, W).
+        scatter: centred sums of products, (F, W, W).
+
+    Raises:
+        ValueError: they are not.
+    """
+    if labels_of(made.names, made.categories) != labels:
+        raise ValueError("its moments are of other columns than its levels")
+    cells, F = made.cells, len(n)
+    if (cells.n > n[cells.data_set]).any() or not np.array_equal(
+        np.bincount(cells.data_set, cells.n, F), n
+    ):
+        raise ValueError("its cells have other rows than its data sets")
+    at = indicator_columns(made.categories)
+    own = moments_of(cells, made.discrete, F)
+    if not (
+        np.array_equal(mean[:, at], own.mean)
+        and np.array_equal(scatter[:, at[:, None], at], own.scatter)
+    ):
+        raise ValueError("its moments of levels are not those of its cells")
+
 
 _FORMAT = "poolbn-statistics"
 _VERSION = 3
@@ -187,13 +420,13 @@ def _content(parsed: _Parsed, least: int) -> _Content:
     sections, levels = parsed.sections, parsed.header["levels"]
     discrete = gaps = None
     if "levels" in sections:
-        discrete = cellsfile.from_bytes(sections["levels"], sections["cells"], len(levels))
+        discrete = _discrete_from_bytes(sections["levels"], sections["cells"], len(levels))
     fields = _fields(parsed, least, discrete)
     names, _, n, mean, scatter, *_ = fields
     if discrete is not None:
-        cellsfile.check_moments(discrete, names, n, mean, scatter)
+        _check_moments(discrete, names, n, mean, scatter)
     if "gaps" in sections:
-        gaps = from_bytes(sections["gaps"], len(n), len(names))
+        gaps = _gaps_from_bytes(sections["gaps"], len(n), len(names))
         if discrete is not None:
             raise ValueError("it has missing values and levels")
     return fields, gaps, discrete
@@ -217,10 +450,10 @@ def _body(fields: Fields, release: str, gaps: Gaps | None, discrete: Discrete | 
     if inputs:
         sections["inputs"] = json.dumps(inputs).encode()
     if gaps is not None:
-        sections["gaps"] = to_bytes(gaps)
+        sections["gaps"] = _gaps_to_bytes(gaps)
     if discrete is not None:
-        sections["levels"] = cellsfile.levels_to_bytes(discrete)
-        sections["cells"] = cellsfile.cells_to_bytes(discrete.cells)
+        sections["levels"] = _levels_to_bytes(discrete)
+        sections["cells"] = _cells_to_bytes(discrete.cells)
     sizes = {name: len(section) for name, section in sections.items()}
     values = (release, group, names, levels, sizes)
     header = json.dumps(dict(zip(_HEADER, values, strict=True))).encode()
@@ -362,7 +595,7 @@ def _fields(parsed: _Parsed, least: int, discrete: Discrete | None) -> Fields:
     if rows > _MOST:
         raise ValueError(f"{rows} rows are more than anybody has")
     for j, level in enumerate(levels):
-        why = wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
+        why = _wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
         if why:
             raise ValueError(f"data set {level!r} {why}")
     told = parsed.sections.get("columns")
@@ -371,3 +604,51 @@ def _fields(parsed: _Parsed, least: int, discrete: Discrete | None) -> Fields:
     if [name for name in columns if name in inputs] != list(inputs):
         raise ValueError("its inputs are not some of its columns")
     return names, levels, n, mean, scatter, dropped, group, facts, inputs
+
+
+class Checkpoint:
+    """A folder that keeps the statistics of each file, whole or not at all.
+
+    A file is known by its path, size and time of change, by how it is read, and by the version of
+    poolbn. What has changed is read again.
+
+    Attributes:
+        folder: where statistics are kept; it is made if it is not there.
+        taken: files whose statistics were there.
+        made: files that were read.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = os.path.expanduser(os.fspath(folder))
+        self.taken = self.made = 0
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except (OSError, ValueError) as error:  # ValueError: NUL in a name
+            raise FileError(
+                f"cannot keep a checkpoint in {self.folder!r}: {getattr(error, 'strerror', error)}"
+            ) from error
+
+    def fields(self, reading: Reading, make: Callable[[], Fields]) -> Fields:
+        """The statistics of a single file: from the folder, or made and kept.
+
+        Args:
+            reading: of that file.
+            make: reads it.
+        """
+        path = os.path.join(self.folder, f"{self._key(reading)}.stats")
+        try:
+            found = read_file(path, least=0)
+        except FileError:  # not there; or damaged, and then it is made again
+            write_file(path, make())
+            found = read_file(path, least=0)  # as it will be found another time
+            self.made += 1
+        else:
+            self.taken += 1
+        return found
+
+    @staticmethod
+    def _key(reading: Reading) -> str:
+        (part,) = reading.parts
+        how = (reading.names, reading.group, reading.missing, part.keys, VERSION)
+        text = json.dumps([identity(str(part.path)), how])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from poolbn.moments.filled import Expected
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, imputed
+from poolbn.moments.table import Expected
 from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Floats, GaussianFit
 from poolbn.nodes.model import Penalty

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.moments.data import Data
-from poolbn.moments.discrete import tabulate
+from poolbn.moments.indicators import tabulate
 from poolbn.nodes import polya
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.equality import Equality

@@ -22,7 +22,7 @@ from poolbn.errors import DataError, InPython
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.data import Data, only_sums
-from poolbn.moments.rarevalues import rare_values
+from poolbn.moments.groupstats import rare_values
 from poolbn.network.network import Network
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import Given

@@ -11,8 +11,7 @@ import numpy as np
 
 from poolbn.assess.residuals import CELL
 from poolbn.moments.data import Data
-from poolbn.moments.filled import FilledTable
-from poolbn.moments.table import has_gaps
+from poolbn.moments.table import FilledTable, has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto, Candidate
 from poolbn.nodes.given import INPUT
