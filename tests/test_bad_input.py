@@ -543,7 +543,7 @@ TABLE = [
     Bad("search by a wrong name", learn(search="tabuu"), OptionError,
         ("search='tabuu'", "did you mean 'tabu'")),
     Bad("search by another name", learn(search="pls"), OptionError,
-        ("search='pls'", "known are: hc, tabu, exact")),
+        ("search='pls'", "known are: hc, tabu, orders, exact")),
     Bad("labels for some rows", lambda f: pb.stats(ONE[["x", "y"]], group=["a", "b"]), DataError,
         ("group has 2 labels", "4 or more", "one for each row")),
     Bad("labels for more rows", lambda f: pb.stats(ONE[["x", "y"]], group=["a", "b"] * 4),
