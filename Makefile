@@ -10,7 +10,7 @@ SECONDS ?= 60
 # Without bytecode each worker and each process that a test starts compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test kernels lint study bench bench-compare docs dist lowest fuzz clean clean-kernels
+.PHONY: demo test kernels lint study bench bench-smoke bench-compare docs dist lowest fuzz clean clean-kernels
 
 demo: .venv/runs
 	$(BIN)/python -m poolbn demo --force
@@ -40,6 +40,10 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/large_n.py --nodes 100 200 500
 	$(BIN)/python benchmarks/infer.py
 	$(BIN)/python benchmarks/intervals.py
+
+# All benchmarks on something tiny: do they run?
+bench-smoke: .venv/ready
+	$(BIN)/python benchmarks/smoke.py
 
 bench-compare: .venv/ready
 	$(BIN)/python benchmarks/compare.py $(BASE)

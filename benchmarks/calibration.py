@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tiny import parsed, tiny
 
 import poolbn as pb
 
@@ -36,8 +37,8 @@ TRIAL = [
     "preterm", "treatment", "age", "education", "public_assistance", "diabetes", "tobacco",
     "previous_pregnancy", "bmi", "gingival_0", "bleeding_0", "depth_0",
 ]  # fmt: skip
-FOLDS, BINS = 5, 10
-POOLINGS = ("complete", "none", "partial", "auto")
+FOLDS, BINS = tiny(5, 2), 10
+POOLINGS = tiny(("complete", "none", "partial", "auto"), ("complete", "none", "partial"))
 Model = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
 
 
@@ -179,7 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=list(OUTCOMES))
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, tables=["Titanic"])
     warnings.simplefilter("ignore")
     found = []
     for name in options.tables:

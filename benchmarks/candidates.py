@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.moments.standardised import Family
@@ -32,8 +33,11 @@ from poolbn.search.problem import Problem
 sys.path.insert(0, str(Path(__file__).parent))
 from search import generate
 
-PAPER = [(30, 1, 10, 100), (30, 2, 10, 50), (20, 2, 20, 50), (20, 2, 4, 100), (20, 2, 5, 40),
-         (20, 2, 10, 20), (20, 2, 30, 15), (15, 3, 50, 50)]  # fmt: skip
+PAPER = tiny(
+    [(30, 1, 10, 100), (30, 2, 10, 50), (20, 2, 20, 50), (20, 2, 4, 100), (20, 2, 5, 40),
+     (20, 2, 10, 20), (20, 2, 30, 15), (15, 3, 50, 50)],
+    [(6, 1, 4, 30)],
+)  # fmt: skip
 NOISE = 10  # columns
 
 
@@ -114,7 +118,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=20, help="of each kind")
     parser.add_argument("--first", type=int, default=0, help="seed")
     parser.add_argument("--out", type=Path, help="a Markdown file")
-    options = parser.parse_args()
+    options = parsed(parser, tables=1)
     rng = np.random.default_rng(options.first)
     counts: dict[str, np.ndarray] = {}
     searches = different = 0
@@ -127,7 +131,7 @@ def main() -> None:
             )
             for N, parents, F, rows in PAPER
         ]
-        some = rng.choice(trial.columns.drop("clinic"), 12, replace=False)
+        some = rng.choice(trial.columns.drop("clinic"), tiny(12, 4), replace=False)
         tables.append(
             ("the trial, 12 columns", trial[[*some, "clinic"]].rename(columns={"clinic": "F"}))
         )

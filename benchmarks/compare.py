@@ -28,11 +28,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tiny import SMOKE, parsed, tiny
 
 HERE = Path(__file__).resolve().parents[1]
 BUILD = HERE / "build" / "compare"
 RESIDUALS = ("shared", "pooled", "separate")
-LEAST_S = 0.2  # how long a case is repeated in each turn
+LEAST_S = tiny(0.2, 0.0)  # how long a case is repeated in each turn
 
 Case = Callable[[], object]
 
@@ -67,7 +68,8 @@ def cases(folder: Path) -> Iterator[tuple[str, Callable[[], Case]]]:
 
     @cache
     def recorded(name: str) -> pb.GroupStats:
-        return pb.stats(HERE / "benchmarks" / "data" / f"{name}.csv", group="F")
+        stats = pb.stats(HERE / "benchmarks" / "data" / f"{name}.csv", group="F")
+        return stats.select(stats.names[: tiny(None, 5)])
 
     def read(source: object) -> Case:
         return partial(pb.stats, source, group="F")
@@ -86,13 +88,16 @@ def cases(folder: Path) -> Iterator[tuple[str, Callable[[], Case]]]:
     def predict(drop: list[str]) -> Case:
         net = pb.learn(recorded("n10"))
         rows = pd.read_csv(HERE / "benchmarks" / "data" / "n10.csv")
-        rows = pd.concat([rows] * 40, ignore_index=True).drop(columns=drop)
+        rows = pd.concat([rows] * tiny(40, 1), ignore_index=True).drop(columns=drop)
         # The version before took estimates for certain; its answers have no other name.
         like = {"plugin": True} if "plugin" in signature(net.predict).parameters else {}
         return lambda: net.predict(rows, net.dag.nodes[-1], **like)
 
-    yield "read: 200,000 rows of 20 columns", lambda: read(rows_of(200_000, 20, 20))
-    yield "read: 10,000 rows of 200 columns", lambda: read(rows_of(10_000, 200, 20))
+    yield "read: 200,000 rows of 20 columns", lambda: read(rows_of(tiny(200_000, 200), 20, 20))
+    yield (
+        "read: 10,000 rows of 200 columns",
+        lambda: read(rows_of(tiny(10_000, 100), 200, 20)),
+    )
     yield "read: 1,000,000 rows of Parquet", lambda: read(folder / "rows.parquet")
     for parents, data_sets in ((1, 10), (4, 20), (3, 50)):
         for kind in RESIDUALS:
@@ -117,7 +122,7 @@ def best(case: Case) -> float:
     """Seconds of the fastest of several calls, after one that does not count."""
     case()
     seconds: list[float] = []
-    while sum(seconds) < LEAST_S or len(seconds) < 3:
+    while sum(seconds) < LEAST_S or len(seconds) < tiny(3, 1):
         start = time.process_time()
         case()
         seconds.append(time.process_time() - start)
@@ -126,7 +131,7 @@ def best(case: Case) -> float:
 
 def measure(folder: Path, only: str) -> dict[str, float]:
     """Seconds of each case with the version that this process imports."""
-    if hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity") and not SMOKE:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     start = time.process_time()
     import poolbn as pb
@@ -220,11 +225,15 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="compile all kernels, too")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--kernels", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser)
     if options.measure:
         print(json.dumps(measure(options.measure, options.only)))
     elif options.kernels:
         compile_all()
+    elif SMOKE:  # this tree alone
+        with tempfile.TemporaryDirectory() as folder:
+            rows_of(200, 10, 20).to_parquet(f"{folder}/rows.parquet")
+            print(json.dumps(measure(Path(folder), options.only)))
     else:
         table = compare(options.commit, options.turns, options.only, options.compile)
         print(f"milliseconds; old is {options.commit}, new is this tree, ratio is new / old")

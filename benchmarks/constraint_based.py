@@ -21,10 +21,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tiny import parsed, tiny
 
 import poolbn as pb
 
-NODES, PARENTS, DATA_SETS, ROWS = (10, 20, 50), (1, 2, 4), (2, 5, 10, 20, 50), (20, 50)
+NODES, PARENTS, DATA_SETS = tiny(((10, 20, 50), (1, 2, 4), (2, 5, 10, 20, 50)), ((5,), (1,), (3,)))
+ROWS = 20, 50
 EXACT = 20  # nodes up to which probabilities of arcs are sums
 CELL = ["nodes", "parents", "data_sets"]
 
@@ -106,7 +108,7 @@ def by_rules(tables: int) -> list[str]:
         "| " + "--- | " * (4 + len(ways)),
     ]
     for (N, parents), data_sets, rows in product(
-        ((10, 1), (10, 2), (10, 4), (20, 2)), (5, 20), ROWS
+        tiny(((10, 1), (10, 2), (10, 4), (20, 2)), ((5, 1),)), tiny((5, 20), (5,)), ROWS
     ):
         found = []
         for seed in range(tables):
@@ -166,13 +168,14 @@ def main() -> None:
     parser.add_argument("--rules", action="store_true")
     parser.add_argument("--large", type=int)
     parser.add_argument("--results", type=Path)
-    given = parser.parse_args()
+    given = parsed(parser, tables=2)
     if given.large:
         lines = large(given.large)
     elif given.rules:
         lines = by_rules(given.tables)
     else:
         lines = grid(measured(given.tables, given.minutes, given.found))
+        print("\n".join(lines))
     if given.results:
         given.results.write_text("\n".join(lines) + "\n")
 

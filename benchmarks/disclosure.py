@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from tiny import parsed
 
 import poolbn as pb
 
@@ -210,13 +211,12 @@ def _count(net, rows, node, c, k) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="five reports")
     parser.add_argument("--pages", type=int, default=50)
     parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
+    args = parsed(parser, pages=2)
     found: dict[str, list[Outcome]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        for case in cases(5 if args.smoke else args.pages):
+        for case in cases(args.pages):
             outcome = attacked(case, Path(folder))
             found[case.kind].append(outcome)
             means = [

@@ -21,12 +21,14 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy.special import ndtr, stdtrit
+from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.intervals import own_estimates
 
-DATA_SETS, SLOPE_SDS, ROWS = (3, 4, 6, 10, 30), (0.0, 0.15, 0.5), (4, 8, 20, 60)
+DATA_SETS, SLOPE_SDS = tiny((3, 4, 6, 10, 30), (4,)), tiny((0.0, 0.15, 0.5), (0.15,))
+ROWS = tiny((4, 8, 20, 60), (8,))
 
 
 def drawn(
@@ -95,7 +97,7 @@ def main() -> None:
     parser.add_argument("--residuals", default="shared")
     parser.add_argument("--tests", action="store_true", help="sizes of tests too, which is slower")
     parser.add_argument("--cores", type=int, default=1)
-    options = parser.parse_args()
+    options = parsed(parser, tables=2, tests=True)
     cells = product(DATA_SETS, ROWS, SLOPE_SDS)
     jobs = (delayed(cell)(*at, options) for at in cells)
     print(pd.DataFrame(Parallel(options.cores)(jobs)).round(3).to_string(index=False))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -23,12 +22,13 @@ from pathlib import Path
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
+from importlib.util import find_spec
+
 import numpy as np
 import pandas as pd
+from tiny import lacks, parsed, tiny
 
 import poolbn as pb
-from poolbn.moments.standardised import standardise
-from poolbn.nodes.poolings import Partial
 from poolbn.scoring.local import LocalScores
 
 R_SCRIPT = """
@@ -61,15 +61,15 @@ def simulate(seed: int, p: int, data_sets: int, interior: bool, rows: int = 50) 
 
 def time_poolbn(frame: pd.DataFrame, repeats: int = 20) -> tuple[float, float]:
     stats = pb.stats(frame, group="F")
-    data = standardise(stats)
-    parents = [data.names.index(name) for name in frame if name.startswith("x")]
-    families = [(data.names.index("y"), parents)] * repeats
+    parents = tuple(stats.names.index(name) for name in frame if name.startswith("x"))
+    family = (stats.names.index("y"), parents)
     best = np.inf
-    for _ in range(5):
+    for _ in range(tiny(5, 1)):
+        fresh = [LocalScores(stats, pooling="partial", score="loglik") for _ in range(repeats)]
         start = time.perf_counter()
-        loglik = Partial().scores(data, families, price=0.0)
+        found = [scores([family]) for scores in fresh]
         best = min(best, time.perf_counter() - start)
-    return 1000 * best / repeats, float(loglik[0])
+    return 1000 * best / repeats, float(found[0][0])
 
 
 def time_statsmodels(frame: pd.DataFrame) -> tuple[float, float]:
@@ -88,7 +88,8 @@ def time_statsmodels(frame: pd.DataFrame) -> tuple[float, float]:
 
 
 def time_lme4(frames: list[pd.DataFrame]) -> list[tuple[float, float]] | None:
-    if shutil.which("Rscript") is None:
+    if missing := lacks("lme4"):
+        print(f"lme4 left out: {missing}")
         return None
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "time.R"
@@ -113,7 +114,7 @@ def threads() -> None:
         (child, tuple(p for p in range(10) if mask >> p & 1))
         for child in range(10)
         for mask in range(1024)
-        if mask.bit_count() <= 4 and not mask >> child & 1
+        if mask.bit_count() <= tiny(4, 1) and not mask >> child & 1
     ]
     best = {1: np.inf, 2: np.inf}
     for _ in range(5):
@@ -131,12 +132,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="one table for each cell, p up to 2")
     parser.add_argument("--json", type=Path, help="also write the table here")
-    options = parser.parse_args()
+    options = parsed(parser, quick=True)
     tables = 1 if options.quick else 2
     cells = [
         (p, data_sets, interior)
         for p in ((0, 1, 2) if options.quick else (0, 1, 2, 4, 6))
-        for data_sets in (5, 20, 50)
+        for data_sets in tiny((5, 20, 50), (5,))
         for interior in (True, False)
     ]
     frames = {
@@ -145,10 +146,14 @@ def main() -> None:
     }
     flat = [frame for cell in cells for frame in frames[cell]]
     lme4 = time_lme4(flat)
+    if not find_spec("statsmodels"):
+        print("statsmodels left out: it is not installed")
     rows = []
     for c, (p, data_sets, interior) in enumerate(cells):
         ours = [time_poolbn(frame) for frame in frames[cells[c]]]
-        theirs = {"statsmodels": [time_statsmodels(frame) for frame in frames[cells[c]]]}
+        theirs = {}
+        if find_spec("statsmodels"):
+            theirs["statsmodels"] = [time_statsmodels(frame) for frame in frames[cells[c]]]
         if lme4 is not None:
             theirs["lme4"] = lme4[c * tables : (c + 1) * tables]
         row = {"p": p, "F": data_sets, "optimum": "interior" if interior else "boundary"}

@@ -13,6 +13,7 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
+from tiny import parsed
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "residuals" / "results.parquet"
 KIND = ["N", "mean_parents", "F"]
@@ -46,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=RESULTS)
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser)
     table = pd.read_parquet(options.results)
     text = "\n\n".join(
         f"{scenario.capitalize()} data sets\n\n{markdown(table, scenario)}"

@@ -17,12 +17,14 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from tiny import parsed, tiny
 
 from poolbn.nodes import equality
 from poolbn.nodes.equality import _gain, _left, equal_blocks, equal_effects, one_variance
 from poolbn.nodes.intervals import Sums, own_estimates
 
-DATA_SETS, ROWS, SDS = (3, 6, 15), ("8", "20", "60", "8 to 60"), ("equal", "few", "many")
+DATA_SETS, SDS = tiny((3, 6, 15), (3,)), ("equal", "few", "many")
+ROWS = tiny(("8", "20", "60", "8 to 60"), ("8", "8 to 60"))
 
 
 def rows_of(words: str, F: int) -> NDArray[np.int64]:
@@ -75,14 +77,13 @@ def cell(F: int, rows: str, words: str, levels: int, tau: float, tables: int) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=2000)
-    parser.add_argument("--smoke", action="store_true", help="few tables, in seconds")
-    options = parser.parse_args()
-    tables = 20 if options.smoke else options.tables
+    options = parsed(parser, tables=4)
+    tables = options.tables
     print(f"Rejected at 5%, in percent, of {tables:,} tables each; by the F test in brackets.\n")
     print("| parent | data sets | rows of each | residual SDs | size | power |")
     print("| --- | --- | --- | --- | --- | --- |")
     for levels, F, rows, words in product((0, 3), DATA_SETS, ROWS, SDS):
-        equality._DRAWS = 1000 if levels else 10_000
+        equality._DRAWS = tiny(1000 if levels else 10_000, 100)
         if words == "many" and "to" not in rows:
             continue  # as "few"
         size = "{:.1f} ({:.1f})".format(*cell(F, rows, words, levels, 0.0, tables))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import beta
+from tiny import parsed
 
 import poolbn as pb
 from poolbn.moments.standardised import standardise
@@ -167,7 +168,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--lr", type=int, default=100)
     parser.add_argument("--results", type=Path)
-    given = parser.parse_args()
+    given = parsed(parser, draws=20, lr=2)
     rng, lines = np.random.default_rng(1), []
     if given.draws:
         lines += ["Size at the 5% level, in percent:", "", *size_table(rng, given.draws), ""]

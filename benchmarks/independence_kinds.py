@@ -14,6 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.moments.table import Table
@@ -96,7 +97,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--data-sets", type=int, nargs="*", default=[3, 10, 30])
     parser.add_argument("--results", type=Path)
-    given = parser.parse_args()
+    given = parsed(parser, draws=4, data_sets=[3, 4])
     lines = []
     for effect, words in ((0.0, "Size"), (0.3, "Power")):
         draws = given.draws if not effect else given.draws // 4
@@ -107,8 +108,8 @@ def main() -> None:
             "| lr, complete pooling, alike |",
             "| --- | --- | --- | --- | --- | --- | --- |",
         ]
-        for pair in PAIRS:
-            for S in GIVEN:
+        for pair in tiny(PAIRS, PAIRS[1:5:3]):
+            for S in tiny(GIVEN, ("none", "both")):
                 for F in given.data_sets if not effect else given.data_sets[1:2]:
                     cells = [
                         share(("partial", "combined"), pair, S, F, False, effect, draws, 1),

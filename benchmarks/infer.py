@@ -20,6 +20,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
+from tiny import parsed
 
 import poolbn as pb
 from poolbn.nodes.given import given_fit
@@ -111,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--sample", type=int, default=200)
-    options = parser.parse_args()
+    options = parsed(parser, rows=2000, sample=5)
     net, loop = network(1), None
     complete = net.sample(options.rows, seed=1)
     names = list(net.dag.nodes)

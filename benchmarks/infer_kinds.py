@@ -15,17 +15,18 @@ import time
 import warnings
 
 import numpy as np
+from tiny import parsed, tiny
 
 import poolbn as pb
 
-NODES, SETS = 20, 10
+NODES, SETS = tiny((20, 10), (6, 3))
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    n = parser.parse_args().rows
+    n = parsed(parser, rows=500).rows
     warnings.simplefilter("ignore")
     true = pb.random_network(pb.random_dag(NODES, 2, seed=1), SETS, seed=1, discrete=0.5)
     table = pb.table(pb.random_table(true, 200, seed=1), group="F")
@@ -33,7 +34,7 @@ def main() -> None:
     net = pb.Network(true.dag, fits, score=0.0, group="F", n=table.n)
     rows = true.sample(n, seed=2)
     print(f"{n:,} rows, {NODES} nodes, {SETS} data sets, {os.cpu_count()} cores")
-    for target in (node for node, fit in fits.items() if "categories" in vars(fit)):
+    for target in (node for node, fit in fits.items() if getattr(fit, "categories", ())):
         for plugin in (False, True):
             start, used = time.perf_counter(), time.process_time()
             found = net.predict(rows, target, plugin=plugin)

@@ -16,6 +16,7 @@ import time
 
 import numpy as np
 import pandas as pd
+from tiny import parsed, tiny
 
 import poolbn as pb
 
@@ -65,11 +66,11 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=5)
     parser.add_argument("--rows", type=int, default=10_000, help="new rows, of all networks")
     parser.add_argument("--interval", type=float, default=0.95)
-    options = parser.parse_args()
+    options = parsed(parser, networks=1, rows=60)
     started = time.perf_counter()
     rows = []
-    for N in (10, 20):
-        for data_sets in (5, 10, 20):
+    for N in tiny((10, 20), (4,)):
+        for data_sets in tiny((5, 10, 20), (3,)):
             cells = coverages(options, N, data_sets)
             for (pooling, known), part in cells.groupby(["pooling", "known"], sort=False):
                 by_set = part.groupby(["network", "data_set"])["coverage"].mean()

@@ -20,6 +20,7 @@ import time
 from itertools import product
 
 import numpy as np
+from tiny import parsed
 
 from poolbn.nodes import marginal
 from poolbn.nodes.design import Design, Family, Response, collapse
@@ -79,9 +80,8 @@ def measured(kind: str, q: int, rows: int, sd: float, seed: int) -> list[float] 
 def main() -> None:
     """Print a row for each cell."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--smoke", action="store_true", help="one table of few cells")
     parser.add_argument("--tables", type=int, default=2, help="of each cell")
-    given = parser.parse_args()
+    given = parsed(parser)
     cells = product(KINDS, (1, 2, 4), (2, 3, 5, 10, 30), (0.7, 2.0))
     if given.smoke:
         cells, given.tables = product(KINDS, (1, 2), (2, 10), (1.0,)), 1

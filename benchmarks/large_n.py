@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
-import sys
 import time
 from pathlib import Path
+
+from tiny import child, parsed
 
 DATA_SETS, ROWS = 10, 100
 
@@ -41,15 +41,13 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[100, 200, 500, 1000, 2000])
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser, nodes=[12])
     if options.measure is not None:
         measure(options.measure)
         return
     rows = []
     for N in options.nodes:
-        command = [sys.executable, __file__, "--measure", str(N)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        rows.append(json.loads(done.stdout))
+        rows.append(json.loads(child(__file__, "--measure", str(N))))
         _, seconds, _, peak, arcs, fits = rows[-1]
         least = 8 * DATA_SETS * N**2 / 2**20
         print(

@@ -7,11 +7,14 @@ long fits have more. Needs R with lme4.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from tiny import lacks, parsed, tiny
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
@@ -20,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers import REFERENCE
-from test_glmm import BINARY, LOGITS, listed, of_case
+from test_glmm import BINARY, LOGITS, listed, of_case, quick_likelihood
 
 from poolbn.nodes.glmm import Problem
 
@@ -36,27 +39,33 @@ while (length(line <- readLines(input, 1)) > 0) {
 """
 
 
-_RUNS = 20
+_RUNS = tiny(20, 1)
 
 
 def ours(case: dict) -> float:
     """Seconds: the mean of some runs, after a first."""
     design = of_case("logit", case)
-    Problem(design, BINARY).likelihood()
+    quick_likelihood(Problem(design, BINARY))
     start = time.process_time()
     for _ in range(_RUNS):
-        Problem(design, BINARY).likelihood()
+        quick_likelihood(Problem(design, BINARY))
     return (time.process_time() - start) / _RUNS
 
 
 def main() -> None:
+    parsed(argparse.ArgumentParser(description=__doc__))
+    if missing := lacks("lme4"):
+        print(f"glmer left out: {missing}")
+        for case in LOGITS[: tiny(None, 3)]:
+            print(f"{case['id']:26} poolbn {1e3 * ours(case):7.3f} ms")
+        return
     ratios = []
     with subprocess.Popen(
         ["Rscript", "-e", R], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as peer:
         assert peer.stdin is not None
         assert peer.stdout is not None
-        for case in LOGITS:
+        for case in LOGITS[: tiny(None, 3)]:
             right = " + ".join(["1", *listed(case["parents"])])
             formula = f"{case['response']} ~ {right} + ({right} | F)"
             peer.stdin.write(f"{REFERENCE / 'logit' / case['data']}\t{formula}\n")

@@ -25,6 +25,7 @@ import numba
 import numpy as np
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import gammaln, psi
+from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.constants import EXACT
@@ -34,7 +35,7 @@ from poolbn.scoring.local import LocalScores
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from test_maxima import nasty
 
-compiled = numba.njit(cache=True)
+compiled = tiny(numba.njit(cache=True), lambda function: function)
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 KINDS = {
     "REML": pb.Partial(method="reml"),
@@ -341,7 +342,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1000, help="seed of the first problem")
     parser.add_argument("--starts", type=int, default=12)
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, problems=1, starts=1)
     higher = {}
     for i in range(options.problems):
         seed = options.first + i

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -24,14 +23,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
+from tiny import in_processes, parsed, tiny
 
 import poolbn as pb
 from poolbn.learning import as_plan
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.model import same_for_all
 
-SHAPES = ((8, 40), (4, 100))
-SHARES = (0.05, 0.15, 0.25, 0.4)
+SHAPES = tiny(((8, 40), (4, 100)), ((3, 30),))
+SHARES = tiny((0.05, 0.15, 0.25, 0.4), (0.15,))
 KINDS = ("MCAR", "MAR")
 HOW = ("full", "em", "drop")
 COVERED = 4
@@ -179,12 +179,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--figure", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, tables=1)
     numbers = range(options.first, options.first + options.tables)
     cells = list(product(SHAPES, SHARES, KINDS, numbers))
-    with ProcessPoolExecutor(options.workers) as pool:
-        work = partial(measure, options.pooling, options.score, options.lent)
-        found = pd.DataFrame([row for rows in pool.map(work, cells, chunksize=8) for row in rows])
+    work = partial(measure, options.pooling, options.score, options.lent)
+    every = in_processes(work, cells, options.workers, chunksize=8)
+    found = pd.DataFrame([row for rows in every for row in rows])
     made = summary(found)
     text = markdown(made)
     print(text)

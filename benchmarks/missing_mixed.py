@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -26,13 +25,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tiny import in_processes, parsed, tiny
 
 import poolbn as pb
 from poolbn.nodes.regression import RegressionFit
 from poolbn.search.problem import Found, Problem
 
-SHARES = (0.1, 0.25)
-KINDS = ("MCAR", "MAR")
+SHARES = tiny((0.1, 0.25), (0.1,))
+KINDS = tiny(("MCAR", "MAR"), ("MCAR",))
 HOW = ("full", "em", "drop")
 COVERED = 2
 POOLED = pb.Partial(residuals="pooled")  # residual variances differ here
@@ -198,15 +198,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rows", type=Path, help="a file for what each table gave")
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, tables=1)
     numbers = range(options.first, options.first + options.tables)
     cells = [cell[::-1] for cell in product(numbers, KINDS, SHARES)]
     rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(options.workers) as pool:
-        for some in pool.map(measure, cells):
-            rows += some
-            if options.rows:  # what is there if it is stopped
-                pd.DataFrame(rows).to_csv(options.rows, index=False)
+    for some in in_processes(measure, cells, options.workers):
+        rows += some
+        if options.rows:  # what is there if it is stopped
+            pd.DataFrame(rows).to_csv(options.rows, index=False)
     made = summary(pd.DataFrame(rows))
     text = markdown(made)
     print(text)

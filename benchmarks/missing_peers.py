@@ -19,7 +19,6 @@ counts those that gave a graph.
 from __future__ import annotations
 
 import argparse
-import shutil
 import subprocess
 import tempfile
 import time
@@ -32,11 +31,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from missing import KINDS, SHAPES, drawn
+from tiny import lacks, parsed, tiny
 
 import poolbn as pb
 from poolbn.assess.strengths import averaged_edges, directed_network, directions, strengths
 
-SHARES = (0.15, 0.25)
+SHARES = tiny((0.15, 0.25), (0.15,))
 PEERS = ("mice", "mice within", "structural.em")
 IMPUTATIONS = 5
 KEYS = ["F", "rows", "kind", "share"]
@@ -72,8 +72,8 @@ def majority(tables: list[pd.DataFrame]) -> tuple[pb.Dag, float]:
 
 def seconds_in_r(way: str, files: list[Path]) -> list[float] | str:
     """Seconds that R took for each table, NaN where it failed; or why there are none."""
-    if shutil.which("Rscript") is None:
-        return "there is no R"
+    if missing := lacks("mice" if way.startswith("mice") else "bnlearn"):
+        return missing
     script = Path(__file__).with_suffix(".R")
     done = subprocess.run(
         ["Rscript", str(script), way, *map(str, files)],
@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=20)
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, tables=1)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         found, left_out = measure(options.tables, Path(folder))

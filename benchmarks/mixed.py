@@ -37,10 +37,13 @@ from typing import Any
 
 import pandas as pd
 from conditional_gaussian import ConditionalGaussian, climb
+from tiny import parsed, tiny
 
 import poolbn as pb
 
-CELLS = tuple(product((6, 12), (5, 20), (20, 100)))  # nodes, data sets, rows of each
+CELLS = tiny(
+    tuple(product((6, 12), (5, 20), (20, 100))), ((4, 3, 30),)
+)  # nodes, data sets, rows of each
 SMALLEST = (6, 5, 20)
 PARENTS = 1.5
 KEYS = ["nodes", "data sets", "rows"]
@@ -200,7 +203,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="*", help="only these")
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, tables=1)
     warnings.simplefilter("ignore", pb.DataWarning)
     ways = {"poolbn": by_poolbn, "bic-cg": by_bic_cg, "numbers": as_numbers}
     if options.glmer:

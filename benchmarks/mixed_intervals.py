@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import stats
+from tiny import parsed, tiny
 
 import poolbn as pb
 
@@ -59,11 +60,8 @@ def one(model: str, F: int, n: int, sd: float, seed: int) -> tuple[float, float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=400, help="of each cell")
-    parser.add_argument(
-        "--smoke", action="store_true", help="two tables of each cell with few rows"
-    )
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, tables=2)
     lines = [
         f"{options.tables} tables a cell, by `benchmarks/mixed_intervals.py`. Coverage of 95% "
         "intervals, and how often the test of equal effects rejects at 5%, in percent.",
@@ -71,9 +69,7 @@ def main() -> None:
         "| model | data sets | rows of each | SD between | population | data sets | rejects |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    cells = product(MODELS, DATA_SETS, ROWS, (0.0, 0.5))
-    if options.smoke:
-        cells, options.tables = product(MODELS, (3,), (20,), (0.5,)), 2
+    cells = product(MODELS, *tiny((DATA_SETS, ROWS, (0.0, 0.5)), ((3,), (20,), (0.5,))))
     for model, F, n, sd in cells:
         found = [one(model, F, n, sd, seed) for seed in range(options.tables)]
         shares = " | ".join(f"{100 * share:.1f}" for share in np.nanmean(found, axis=0))

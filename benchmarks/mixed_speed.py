@@ -8,11 +8,13 @@ has 20 columns, half of them discrete, 10 data sets and 100,000 rows.
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
 
 import numpy as np
 import pandas as pd
+from tiny import parsed, tiny
 
 import poolbn as pb
 
@@ -23,7 +25,7 @@ def large(rows: int = 100_000, data_sets: int = 10, seed: int = 1) -> pd.DataFra
     of = rng.integers(data_sets, size=rows)
     made: dict[str, np.ndarray] = {"F": of}
     numbers: list[np.ndarray] = []
-    for k in range(20):
+    for k in range(tiny(20, 4)):
         eta = rng.normal(0, 0.3, data_sets)[of]
         for x in [x for x in numbers if rng.random() < 2 / len(numbers)][:3]:
             eta = eta + (rng.normal() + rng.normal(0, 0.3, data_sets))[of] * x
@@ -39,11 +41,14 @@ def large(rows: int = 100_000, data_sets: int = 10, seed: int = 1) -> pd.DataFra
 
 def main() -> None:
     """Print the seconds of each pooling, the first one after kernels are loaded."""
+    parsed(argparse.ArgumentParser(description=__doc__))
     warnings.simplefilter("ignore", pb.DataWarning)
-    trial = pb.table(pb.datasets.opt(), group="clinic", missing="drop")
+    columns = tiny(None, ["clinic", "age", "tobacco", "preterm"])
+    rows = pb.datasets.opt()
+    trial = pb.table(rows[columns or list(rows)], group="clinic", missing="drop")
     pb.learn(trial, pooling="auto")
     tables = {"trial": (trial, ("complete", "none", "partial", "auto"))}
-    tables["large"] = pb.table(large(), group="F"), ("complete", "partial")
+    tables["large"] = pb.table(large(*tiny((), (500, 3))), group="F"), ("complete", "partial")
     for name, (table, poolings) in tables.items():
         for pooling in poolings:
             times = []

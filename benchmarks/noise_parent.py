@@ -15,11 +15,12 @@ from itertools import count, islice
 
 import numpy as np
 import pandas as pd
+from tiny import parsed, tiny
 
 import poolbn as pb
 
-SHAPES = ((5, 20), (10, 50), (20, 100))  # data sets, rows of each
-PARENTS = (1, 2, 3, 4)
+SHAPES = tiny(((5, 20), (10, 50), (20, 100)), ((5, 20),))  # data sets, rows of each
+PARENTS = tiny((1, 2, 3, 4), (1, 2))
 
 
 def added(number: int, parents: int, shape: tuple[int, int]) -> bool | None:
@@ -48,7 +49,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=200)
-    options = parser.parse_args()
+    options = parsed(parser, tables=1)
     print(f"| data sets | rows | {' | '.join(f'{p} parents' for p in PARENTS)} |")
     print(f"{'| --- ' * (2 + len(PARENTS))}|")
     for shape in SHAPES:

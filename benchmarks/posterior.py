@@ -23,6 +23,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.posteriors.posterior import assembled
@@ -63,7 +64,8 @@ def speed() -> None:
     timed(4, prior="dags")
     print("| columns | parents | prior | seconds | CPU seconds | peak memory, MB |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for N, most, prior in ((15, 4, "orders"), (15, 4, "dags"), (17, 3, "dags"), (20, 3, "orders")):
+    cells = ((15, 4, "orders"), (15, 4, "dags"), (17, 3, "dags"), (20, 3, "orders"))
+    for N, most, prior in tiny(cells, ((5, 2, "orders"), (5, 2, "dags"))):
         _, seconds = timed(N, max_parents=most, prior=prior)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"| {N} | {most} | {prior} | {seconds} | {memory:.0f} |", flush=True)
@@ -78,7 +80,8 @@ def chains() -> None:
         "| largest error |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for (N, most, sweeps), prior in product(((12, 3, 5000), (12, 3, 10_000), (40, 2, 2000)), ways):
+    cells = tiny(((12, 3, 5000), (12, 3, 10_000), (40, 2, 2000)), ((5, 2, 100),))
+    for (N, most, sweeps), prior in product(cells, ways):
         options = {"max_parents": most, "prior": prior}
         post, seconds = timed(N, **options, method=ways[prior](sweeps=sweeps))
         error = "-"
@@ -104,9 +107,10 @@ def both_priors(table: pd.DataFrame, score: str) -> Iterator[pb.ArcPosterior]:
 def one_network(seed: int, replicates: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Probabilities of pairs beside the truth, and distances from it."""
     data_sets, rows = CELLS[seed % len(CELLS)]
-    dag = pb.random_dag(10, 2, seed=seed)
+    N = tiny(10, 5)
+    dag = pb.random_dag(N, 2, seed=seed)
     table = pb.random_table(pb.random_network(dag, data_sets, seed=seed), rows, seed=seed)
-    a, b = np.triu_indices(10, 1)
+    a, b = np.triu_indices(N, 1)
     joined = (dag.to_adjacency() + dag.to_adjacency().T)[a, b] > 0
     pairs, distances = [], []
     at = [list(dag.nodes).index(name) for name in pb.stats(table, group="F").names]
@@ -140,7 +144,7 @@ def one_network(seed: int, replicates: int) -> tuple[pd.DataFrame, pd.DataFrame]
 def calibration(networks: int, first: int, minutes: float, cores: int) -> None:
     began, made = time.monotonic(), []
     for found in Parallel(cores, return_as="generator")(
-        delayed(one_network)(seed, 30) for seed in range(first, first + networks)
+        delayed(one_network)(seed, tiny(30, 2)) for seed in range(first, first + networks)
     ):
         made.append(found)
         if time.monotonic() - began > 60 * minutes:
@@ -173,13 +177,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--cores", type=int, default=2)
-    given = parser.parse_args()
+    given = parsed(parser, networks=1)
     if given.what == "speed":
         speed()
     elif given.what == "chains":
         chains()
     else:
-        calibration(given.networks, given.seed, given.minutes, given.cores)
+        calibration(given.networks, given.seed, given.minutes, tiny(given.cores, 1))
 
 
 if __name__ == "__main__":

@@ -17,11 +17,13 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
-from study.study import PAPER, Chunk, seed_of, table_of, truth
+from study.study import PAPER, Chunk, Preset, seed_of, table_of, truth
+from tiny import parsed, tiny
 
 import poolbn as pb
 
-ROWS = 2000
+ROWS = tiny(2000, 100)
+GRID = tiny(PAPER, Preset((4,), (1,), (3,), (3,), (10,), networks=1, replicates=1))
 POOLINGS = {
     "complete": pb.Complete("unbiased"),
     "none": pb.NoPooling("unbiased"),
@@ -37,7 +39,7 @@ def measure(chunk: Chunk) -> list[dict[str, object]]:
     true = truth(chunk)
     new = true.sample(ROWS, seed=seed_of("new", *chunk))
     found = []
-    for rows, (name, pooling) in product(PAPER.rows, POOLINGS.items()):
+    for rows, (name, pooling) in product(GRID.rows, POOLINGS.items()):
         net = pb.learn(table_of(chunk, true, rows, 0), pooling=pooling)
         certain = pb.metrics.kl(true, net)
         try:
@@ -71,13 +73,13 @@ def summary(found: pd.DataFrame) -> str:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--N", type=int, nargs="+", default=list(PAPER.N))
+    parser.add_argument("--N", type=int, nargs="+", default=list(GRID.N))
     parser.add_argument("--network", type=int, default=0)
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser)
     warnings.simplefilter("ignore", pb.DataWarning)
     found = []
-    for chunk in PAPER.chunks():
+    for chunk in GRID.chunks():
         if chunk.N in options.N and chunk.network == options.network:
             found += measure(chunk)
     text = summary(pd.DataFrame(found))

@@ -12,8 +12,6 @@ import argparse
 import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,12 +19,13 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tiny import child, parsed, tiny
 
 from poolbn.moments.reading import stats as pb_stats
 
 COLUMNS = 20
 ROW_GROUP = 2**20
-TURNS = 3
+TURNS = tiny(3, 1)
 
 
 def write(path: str, rows: int, sets: int) -> None:
@@ -71,8 +70,8 @@ def wide() -> None:
     """Print the seconds for 60,000 rows of 300 columns in 20 data sets."""
     import pandas as pd  # here, because `measure` should find what a user's first call finds
 
-    values = np.random.default_rng(1).standard_normal((60_000, 300))
-    frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(300)])
+    values = np.random.default_rng(1).standard_normal(tiny((60_000, 300), (60, 3)))
+    frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
     frame["site"] = np.arange(len(frame)) % 20
 
     def best(work: Callable[[], object]) -> float:
@@ -105,7 +104,7 @@ def main() -> None:
     parser.add_argument("--write", metavar="PATH", help=argparse.SUPPRESS)
     parser.add_argument("--wide", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--measure", nargs=2, metavar=("WAY", "PATH"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser, rows=2000)
     if options.measure:
         print(json.dumps(measure(*options.measure)))
         return
@@ -116,22 +115,20 @@ def main() -> None:
         write(options.write, options.rows, options.sets)
         return
     # Also compiles the kernels, once for all runs.
-    subprocess.run([sys.executable, __file__, "--wide"], check=True)
+    print(child(__file__, "--wide"), end="")
     results: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.parquet")
         # In another process: a child's peak memory is never below that of its parent.
         size = ["--rows", str(options.rows), "--sets", str(options.sets)]
-        subprocess.run([sys.executable, __file__, "--write", path, *size], check=True)
+        child(__file__, "--write", path, *size)
         print(
             f"{options.rows:,} rows, {COLUMNS} columns, {options.sets} data sets, "
             f"{os.path.getsize(path) / 2**30:.2f} GiB of Parquet, {os.cpu_count()} cores"
         )
         for _ in range(TURNS):
             for way in WAYS:
-                command = [sys.executable, __file__, "--measure", way, path]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
-                results[way].append(json.loads(done.stdout))
+                results[way].append(json.loads(child(__file__, "--measure", way, path)))
     seconds = {way: min(run["seconds"] for run in runs) for way, runs in results.items()}
     fastest = min(time for way, time in seconds.items() if not way.startswith("pb."))
     print(f"{'':40}{'seconds':>9}{'ratio':>7}{'peak MiB':>10}")

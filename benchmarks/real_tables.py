@@ -17,11 +17,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tiny import parsed, tiny
 
 import poolbn as pb
 
 TABLES = Path(__file__).parent / "tables"
-FOLDS = 5
+FOLDS = tiny(5, 2)
 SHOWN = {  # titles and digits
     "loglikFalse": ("Log-likelihood of a held-out row", 2),
     "loglikTrue": ("The same with estimates taken for certain", 2),
@@ -135,7 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*")
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, tables=["sleepstudy"])
     warnings.simplefilter("ignore", pb.DataWarning)
     every = sorted((path.name.split(".")[0] for path in TABLES.glob("*.csv.gz")), key=str.lower)
     found = measure(options.tables or every)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from search import generate
+from tiny import SMOKE, parsed, tiny
 
 import poolbn as pb
 from poolbn.scoring.local import LocalScores
@@ -41,7 +42,7 @@ def rows(sizes: tuple[int, ...]) -> dict[str, Curve]:
     """Of 20 columns and 10 data sets: reading, and learning from what was read."""
     found: dict[str, Curve] = {"pb.stats": {}, "pb.learn, partial": {}}
     for n in sizes:
-        frame = generate(20, 1, 10, n // 10)
+        frame = generate(tiny(20, 5), 1, 10, n // 10)
         found["pb.stats"][n] = spent(lambda frame=frame: pb.stats(frame, group="F"))
         stats = pb.stats(frame, group="F")
         found["pb.learn, partial"][n] = spent(lambda stats=stats: pb.learn(stats))
@@ -63,7 +64,7 @@ def data_sets(sizes: tuple[int, ...]) -> dict[str, Curve]:
     """Of 20 columns, 50 rows each."""
     found: dict[str, Curve] = {pooling: {} for pooling in POOLINGS}
     for F in sizes:
-        stats = pb.stats(generate(20, 1, F, 50), group="F")
+        stats = pb.stats(generate(tiny(20, 5), 1, F, 50), group="F")
         for pooling in POOLINGS:
             found[pooling][F] = spent(lambda s=stats, p=pooling: pb.learn(s, pooling=p))
     return found
@@ -105,10 +106,12 @@ def workers(numbers: tuple[int, ...], replicates: int) -> dict[int, tuple[float,
     """
     from distributed import Client
 
-    frame, found = generate(20, 1, 10, 100), {}
+    frame, found = generate(tiny(20, 4), 1, 10, 100), {}
     for k in numbers:
         with (
-            Client(n_workers=k, threads_per_worker=1, dashboard_address=None) as client,
+            Client(
+                n_workers=k, threads_per_worker=1, dashboard_address=None, processes=not SMOKE
+            ) as client,
             pb.on_cluster(client),
         ):
             pb.bootstrap(frame, group="F", replicates=2 * k)  # workers load the kernels
@@ -153,26 +156,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=200, help="columns under partial pooling")
     parser.add_argument("--plot", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser)
     small = pb.stats(generate(5, 1, 3, 20), group="F")
     for pooling in POOLINGS:
         pb.learn(small, pooling=pooling)  # loads the kernels
     panels = {
-        "rows (20 columns, 10 data sets)": rows((10**4, 10**5, 10**6)),
-        "columns (10 data sets of 100 rows)": columns((25, 50, 100, 200, 400), options.largest),
-        "data sets (20 columns, 50 rows each)": data_sets((5, 20, 80, 320)),
+        "rows (20 columns, 10 data sets)": rows(tiny((10**4, 10**5, 10**6), (100, 200))),
+        "columns (10 data sets of 100 rows)": columns(
+            tiny((25, 50, 100, 200, 400), (6,)), options.largest
+        ),
+        "data sets (20 columns, 50 rows each)": data_sets(tiny((5, 20, 80, 320), (5,))),
     }
     for title, curves in panels.items():
         table(title, curves)
-    shares = {f"search, {N} columns": share_in_batches(N) for N in (20, 100, 200)}
+    shares = {f"search, {N} columns": share_in_batches(N) for N in tiny((20, 100, 200), (10,))}
     for name, share in shares.items():
         sped = ", ".join(f"{k}: {1 / (1 - share + share / k):.1f}" for k in (2, 4, 8, 16))
         print(f"{name}: {100 * share:.1f}% in batches; times as fast with cores {sped}")
     if options.plot:
         plot(options.plot, panels, shares)
-    frame = generate(20, 1, 10, 100)
-    alone = spent(lambda: pb.bootstrap(frame, group="F", replicates=100))
-    found = workers((1, 2, 4), 100)
+    frame = generate(tiny(20, 4), 1, 10, 100)
+    alone = spent(lambda: pb.bootstrap(frame, group="F", replicates=tiny(100, 4)))
+    found = workers(tiny((1, 2, 4), (1,)), tiny(100, 4))
     print(
         f"bootstrap of 100 replicates, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}: "
         f"{alone:.1f} s of processor time here; over worker processes, by the clock"

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-import shutil
 import subprocess
 import tempfile
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tiny import lacks, parsed, tiny
 
 import poolbn as pb
 from poolbn.learning import as_plan
@@ -101,7 +101,7 @@ def bootstrap() -> None:
     rows = trial.dropna()  # without a warning of rows that are lost
     for _ in range(3):
         start, began = time.perf_counter(), time.process_time()
-        pb.bootstrap(rows, group="clinic", replicates=200)
+        pb.bootstrap(rows, group="clinic", replicates=tiny(200, 2))
         spent = [
             min(spent[0], time.perf_counter() - start),
             min(spent[1], time.process_time() - began),
@@ -143,8 +143,10 @@ def lme4_seconds(frame: pd.DataFrame, stats: pb.GroupStats) -> tuple[int, float 
     for child, parents in sorted(scores.families):
         x = " + ".join(["1", *(stats.names[p] for p in parents)])
         formulas.append(f"{stats.names[child]} ~ {x} + ({x} | F)")
-    if shutil.which("Rscript") is None:
+    if missing := lacks("lme4"):
+        print(f"lme4 left out: {missing}")
         return len(formulas), None
+    formulas = formulas[: tiny(None, 2)]
     with tempfile.TemporaryDirectory() as folder:
         script, table, list_ = (Path(folder) / name for name in ("t.R", "d.csv", "f.txt"))
         script.write_text(R_SCRIPT)
@@ -158,9 +160,9 @@ def lme4_seconds(frame: pd.DataFrame, stats: pb.GroupStats) -> tuple[int, float 
 
 
 def peers() -> None:
-    frame = pd.read_csv(DATA / "n10.csv")
+    frame = pd.read_csv(DATA / "n10.csv")[tiny(slice(None), slice(0, 200))]
     stats = pb.stats(frame, group="F")
-    searched, ours, net = both(stats, "partial", 30)
+    searched, ours, net = both(stats, "partial", tiny(30, 1))
     print(
         f"partial pooling, N = 10, |F| = 10, n_j = 50, {len(net.dag.arcs)} arcs: "
         f"{1000 * searched:.1f} ms, with final fits {1000 * ours:.1f} ms; bnlearn + lme4 "
@@ -176,19 +178,21 @@ def peers() -> None:
             f"{BNLEARN_CALLS} fits {BNLEARN_CALLS * each / searched:.0f} and "
             f"{BNLEARN_CALLS * each / ours:.0f} times"
         )
-    for N in (50, 100):
+    for N in tiny((50, 100), (50,)):
         source = DATA / "n50.csv" if N == 50 else generate(100, 2, 10, 50)
         stats = pb.stats(source, group="F")
         for name, pooling in LEAST_SQUARES.items():
-            searched, ours, net = both(stats, pooling, 10)
+            searched, ours, net = both(stats, pooling, tiny(10, 1))
             theirs = BNLEARN_S[name][N]
             print(
                 f"{name} pooling, N = {N}, {len(net.dag.arcs)} arcs: {searched:.4f} s, with final "
                 f"fits {ours:.4f} s; bnlearn {theirs:.3f} s (recorded): {theirs / searched:.1f} "
                 f"and {theirs / ours:.1f} times"
             )
-    for rows in (10, 50):
-        ours, net = timed(pb.stats(generate(50, 4, 50, rows), group="F"), "partial", 1)
+    for rows in tiny((10, 50), (10,)):
+        ours, net = timed(
+            pb.stats(generate(tiny(50, 6), 4, tiny(50, 5), rows), group="F"), "partial", 1
+        )
         print(
             f"partial pooling, N = 50, 4 parents, |F| = 50, n_j = {rows}: {ours:.2f} s, "
             f"{sum(move.fits for move in net.trace)} fits"
@@ -220,12 +224,13 @@ def rows_do_not_matter() -> None:
 
     The order of the nodes is given, and no bound spares a fit: they spare more where rows are many.
     """
-    none = np.zeros((20, 20), dtype=bool)
+    N = tiny(20, 5)
+    none = np.zeros((N, N), dtype=bool)
     for rows in (10**3, 10**7):
-        stats = drawn(20, 10, rows)
+        stats = drawn(N, 10, rows)
         order = pb.Constraints(tiers=[[name] for name in stats.names]).on(stats.names)
         seconds = np.inf
-        for _ in range(5):
+        for _ in range(tiny(5, 1)):
             start = time.perf_counter()
             found = pb.HillClimb().learn(Problem(scores := Exact(stats), order, none))
             seconds = min(seconds, time.perf_counter() - start)
@@ -259,7 +264,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=200, help="nodes, partial pooling")
     parser.add_argument("--wide", type=int, default=500, help="nodes, complete and no pooling")
     parser.add_argument("--plot", type=Path)
-    options = parser.parse_args()
+    options = parsed(parser, largest=10, wide=12)
     pb.learn(pb.stats(generate(5, 1, 3, 20), group="F"), pooling="auto")  # compile
     peers()
     bootstrap()

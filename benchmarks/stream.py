@@ -17,13 +17,13 @@ import argparse
 import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tiny import child, parsed, tiny
 
 # numpy and others are imported where they are used: a child's peak memory is never below its
 # parent's, so the parent stays small.
@@ -32,7 +32,7 @@ SETS = 20
 FILE, ROW_GROUP = 5_000_000, 2**20  # rows
 FEWEST = 4  # files
 FITS = 10_000_000  # rows that pandas can take
-TURNS, LARGE = 3, 50_000_000  # rows from which there is one turn
+TURNS, LARGE = tiny(3, 1), 50_000_000  # rows from which there is one turn
 Result = list[float]  # rows, the mean of the first column of "site 0", its summed scatter
 
 
@@ -116,11 +116,6 @@ def measure(way: str, folder: str) -> dict[str, Any]:
     return {"result": result, "seconds": seconds, "peak": peak}
 
 
-def child(*arguments: str) -> str:
-    command = [sys.executable, __file__, *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
 def agree(results: list[Result]) -> bool:
     """Whether all ways found the same sums."""
     first = results[0]
@@ -134,13 +129,13 @@ def agree(results: list[Result]) -> bool:
 def compare(rows: int, where: str | None) -> list[list[str]]:
     """Lines of the table for so many rows."""
     with tempfile.TemporaryDirectory(dir=where) as folder:
-        child("--write", folder, str(rows))
+        child(__file__, "--write", folder, str(rows))
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
         ways = [way for way in WAYS if way != "pandas, groupby" or rows <= FITS]
         runs: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
         for _ in range(1 if rows >= LARGE else TURNS):
             for way in ways:
-                runs[way].append(json.loads(child("--measure", way, folder)))
+                runs[way].append(json.loads(child(__file__, "--measure", way, folder)))
     if not agree([run["result"] for each in runs.values() for run in each]):
         raise SystemExit(f"the sums differ: {runs}")
     ours = min(run["seconds"] for run in runs["pb.stats"])
@@ -163,7 +158,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="also write stream.md beside this file")
     parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser, rows=[200])
     if options.write:
         write(options.write[0], int(options.write[1]))
         return

@@ -19,13 +19,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.assess.stratified import Rows, Scores, p_values, score_of
 
 Floats = NDArray[np.float64]
 
-DATA_SETS, ROWS, EFFECT, LEVEL_SD = (3, 6, 10, 30), (4, 8, 20, 60), 0.7, 0.5
+DATA_SETS, ROWS = tiny((3, 6, 10, 30), (3,)), tiny((4, 8, 20, 60), (8,))
+EFFECT, LEVEL_SD = 0.7, 0.5
 
 
 class Kind(NamedTuple):
@@ -141,10 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=2000)
     parser.add_argument("--public", type=int, default=0, help="tables of a cell to check")
-    parser.add_argument("--smoke", action="store_true", help="few tables, in seconds")
-    options = parser.parse_args()
-    if options.smoke:
-        options.tables, options.public = 100, 2
+    options = parsed(parser, tables=20, public=1)
     print(f"Size and coverage in percent, {options.tables:,} tables in each cell.\n")
     print("| effect | data sets |" + "".join(f" {n} rows |" for n in ROWS))
     print("| --- |" + " --- |" * (len(ROWS) + 1))
