@@ -20,7 +20,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import poolbn as pb
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.predictive import predictive
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit

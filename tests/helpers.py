@@ -15,7 +15,8 @@ import pandas as pd
 
 import poolbn as pb
 from poolbn.learning import as_plan
-from poolbn.nodes.localfit import Counts, GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Counts
 
 # What poolbn itself asks of data, and no user needs.
 ASKED_OF_DATA = {"data_sets", "drawn", "joined", "share", "some_rows"}

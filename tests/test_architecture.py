@@ -44,9 +44,9 @@ ORDER = {
     "nodes": [
         "reference", "linear", "mixed", "polya", "design", "quadrature", "glmm", "marginal",
         "rowscores", "shrinking", "intervals", "logeffects", "equality", "terms", "withinbetween",
-        "blup", "localfit", "model", "toggling", "statuses", "predictive", "adapting",
-        "grouplevel", "views", "gaussian", "poolings", "auto", "imputed", "given", "tabular",
-        "regression", "imputedkinds", "adaptingkinds", "kinds", "choosing",
+        "blup", "links", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
+        "imputed", "logfit", "gaussianfit", "model", "toggling", "grouplevel", "views", "gaussian",
+        "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",
     ],
     "scoring": [
         "sparsity", "likelihoods", "kinds", "observed", "gprior", "criteria", "bge", "bde", "local",
@@ -57,10 +57,9 @@ ORDER = {
         "ordering",
     ],
     "inference": [
-        "assembled", "divergence", "drawing", "plausible", "standardise", "simulated",
-        "conditioning", "mixtures", "uncertain", "infer", "locals", "gibbs", "redrawing",
-        "weighting", "plans", "parts",
-        "marginals", "mixed", "mixedposterior", "conditions", "events",
+        "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "infer",
+        "locals", "gibbs", "weighting", "plans", "parts", "marginals", "mixed", "mixedposterior",
+        "conditions", "events",
     ],
     "network": [
         "presenting", "graphical", "summary", "mixedanswers", "questions", "adapting",

@@ -15,7 +15,7 @@ import notebooks
 import pytest
 
 import poolbn as pb
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 
 DOCS = Path(__file__).parents[1] / "docs"
 SLOW = ("gallery", "schools")

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.nodes.localfit import Counts, GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Counts
 
 NODES = ["a", "b", "c", "d", "e"]
 LEVELS = ("s", "t", "u")

@@ -14,20 +14,25 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 
 import poolbn as pb
-from poolbn.inference.drawing import LARGEST, drawn_counts
-from poolbn.inference.locals import COUNT, Local, Regression
+from poolbn.inference.locals import Local
 from poolbn.inference.mixed import Effort, predictions
 from poolbn.inference.parts import Mixed
-from poolbn.inference.standardise import _large_quantiles
+from poolbn.nodes.links import LARGEST, _large_quantiles, drawn_counts
+from poolbn.nodes.predicting import COUNT, RegressionPredictions
 
 
-def count(log_mean: float, sd: float, dispersion: float) -> Regression:
+def alone(predictor: float, sd: float, levels: int, dispersion: float) -> Local:
+    coef, cov = np.array([[[predictor]]]), np.array([[[sd**2]]])
+    return Local(RegressionPredictions(coef, cov, (), (), levels, dispersion), (), (), ())
+
+
+def count(log_mean: float, sd: float, dispersion: float) -> Local:
     """A count without parents, and how sure the logarithm of its mean is."""
-    return Regression(np.array([[[log_mean]]]), np.array([[[sd**2]]]), (), (), COUNT, dispersion)
+    return alone(log_mean, sd, COUNT, dispersion)
 
 
-def level(log_odds: float, sd: float) -> Regression:
-    return Regression(np.array([[[log_odds]]]), np.array([[[sd**2]]]), (), (), 2, math.inf)
+def level(log_odds: float, sd: float) -> Local:
+    return alone(log_odds, sd, 2, math.inf)
 
 
 def predicted(node: Local) -> np.ndarray:

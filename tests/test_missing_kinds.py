@@ -87,8 +87,7 @@ def known() -> tuple[pb.Network, list[Local]]:
     net = learned(drawn(2, 100), constraints=only, start=ARCS)
     names = sorted(net.dag.nodes)
     fits = {name: net.fits[name] for name in names}
-    parents = {name: net.dag.parents(name) for name in names}
-    return net, list(locals_of(fits, parents, certain=net.levels))
+    return net, list(locals_of(fits, certain=net.levels))
 
 
 GRID = np.linspace(-8, 8, 3201)

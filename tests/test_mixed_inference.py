@@ -17,9 +17,9 @@ from scipy.stats import nbinom, norm, poisson
 
 import poolbn as pb
 from poolbn.inference import mixed as inference
-from poolbn.inference.locals import Regression
 from poolbn.inference.mixed import Effort, mixed_network
 from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.predicting import RegressionPredictions
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-8}
 NETS = [(make, seed) for seed in range(10) for make in (simulated, fitted)]
@@ -408,7 +408,7 @@ def test_expected_probabilities_of_three_levels(sd: float) -> None:
         first = mean[0] + root[0, 0] * z[:, None] + 0 * z
         second = mean[1] + root[1, 0] * z[:, None] + root[1, 1] * z
         p = softmax(np.stack([0 * first, first, second]), axis=0)
-        node = Regression(
+        node = RegressionPredictions(
             mean[None, :, None], (root @ root.T)[None], (), (), 3, math.inf
         )  # fmt: skip
         found = np.exp(node.log_levels({}, np.zeros(1, dtype=np.int64)))
@@ -421,7 +421,9 @@ def test_expected_probabilities_of_two_levels(mean: float, sd: float) -> None:
     """Against a dense rule, also where they are small."""
     z, w = legendre(-14, 14, 100, 12)
     expected = [norm.pdf(z) @ (w * expit(sign * (mean + sd * z))) for sign in (-1, 1)]
-    node = Regression(np.full((1, 1, 1), mean), np.full((1, 1, 1), sd**2), (), (), 2, math.inf)
+    node = RegressionPredictions(
+        np.full((1, 1, 1), mean), np.full((1, 1, 1), sd**2), (), (), 2, math.inf
+    )
     found = np.exp(node.log_levels({}, np.zeros(1, dtype=np.int64)))
     np.testing.assert_allclose(found[0], expected, rtol=1e-9)
 

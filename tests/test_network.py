@@ -18,7 +18,8 @@ import poolbn as pb
 from poolbn.moments.statsfile import SECTIONS
 from poolbn.network.kindsfile import encode_other
 from poolbn.network.linearfile import written
-from poolbn.nodes.localfit import GaussianFit, Given
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Given
 from poolbn.nodes.predictive import uncertainty
 
 FRAME = simulate(7, data_sets=4, rows=15, parents=3)

@@ -18,11 +18,8 @@ from scipy.special import logsumexp
 
 import poolbn as pb
 from poolbn.nodes import reference
-from poolbn.nodes.predictive import (
-    Predictive,
-    new_data_set,
-    predictive,
-)
+from poolbn.nodes.predicting import Predictive
+from poolbn.nodes.predictive import new_data_set, predictive
 
 SEEDS = st.integers(0, 10**6)
 POOLINGS: dict[str, object] = {

@@ -22,7 +22,7 @@ from poolbn.moments.reading import stats_of_numbers
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.choosing import fit_node
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.poolings import Complete, Method, NoPooling, Partial
 from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
 

@@ -22,10 +22,11 @@ from poolbn.errors import (
 )
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
-from poolbn.inference.simulated import log_ratios
+from poolbn.inference.drawing import log_ratios
 from poolbn.network.mixedanswers import MOST_PROBABLE
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import counted
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.inference.gibbs import Rows, Sampler
-from poolbn.inference.locals import Local, locals_of
-from poolbn.inference.redrawing import Redraw, redrawings
+from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
 from poolbn.moments.patternstats import Completed
 from poolbn.moments.table import FilledTable, Table, gappy_numbers, gaps_of
 from poolbn.network.network import Network
@@ -112,8 +111,7 @@ class Gaps:
         """In the order of columns, estimates for certain."""
         names = [self.table.names[k] for k in self.columns]
         fits = {name: network.fits[name] for name in names}
-        parents = {name: network.dag.parents(name) for name in names}
-        return list(locals_of(fits, parents, certain=self.table.levels))
+        return list(locals_of(fits, certain=self.table.levels))
 
     def _swept(self, nodes: list[Local], start: Floats, *use: int) -> Floats:
         """Draws (M, N, R) by nodes, from others."""
@@ -136,7 +134,7 @@ class Gaps:
         @cache
         def begin() -> tuple[list[Redraw], Floats]:
             nodes = self._nodes(network)
-            made = redrawings([network.fits[name] for name in ordered.names], nodes, ordered)
+            made = redrawings({name: network.fits[name] for name in ordered.names}, nodes, ordered)
             return made, self._swept(nodes, self.first, _EXPECTED)
 
         def table(k: int) -> Table:

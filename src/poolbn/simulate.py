@@ -27,12 +27,13 @@ from poolbn.errors import (
 )
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import grouped, reached
-from poolbn.inference.drawing import draw_columns, draw_node, with_indicators
+from poolbn.inference.drawing import draw_columns
 from poolbn.inference.weighting import draw
 from poolbn.moments.indicators import labels_of
 from poolbn.network.network import Network
+from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
 from poolbn.nodes.given import given_fit
-from poolbn.nodes.localfit import Counts, GaussianFit, Given, LocalFit, Status, of_nodes
+from poolbn.nodes.localfit import Counts, Given, LocalFit, Status
 from poolbn.nodes.regression import RegressionFit
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ def _mixed_fits(
         else:
             made = drawing.gaussian(node, names, partial(_explained, X))
             fits[node] = of_nodes(made, parents, given)
-        rows |= with_indicators(fits[node], draw_node(fits[node], rows, sets, rng))
+        rows |= fits[node].as_columns(fits[node].draw(rows, sets, rng))
     return fits
 
 

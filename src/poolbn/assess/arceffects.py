@@ -22,8 +22,9 @@ from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network, checked_data
 from poolbn.nodes import linear
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.intervals import t_interval
-from poolbn.nodes.localfit import GaussianFit, LocalFit, Pooling
+from poolbn.nodes.localfit import LocalFit, Pooling
 from poolbn.nodes.logeffects import known_effects, log_odds_ratios
 from poolbn.nodes.poolings import Complete, NoPooling
 from poolbn.nodes.regression import RegressionFit, fit_regression

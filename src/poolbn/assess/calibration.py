@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.residuals import CELL, FEWEST, known_rows, neighbours, node_cells
 from poolbn.errors import DataError
-from poolbn.inference.drawing import level_probabilities
 from poolbn.network.network import Network
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.cells import Cells
 
 Floats = NDArray[np.float64]
@@ -128,7 +125,7 @@ def node_calibration(net: Network, data: object, node: str) -> Calibration:
 def cell_calibration(net: Network, cells: Cells, node: str) -> Calibration:
     """The same in cells that were read, with the node's parents among them."""
     fit = net.fits[node]
-    if not isinstance(fit, TabularFit | RegressionFit) or not fit.categories:
+    if not fit.categories:
         raise DataError(
             f"{node!r} is not discrete, so it has no probabilities of levels; use "
             f"pb.plots.residuals(net, data, {node!r})"
@@ -139,7 +136,7 @@ def cell_calibration(net: Network, cells: Cells, node: str) -> Calibration:
         levels=fit.levels,
         categories=fit.categories,
         codes=codes,
-        probabilities=level_probabilities(fit, columns, codes),
+        probabilities=fit.mean(columns, codes),
         seen=values.astype(np.int64),
         left_out=left_out,
     )

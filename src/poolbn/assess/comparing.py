@@ -25,7 +25,8 @@ from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import as_table, gathered
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.run.parallel import available_cores, map_measured

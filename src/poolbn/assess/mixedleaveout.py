@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.locals import COUNT, Local, Tabular
 from poolbn.inference.mixed import Answer, Effort, answers
 from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, weigh
 from poolbn.inference.plans import plan
 from poolbn.moments.data import Data
+from poolbn.nodes.predicting import COUNT
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -81,7 +81,7 @@ def row_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
     out[whole] = node_logs(mixed, rows.some(whole), n).sum(axis=0)
     gappy = np.setdiff1d(np.arange(len(out)), whole)
     least = _least(n)
-    possible = tuple(_possible(node, least) for node in mixed.nodes)
+    possible = tuple(replace(node, of=node.of.possible(least)) for node in mixed.nodes)
 
     def work(answer: Answer) -> None:
         out[gappy[answer.rows]] = answer.log_z
@@ -96,14 +96,6 @@ def row_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
 def _least(n: NDArray[np.int64]) -> Floats:
     """The log probability of what has none, in each data set."""
     return np.asarray(np.log(0.5 / np.maximum(n, 1)))
-
-
-def _possible(node: Local, least: Floats) -> Local:
-    """A table of probabilities without zeros; other nodes as they are."""
-    if not isinstance(node, Tabular):
-        return node
-    p = node.probabilities
-    return replace(node, probabilities=np.where(p > 0, p, np.exp(least)[:, None, None]))
 
 
 def node_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, nearest
-from poolbn.inference.drawing import linear_predictor, with_indicators
 from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.regression import RegressionFit
 from poolbn.tables.cells import Cells, read_cells
 
@@ -210,12 +209,11 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
             f"{node!r})"
         )
     codes, columns, values, left_out = known_rows(net, cells, node)
+    fitted = fit.mean(columns, codes)
     if isinstance(fit, GaussianFit):
-        fitted = linear_predictor(fit.coef, fit.columns, columns, codes)
         standard = (values - fitted) / np.sqrt(fit.sigma2[codes])
     else:
         assert isinstance(fit, RegressionFit)
-        fitted = np.exp(linear_predictor(fit.coef[:, 0], fit.columns, columns, codes))
         standard = quantile_residuals(values, fitted, fit.dispersion)
     return Residuals(
         node=node,
@@ -234,7 +232,7 @@ def known_rows(
     """Rows with a data set, a node and all of its parents.
 
     Returns:
-        Their data sets, (n,), columns of the parents with indicators, (n,) each, values or codes of
+        Their data sets, (n,), columns of the parents with codes, (n,) each, values or codes of
         the node, (n,), and how many other rows there are.
 
     Raises:
@@ -255,9 +253,7 @@ def known_rows(
             f"none of the {len(known)} rows has a data set, {node!r} and all of its parents "
             f"({', '.join(map(repr, parents)) or 'none'}); give rows without missing values"
         )
-    columns: dict[str, Floats] = {}
-    for parent, own in zip(parents, values[known].T, strict=False):
-        columns |= with_indicators(net.fits[parent], own)
+    columns = dict(zip(parents, values[known].T, strict=False))
     return cells.codes[known], columns, values[known, -1], int((~known).sum())
 
 

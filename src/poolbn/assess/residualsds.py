@@ -19,7 +19,8 @@ from poolbn.errors import DataError, check_interval
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network, checked_data
-from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Status
 
 
 def residual_sds(

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.drawing import draw_columns, level_probabilities, linear_predictor
+from poolbn.inference.drawing import draw_columns
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 
@@ -84,7 +84,8 @@ def _drawn(net: Network) -> Spreads:
         return float(weights @ values.reshape(F, each).var(axis=1))
 
     columns, children, explained = {}, {}, {}
-    for name, values in drawn.items():
+    numbers = {k: v for node in order for k, v in net.fits[node].as_columns(drawn[node]).items()}
+    for name, values in numbers.items():
         own = values.reshape(F, each).mean(axis=1)
         variance = inside(values) or float(weights @ (own - weights @ own) ** 2)
         columns[name] = math.sqrt(variance)
@@ -104,7 +105,7 @@ def _drawn(net: Network) -> Spreads:
             children[node, outcome] = math.sqrt(variance + left)
             shares.append(variance / (variance + left))
         explained[node] = shares[0] if len(shares) == 1 else math.nan
-    means = {name: float(weights @ v.reshape(F, each).mean(axis=1)) for name, v in drawn.items()}
+    means = {name: float(weights @ v.reshape(F, each).mean(axis=1)) for name, v in numbers.items()}
     return Spreads(columns, children, means, explained)
 
 
@@ -113,10 +114,10 @@ def _predictors(
 ) -> dict[str, tuple[Floats, float]]:
     """By outcome: what parents make of log odds or log means, (n,), and the variance beside it."""
     if fit.categories:
-        p = np.maximum(level_probabilities(fit, drawn, sets), _RARE)
+        p = np.maximum(fit.mean(drawn, sets), _RARE)
         odds = np.log(p[:, 1:]) - np.log(p[:, :1])
         return {level: (odds[:, k], _LOGISTIC) for k, level in enumerate(fit.categories[1:])}
     assert isinstance(fit, RegressionFit)
-    value = linear_predictor(fit.coef[:, 0], fit.columns, drawn, sets)
+    value = np.log(fit.mean(drawn, sets))
     left = math.log1p(1 / float(np.exp(value).mean()) + 1 / fit.dispersion)
     return {"": (value, left)}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 
 Floats = NDArray[np.float64]
 

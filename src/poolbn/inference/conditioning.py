@@ -14,15 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.constants import RANK_TOLERANCE
+from poolbn.constants import CERTAIN, RANK_TOLERANCE
 
 Floats = NDArray[np.float64]
 
 _MOST_ROWS = 1024  # rows of one pattern that are worked on together
 _NUMBERS = 2**19  # in the largest array of a chunk: what a core's cache holds is fast
-# How far evidence may be from what the other evidence makes certain, in standard deviations. (What
-# is certain has a standard deviation of at most a tenth of this, given the other evidence.)
-CERTAIN = 10 * math.sqrt(RANK_TOLERANCE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,29 +1,22 @@
-"""Rows of a network with columns of all kinds, drawn node by node, parents first."""
+"""Rows drawn from a network node by node, parents first, and what is found by them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
+from poolbn.nodes.localfit import LocalFit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-# What is drawn so far, (n,) each: numbers, codes of levels, and indicators of levels ("sex=male").
-Columns = Mapping[str, Floats]
-
-LARGEST = 1e15  # mean of a count: up to there, floating point has each count for itself
 
 
 def draw_columns(
     fits: Mapping[str, LocalFit], order: Iterable[str], sets: Integers, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Draw rows; discrete nodes have codes of levels, and indicators beside them.
+    """Draw rows; discrete nodes have codes of levels.
 
     Args:
         fits: the distribution of each node given its parents.
@@ -33,100 +26,100 @@ def draw_columns(
     """
     columns: dict[str, Floats] = {}
     for node in order:
-        columns |= with_indicators(fits[node], draw_node(fits[node], columns, sets, rng))
+        columns[node] = fits[node].draw(columns, sets, rng)
     return columns
 
 
-def with_indicators(fit: LocalFit, values: Floats) -> dict[str, Floats]:
-    """The column of a node, and an indicator for each level of a discrete one but the first."""
-    levels = enumerate(fit.categories[1:], start=1)
-    made = {f"{fit.child}={level}": (values == code).astype(float) for code, level in levels}
-    return {fit.child: values} | made
+# The Kullback-Leibler divergence is the expected log ratio of the densities of a row, so the mean
+# over rows that are drawn from the first network estimates it, with the standard error of a mean.
 
 
-def draw_node(fit: LocalFit, columns: Columns, sets: Integers, rng: np.random.Generator) -> Floats:
-    """Draw a node of any kind: numbers, counts or codes of levels, (n,).
+def log_ratios(
+    true: Mapping[str, LocalFit],
+    other: Mapping[str, LocalFit],
+    order: Iterable[str],
+    rows: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Log ratios of the densities of rows that are drawn from the first network, (F, rows).
 
     Args:
-        fit: its distribution given its parents.
-        columns: its parents, among others.
-        sets: the data set of each row, (n,).
+        true: the nodes of the first network.
+        other: the same nodes in the second, with the same data sets and levels in any order.
+        order: the nodes of the first network, parents first.
+        rows: rows of each data set.
         rng: where chance comes from.
     """
-    return _DRAW[type(fit)](fit, columns, sets, rng)
+    levels, others = (next(iter(fits.values())).levels for fits in (true, other))
+    sets = np.repeat(np.arange(len(levels)), rows)
+    columns = draw_columns(true, order, sets, rng)
+    there = np.array([others.index(level) for level in levels])[sets]
+    ratio = _log_density(true, columns, sets)
+    ratio -= _log_density(other, _recoded(columns, true, other), there)
+    return ratio.reshape(len(levels), rows)
 
 
-def _gaussian(
-    fit: GaussianFit, columns: Columns, sets: Integers, rng: np.random.Generator
+def _recoded(
+    columns: Mapping[str, Floats], true: Mapping[str, LocalFit], other: Mapping[str, LocalFit]
+) -> dict[str, Floats]:
+    """The rows of the first network with the second one's codes of levels."""
+    recoded = dict(columns)
+    for node, fit in other.items():
+        if fit.categories:
+            codes = np.array([fit.categories.index(level) for level in true[node].categories])
+            recoded[node] = codes[columns[node].astype(np.int64)].astype(float)
+    return recoded
+
+
+def _log_density(
+    fits: Mapping[str, LocalFit], columns: Mapping[str, Floats], sets: Integers
 ) -> Floats:
-    mean = linear_predictor(fit.coef, fit.columns, columns, sets)
-    drawn: Floats = mean + np.sqrt(fit.sigma2)[sets] * rng.standard_normal(len(sets))
-    return drawn
-
-
-def _tabular(fit: TabularFit, columns: Columns, sets: Integers, rng: np.random.Generator) -> Floats:
-    return _levels(level_probabilities(fit, columns, sets), rng)
-
-
-def _regression(
-    fit: RegressionFit, columns: Columns, sets: Integers, rng: np.random.Generator
-) -> Floats:
-    if fit.categories:
-        return _levels(level_probabilities(fit, columns, sets), rng)
-    return drawn_counts(
-        linear_predictor(fit.coef[:, 0], fit.columns, columns, sets), fit.dispersion, rng
-    )
-
-
-def drawn_counts(eta: Floats, dispersion: float, rng: np.random.Generator) -> Floats:
-    """Counts whose means have these logarithms, (n,); none is beyond `LARGEST`, or next to it."""
-    mean = np.exp(np.minimum(eta, math.log(LARGEST)))
-    if not math.isinf(dispersion):
-        mean = np.minimum(mean * rng.gamma(dispersion, 1 / dispersion, len(mean)), LARGEST)
-    return rng.poisson(mean).astype(float)
-
-
-def level_probabilities(
-    fit: TabularFit | RegressionFit, columns: Columns, sets: Integers
-) -> Floats:
-    """The probability of each level of a discrete node in each row, (n, K).
-
-    Args:
-        fit: its distribution given its parents.
-        columns: its parents, among others.
-        sets: the data set of each row, (n,).
-    """
-    if isinstance(fit, TabularFit):
-        configuration = np.zeros(len(sets), dtype=np.int64)
-        for parent, levels in zip(fit.parents, fit.given, strict=True):
-            configuration = configuration * len(levels) + columns[parent].astype(np.int64)
-        return np.asarray(fit.probabilities[sets, configuration])
-    each = range(fit.coef.shape[1])
-    predictors = [linear_predictor(fit.coef[:, k], fit.columns, columns, sets) for k in each]
-    utility = np.column_stack([np.zeros(len(sets)), *predictors])
-    p = np.exp(utility - utility.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
-
-
-_DRAW: dict[type[LocalFit], Callable[..., Floats]] = {
-    GaussianFit: _gaussian,
-    TabularFit: _tabular,
-    RegressionFit: _regression,
-}
-
-
-def linear_predictor(
-    coef: Floats, names: Iterable[str], columns: Columns, sets: Integers
-) -> Floats:
-    """The intercept and the parents, with the coefficients (F, q) of each row's data set."""
-    total: Floats = coef[sets, 0]
-    for k, name in enumerate(names, start=1):
-        total = total + coef[sets, k] * columns[name]
+    """Of each row, with estimates taken for certain, (n,)."""
+    total = np.zeros(len(sets))
+    for node, fit in fits.items():
+        total += fit.log_density(columns[node], columns, sets)
     return total
 
 
-def _levels(probabilities: Floats, rng: np.random.Generator) -> Floats:
-    """A code for each row, by its probabilities, (n, K)."""
-    below = np.cumsum(probabilities, axis=1)[:, :-1]
-    drawn: Floats = (rng.random((len(below), 1)) > below).sum(axis=1).astype(float)
-    return drawn
+# Expected values of nodes under interventions. The rows of two interventions have the same random
+# numbers, so what they do not change cancels. Of a node the expectation given its parents counts,
+# not a draw; where all nodes on the way are linear, the difference is exact.
+
+
+def uniforms(nodes: Iterable[str], n: int, rng: np.random.Generator) -> dict[str, Floats]:
+    """Random numbers of each node for n rows, one in each n-th of (0, 1)."""
+    return {node: (rng.permutation(n) + rng.random(n)) / n for node in nodes}
+
+
+def expectations(
+    fits: Mapping[str, LocalFit],
+    order: Iterable[str],
+    noise: Mapping[str, Floats],
+    values: Mapping[str, float],
+) -> dict[str, Floats]:
+    """The expectation of each node given its parents in each row; of a discrete one probabilities.
+
+    Args:
+        fits: the nodes with the parameters of B data sets.
+        order: those to draw, parents first.
+        noise: uniform random numbers of each, (n,).
+        values: nodes that are set: numbers, or codes of levels.
+
+    Returns:
+        Of each node that is not set (B, n), or (B, n, K) for K levels.
+    """
+    nodes = list(order)
+    needed = {name for node in nodes for name in fits[node].parents}
+    columns: dict[str, Floats] = {}
+    found: dict[str, Floats] = {}
+    for node in nodes:
+        fit, u = fits[node], noise[node]
+        sets = np.arange(len(fit.levels))[:, None]
+        if node in values:
+            columns[node] = np.full((1, 1), values[node])
+            continue
+        mean = fit.mean(columns, sets)
+        found[node] = np.broadcast_to(mean, (len(sets), len(u), *mean.shape[2:]))
+        if node in needed:
+            columns[node] = fit.quantile(u, found[node], sets)
+    return found

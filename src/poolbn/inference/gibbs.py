@@ -17,7 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.locals import COUNT, Floats, Gaussian, Integers, Local, drawn_levels
+from poolbn.inference.locals import Local
+from poolbn.nodes.links import drawn_levels
+from poolbn.nodes.predicting import Floats, Integers
 
 _FLOOR = 1e-10  # the least residual variance, of the variance of the column
 _STEP = 1.5  # of a random walk, in conditional SDs
@@ -92,10 +94,10 @@ class _Cells:
     def drawn(self, rng: np.random.Generator) -> Floats:
         """A value for each row, (r,)."""
         node = self.sampler.nodes[self.v]
-        if isinstance(node, Gaussian):
+        if node.is_linear:
             return self._continuous(node, rng)
-        if node.levels == COUNT:
-            return self._count(node, rng)
+        if node.levels <= 0:
+            return self._proposed(node, rng)
         logs = node.log_levels(self._given(), self.sets)
         for k in range(node.levels):
             logs[:, k] += self._likelihood(self.children, np.full(len(self.sets), float(k)))
@@ -116,7 +118,7 @@ class _Cells:
             found += np.maximum(own, _IMPOSSIBLE)
         return found
 
-    def _continuous(self, node: Gaussian, rng: np.random.Generator) -> Floats:
+    def _continuous(self, node: Local, rng: np.random.Generator) -> Floats:
         nodes, current, n = self.sampler.nodes, self.values[self.v], len(self.sets)
         given, floor = self._given(), _FLOOR * self.sampler.scale**2
         own, scale, _ = node.at(given, self.sets)
@@ -125,11 +127,11 @@ class _Cells:
         others = []
         for c in self.children:
             child = nodes[c]
-            if not isinstance(child, Gaussian):
+            if child.of.linear is None:
                 others.append(c)
                 continue
             # x_c = m + b (v - current) + e: what that says of v.
-            b = child.of.coef[self.sets, 1 + child.terms.index((self.v, -1))]
+            b = child.of.linear.coef[self.sets, 1 + child.terms.index((self.v, -1))]
             m, scale, _ = child.at(given, self.sets)
             weight = b / np.maximum(scale**2, floor[c])
             precision = precision + b * weight
@@ -143,19 +145,20 @@ class _Cells:
         step = x + _STEP * sd * rng.standard_normal(n)
         return _decided(x, step, lambda x: likelihood(x) - 0.5 * ((x - mean) / sd) ** 2, rng)
 
-    def _count(self, node: Local, rng: np.random.Generator) -> Floats:
-        given = self._given()
+    def _proposed(self, node: Local, rng: np.random.Generator) -> Floats:
+        """A count, or a number that is not normal."""
+        given, whole = self._given(), node.levels < 0
         likelihood = partial(self._likelihood, self.children)
         x = _decided(self.values[self.v], node.draw(given, self.sets, rng), likelihood, rng)
 
         def density(x: Floats) -> Floats:
-            there = np.maximum(x, 0.0)
+            there = np.maximum(x, 0.0) if whole else x
             found = node.log_density(there, given, self.sets) + likelihood(there)
-            return np.where(x < 0, -np.inf, np.maximum(found, _IMPOSSIBLE))
+            return np.where(x != there, -np.inf, np.maximum(found, _IMPOSSIBLE))
 
-        size = max(1.0, float(self.sampler.scale[self.v]))
-        step = x + np.rint(size * rng.standard_normal(len(x)))
-        return _decided(x, step, density, rng)
+        scale = float(self.sampler.scale[self.v])
+        step = (max(1.0, scale) if whole else scale) * rng.standard_normal(len(x))
+        return _decided(x, x + (np.rint(step) if whole else step), density, rng)
 
 
 def _decided(

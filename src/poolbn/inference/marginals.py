@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolbn.inference import mixtures
-from poolbn.inference.locals import Floats
 from poolbn.inference.parts import Grid, Mixed, Weighed, stretched, unstretched
 from poolbn.inference.plans import Method
+from poolbn.nodes.predicting import Floats
 
 _HALVINGS = 100  # of a bracket
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
 from poolbn.inference.conditioning import patterns
-from poolbn.inference.locals import COUNT, SPACED, Floats, Gaussian, Integers, locals_of
+from poolbn.inference.locals import locals_of
 from poolbn.inference.marginals import Marginal, marginal
 from poolbn.inference.parts import Mixed, Weighed, count_sizes, is_spaced, weigh
 from poolbn.inference.plans import MOST, Method, Part, Plan, plan, sampled
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.predicting import COUNT, SPACED, Floats, Integers
 from poolbn.run.parallel import available_cores, map_threads
 from poolbn.wording import counted, listed
 
@@ -441,15 +442,15 @@ def mixed_network(
         certain: the data sets in which estimates are taken for certain.
     """
     own = {name: fits[name] for name in dag.nodes}
-    nodes = locals_of(own, {name: dag.parents(name) for name in dag.nodes}, certain=certain)
+    nodes = locals_of(own, certain=certain)
     levels = own[dag.nodes[0]].levels
     refused = {
         j: f"{fit.child!r} has no predictive distribution in data set {levels[j]!r}: its "
-        f"{counted(int(fit.rows[j]), 'row')} do not give "
+        f"{counted(int(linear.rows[j]), 'row')} do not give "
         f"{counted(len(fit.columns) + 1, 'coefficient')} and a variance"
         for fit, node in zip(own.values(), nodes, strict=True)
-        if isinstance(fit, GaussianFit) and isinstance(node, Gaussian)
-        for j in np.flatnonzero(np.isnan(node.of.scale2)).tolist()
+        if (linear := fit.gaussian) is not None and (of := node.of.linear) is not None
+        for j in np.flatnonzero(np.isnan(of.scale2)).tolist()
     }
     position = {name: i for i, name in enumerate(dag.nodes)}
     return Mixed(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.errors import OptionError
-from poolbn.inference.locals import Floats
 from poolbn.inference.marginals import Marginal, Points
 from poolbn.inference.mixed import Answer, Effort, answers
 from poolbn.inference.mixtures import (
@@ -20,6 +19,7 @@ from poolbn.inference.mixtures import (
 )
 from poolbn.inference.parts import Mixed
 from poolbn.inference.plans import Method
+from poolbn.nodes.predicting import Floats
 from poolbn.wording import visible
 
 if TYPE_CHECKING:

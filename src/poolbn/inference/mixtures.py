@@ -18,6 +18,7 @@ import numpy as np
 from poolbn.arguments import NUMBERS, check_arguments
 from poolbn.errors import Option, OptionError
 from poolbn.inference.conditioning import Floats, condition
+from poolbn.nodes.links import MANY, log_constant
 from poolbn.wording import visible
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ _WEIGHTLESS = 1e-14  # of a probability: a weight that changes no digit that mat
 _SHOWN = 6  # data sets that a printed posterior lists
 
 _HILL = 60.0  # degrees of freedom from which Hill's series serves
-_SERIES = 30.0  # degrees of freedom from which series serve
-_MANY = 1e15  # those of a normal distribution, to all digits
 _FEW = 4.0  # degrees of freedom below which a standard deviation says little, or does not exist
 
 
@@ -78,45 +77,6 @@ def own_quantiles(p: float, df: Floats) -> Floats:
     return np.asarray(x / spread(df))
 
 
-def _log_constant(df: Floats) -> Floats:
-    """The logarithm of the density of t distributions at 0.
-
-    From 30 degrees of freedom by the series of gamma functions' ratio, to 1e-13.
-    """
-    c = 1 / df
-    square = c * c
-    series = c * (-1 / 4 + square * (1 / 24 + square * (-1 / 20 + square * (17 / 112))))
-    out: Floats = series - 0.5 * math.log(2 * math.pi)
-    few = df < _SERIES
-    if few.any():
-        from scipy.special import gammaln
-
-        own = df[few]
-        ratio = gammaln((own + 1) / 2) - gammaln(own / 2)
-        out[few] = ratio - 0.5 * np.log(math.pi * own)
-    return out
-
-
-def log_density(x: Floats, mean: Floats, scale2: Floats, df: Floats) -> Floats:
-    """Of t distributions, normal where `df` is inf.
-
-    Examples:
-        >>> one = np.ones(2)
-        >>> log_density(one, 0 * one, one, np.array([1.0, np.inf])).round(4)
-        array([-1.8379, -1.4189])
-    """
-    square = (x - mean) ** 2
-    square /= scale2
-    logs = np.log(scale2)
-    if np.isinf(df).all():
-        return np.asarray(-0.5 * (square + logs + math.log(2 * math.pi)))
-    finite = np.minimum(df, _MANY)
-    square /= finite
-    density = _log_constant(finite) - 0.5 * logs
-    density -= (finite + 1) / 2 * np.log1p(square, out=square)
-    return np.asarray(density)
-
-
 def moments(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
     """Means and standard deviations of mixtures, (n,) each.
 
@@ -138,7 +98,7 @@ def _standard(
     Args:
         z: where.
         df: degrees of freedom, finite; None for normal distributions.
-        constant: their `_log_constant`.
+        constant: their `log_constant`.
     """
     from scipy.special import ndtr, stdtr
 
@@ -187,8 +147,8 @@ def _shapes(sds: Floats, df: Floats | None) -> tuple[Floats, ...]:
     sds = np.maximum(sds, _TINY)
     if df is None:
         return (sds,)
-    finite = np.minimum(df, _MANY)
-    return sds / spread(df), finite, _log_constant(finite)
+    finite = np.minimum(df, MANY)
+    return sds / spread(df), finite, log_constant(finite)
 
 
 def quantiles(

@@ -18,19 +18,10 @@ from numpy.typing import NDArray
 from poolbn.inference.assembled import Joint, LinearNetwork
 from poolbn.inference.conditioning import Chunk
 from poolbn.inference.infer import Model, given_evidence
-from poolbn.inference.locals import (
-    COUNT,
-    SPACED,
-    Floats,
-    Gaussian,
-    Integers,
-    Local,
-    Regression,
-    Term,
-)
+from poolbn.inference.locals import Local, Term
 from poolbn.inference.plans import Method, Part
 from poolbn.inference.uncertain import uncertain_nodes
-from poolbn.nodes.predictive import Predictive
+from poolbn.nodes.predicting import COUNT, SPACED, Floats, Integers, Predictive
 
 Flags = NDArray[np.bool_]
 
@@ -80,16 +71,16 @@ class Mixed:
 def _linear_part(mixed: Mixed, chosen: tuple[int, ...]) -> tuple[Model, list[Term]]:
     F = len(mixed.levels)
     own: list[Term] = [(i, -1) for i in chosen]
-    needed = {term for i in chosen for term in _gaussian(mixed, i).terms}
+    needed = {term for i in chosen for term in mixed.nodes[i].terms}
     columns = sorted(needed.difference(own)) + own
     position = {term: k for k, term in enumerate(columns)}
     first = len(columns) - len(own)
     known = np.full(F, math.inf)
     none = np.zeros((F, 1, 1))
     given = Predictive(np.zeros((F, 1)), none, none, np.full(F, _VAGUE), known, known, math.inf)
-    nodes = [given] * first + [_gaussian(mixed, i).of for i in chosen]
+    nodes = [given] * first + [_linear(mixed, i) for i in chosen]
     parents: list[tuple[int, ...]] = [()] * first
-    parents += [tuple(position[term] for term in _gaussian(mixed, i).terms) for i in chosen]
+    parents += [tuple(position[term] for term in mixed.nodes[i].terms) for i in chosen]
     slopes = np.zeros((F, len(columns), len(columns)))
     for k, (of, pa) in enumerate(zip(nodes, parents, strict=True)):
         slopes[:, k, list(pa)] = of.coef[:, 1:]
@@ -109,10 +100,10 @@ def _linear_part(mixed: Mixed, chosen: tuple[int, ...]) -> tuple[Model, list[Ter
     return Model(network, joint, uncertain, tuple(range(first))), columns
 
 
-def _gaussian(mixed: Mixed, i: int) -> Gaussian:
-    node = mixed.nodes[i]
-    assert isinstance(node, Gaussian)
-    return node
+def _linear(mixed: Mixed, i: int) -> Predictive:
+    found = mixed.nodes[i].of.linear
+    assert found is not None
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +188,7 @@ class _Worker:
             for k, i in enumerate(own, start=2):
                 size, node = sizes.get(i, mixed.nodes[i].levels), mixed.nodes[i]
                 self.axis[i] = k
-                if is_spaced(mixed, part, i, size) and isinstance(node, Regression):
+                if is_spaced(mixed, part, i, size):
                     every, *above = np.broadcast_arrays(
                         self.sets, *(self.values[p] for p in node.parents)
                     )
@@ -207,9 +198,9 @@ class _Worker:
                 levels = np.arange(float(size))
                 self.values[i] = levels.reshape([-1 if a == k else 1 for a in range(len(shape))])
         drawn = part.cut if part.method is Method.SAMPLING else ()
-        self.finite = [i for i in part.factors if mixed.nodes[i].levels and i not in drawn]
+        self.others = [i for i in part.factors if not mixed.nodes[i].is_linear and i not in drawn]
         self.continuous = tuple(
-            i for i in part.factors if not mixed.nodes[i].levels and i not in drawn
+            i for i in part.factors if mixed.nodes[i].is_linear and i not in drawn
         )
         self.left = [i for i in part.hidden if i not in part.cut]
         self.grid: Grid | None = None
@@ -224,12 +215,12 @@ class _Worker:
         total = np.zeros(self.shape) + self.widths if grid is None else grid.log_steps
         many = {i for i in self.axis if self.mixed.nodes[i].levels < 0}  # counts
         many |= set() if grid is None else {grid.node}
-        below = [i for i in self.finite if many.intersection(self.mixed.nodes[i].parents)]
+        below = [i for i in self.others if many.intersection(self.mixed.nodes[i].parents)]
         normals: dict[int, Normal] = {}
         if self.left:
             more, normals = self.linear(self.continuous, self.left, wanted)
             total = total + more
-        for i in (*self.finite, *(() if self.left else self.continuous)):
+        for i in (*self.others, *(() if self.left else self.continuous)):
             if i not in below:
                 total = total + self.factor(i)
         return (self.with_below(total, below) if below else total), normals
@@ -385,7 +376,7 @@ def unstretched(g: Floats) -> Floats:
 
 def _place(worker: _Worker, c: int) -> None:
     """Find nodes for a quadrature over c, from what continuous nodes say to where weights are."""
-    hidden = [i for i in worker.part.hidden if not worker.mixed.nodes[i].levels]
+    hidden = [i for i in worker.part.hidden if worker.mixed.nodes[i].is_linear]
     found = worker.linear(worker.continuous, hidden, [c])[1][c]
     full = np.broadcast_shapes(worker.shape, *(of.shape for of in worker.values.values()))
     grid = Grid(
@@ -418,7 +409,7 @@ def count_sizes(mixed: Mixed, part: Part, x: Floats, sets: Integers) -> dict[int
     out = {}
     for i in part.cut:
         node = mixed.nodes[i]
-        if isinstance(node, Regression) and node.levels < 0:
+        if node.levels == COUNT:
             sets_of, *above = np.broadcast_arrays(
                 worker.sets, *(worker.values[p] for p in node.parents)
             )

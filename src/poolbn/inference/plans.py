@@ -16,7 +16,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from poolbn.inference.locals import COUNT, Local
+from poolbn.inference.locals import Local
+from poolbn.nodes.predicting import COUNT
 
 MOST = 100_000  # configurations of a part
 
@@ -118,7 +119,7 @@ def _part(nodes: Sequence[Local], hidden: list[int], factors: list[int], *, draw
     above = {
         parent
         for i in factors
-        if nodes[i].levels
+        if not nodes[i].is_linear
         for parent in nodes[i].parents
         if parent in hidden and not nodes[parent].levels
     }
@@ -130,6 +131,7 @@ def _part(nodes: Sequence[Local], hidden: list[int], factors: list[int], *, draw
         if nodes[i].levels == COUNT
         and any(p in hidden and nodes[p].levels <= 0 for p in nodes[i].parents)
     }
+    endless |= {i for i in hidden if not (nodes[i].levels or nodes[i].is_linear)}
     if size <= MOST and len(above) <= 1 and not endless and not drawn:
         cut = [i for i in hidden if i in above or nodes[i].levels]
         method = Method.QUADRATURE if above else Method.EXACT
@@ -142,8 +144,9 @@ def sampled(
     nodes: Sequence[Local], hidden: tuple[int, ...], factors: tuple[int, ...], why: Collection[int]
 ) -> Part:
     """A part in which nodes are drawn: all but those that are linear and not above drawn ones."""
-    finite_children = {parent for i in factors if nodes[i].levels for parent in nodes[i].parents}
-    needed = {i for i in hidden if nodes[i].levels or i in finite_children}
+    others = [i for i in factors if not nodes[i].is_linear]
+    above = {parent for i in others for parent in nodes[i].parents}
+    needed = {i for i in hidden if not nodes[i].is_linear or i in above}
     for i in reversed(hidden):
         if i in needed:
             needed.update(parent for parent in nodes[i].parents if parent in hidden)

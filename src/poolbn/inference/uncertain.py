@@ -22,11 +22,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.constants import CERTAIN
 from poolbn.inference.assembled import LinearNetwork
-from poolbn.inference.conditioning import CERTAIN, Floats, Given
-from poolbn.inference.mixtures import log_density, spread
-from poolbn.nodes.localfit import GaussianFit
-from poolbn.nodes.predictive import Predictive, degrees, predictive
+from poolbn.inference.conditioning import Floats, Given
+from poolbn.inference.mixtures import spread
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.links import log_density
+from poolbn.nodes.predicting import Predictive, degrees
+from poolbn.nodes.predictive import predictive
 from poolbn.wording import counted
 
 Flags = NDArray[np.bool_]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from poolbn.inference.conditioning import Floats
 from poolbn.inference.infer import Model, impossible, posterior
-from poolbn.inference.locals import density
-from poolbn.nodes.predictive import degrees
+from poolbn.nodes.links import density
+from poolbn.nodes.predicting import degrees
 from poolbn.run.parallel import available_cores, map_threads
 
 _PARTICLES = 2**17  # that are worked on together

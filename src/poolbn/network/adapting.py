@@ -15,15 +15,8 @@ from poolbn.errors import DataError, Option
 from poolbn.moments.data import is_data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
-from poolbn.moments.standardised import standardise
 from poolbn.moments.table import Table, table_like
-from poolbn.nodes.adapting import Own, adapted, appended
-from poolbn.nodes.adaptingkinds import with_regression, with_table
-from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.nodes.model import same_for_all
-from poolbn.nodes.poolings import NoPooling
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.labels import Spellings
 
 
@@ -105,7 +98,7 @@ def adapted_fits(
     check_name(name, next(iter(fits.values())).levels)
     new = None if source is None else _new_rows(fits, source, name, missing)
     rows = 0 if new is None else new.n_rows
-    return {node: _with_rows(fit, n, new, name) for node, fit in fits.items()}, rows
+    return {node: fit.adapted(name, new, n) for node, fit in fits.items()}, rows
 
 
 def _new_rows(
@@ -123,53 +116,3 @@ def _new_rows(
     found = table_like(source, columns=kinds, categories=levels, missing=missing)
     _check_one(found.levels)
     return replace(found, levels=(name,))
-
-
-def _with_rows(fit: LocalFit, n: NDArray[np.int64], new: Table | None, name: Hashable) -> LocalFit:
-    if isinstance(fit, RegressionFit):
-        return with_regression(fit, name, new)
-    if isinstance(fit, TabularFit):
-        return with_table(fit, name, new)
-    assert isinstance(fit, GaussianFit)
-    names = (*fit.columns, fit.child)
-    return with_data_set(fit, n, _no_rows(name, names) if new is None else new.stats())
-
-
-def with_data_set(fit: GaussianFit, n: NDArray[np.int64], new: GroupStats) -> GaussianFit:
-    """The fit with one more data set, see `nodes.adapting`.
-
-    Without pooling there is nothing to go by but its own rows.
-
-    Args:
-        fit: a node.
-        n: rows of each data set that it has, (F,).
-        new: the statistics of the new data set.
-
-    Raises:
-        DataError: without pooling, the rows do not give all coefficients and a variance.
-    """
-    family = new.family(fit.child, fit.columns)
-    if fit.fixed is not None:
-        own = adapted(fit, n.astype(np.float64), family)
-    else:
-        f = _alone(new, fit.child, fit.columns)
-        own = Own(f.coef[0], f.coef_cov[0], float(f.sigma2[0]), float(f.squares[0]), float(f.df[0]))
-    return appended(fit, new.levels[0], own, family)
-
-
-def _alone(new: GroupStats, child: str, parents: Sequence[str]) -> GaussianFit:
-    """Least squares on the rows of the new data set alone."""
-    rows, q = new.n_rows, len(parents) + 1
-    alone = "without pooling there is no population to predict from"
-    if rows <= q:
-        raise DataError(
-            f"{alone}: {q} coefficient{'s' * (q > 1)} and a variance of {child!r} need at least "
-            f"{q + 1} rows of data set {new.levels[0]!r}, and there are {rows}; give more rows, or "
-            "learn with ",
-            Option("pooling", "partial"),
-        )
-    data = standardise(new)
-    fit = NoPooling().fit(data, data.family(child, parents), same_for_all(0.0))
-    if not fit.status.ok:
-        raise DataError(f"{alone}, and {fit.detail}; or learn with ", Option("pooling", "partial"))
-    return fit

@@ -15,7 +15,8 @@ from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.graph.formats import dot_arc, dot_name, write_dot
 from poolbn.network.tabulating import probability_table, regression_table
-from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit, level_columns
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import INTERCEPT, LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.nodes.terms import DIFFERENCE, opposite

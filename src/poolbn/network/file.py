@@ -26,7 +26,8 @@ from poolbn.network.kindsfile import (
     encode_other,
 )
 from poolbn.network.linearfile import check_linear, decode_linear, encode_linear
-from poolbn.nodes.localfit import GaussianFit, Given, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Given, LocalFit
 from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
 

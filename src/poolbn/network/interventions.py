@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, OptionError
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
-from poolbn.inference.plausible import population_draws
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.given import given_fit
-from poolbn.nodes.localfit import Counts, GaussianFit, Given, LocalFit, Status, level_columns
+from poolbn.nodes.localfit import Counts, Given, LocalFit, Status, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.labels import plain, written
@@ -170,7 +170,7 @@ def total_effects_table(
     needed = {node for start, ends in asked for node in (start, *ends)}
     needed |= {above for _, ends in asked for end in ends for above in dag.ancestors(end)}
     drawn = {
-        node: population_draws(fits[node], _DRAWS, np.random.default_rng([seed, i]))
+        node: fits[node].population_draws(_DRAWS, np.random.default_rng([seed, i]))
         for i, node in enumerate(dag.nodes)
         if node in needed and fits[node].fixed is not None
     }

@@ -23,7 +23,6 @@ from poolbn.network.fields import (
     numbers,
 )
 from poolbn.network.linearfile import check_covariance, check_left_out, decode_pooling
-from poolbn.nodes.imputedkinds import with_all
 from poolbn.nodes.localfit import Counts, Given, LocalFit, Status
 from poolbn.nodes.logeffects import LogEffects
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -48,7 +47,7 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
         raise FileError(f"{fit.child!r} has a model that is not poolbn's own and cannot be saved")
     encoded: dict[str, Any] = {"model": name}
     assert isinstance(fit, TabularFit | RegressionFit)
-    fit = with_all(fit)
+    fit = fit.with_all()
     for field in fields(fit):
         value = getattr(fit, field.name)
         if isinstance(value, LogEffects):

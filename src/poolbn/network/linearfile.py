@@ -23,8 +23,9 @@ from poolbn.network.fields import (
     number,
     numbers,
 )
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import Counts, GaussianFit, Given, GroupLevel, Status
+from poolbn.nodes.localfit import Counts, Given, GroupLevel, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predictive import uncertainty
 from poolbn.writing import check_levels

@@ -19,7 +19,7 @@ from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_dis
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.network.adapting import adapted_fits, new_data_set, with_data_set
+from poolbn.network.adapting import adapted_fits, new_data_set
 from poolbn.network.effects import (
     By,
     effects_table,
@@ -38,8 +38,9 @@ from poolbn.network.presenting import Presented
 from poolbn.network.questions import Questions
 from poolbn.network.summary import Summary, summarised, told
 from poolbn.network.totals import Question, TotalsBy, totals_table
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.given import INPUT
-from poolbn.nodes.localfit import GaussianFit, LocalFit, Status, grouped
+from poolbn.nodes.localfit import LocalFit, Status, grouped
 from poolbn.search.problem import Move
 from poolbn.wording import counted, figure, listed, noun_of, shortened, visible
 from poolbn.writing import write_whole
@@ -357,9 +358,8 @@ class Network(Presented, Graphical, Questions):
             found, rows = adapted_fits(self.fits, self.n, source, name, missing)
             n = np.append(self.n, rows)
             return replace(self, fits=found, n=n, adapted=(*self.adapted, name))
-        own = self.linear_fits
         new = new_data_set(source, name, levels=self.levels, nodes=self.dag.nodes, missing=missing)
-        fits = {node: with_data_set(fit, self.n, new) for node, fit in own.items()}
+        fits = {node: fit.adapted(name, new, self.n) for node, fit in self.fits.items()}
         return replace(self, fits=fits, n=np.append(self.n, new.n), adapted=(*self.adapted, name))
 
     def do(

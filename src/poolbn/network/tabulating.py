@@ -8,12 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
-from poolbn.inference.drawing import (
-    level_probabilities,
-    linear_predictor,
-    with_indicators,
-)
-from poolbn.nodes.localfit import GaussianFit, LocalFit, level_columns
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 
@@ -34,7 +30,7 @@ def probability_table(
         The data set first, then a dimension for each parent, and the node's own levels last.
     """
     columns, sizes = _grid(parents, fits)
-    each = [level_probabilities(fit, columns, _all(j, sizes)) for j in range(len(fit.levels))]
+    each = [fit.mean(columns, _all(j, sizes)) for j in range(len(fit.levels))]
     return np.reshape(each, (len(each), *sizes, len(fit.categories)))
 
 
@@ -85,12 +81,11 @@ def regression_table(
         the coefficients of the others.
     """
     columns, sizes = _grid(parents, fits)
-    fixed = [name for name in fit.columns if name in columns]
-    coef = fit.coef[:, [0, *map(fit.position, fixed)]]
+    zero = {name: np.zeros(int(np.prod(sizes))) for name in others}
     slopes = fit.coef[:, [fit.position(name) for name in others]]  # (F, p)
     each = []
     for j, own in enumerate(slopes):
-        intercept = linear_predictor(coef, fixed, columns, _all(j, sizes))
+        intercept = fit.mean(columns | zero, _all(j, sizes))
         each.append(np.column_stack([intercept, np.tile(own, (len(intercept), 1))]))
     return np.reshape(each, (len(each), *sizes, 1 + len(others)))
 
@@ -98,13 +93,10 @@ def regression_table(
 def _grid(
     parents: Sequence[str], fits: Mapping[str, LocalFit]
 ) -> tuple[dict[str, Floats], tuple[int, ...]]:
-    """Codes and indicators of all configurations, the last parent's changes fastest; and sizes."""
+    """Codes of all configurations, the last parent's changes fastest; and sizes."""
     sizes = tuple(len(fits[name].categories) for name in parents)
     codes = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes))).astype(float)
-    columns: dict[str, Floats] = {}
-    for name, own in zip(parents, codes, strict=True):
-        columns |= with_indicators(fits[name], own)
-    return columns, sizes
+    return dict(zip(parents, codes, strict=True)), sizes
 
 
 def _all(j: int, sizes: tuple[int, ...]) -> NDArray[np.int64]:

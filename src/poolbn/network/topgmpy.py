@@ -13,7 +13,8 @@ from poolbn.errors import DataError, GraphError, MissingPackageError
 from poolbn.graph.dag import Dag
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.tabulating import network_tables
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.cells import find_level
 from poolbn.wording import listed
 

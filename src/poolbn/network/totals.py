@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
-from poolbn.inference.plausible import has_population, of_data_sets, of_new_data_sets
-from poolbn.inference.standardise import expectations, uniforms
-from poolbn.nodes.localfit import GaussianFit, LocalFit, level_columns
+from poolbn.inference.drawing import expectations, uniforms
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit, level_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,14 +89,13 @@ class Question:
         return np.random.default_rng([self.seed, purpose, at])
 
     def data_sets(self, order: Sequence[str], draws: int) -> dict[str, LocalFit]:
-        """Nodes with the parameters of data sets, see `of_data_sets`."""
-        return {node: of_data_sets(self.fits[node], draws, self.rng(1, node)) for node in order}
+        """Nodes with the parameters of data sets."""
+        return {node: self.fits[node].data_set_draws(draws, self.rng(1, node)) for node in order}
 
     def new_sets(self, order: Sequence[str], sets: int, draws: int) -> dict[str, LocalFit]:
-        """Nodes with those of new data sets, see `of_new_data_sets`."""
+        """Nodes with those of new data sets."""
         return {
-            node: of_new_data_sets(self.fits[node], sets, draws, self.rng(2, node))
-            for node in order
+            node: self.fits[node].new_data_sets(sets, draws, self.rng(2, node)) for node in order
         }
 
 
@@ -200,7 +199,7 @@ def _of_population(
     own_noise = uniforms(order, max(min(_CELLS // F, 4000), 200), asked.rng(3))
     asking = (cause, change, effects)
     own = _means(asked.data_sets(order, 0), order, own_noise, *asking)
-    unknown = {node for node in order if node != cause and not has_population(asked.fits[node])}
+    unknown = {node for node in order if node != cause and not asked.fits[node].has_population}
     told = [node for node in effects if not unknown.intersection(_way(asked.dag, node, cause))]
     order = _needed(asked.dag, told) if told else []
     noise, few = (uniforms(order, n, asked.rng(4)) for n in (_ROWS, _FEW_ROWS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.nodes import predictive
 from poolbn.nodes.blup import effective_df, random_effects, total_cov
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import Floats, GaussianFit
+from poolbn.nodes.localfit import Floats, LinearFit
 from poolbn.nodes.mixed import expected_variance
+
+Fit = TypeVar("Fit", bound=LinearFit)
 
 # What a fit has of each data set, beside its name.
 _ARRAYS = (
@@ -24,7 +26,7 @@ _ARRAYS = (
 
 
 class Own(NamedTuple):
-    """What a fit has of one data set, but for what follows from it. As in `GaussianFit`."""
+    """What a fit has of one data set, but for what follows from it. As in `LinearFit`."""
 
     coef: Floats
     coef_cov: Floats
@@ -34,7 +36,7 @@ class Own(NamedTuple):
     effective_df: float = 0.0
 
 
-def adapted(fit: GaussianFit, weights: Floats, family: GroupStats) -> Own:
+def adapted(fit: LinearFit, weights: Floats, family: GroupStats) -> Own:
     """What pooling says of a data set, given its rows or none, and all that was learned.
 
     Partial pooling predicts the random effects of the new data set, given the fixed effects and
@@ -72,7 +74,7 @@ def adapted(fit: GaussianFit, weights: Floats, family: GroupStats) -> Own:
     return Own(fit.fixed + b, cov, sigma2, squares, effective_df=effective)
 
 
-def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) -> GaussianFit:
+def appended(fit: Fit, level: Hashable, own: Own, family: GroupStats) -> Fit:
     """The fit with one more data set, and everything else as it was."""
     rows, intervals = family.n.astype(np.float64), fit.intervals
     before = predictive.uncertainty(fit)
@@ -102,7 +104,7 @@ def appended(fit: GaussianFit, level: Hashable, own: Own, family: GroupStats) ->
     return replace(known, saved_intervals=_with_last(intervals, known, family))
 
 
-def _with_last(found: Intervals | None, fit: GaussianFit, family: GroupStats) -> Intervals | None:
+def _with_last(found: Intervals | None, fit: LinearFit, family: GroupStats) -> Intervals | None:
     """The intervals with those of the last data set of the fit."""
     if found is None:
         return None
@@ -142,7 +144,7 @@ def _between(random_cov: Floats, found: Intervals) -> Floats:
     return D
 
 
-def in_order(fit: GaussianFit, levels: Sequence[Hashable]) -> GaussianFit:
+def in_order(fit: Fit, levels: Sequence[Hashable]) -> Fit:
     """The fit with its data sets in another order."""
     at = [fit.levels.index(level) for level in levels]
     arrays = {name: getattr(fit, name)[at] for name in _ARRAYS}

@@ -13,7 +13,7 @@ from poolbn.arguments import LIST, Kind, check_arguments
 from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 

@@ -15,8 +15,8 @@ from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
-from poolbn.nodes.imputed import honest
-from poolbn.nodes.localfit import GaussianFit, LocalFit, grouped, of_nodes
+from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
+from poolbn.nodes.localfit import LocalFit, grouped
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
@@ -106,7 +106,7 @@ def _fit_gaussian(
     check_admits(model, data)
     penalty = same_for_all(math.log(data.rows) / 2)
     family = data.family(child, parents)
-    return honest(model.fit(data, family, penalty), stats, family, penalty)
+    return model.fit(data, family, penalty).with_imputation_error(stats)
 
 
 def check_admits(model: Choice, data: StandardisedStats) -> None:

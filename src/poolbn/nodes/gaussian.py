@@ -11,7 +11,8 @@ from typing import Literal, Self, get_args
 from poolbn.errors import check_option
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
-from poolbn.nodes.localfit import Counts, GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Counts
 from poolbn.nodes.model import Likelihoods, Penalty
 
 Discrete = Literal["auto", "table", "logit"]

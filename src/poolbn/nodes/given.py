@@ -8,7 +8,8 @@ import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.localfit import Counts, Floats, GaussianFit, Given, Status
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Counts, Floats, Given, Status
 
 
 def given_fit(

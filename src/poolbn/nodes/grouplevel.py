@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, to_units
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import Counts, GaussianFit, GroupLevel, Status
+from poolbn.nodes.localfit import Counts, GroupLevel, Status
 from poolbn.nodes.model import Likelihoods
 from poolbn.wording import counted
 

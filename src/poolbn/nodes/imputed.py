@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,23 +11,15 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, imputed
 from poolbn.moments.table import Expected
 from poolbn.nodes.intervals import Intervals
-from poolbn.nodes.localfit import Floats, GaussianFit
-from poolbn.nodes.model import Penalty
+from poolbn.nodes.localfit import Floats, LinearFit
 
 _LEAST = 1e-9  # share of a variance that is due to missing cells
 
 
-def honest(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Penalty) -> GaussianFit:
-    """The fit with intervals that contain what missing cells leave open, made when asked for."""
-    if stats.filled is None:
-        return fit
-    if not (fit.status.ok and fit.parents and hasattr(fit.pooling, "fit")):
-        return fit
-    return replace(fit, later=partial(_intervals, fit, stats, family, penalty))
+def intervals_with_error(fit: LinearFit, stats: GroupStats, family: Family) -> Intervals:
+    """Intervals that contain what missing cells leave open.
 
-
-def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Penalty) -> Intervals:
-    """Effects of data sets are fitted in each completed table, under the pooling of the fit.
+    Effects of data sets are fitted in each completed table, under the pooling of the fit.
 
     Those of the population are uncertain for the spread of data sets' own estimates, which contains
     what is missing; under complete pooling they are like the others. Where a network drew the
@@ -38,7 +28,7 @@ def _intervals(fit: GaussianFit, stats: GroupStats, family: Family, penalty: Pen
     model: Any = fit.pooling
     known = fit.intervals
     assert known is not None
-    each = [model.fit(data, family, penalty) for data in imputed(stats)]
+    each = [model.fit(data, family, None) for data in imputed(stats)]
     found = [(other, other.intervals) for other in each if other.intervals is not None]
     if len(found) < 2:
         return known

@@ -18,7 +18,6 @@ import numpy as np
 
 from poolbn.errors import DataError, Option, OptionError
 from poolbn.moments.data import Data, sums_with
-from poolbn.nodes import regression, tabular
 from poolbn.nodes.auto import Candidate, candidates
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
@@ -151,9 +150,7 @@ def fit(
     best = max(sure or fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
     if table.provisional:
         return best  # of a round that another one follows: nobody asks how sure effects are
-    if isinstance(best, TabularFit):
-        return tabular.with_effects(best, table)
-    return regression.with_effects(best, table)
+    return best.with_effects(table)
 
 
 def _too_large(table: Data, family: Names) -> DataError:

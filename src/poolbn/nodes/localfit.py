@@ -5,20 +5,21 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.moments.data import Data, sums_with
-from poolbn.moments.indicators import labels_of, spans
+from poolbn.moments.indicators import indicators, labels_of, spans
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.blup import total_cov
+from poolbn.nodes.drawing import Observed
 from poolbn.nodes.equality import (
     RESIDUAL,
     Equality,
@@ -27,6 +28,7 @@ from poolbn.nodes.equality import (
     equal_variances,
 )
 from poolbn.nodes.intervals import Intervals, Sums, family_sums, intervals_of, own_estimates
+from poolbn.nodes.predicting import Predictions, Values
 from poolbn.nodes.terms import DIFFERENCE, Term, beyond_errors
 from poolbn.nodes.withinbetween import NUMBERS, within_between
 from poolbn.tables.grouping import DATA_SET
@@ -37,10 +39,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERCEPT = "(Intercept)"
+ALONE = "without pooling there is no population to predict from"
 _SHOWN = 8  # data sets that a printed fit lists
 _FIRST = 6  # and of more than these the first ones
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 def level_columns(levels: Iterable[Hashable], own: Iterable[Hashable]) -> list[Hashable]:
@@ -304,6 +308,76 @@ class LocalFit(ABC):
     def model(self) -> str:
         """What kind of model it is, in words."""
 
+    @property
+    def gaussian(self) -> LinearFit | None:
+        """The fit itself where it is a linear regression with normal residuals, else None."""
+        return None
+
+    @property
+    def has_population(self) -> bool:
+        """Whether it says what new data sets are like."""
+        own = self.counts.own > 0 and self.counts.own == self.n_params
+        return self.status is Status.GIVEN or not own
+
+    @abstractmethod
+    def mean(self, values: Values, sets: Integers) -> Floats:
+        """The expectation given parents: (...,), or probabilities of levels, (..., K).
+
+        Args:
+            values: of the parents, among others: numbers, and codes of levels.
+            sets: positions of data sets; arrays that go together.
+        """
+
+    @abstractmethod
+    def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
+        """Log densities of rows given parents, (n,), with estimates taken for certain."""
+
+    @abstractmethod
+    def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
+        """A value for each row given parents, (n,), with estimates taken for certain."""
+
+    @abstractmethod
+    def quantile(self, u: Floats, mean: Floats, sets: Integers) -> Floats:
+        """The values at probabilities u where this is the mean; see `mean`."""
+
+    @abstractmethod
+    def predictive(self, certain: NDArray[np.bool_]) -> Predictions:
+        """The predictive distribution; some data sets have estimates for certain, (F,)."""
+
+    @abstractmethod
+    def data_set_draws(self, draws: int, rng: np.random.Generator) -> Self:
+        """The parameters of the F data sets, `draws` times; as they are for 0 draws."""
+
+    @abstractmethod
+    def new_data_sets(self, sets: int, draws: int, rng: np.random.Generator) -> Self:
+        """Parameters of new data sets, for each draw of the population if there are draws."""
+
+    @abstractmethod
+    def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], Predictions]:
+        """What draws the parameters that rows leave possible, as if they were certain."""
+
+    @abstractmethod
+    def adapted(self, name: Hashable, new: Data | None, n: Integers) -> Self:
+        """The fit with one more data set that it was not learned from.
+
+        Args:
+            name: what the data set is called.
+            new: its rows; None for none.
+            n: rows of each data set so far, (F,).
+        """
+
+    @abstractmethod
+    def with_imputation_error(self, data: Data) -> Self:
+        """The fit with intervals that contain what missing cells leave open."""
+
+    def as_columns(self, values: Floats) -> dict[str, Floats]:
+        """The node's column, and an indicator for each level of a discrete one but the first."""
+        made = {
+            f"{self.child}={self.categories[code]}": (values == code) * 1.0
+            for code in indicators(self.categories)
+        }
+        return {self.child: values} | made
+
     @abstractmethod
     def table(self) -> pd.DataFrame:
         """The parameters.
@@ -359,21 +433,20 @@ class LocalFit(ABC):
 Fit = TypeVar("Fit", bound=LocalFit)
 
 
+def predictor(coef: Floats, columns: Iterable[Floats], sets: Integers) -> Floats:
+    """The intercept and columns with the coefficients of data sets, (F, q)."""
+    total: Floats = coef[sets, 0]
+    for k, column in enumerate(columns, start=1):
+        total = total + coef[sets, k] * column
+    return total
+
+
 def grouped(fit: Fit, group: str) -> Fit:
     """The fit with the name of the group column."""
-    return fit if fit.group == group else _with(fit, group=group)
+    return fit if fit.group == group else renamed(fit, group=group)
 
 
-def of_nodes(
-    fit: GaussianFit, parents: Sequence[str], given: Sequence[tuple[str, ...]]
-) -> GaussianFit:
-    """A fit of columns of numbers with the nodes that these are, and the levels of each."""
-    if fit.columns != labels_of(parents, given):
-        raise ValueError(f"the parents of {fit.child!r} are not {parents!r}")
-    return _with(fit, parents=tuple(parents), given=tuple(given))
-
-
-def _with(fit: Fit, **changes: Any) -> Fit:
+def renamed(fit: Fit, **changes: Any) -> Fit:
     """The fit with other names; nothing is checked or made again."""
     made = object.__new__(type(fit))
     made.__dict__.update(vars(fit), **changes)
@@ -381,46 +454,8 @@ def _with(fit: Fit, **changes: Any) -> Fit:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class GaussianFit(LocalFit):
-    """A linear regression with normal residuals in each data set. The intercept comes first.
-
-    Where `status.ok` is false there is no likelihood: `loglik` is -inf, and the coefficients are
-    those of least squares with the columns that cannot be distinguished left at 0.
-
-    Attributes:
-        coef: coefficients in each data set, (F, q).
-        coef_cov: their covariance in each data set, (F, q, q): of least squares, or for partial
-            pooling that of the random effects given the data and the other parameters.
-        sigma2: residual variance in each data set, (F,).
-        fixed: population coefficients, (q,); None without pooling.
-        fixed_cov: their covariance, (q, q); None without pooling.
-        random_cov: covariance of the random effects, (q, q); only for partial pooling.
-        residual_shape: where residual variances are pooled, the shape of their inverse gamma
-            distribution between data sets: large where they are alike, inf where equal.
-        residual_scale: 1 / E(1 / sigma^2) of that distribution; `random_cov` is for this variance,
-            and in proportion for others.
-        squares: residual squares of each data set, (F,); where residual variances are pooled the
-            generalised ones, (y - Z beta)'(I + Z D Z')^-1 (y - Z beta).
-        df: the degrees of freedom that they leave for the variance, (F,); as the squares they add
-            up where the data sets share it.
-        effective_df: of each data set's random effects, (F,); 0 where there are none.
-        rows: the rows that each data set gave to this node, (F,); 0 where it was left out.
-        total_cov: covariance of the coefficients in each data set with all that is uncertain, also
-            the fixed effects and the spread between data sets, (F, q, q); see `nodes.predictive`.
-        between_cov: the part of it that differences between data sets tell of, (F, q, q).
-            Both None where `predictive.uncertainty` makes them from `sums` when they are needed.
-        unbiased: whether `sigma2` is squares over degrees of freedom and not over rows.
-        sums: sufficient statistics of the family; None where they are not known, as in a file.
-        saved_intervals: intervals as a file has them, or with those of adapted data sets.
-        later: where cells are missing, what makes the intervals.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
-        >>> fit.fixed.round(2), fit.random_sd.round(2), fit.coef[:, 1].round(2)
-        (array([22.66,  0.2 ]), array([0.57, 0.09]), array([0.18, 0.14, 0.12, 0.34]))
-    """
+class LinearFit(LocalFit):
+    """What `GaussianFit` holds, for the modules that its answers come from."""
 
     coef: Floats
     coef_cov: Floats

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
-from poolbn.nodes.localfit import Counts, GaussianFit, Pooling
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Counts, Pooling
 
 
 class Penalty(NamedTuple):

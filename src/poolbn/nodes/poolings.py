@@ -16,8 +16,9 @@ from poolbn.errors import MessagePart, Option, OptionError, check_option, neares
 from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
 from poolbn.nodes import linear, mixed, statuses, toggling, views
 from poolbn.nodes.gaussian import Gaussian
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.intervals import family_sums
-from poolbn.nodes.localfit import INTERCEPT, Counts, GaussianFit, Status
+from poolbn.nodes.localfit import INTERCEPT, Counts, Status
 from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, Penalty, Toggled
 from poolbn.nodes.statuses import Ending

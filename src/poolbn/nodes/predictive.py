@@ -36,76 +36,18 @@ new rows are about as high (`benchmarks/prediction_coverage.py`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.localfit import Floats, GaussianFit, Status
+from poolbn.nodes.localfit import Floats, LinearFit, Status
+from poolbn.nodes.predicting import Predictive
 
 _NO_ROWS = np.zeros(1)
 
 
-@dataclass(frozen=True, eq=False)
-class Predictive:
-    """The distribution of a child in F data sets, given parents; see above.
-
-    Attributes:
-        coef: coefficients, (F, q).
-        cov: C, (F, q, q).
-        between: E, (F, q, q).
-        scale2: u, (F,); NaN where the rows do not give a variance.
-        df: 2v of pooled variances, else inf, (F,).
-        within_df: of u, (F,).
-        between_df: of E, |F| - 1; inf without random effects.
-    """
-
-    coef: Floats
-    cov: Floats
-    between: Floats
-    scale2: Floats
-    df: Floats
-    within_df: Floats
-    between_df: float
-
-    def at(self, z: Floats, j: int) -> tuple[Floats, Floats, Floats]:
-        """Mean, squared scale and degrees of freedom in data set j, (n,) each.
-
-        Args:
-            z: rows of 1 and the parents, (n, q).
-            j: the data set.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"], pooling="none")
-            >>> mean, scale2, df = predictive(fit).at(np.array([[1.0, 30.0]]), 0)
-            >>> mean.round(2), np.sqrt(scale2).round(2), df
-            (array([28.22]), array([6.02]), array([114.]))
-        """
-        spread = np.maximum(np.einsum("na,ab,nb->n", z, self.cov[j], z), 0.0)
-        between = np.maximum(np.einsum("na,ab,nb->n", z, self.between[j], z), 0.0)
-        scale2 = self.scale2[j] + spread
-        df = degrees(scale2, between, self.df[j], self.within_df[j], self.between_df)
-        return z @ self.coef[j], scale2, df
-
-
-def degrees(
-    scale2: Floats, between: Floats, df: Floats, within_df: Floats, between_df: float
-) -> Floats:
-    """Satterthwaite's degrees of freedom of squared scales, of which a part is between data sets.
-
-    Examples:
-        >>> degrees(np.array([1.0, 1.0]), np.array([0.0, 1.0]), math.inf, np.array(20.0), 3.0)
-        array([20.,  3.])
-    """
-    share = np.divide(between, scale2, out=np.zeros_like(scale2), where=scale2 > 0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(1 / (1 / df + (1 - share) ** 2 / within_df + share**2 / between_df))
-
-
-def predictive(fit: GaussianFit) -> Predictive:
+def predictive(fit: LinearFit) -> Predictive:
     """The distribution of new rows in each data set of a fit.
 
     Where a data set without pooling has no more rows than coefficients, `scale2` is NaN: there is
@@ -135,7 +77,7 @@ def predictive(fit: GaussianFit) -> Predictive:
     )
 
 
-def new_data_set(fit: GaussianFit) -> Predictive:
+def new_data_set(fit: LinearFit) -> Predictive:
     """The distribution of rows of a data set that the fit knows nothing of; F = 1.
 
     Raises:
@@ -161,10 +103,10 @@ def new_data_set(fit: GaussianFit) -> Predictive:
     return Predictive(fit.fixed[None], total, between, scale2, df, within_df, _between_df(fit))
 
 
-_made: WeakKeyDictionary[GaussianFit, tuple[Floats, Floats]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[LinearFit, tuple[Floats, Floats]] = WeakKeyDictionary()
 
 
-def uncertainty(fit: GaussianFit) -> tuple[Floats, Floats]:
+def uncertainty(fit: LinearFit) -> tuple[Floats, Floats]:
     """C_j and E_j, `total_cov` and `between_cov` of a fit, made once, (F, q, q) each."""
     if fit.total_cov is not None and fit.between_cov is not None:
         return fit.total_cov, fit.between_cov
@@ -179,7 +121,7 @@ def uncertainty(fit: GaussianFit) -> tuple[Floats, Floats]:
 
 
 def covariances(
-    fit: GaussianFit, rows: Floats, mean: Floats, scatter: Floats, at: slice = slice(None)
+    fit: LinearFit, rows: Floats, mean: Floats, scatter: Floats, at: slice = slice(None)
 ) -> tuple[Floats, Floats]:
     """C_j and E_j, `total_cov` and `between_cov` of a fit that has all else, (F, q, q) each.
 
@@ -201,7 +143,7 @@ def covariances(
     return _covariances(fit, np.eye(q) - V @ A, C, at)
 
 
-def _covariances(fit: GaussianFit, T: Floats, C: Floats, at: slice) -> tuple[Floats, Floats]:
+def _covariances(fit: LinearFit, T: Floats, C: Floats, at: slice) -> tuple[Floats, Floats]:
     """From T_j for coefficients C b."""
     if fit.random_cov is None:
         cov = fit.coef_cov[at] if fit.fixed_cov is None else np.tile(fit.fixed_cov, (len(T), 1, 1))
@@ -226,18 +168,18 @@ def _positive(variance: Floats) -> Floats:
     return np.where(variance > 0, variance, 1.0)[:, None, None]
 
 
-def _learned(fit: GaussianFit) -> NDArray[np.bool_]:
+def _learned(fit: LinearFit) -> NDArray[np.bool_]:
     """Which data sets the fit learned from, (F,): not those that came later or were left out."""
     return np.asarray(fit.df != 0)
 
 
-def _between_df(fit: GaussianFit) -> float:
+def _between_df(fit: LinearFit) -> float:
     if fit.random_cov is None:
         return math.inf
     return max(float(_learned(fit).sum()) - 1, 1.0)
 
 
-def _population(fit: GaussianFit, u: Floats) -> Floats:
+def _population(fit: LinearFit, u: Floats) -> Floats:
     """R (D + k B) + B in data sets of residual variances u, (F, q, q); 0 without random effects."""
     D, B = fit.random_cov, fit.fixed_cov
     if D is None or B is None:
@@ -259,7 +201,7 @@ def _of(B: Floats, some: NDArray[np.bool_]) -> Floats:
     return out
 
 
-def _bias(fit: GaussianFit) -> float:
+def _bias(fit: LinearFit) -> float:
     """What pooled variances are to be multiplied by; others have none left."""
     if fit.residual_scale is None:
         return 1.0
@@ -268,7 +210,7 @@ def _bias(fit: GaussianFit) -> float:
 
 
 def _residuals(
-    fit: GaussianFit, rows: Floats, squares: Floats, own_df: Floats
+    fit: LinearFit, rows: Floats, squares: Floats, own_df: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Variances u but for the bias, 2v or inf, and the df of u, for data sets like these, (F,)."""
     learned = _learned(fit)

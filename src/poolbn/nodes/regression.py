@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from poolbn.errors import DataError, Option
 from poolbn.moments.data import Data, numbers
 from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
-from poolbn.nodes.design import Design, Family, Response, collapse
-from poolbn.nodes.equality import Equality
-from poolbn.nodes.localfit import INTERCEPT, Counts, LocalFit, Status, level_columns
-from poolbn.nodes.logeffects import Estimates, LogEffects, known_effects, regression_effects
+from poolbn.nodes.design import Basis, Design, Family, Response, collapse
+from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
+from poolbn.nodes.links import (
+    count_quantiles,
+    drawn_counts,
+    drawn_levels,
+    level_quantiles,
+    log_count,
+    log_level,
+    mean_count,
+    probabilities,
+)
+from poolbn.nodes.localfit import (
+    ALONE,
+    INTERCEPT,
+    Counts,
+    Status,
+    level_columns,
+    predictor,
+)
+from poolbn.nodes.logeffects import (
+    Estimates,
+    LogEffects,
+    known_effects,
+    random_effects_cov,
+    regression_effects,
+)
+from poolbn.nodes.logfit import LogFit, appended
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.rowscores import Rows
-from poolbn.nodes.terms import Term, held_tests, log_terms
+from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
+from poolbn.nodes.rowscores import Rows, scores
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import figure
 
@@ -29,10 +56,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+_PRIOR = 0.25  # information of the weak prior that holds coefficients that are drawn
+_STEPS = 100
+_HALVINGS = 30
+_GAIN = 1e-12  # of a log-likelihood, below which a search ends
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class RegressionFit(LocalFit):
+class RegressionFit(LogFit):
     """A logistic regression of a discrete node, or a log-linear one of a count, in each data set.
 
     Coefficients are differences of log odds from the first level, or of logarithms of the mean. The
@@ -48,8 +81,6 @@ class RegressionFit(LocalFit):
         random_cov: covariance of the random effects of one level, (q, q); for partial pooling.
         dispersion: of counts with more variance than a Poisson distribution has, mean + mean^2 /
             dispersion; inf for all others.
-        saved_effects: how sure effects are, by the rows; None where that is not known.
-        later: where cells are missing, what makes the effects.
 
     Examples:
         >>> import poolbn as pb
@@ -71,15 +102,10 @@ class RegressionFit(LocalFit):
     fixed_cov: Floats | None
     random_cov: Floats | None
     dispersion: float
-    saved_effects: LogEffects | None = None
-    later: Callable[[], LogEffects] | None = None
 
-    @cached_property
-    def effects(self) -> LogEffects:
-        """Effects of parents on log odds or log means, and how sure they are."""
-        if self.later is not None:
-            return self.later()
-        return known_effects(self.estimates) if self.saved_effects is None else self.saved_effects
+    @property
+    def _known(self) -> LogEffects:
+        return known_effects(self.estimates)
 
     @property
     def estimates(self) -> Estimates:
@@ -98,20 +124,6 @@ class RegressionFit(LocalFit):
     def kind(self) -> ColumnKind:
         """What the node's column holds."""
         return "discrete" if self.categories else "count"
-
-    def terms(self, parent: str) -> Iterator[Term]:
-        """The effects of a parent: logarithms of odds ratios, or of ratios of means."""
-        pooled = not isinstance(self.pooling, NoPooling)
-        return log_terms(self.effects, self.columns_of(parent), self.categories[1:], pooled=pooled)
-
-    @property
-    def holds_tests(self) -> bool:
-        """Whether `equality` needs no data."""
-        return True
-
-    def equality(self, data: Data | None = None) -> dict[str, Equality]:
-        """Tests for equal effects, which the fit holds."""
-        return held_tests(self.parents, self.effects)
 
     @property
     def model(self) -> str:
@@ -155,9 +167,232 @@ class RegressionFit(LocalFit):
             index = pd.MultiIndex.from_product([self.categories[1:], terms])
         return pd.DataFrame(columns, index=index)
 
+    def _predictors(self, values: Values, sets: Integers) -> list[Floats]:
+        """Log odds of all levels but the first, or the logarithm of a count's mean."""
+        own = columns(self.parents, self.given, values)
+        return [predictor(self.coef[:, c], own, sets) for c in range(self.coef.shape[1])]
+
+    def mean(self, values: Values, sets: Integers) -> Floats:
+        """Probabilities of levels, or the mean of a count, given parents."""
+        return self.mean_at(columns(self.parents, self.given, values), sets)
+
+    def mean_at(self, at: Sequence[Floats], sets: Integers) -> Floats:
+        """The same at values of `columns`, which need be no indicators."""
+        found = [predictor(self.coef[:, c], at, sets) for c in range(self.coef.shape[1])]
+        return probabilities(found) if self.categories else mean_count(found[0])
+
+    def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
+        """Of each row, with estimates taken for certain."""
+        found = self._predictors(values, sets)
+        if self.categories:
+            return log_level(probabilities(found), x)
+        return log_count(x, found[0], self.dispersion)
+
+    def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
+        """A value for each row."""
+        found = self._predictors(values, sets)
+        if self.categories:
+            return drawn_levels(probabilities(found), rng)
+        return drawn_counts(found[0], self.dispersion, rng)
+
+    def quantile(self, u: Floats, mean: Floats, sets: Integers) -> Floats:
+        """The values at probabilities u where this is the mean."""
+        if self.categories:
+            return level_quantiles(u, mean)
+        return count_quantiles(u, mean, self.dispersion)
+
+    def predictive(self, certain: NDArray[np.bool_]) -> RegressionPredictions:
+        """Expected probabilities over a normal predictor; see `RegressionPredictions`."""
+        cov = np.where(certain[:, None, None], 0.0, self.coef_cov)
+        K = len(self.categories) or COUNT
+        return RegressionPredictions(self.coef, cov, self.parents, self.given, K, self.dispersion)
+
+    def data_set_draws(self, draws: int, rng: np.random.Generator) -> Self:
+        """The parameters of the F data sets, `draws` times; as they are for 0 draws."""
+        (F, C, q), found = self.coef.shape, self.effects
+        se = np.full((F, C, q), np.nan)
+        if found.level_se.size:
+            se[..., 0] = found.level_se
+            se[..., 1:] = found.own_se.reshape(F, -1, q - 1)
+        cov = with_errors(self.coef_cov, found.at, se)
+        return self._imagined(around(self.coef.reshape(F, -1), cov, np.full(F, inf), draws, rng))
+
+    def new_data_sets(self, sets: int, draws: int, rng: np.random.Generator) -> Self:
+        """Parameters of new data sets, for each draw of the population if there are draws."""
+        return self._imagined(self._population.new_data_sets(sets, draws, rng))
+
+    def _imagined(self, coef: Floats) -> Self:
+        shape = len(coef), *self.coef.shape[1:]
+        return replace(self, levels=tuple(range(len(coef))), coef=coef.reshape(shape))
+
+    @property
+    def _population(self) -> Population:
+        shape, size = self.coef.shape[1:], self.coef[0].size
+        fixed = self.coef.mean(axis=0) if self.fixed is None else self.fixed
+        between = np.zeros((size, size))
+        if self.random_cov is not None:
+            between = self._random(self.random_cov)
+        se, df = np.full(shape, np.nan), np.full(shape, inf)
+        found = self.effects
+        se[:, 1:], df[:, 1:] = (each.reshape(shape[0], -1) for each in (found.se, found.df))
+        return Population.of(fixed.ravel(), self.fixed_cov, se.ravel(), df.ravel(), between)
+
+    def _random(self, random_cov: Floats) -> Floats:
+        """The covariance of all coefficients between data sets, (C q, C q)."""
+        return random_effects_cov(random_cov, self.coef.shape[1], counts=not self.categories)
+
+    def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], RegressionPredictions]:
+        """What draws the parameters that rows leave possible, as if they were certain."""
+        X = design(self.parents, self.given, rows.values, len(rows.x))
+        T = Basis.of_rows(X, np.ones(len(X))).T
+        F, C, _ = self.coef.shape
+        of = Rows(
+            Design(X @ T, rows.x.astype(np.int64), np.ones(len(X)), rows.offsets),
+            self.response,
+            self.dispersion,
+        )
+        W = scores(of, self.coef @ np.linalg.pinv(T).T).information
+        R = random_cov_in(self.fixed, self.random_cov, T, C, F, counts=not self.categories)
+        spread = Spread.of(W, R, _PRIOR)
+        node = self.predictive(np.ones(F, dtype=bool))
+
+        def drawn(rng: np.random.Generator) -> RegressionPredictions:
+            change = spread.draw(rng).reshape(F, C, T.shape[1]) @ T.T
+            return replace(node, coef=self.coef + change)
+
+        return drawn
+
+    def adapted(self, name: Hashable, new: Data | None, n: Integers) -> Self:
+        """The fit with one more data set, of which there are rows or none.
+
+        Its coefficients are those at the mode, given its rows and a normal distribution around the
+        population's; without pooling those of its rows alone.
+
+        Raises:
+            DataError: without pooling, the rows do not give all coefficients.
+        """
+        fit = self.with_all()
+        coef, cov = self._new_coefficients(new)
+        added = replace(
+            fit,
+            levels=(*self.levels, name),
+            coef=np.concatenate([self.coef, coef[None]]),
+            coef_cov=np.concatenate([self.coef_cov, cov[None]]),
+        )
+        if fit.saved_effects is None:
+            return added
+        se = np.sqrt(np.diagonal(cov)).reshape(coef.shape)
+        own = coef[:, 1:].ravel(), se[:, 1:].ravel()
+        return replace(added, saved_effects=appended(fit.saved_effects, *own))
+
+    def _new_coefficients(self, new: Data | None) -> tuple[Floats, Floats]:
+        """Of a new data set, (C, q), and their covariance with all that is uncertain."""
+        if self.fixed is None or self.fixed_cov is None:
+            return self._input(new) if self.status is Status.GIVEN else self._alone(new)
+        if self.random_cov is None:
+            return self.fixed, self.fixed_cov
+        R = self._random(self.random_cov)
+        if new is None:  # with what maximum likelihood lacks, see `predictive`
+            F = max(len(self.levels) - len(self.left_out), 2)
+            return self.fixed, self._tails(F - 1) * (R + (1 + F / (F - 1)) * self.fixed_cov)
+        rows = Rows(design_of(new, self.child, self.parents), self.response, self.dispersion)
+        return mode(rows, self.fixed, self.fixed_cov, R)
+
+    def _tails(self, df: int) -> float:
+        """What gives a normal distribution the middle 95% of Student's t, for its variance.
+
+        The mean of a count would be that of its tails, and does not exist for Student's t.
+        """
+        if not self.categories:
+            return 1.0
+        from scipy.special import stdtrit
+
+        return float(stdtrit(df, 0.975) / NormalDist().inv_cdf(0.975)) ** 2
+
+    def _input(self, new: Data | None) -> tuple[Floats, Floats]:
+        """Of a count that is an input: the mean of its rows, or that of other data sets."""
+        none = np.zeros_like(self.coef_cov[0])
+        if new is None:
+            return self.coef.mean(axis=0), none
+        (values,) = new.cases([self.child]).columns
+        least = 0.5 / len(values)
+        return np.full_like(self.coef[0], math.log(max(float(values.mean()), least))), none
+
+    def _alone(self, new: Data | None) -> tuple[Floats, Floats]:
+        """From its own rows."""
+        count, n = self.coef[0].size, 0 if new is None else new.n_rows
+        partial = Option("pooling", "partial")
+        if new is None or n <= count:
+            raise DataError(
+                f"{ALONE}: {count} coefficient{'s' * (count > 1)} of {self.child!r} need at least "
+                f"{count + 1} rows, and there are {n}; give more rows, or learn with ",
+                partial,
+            )
+        own = fit_regression(new, self.child, self.parents, self.response, NoPooling())
+        if not own.status.ok or own.status is Status.SEPARATED:
+            why = f"{own.status}: {own.detail}"
+            raise DataError(f"{ALONE}, and {self.child!r} is {why}; or learn with ", partial)
+        return own.coef[0], own.coef_cov[0]
+
+    def with_effects(self, data: Data, *, tests: bool = True) -> Self:
+        """The fit with how sure its effects are, which needs the rows."""
+        if not self.parents or not self.status.ok:
+            return self
+        rows = Rows(design_of(data, self.child, self.parents), self.response, self.dispersion)
+        separated = self.status is Status.SEPARATED
+        vary = None
+        if isinstance(self.pooling, Partial):
+            owners = owners_of(data, self.parents)
+            vary = Problems(rows.design, self.response, owners).varying(self.pooling)
+            vary &= self.status is not Status.INTERCEPT_ONLY
+        of = rows, self.estimates, spans(self.given), vary
+        return replace(
+            self, saved_effects=regression_effects(*of, separated=separated, tests=tests)
+        )
+
+    def _in(self, data: Data) -> RegressionFit:
+        how = self.pooling
+        assert isinstance(how, Complete | NoPooling | Partial)
+        made = fit_regression(data, self.child, self.parents, self.response, how)
+        return made.with_effects(data, tests=False)
+
     def _more(self) -> str:
         inside = self.dispersion < inf
         return f"dispersion {figure(self.dispersion)}; " if inside else ""
+
+
+def mode(rows: Rows, fixed: Floats, fixed_cov: Floats, R: Floats) -> tuple[Floats, Floats]:
+    """Coefficients of one data set under N(fixed, R) given its rows, (C, q), and a covariance.
+
+    As b = Zu with ZZ' = R and u of variance one, so that R need not have an inverse. The
+    covariance is (R^-1 + W)^-1 with the information W there, and what errors of `fixed` do.
+    """
+    value, vector = np.linalg.eigh(R)
+    Z = vector * np.sqrt(np.maximum(value, 0.0))
+    d = len(Z)
+
+    def at(u: Floats) -> tuple[float, Floats, Floats]:
+        found = scores(rows, fixed[None] + (Z @ u).reshape(1, *fixed.shape))
+        return float(found.loglik[0] - u @ u / 2), found.gradient[0], found.information[0]
+
+    u = np.zeros(d)
+    now = at(u)
+    for _ in range(_STEPS):
+        H = np.eye(d) + Z.T @ now[2] @ Z
+        step, before = np.linalg.solve(H, Z.T @ now[1] - u), now[0]
+        for _ in range(_HALVINGS):
+            now = at(u + step)
+            if now[0] >= before - _GAIN:
+                break
+            step = step / 2
+        u = u + step
+        if now[0] < before + _GAIN * max(1.0, abs(before)):
+            break
+    W = now[2]
+    conditional = Z @ np.linalg.solve(np.eye(d) + Z.T @ W @ Z, Z.T)
+    follows = np.eye(d) - conditional @ W
+    cov = conditional + follows @ fixed_cov @ follows.T
+    return fixed + (Z @ u).reshape(fixed.shape), cov
 
 
 def design_of(table: Data, child: str, parents: Sequence[str]) -> Design:
@@ -373,22 +608,6 @@ def fit_regression(
         random_cov=random_cov,
         dispersion=theta if response.family is Family.NEGATIVE_BINOMIAL else inf,
     )
-
-
-def with_effects(fit: RegressionFit, table: Data, *, tests: bool = True) -> RegressionFit:
-    """The fit with how sure its effects are, which needs the rows."""
-    if not fit.parents or not fit.status.ok:
-        return fit
-    rows = Rows(design_of(table, fit.child, fit.parents), fit.response, fit.dispersion)
-    separated = fit.status is Status.SEPARATED
-    own = spans(fit.given)
-    vary = None
-    if isinstance(fit.pooling, Partial):
-        design, owners = rows.design, owners_of(table, fit.parents)
-        vary = Problems(design, fit.response, owners).varying(fit.pooling)
-        vary &= fit.status is not Status.INTERCEPT_ONLY
-    found = regression_effects(rows, fit.estimates, own, vary, separated=separated, tests=tests)
-    return replace(fit, saved_effects=found)
 
 
 def _status(

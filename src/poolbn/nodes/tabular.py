@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import inf
-from typing import TYPE_CHECKING
+from math import inf, isfinite, isinf
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from poolbn.errors import DataError, Option
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import tabulate
 from poolbn.nodes import polya
 from poolbn.nodes.auto import Candidate
-from poolbn.nodes.equality import Equality
-from poolbn.nodes.localfit import Counts, LocalFit, Status, level_columns
-from poolbn.nodes.logeffects import LogEffects, Sharing, known_table_effects, table_effects
+from poolbn.nodes.drawing import Observed, dirichlet
+from poolbn.nodes.links import drawn_levels, level_quantiles, log_level
+from poolbn.nodes.localfit import ALONE, Counts, Status, level_columns
+from poolbn.nodes.logeffects import (
+    LogEffects,
+    Sharing,
+    known_table_effects,
+    log_odds_ratios,
+    table_effects,
+)
+from poolbn.nodes.logfit import LogFit, appended
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.terms import Term, held_tests, log_terms
+from poolbn.nodes.predicting import TablePredictions, Values, configurations
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import figure
 
@@ -27,13 +35,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
 
 _LARGEST = 10**7  # probabilities of one node
 _SHOWN = 12  # rows of a table that is printed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class TabularFit(LocalFit):
+class TabularFit(LogFit):
     """Probabilities of the levels of a node, for each configuration of its parents.
 
     Attributes:
@@ -43,9 +52,6 @@ class TabularFit(LocalFit):
             configurations of the parents, of which the last one's level changes fastest.
         probabilities: in each data set, (F, C, K). A configuration that a data set has not seen has
             those of the population; one that none has seen those of the node without parents.
-        saved_effects: log odds ratios and how sure they are, by the rows; None where that is not
-            known.
-        later: where cells are missing, what makes the effects.
 
     Examples:
         >>> import poolbn as pb
@@ -65,37 +71,20 @@ class TabularFit(LocalFit):
     concentration: float
     population: Floats
     probabilities: Floats
-    saved_effects: LogEffects | None = None
-    later: Callable[[], LogEffects] | None = None
 
-    @cached_property
-    def effects(self) -> LogEffects:
-        """Log odds ratios of the parents' levels, and how sure they are."""
-        if self.later is not None:
-            return self.later()
-        if self.saved_effects is not None:
-            return self.saved_effects
-        sizes = [len(levels) for levels in self.given]
-        return known_table_effects(self.population, self.probabilities, sizes)
+    @property
+    def _known(self) -> LogEffects:
+        return known_table_effects(self.population, self.probabilities, self._sizes)
+
+    @property
+    def _sizes(self) -> list[int]:
+        """Levels of the parents."""
+        return [len(levels) for levels in self.given]
 
     @property
     def kind(self) -> ColumnKind:
         """What the node's column holds."""
         return "discrete"
-
-    def terms(self, parent: str) -> Iterator[Term]:
-        """The effects of a parent: logarithms of odds ratios."""
-        pooled = not isinstance(self.pooling, NoPooling)
-        return log_terms(self.effects, self.columns_of(parent), self.categories[1:], pooled=pooled)
-
-    @property
-    def holds_tests(self) -> bool:
-        """Whether `equality` needs no data."""
-        return True
-
-    def equality(self, data: Data | None = None) -> dict[str, Equality]:
-        """Tests for equal effects, which the fit holds."""
-        return held_tests(self.parents, self.effects)
 
     @property
     def model(self) -> str:
@@ -124,6 +113,140 @@ class TabularFit(LocalFit):
         else:
             index = pd.Index([""])
         return pd.DataFrame(np.concatenate(every, axis=1), index=index, columns=columns)
+
+    def mean(self, values: Values, sets: Integers) -> Floats:
+        """Probabilities of levels given parents."""
+        at = configurations(self.parents, self.given, values)
+        return np.asarray(self.probabilities[sets, at])
+
+    def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
+        """Of each row."""
+        return log_level(self.mean(values, sets), x)
+
+    def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
+        """A level for each row."""
+        return drawn_levels(self.mean(values, sets), rng)
+
+    def quantile(self, u: Floats, mean: Floats, sets: Integers) -> Floats:
+        """The levels at probabilities u where these are the probabilities."""
+        return level_quantiles(u, mean)
+
+    def predictive(self, certain: NDArray[np.bool_]) -> TablePredictions:
+        """The probabilities, which are expected ones."""
+        return TablePredictions(self.probabilities, self.parents, self.given)
+
+    def data_set_draws(self, draws: int, rng: np.random.Generator) -> Self:
+        """The parameters of the F data sets, `draws` times; as they are for 0 draws."""
+        return self._moved(self.probabilities, _errors(self.effects.own_se, draws, rng))
+
+    def new_data_sets(self, sets: int, draws: int, rng: np.random.Generator) -> Self:
+        """Parameters of new data sets, for each draw of the population if there are draws."""
+        table = np.broadcast_to(self.population, (sets, *self.population.shape))
+        s = self.concentration
+        if 0 < s < inf:
+            parts = rng.standard_gamma(np.broadcast_to(s * table, table.shape))
+            total = parts.sum(axis=2, keepdims=True)
+            table = np.where(total > 0, parts / np.where(total > 0, total, 1.0), table)
+        return self._moved(table, _errors(self.effects.se[None], draws, rng))
+
+    def _moved(self, tables: Floats, error: Floats) -> Self:
+        """Tables (F, C, K) with log odds ratios changed, for each draw: (draws * F, C, K)."""
+        sizes, (C, K) = self._sizes, self.population.shape
+        draws, F = len(error), len(tables)
+        change = np.zeros((draws, error.shape[1], C, K))
+        each = error.reshape(*error.shape[:2], K - 1, -1)
+        levels = np.stack(np.unravel_index(np.arange(C), sizes)) if sizes else np.zeros((0, C), int)
+        start = 0
+        for size, level in zip(sizes, levels, strict=True):
+            own = np.zeros((*each.shape[:3], size))
+            own[..., 1:] = each[..., start : start + size - 1]
+            change[..., 1:] += np.moveaxis(own[..., level], 2, 3)
+            start += size - 1
+        p = tables * np.exp(change - change.max(axis=3, keepdims=True))
+        p = (p / p.sum(axis=3, keepdims=True)).reshape(draws * F, C, K)
+        return replace(self, levels=tuple(range(len(p))), probabilities=p)
+
+    def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], TablePredictions]:
+        """What draws tables around a common one, which counts tell of where they are alike."""
+        names = [rows.values[name].astype(np.int64) for name in self.parents]
+        codes, F = [*names, rows.x.astype(np.int64)], len(rows.offsets) - 1
+        sizes = (*self._sizes, len(self.categories))
+        counts = tabulate(codes, sizes, rows.sets, F).astype(np.float64)
+        s, n = self.concentration, counts.sum(axis=2, keepdims=True)
+
+        def drawn(rng: np.random.Generator) -> TablePredictions:
+            if s == 0:
+                return made(dirichlet(counts + self.population, rng))
+            told = (n if isinf(s) else n * s / (n + s)).sum(axis=0)
+            base = np.where(told > 0, dirichlet(told * self.population, rng), self.population)
+            if isinf(s):
+                return made(np.tile(base, (F, 1, 1)))
+            return made(dirichlet(counts + s * base, rng))
+
+        def made(tables: Floats) -> TablePredictions:
+            return TablePredictions(tables, self.parents, self.given)
+
+        return drawn
+
+    def adapted(self, name: Hashable, new: Data | None, n: Integers) -> Self:
+        """The fit with one more data set, of which there are rows or none.
+
+        Its probabilities are the means given its counts: with those of the population counting for
+        `concentration` rows.
+
+        Raises:
+            DataError: without pooling, there are no rows.
+        """
+        if new is None and isinstance(self.pooling, NoPooling):
+            raise DataError(
+                f"{ALONE}: the probabilities of {self.child!r} need rows; give some, or learn "
+                "with ",
+                Option("pooling", "partial"),
+            )
+        fit = self.with_all()
+        own = self.population
+        counts = np.zeros((1, *own.shape))
+        if new is not None:
+            counts = counts_of(new, self.child, self.parents).astype(np.float64)
+        s, rows = self.concentration, counts[0].sum(axis=1, keepdims=True)
+        if isfinite(s):
+            seen = np.maximum(rows + s, np.finfo(float).tiny)
+            own = np.where(rows > 0, (counts[0] + s * own) / seen, own)
+        added = replace(
+            fit,
+            levels=(*self.levels, name),
+            probabilities=np.concatenate([self.probabilities, own[None]]),
+        )
+        if fit.saved_effects is None:
+            return added
+        (value,), (variance,) = log_odds_ratios(counts, self._sizes)
+        return replace(added, saved_effects=self._shrunk(fit.saved_effects, value, variance))
+
+    def _shrunk(self, found: LogEffects, value: Floats, variance: Floats) -> LogEffects:
+        """With log odds ratios of a new data set, which are shrunk as far as pooling is partial."""
+        if isinf(self.concentration) and np.isnan(found.between_sd).all():  # complete pooling
+            return appended(found, found.effect, found.se)
+        if isinstance(self.pooling, NoPooling):
+            return appended(found, value, np.sqrt(variance))
+        t2 = np.nan_to_num(found.between_sd) ** 2
+        kept = np.where(np.isfinite(variance), t2 / (t2 + variance), 0.0)  # of its own estimate
+        own = found.effect + kept * (value - found.effect)
+        se = np.sqrt((1 - kept) * t2 + (1 - kept) ** 2 * found.se**2)
+        return appended(found, own, se)
+
+    def with_effects(self, data: Data, *, tests: bool = True) -> Self:
+        """The fit with its log odds ratios and how sure they are, which needs counts of rows."""
+        if not self.parents:
+            return self
+        counts = counts_of(data, self.child, self.parents)
+        if counts.ndim > 3:
+            counts = counts.mean(axis=0)
+        sharing = _SHARING[type(self.pooling)]
+        found = table_effects(counts, self.probabilities, self._sizes, sharing, tests=tests)
+        return replace(self, saved_effects=found)
+
+    def _in(self, data: Data) -> Self:
+        return self.with_effects(data, tests=False)
 
     def _printed(self) -> str:
         table = self.table()["population"]
@@ -249,14 +372,9 @@ def fit_tabular(table: Data, child: str, parents: Sequence[str], how: Candidate)
     )
 
 
-def with_effects(fit: TabularFit, table: Data, *, tests: bool = True) -> TabularFit:
-    """The fit with its log odds ratios and how sure they are, which needs counts of rows."""
-    if not fit.parents:
-        return fit
-    counts = counts_of(table, fit.child, fit.parents)
-    if counts.ndim > 3:
-        counts = counts.mean(axis=0)
-    sizes = [len(levels) for levels in fit.given]
-    sharing = _SHARING[type(fit.pooling)]
-    found = table_effects(counts, fit.probabilities, sizes, sharing, tests=tests)
-    return replace(fit, saved_effects=found)
+def _errors(se: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Errors of log odds ratios, (draws, F or 1, m); zero without draws."""
+    if not draws:
+        return np.zeros((1, *se.shape))
+    known = np.where(np.isfinite(se), se, 0.0)
+    return np.asarray(known * rng.standard_normal((draws, *se.shape)))

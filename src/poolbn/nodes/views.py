@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
 from poolbn.nodes.adapting import Own, adapted, appended, in_order
-from poolbn.nodes.localfit import Counts, GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Counts
 from poolbn.nodes.model import Likelihoods, Toggled
 from poolbn.wording import listed
 

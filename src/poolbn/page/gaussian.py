@@ -16,7 +16,8 @@ from poolbn.assess.calibration import Calibration
 from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, normal_quantiles
 from poolbn.assess.residualsds import residual_sds
 from poolbn.nodes.equality import RESIDUAL
-from poolbn.nodes.localfit import INTERCEPT, GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import INTERCEPT, LocalFit
 from poolbn.nodes.poolings import Partial
 from poolbn.page.material import Fitting, Material, masked
 from poolbn.page.numbers import digits_of, farthest, forest_numbers, rounded

@@ -28,7 +28,8 @@ from poolbn.moments.table import Table
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network, checked_data
-from poolbn.nodes.localfit import GaussianFit, Status
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Partial
 from poolbn.page.disclosure import Disclosed, disclosed, undisclosed
 from poolbn.page.doubts import Evidence, PairDoubt, pair_doubts

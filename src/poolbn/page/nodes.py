@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.page.discrete import regression_numbers, table_numbers

@@ -14,8 +14,9 @@ from poolbn.moments.data import Data
 from poolbn.moments.table import FilledTable, has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto, Candidate
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.given import INPUT
-from poolbn.nodes.localfit import GaussianFit, Given, LocalFit
+from poolbn.nodes.localfit import Given, LocalFit
 from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete, Partial
 from poolbn.nodes.predictive import uncertainty

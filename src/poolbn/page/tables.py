@@ -11,7 +11,7 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.network.network import Network
 from poolbn.nodes.equality import RESIDUAL
-from poolbn.nodes.localfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.page.doubts import doubts
 from poolbn.page.gaussian import sd_range
 from poolbn.page.material import Material

@@ -1,7 +1,7 @@
 """The network as the report's script asks it: what if variables had these values?
 
 The script finds what `Network.posterior` finds, from the same distributions of nodes given their
-parents (`inference.locals`). Parents that are numbers are centred, so that few digits do.
+parents (`nodes.predicting`). Parents that are numbers are centred, so that few digits do.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
-from poolbn.inference.locals import COUNT, Floats, Gaussian, Local, Regression, Tabular, Term
+from poolbn.inference.locals import Local, Term
 from poolbn.inference.mixed import mixed_network
 from poolbn.inference.parts import Mixed
 from poolbn.network.network import Network
+from poolbn.nodes.predicting import COUNT, Floats
 from poolbn.page.disclosure import Disclosed
 from poolbn.page.numbers import rounded
 from poolbn.wording import BEYOND, listed
@@ -33,7 +34,6 @@ _DRAWS = 4000  # rows that tell where variables are
 _REACH = 3.0  # standard deviations to each side that can be chosen
 _STEPS = 120  # of a slider, about
 _NAMED = 5  # data sets
-_BY_DATA_SET = ("coef", "cov", "between", "scale2", "df", "within_df")  # of `Predictive`
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,8 @@ def _mixed(
 
 def _as_new(node: Local, hidden: NDArray[np.bool_], new: int) -> Local:
     """The node, where it may not be shown as it is in the new data set."""
-    if isinstance(node, Tabular):
-        own = np.where(hidden[:, None, None], node.probabilities[new], node.probabilities[:new])
-        return replace(node, probabilities=np.concatenate([own, node.probabilities[new:]]))
     at = np.where(np.append(hidden, False), new, np.arange(new + 1))
-    if isinstance(node, Regression):
-        return replace(node, coef=node.coef[at], cov=node.cov[at])
-    assert isinstance(node, Gaussian)
-    of = {name: getattr(node.of, name)[at] for name in _BY_DATA_SET}
-    return replace(node, of=replace(node.of, **of))
+    return replace(node, of=node.of.taking(at))
 
 
 def _usable(
@@ -154,9 +147,9 @@ def _usable(
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)
     for i, node in enumerate(mixed.nodes):
-        if isinstance(node, Gaussian) and i not in mixed.inputs:
-            varies = np.isfinite(node.of.scale2) & (node.of.scale2 > 0)
-            has &= varies | _is_set(node)
+        of = node.of.linear
+        if of is not None and i not in mixed.inputs:
+            has &= (np.isfinite(of.scale2) & (of.scale2 > 0)) | _is_set(node)
         for numbers in _arrays(node):
             has &= (np.abs(numbers.reshape(len(numbers), -1)) < BEYOND).all(axis=1)
     may = shown.shown
@@ -171,19 +164,14 @@ def _usable(
 
 def _is_set(node: Local) -> bool:
     """Whether it is a number that was set by an intervention."""
-    if not isinstance(node, Gaussian):
-        return False
-    return not node.terms and not node.of.scale2.any() and not node.of.cov.any()
+    of = node.of.linear
+    return of is not None and not (node.terms or of.scale2.any() or of.cov.any())
 
 
 def _arrays(node: Local) -> list[Floats]:
-    """What a node has of each data set, (F, ...) each."""
-    if isinstance(node, Gaussian):
-        return [node.of.coef, node.of.cov, node.of.between]
-    if isinstance(node, Regression):
-        return [node.coef, node.cov]
-    assert isinstance(node, Tabular)
-    return [node.probabilities]
+    """What a node has of each data set but variances, (F, ...) each."""
+    found = node.of.script(np.eye(len(node.terms) + 1))
+    return [found[name] for name in ("coef", "cov", "between", "p") if name in found]
 
 
 def _size(mixed: Mixed, use: Sequence[int]) -> int:
@@ -235,31 +223,18 @@ def _nice(rough: float) -> float:
 
 
 def _model(node: Local, sets: list[int], centre: Sequence[float], digits: int) -> dict[str, Any]:
-    if isinstance(node, Tabular):
-        return {"kind": "table", "p": rounded(node.probabilities[sets], digits)}
-    if isinstance(node, Regression):
-        T = _centred(node.terms, centre)
-        both = np.kron(np.eye(node.coef.shape[1]), T)
-        return {
-            "kind": "regression",
-            "terms": [list(term) for term in node.terms],
-            "coef": rounded(node.coef[sets] @ T.T, digits),
-            "cov": _packed(both @ node.cov[sets] @ both.T, digits),
-            "dispersion": None if math.isinf(node.dispersion) else node.dispersion,
-        }
-    assert isinstance(node, Gaussian)
-    of, T = node.of, _centred(node.terms, centre)
-    return {
-        "kind": "gaussian",
-        "terms": [list(term) for term in node.terms],
-        "coef": rounded(of.coef[sets] @ T.T, digits),
-        "cov": _packed(T @ of.cov[sets] @ T.T, digits),
-        "between": _packed(T @ of.between[sets] @ T.T, digits),
-        "scale2": rounded(of.scale2[sets], digits),
-        "df": _degrees(of.df[sets]),
-        "withinDf": _degrees(of.within_df[sets]),
-        "betweenDf": _degrees(np.array([of.between_df]))[0],
-    }
+    found = node.of.taking(np.array(sets)).script(_centred(node.terms, centre))
+    made: dict[str, Any] = {}
+    for name, value in found.items():
+        if name in ("cov", "between"):
+            made[name] = _packed(value, digits)
+        elif name in ("df", "withinDf"):
+            made[name] = _degrees(value)
+        elif name == "betweenDf":
+            made[name] = _degrees(np.array([value]))[0]
+        else:
+            made[name] = rounded(value, digits) if isinstance(value, np.ndarray) else value
+    return made | ({"terms": [list(term) for term in node.terms]} if "coef" in found else {})
 
 
 def _centred(terms: Sequence[Term], centre: Sequence[float]) -> Floats:

@@ -16,7 +16,8 @@ from poolbn.assess.residuals import FEWEST
 from poolbn.findings import FindingKind
 from poolbn.moments.checks import check
 from poolbn.network.network import Network
-from poolbn.nodes.localfit import GaussianFit, LocalFit, Status
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.tabular import TabularFit
 from poolbn.page.doubts import doubt_words

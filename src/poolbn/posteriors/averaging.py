@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, InPython
-from poolbn.inference.plausible import has_population, of_data_sets, population_draws
 from poolbn.moments.standardised import Family
 from poolbn.network.effects import TERM
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.terms import Term
 from poolbn.posteriors.families import Families
 from poolbn.posteriors.mixing import monte_carlo
@@ -212,15 +212,6 @@ def _coefficients(graphs: GraphSample, fit: Fit, rng: np.random.Generator) -> Fl
                 f"{graphs.nodes[c]!r} or a parent of it is not; use the paths of the graphs",
                 InPython(", post.sample().paths()"),
             )
-        drawn = _population_draws(made, len(at), rng)
+        drawn = made.population_draws(len(at), rng)
         found[np.ix_(at, parents, [c])] = drawn[:, 1:, None]
     return found
-
-
-def _population_draws(fit: GaussianFit, draws: int, rng: np.random.Generator) -> Floats:
-    """Coefficients of the population, with what is uncertain of them, (draws, q)."""
-    if has_population(fit):
-        return population_draws(fit, draws, rng)
-    made = of_data_sets(fit, draws, rng)
-    assert isinstance(made, GaussianFit)
-    return np.asarray(made.coef.reshape(draws, -1, made.coef.shape[1]).mean(axis=1))

@@ -13,7 +13,8 @@ from poolbn.arguments import DICT, NUMBER, check_arguments
 from poolbn.errors import Option, OptionError
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice, NodeModel, same_for_all
 from poolbn.scoring.kinds import not_for_tables
 

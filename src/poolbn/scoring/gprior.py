@@ -14,7 +14,8 @@ from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel, linear
 from poolbn.nodes.choosing import check_admits
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice, NodeModel, Toggled, all_exact, same_for_all
 from poolbn.scoring.kinds import not_for_tables
 from poolbn.scoring.sparsity import sparsity

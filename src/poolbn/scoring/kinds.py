@@ -14,8 +14,9 @@ from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import Family
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Candidate
+from poolbn.nodes.gaussianfit import of_nodes
 from poolbn.nodes.kinds import Names
-from poolbn.nodes.localfit import LocalFit, of_nodes
+from poolbn.nodes.localfit import LocalFit
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats
-from poolbn.nodes.localfit import GaussianFit, LocalFit
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, Toggled, all_exact
 from poolbn.nodes.poolings import LeastSquares, Partial
 from poolbn.scoring.sparsity import sparsity

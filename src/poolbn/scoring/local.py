@@ -17,13 +17,9 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.data import Data, check_data, only_sums
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling
-from poolbn.nodes.imputed import honest
-from poolbn.nodes.imputedkinds import honest_kind
 from poolbn.nodes.kinds import input_of
-from poolbn.nodes.localfit import GaussianFit, LocalFit
-from poolbn.nodes.model import Choice, NodeModel, Toggled, same_for_all
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
+from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.model import Choice, NodeModel, Toggled
 from poolbn.run import parallel
 from poolbn.scoring.bde import K2, BDeu
 from poolbn.scoring.bge import BGe
@@ -365,37 +361,20 @@ def final_fits(
     scores, families = _scores(stats, model, score), _families(stats, dag)
     fits = _fits(scores, families)
     total = scores.total(fits)
-    return dict(zip(dag.nodes, _honest(fits, stats, families), strict=True)), total
+    return {fit.child: fit.with_imputation_error(stats) for fit in fits}, total
 
 
 def family_fits(
     stats: Data, families: Sequence[Family], model: NodeModel, score: Score
 ) -> list[LocalFit]:
     """The final fits of some nodes with some parents."""
-    return _honest(_fits(_scores(stats, model, score), families), stats, families)
+    made = _fits(_scores(stats, model, score), families)
+    return [fit.with_imputation_error(stats) for fit in made]
 
 
 def _fits(scores: Scores, families: Sequence[Family]) -> list[LocalFit]:
     threads = parallel.available_cores() if _worth_threads(scores, families) else 1
     return parallel.map_fits(scores.fit, families, threads)
-
-
-def _honest(fits: list[LocalFit], stats: Data, families: Sequence[Family]) -> list[LocalFit]:
-    """Fits that know of the cells that are filled in, if there are any."""
-    if not stats.imputed:
-        return fits
-    penalty = same_for_all(math.log(stats.n_rows) / 2)
-
-    def made(fit: LocalFit, family: Family) -> LocalFit:
-        if isinstance(fit, TabularFit | RegressionFit):
-            return honest_kind(fit, stats)
-        assert isinstance(fit, GaussianFit)
-        if stats.provisional:
-            return fit
-        (own,) = expanded(stats, [family])
-        return honest(fit, stats.stats(), own, penalty)
-
-    return list(map(made, fits, families))
 
 
 def families(stats: Data, arcs: NDArray[np.bool_]) -> list[Family]:

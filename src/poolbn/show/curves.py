@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.spreads import Spreads
-from poolbn.inference.drawing import level_probabilities, linear_predictor
 from poolbn.network.network import Network
 from poolbn.nodes.regression import RegressionFit
 
@@ -62,8 +61,6 @@ def curves(net: Network, fit: RegressionFit, found: Spreads) -> list[Curve]:
 def _values(fit: RegressionFit, coef: Floats, parent: str, x: Floats, found: Spreads) -> Floats:
     """Probabilities of all levels, or means, along a parent, (K or 1, m)."""
     one = replace(fit, levels=fit.levels[:1], coef=coef[None])
-    columns = {name: np.full(len(x), found.means[name]) for name in fit.columns} | {parent: x}
     sets = np.zeros(len(x), dtype=np.int64)
-    if fit.categories:
-        return level_probabilities(one, columns, sets).T
-    return np.exp(linear_predictor(one.coef[:, 0], fit.columns, columns, sets))[None]
+    at = [x if name == parent else np.full(len(x), found.means[name]) for name in fit.columns]
+    return np.atleast_2d(one.mean_at(at, sets).T)

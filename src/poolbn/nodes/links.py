@@ -1,0 +1,197 @@
+"""Distributions, once: t, levels and counts; their densities, draws and quantiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.constants import CERTAIN
+
+Floats = NDArray[np.float64]
+
+LARGEST = 1e15  # mean of a count: up to there, floating point has each count for itself
+_MOST = math.log(LARGEST)
+_SMALL = 40.0  # means of counts whose probabilities are added up
+_STEPS = 200  # of these
+_GREAT = 1e3  # mean of a count from which its distribution is next to continuous
+_SURE = 1e10  # shape of a gamma distribution from which it is normal
+SERIES = 30.0  # degrees of freedom from which series serve
+MANY = 1e15  # those of a normal distribution, to all digits
+
+
+def log_constant(df: Floats) -> Floats:
+    """The logarithm of the density of t distributions at 0.
+
+    From 30 degrees of freedom by the series of gamma functions' ratio, to 1e-13.
+    """
+    c = 1 / df
+    square = c * c
+    series = c * (-1 / 4 + square * (1 / 24 + square * (-1 / 20 + square * (17 / 112))))
+    out: Floats = series - 0.5 * math.log(2 * math.pi)
+    few = df < SERIES
+    if few.any():
+        from scipy.special import gammaln
+
+        own = df[few]
+        ratio = gammaln((own + 1) / 2) - gammaln(own / 2)
+        out[few] = ratio - 0.5 * np.log(math.pi * own)
+    return out
+
+
+def log_density(x: Floats, mean: Floats, scale2: Floats, df: Floats) -> Floats:
+    """Of t distributions, normal where `df` is inf.
+
+    Examples:
+        >>> one = np.ones(2)
+        >>> log_density(one, 0 * one, one, np.array([1.0, np.inf])).round(4)
+        array([-1.8379, -1.4189])
+    """
+    square = (x - mean) ** 2
+    square /= scale2
+    logs = np.log(scale2)
+    if np.isinf(df).all():
+        return np.asarray(-0.5 * (square + logs + math.log(2 * math.pi)))
+    finite = np.minimum(df, MANY)
+    square /= finite
+    density = log_constant(finite) - 0.5 * logs
+    density -= (finite + 1) / 2 * np.log1p(square, out=square)
+    return np.asarray(density)
+
+
+def density(x: Floats, mean: Floats, sd: Floats, df: Floats | None) -> Floats:
+    """Log densities, normal or t; without variance 0 where x agrees and -inf where it does not."""
+    positive = np.where(sd > 0, sd, 1.0)
+    found = -0.5 * ((x - mean) / positive) ** 2 - np.log(positive * math.sqrt(2 * math.pi))
+    if df is not None:
+        found = log_density(x, mean, positive**2, df)
+    if (sd > 0).all():
+        return found
+    agrees = np.abs(x - mean) <= CERTAIN * np.where(mean == 0, 1.0, np.abs(mean))
+    return np.where(sd > 0, found, np.where(agrees, 0.0, -np.inf))
+
+
+def probabilities(predictors: Sequence[Floats]) -> Floats:
+    """Of the K levels of a logit, (..., K), from the log odds of all but the first, (...) each."""
+    utility = np.stack([np.zeros_like(predictors[0]), *predictors], axis=-1)
+    p = np.exp(utility - utility.max(axis=-1, keepdims=True))
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))
+
+
+def log_level(p: Floats, codes: Floats) -> Floats:
+    """The log probability of one level in each row, (n,), by all probabilities, (n, K)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p[np.arange(len(p)), codes.astype(np.int64)]))
+
+
+def drawn_levels(p: Floats, rng: np.random.Generator) -> Floats:
+    """A code for each row, by its probabilities, (..., K)."""
+    return level_quantiles(rng.random(p.shape[:-1]), p)
+
+
+def level_quantiles(u: Floats, p: Floats) -> Floats:
+    """The codes at probabilities u, (...,), of levels with probabilities (..., K)."""
+    below = np.cumsum(p, axis=-1)[..., :-1]
+    return np.asarray((u[..., None] > below).sum(axis=-1).astype(np.float64))
+
+
+def mean_count(predictor: Floats) -> Floats:
+    """The mean of a count from its logarithm; none is beyond `LARGEST`."""
+    return np.asarray(np.exp(np.minimum(predictor, _MOST)))
+
+
+def log_count(x: Floats, predictor: Floats, dispersion: float) -> Floats:
+    """Poisson, or negative binomial with the variance mean + mean^2 / dispersion, (n,)."""
+    from scipy.stats import nbinom, poisson
+
+    mean = np.exp(predictor)
+    if math.isinf(dispersion):
+        return np.asarray(poisson.logpmf(x, mean))
+    return np.asarray(nbinom.logpmf(x, dispersion, dispersion / (dispersion + mean)))
+
+
+def drawn_counts(predictor: Floats, dispersion: float, rng: np.random.Generator) -> Floats:
+    """Counts whose means have these logarithms; none is beyond `LARGEST`, or next to it."""
+    mean = mean_count(predictor)
+    if not math.isinf(dispersion):
+        mean = np.minimum(mean * rng.gamma(dispersion, 1 / dispersion, mean.shape), LARGEST)
+    return np.asarray(rng.poisson(mean).astype(np.float64))
+
+
+def count_quantiles(u: Floats, mean: Floats, dispersion: float) -> Floats:
+    """Quantiles of counts at probabilities u, with these means; arrays that go together."""
+    from scipy import stats
+
+    if math.isinf(dispersion):
+        none = np.exp(-mean)
+        return _quantiles(u, mean, 1.0, stats.poisson, (mean,), none, mean, 0.0)
+    share = dispersion / (dispersion + mean)
+    none, odds = share**dispersion, 1 - share
+    law = stats.nbinom, (dispersion, share)
+    return _quantiles(u, mean, share, *law, none, dispersion * odds, odds)
+
+
+def _quantiles(
+    u: Floats,
+    mean: Floats,
+    share: Floats | float,
+    law: Any,
+    parameters: tuple[Any, ...],
+    none: Floats,
+    a: Floats,
+    b: Floats | float,
+) -> Floats:
+    """Quantiles of counts whose probabilities follow p(k) = p(k - 1) (a + b (k - 1)) / k.
+
+    Probabilities are added up from 0 on, which for small counts takes a hundredth of the time of
+    scipy's inverse; what is left after some steps is asked there.
+
+    Args:
+        u: probabilities.
+        mean: of the counts, any shape.
+        share: the mean divided by the variance, any shape.
+        law: the distribution in scipy.
+        parameters: of it.
+        none: the probability of 0, any shape.
+        a: of the rule, any shape.
+        b: of the rule: 0 for Poisson's distribution.
+    """
+    every = [np.broadcast_to(x, mean.shape).ravel() for x in (u, none, a, b)]
+    found = np.zeros(mean.size)
+    at = np.flatnonzero(mean.ravel() < _SMALL)
+    left, term, a_, b_ = (x[at] for x in every)
+    for k in range(_STEPS):
+        if not len(at):
+            break
+        left = left - term
+        more = left > 0
+        found[at[~more]] = k
+        at, left, term, a_, b_ = (x[more] for x in (at, left, term, a_, b_))
+        term = term * (a_ + b_ * k) / (k + 1)
+    large = np.flatnonzero(mean.ravel() >= _GREAT)  # where scipy takes minutes
+    if len(large):
+        shares = np.broadcast_to(share, mean.shape).ravel()[large]
+        found[large] = _large_quantiles(every[0][large], mean.ravel()[large], shares)
+    rest = np.concatenate([at, np.flatnonzero((mean.ravel() >= _SMALL) & (mean.ravel() < _GREAT))])
+    if len(rest):
+        own = [np.broadcast_to(x, mean.shape).ravel()[rest] for x in parameters]
+        found[rest] = law.ppf(every[0][rest], *own)
+    return found.reshape(mean.shape)
+
+
+def _large_quantiles(u: Floats, mean: Floats, share: Floats | float) -> Floats:
+    """Quantiles of large counts: those of a gamma distribution with their mean and variance.
+
+    Args:
+        u: probabilities.
+        mean: of the counts.
+        share: the mean divided by the variance.
+    """
+    from scipy.special import gammaincinv, ndtri
+
+    shape = mean * share
+    normal = shape + np.sqrt(shape) * ndtri(u)
+    return np.asarray(np.rint(np.where(shape > _SURE, normal, gammaincinv(shape, u)) / share))
