@@ -223,7 +223,7 @@ def _nice(rough: float) -> float:
 
 
 def _model(node: Local, sets: list[int], centre: Sequence[float], digits: int) -> dict[str, Any]:
-    found = node.of.taking(np.array(sets)).script(_centred(node.terms, centre))
+    found = node.of.taking(np.array(sets, dtype=np.int64)).script(_centred(node.terms, centre))
     made: dict[str, Any] = {}
     for name, value in found.items():
         if name in ("cov", "between"):
