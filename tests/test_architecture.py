@@ -37,7 +37,7 @@ ORDER = {
     ],
     "moments": [
         "facts", "sums", "indicators", "patterns", "em", "statsfile", "cases", "groupstats",
-        "patternstats", "data", "cellstats", "reading", "table", "imputing", "standardised",
+        "patternstats", "data", "cellstats", "reading", "table", "standardised",
         "checks", "looking",
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
@@ -66,7 +66,7 @@ ORDER = {
         "interventions", "totals", "effects", "tabulating", "exporting", "bif", "topgmpy", "fields",
         "linearfile", "kindsfile", "file", "network",
     ],
-    "settling": [],
+    "monte_carlo_em": [],
     "learning": [],
     "imputing": [],
     "simulate": [],

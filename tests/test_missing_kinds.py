@@ -20,8 +20,8 @@ from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, locals_of
 from poolbn.learning import as_plan
 from poolbn.moments.table import FilledTable, gaps_of
+from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.nodes.imputed import rubin
-from poolbn.settling import Gaps
 
 
 def drawn(seed: int, rows: int = 60, sets: int = 4) -> pd.DataFrame:
@@ -197,9 +197,9 @@ def test_orders_do_not_matter(table: pd.DataFrame, network: pb.Network) -> None:
 
 def test_draws_do_not_depend_on_orders(table: pd.DataFrame) -> None:
     options = {**READING, "missing": "em"}
-    one = Gaps(pb.table(table, **options))
+    one = MonteCarloEM(pb.table(table, **options))
     other = table.sample(frac=1, random_state=2)
-    two = Gaps(pb.table(other[["site", *sorted(set(other) - {"site"})]], **options))
+    two = MonteCarloEM(pb.table(other[["site", *sorted(set(other) - {"site"})]], **options))
     np.testing.assert_allclose(one.first, two.first, rtol=1e-6, atol=1e-9)
 
 
@@ -270,7 +270,7 @@ def test_a_null_column_that_is_mostly_missing_gets_few_arcs() -> None:
 
 def test_expected_statistics_are_means_over_draws(table: pd.DataFrame) -> None:
     source = pb.table(table, **READING, missing="em")
-    filled = Gaps(source, draws=3).start()
+    filled = MonteCarloEM(source, draws=3).start()
     assert isinstance(filled, FilledTable)
     stats = filled.stats(["x", "z", "event"])
     for j, (a, b) in enumerate(pairwise(source.offsets.tolist())):
@@ -386,7 +386,7 @@ def test_imputed_numbers_are_as_ever() -> None:
     stats = pb.stats(gaps, group="site", missing="em")
     codes = pd.factorize(gaps["site"])[0]
     rng = np.random.default_rng([5, 0])
-    expected = stats.filled.fill(codes, gaps[["x", "z"]].to_numpy(), rng)
+    expected = stats.patterns.completion.fill(codes, gaps[["x", "z"]].to_numpy(), rng)
     lacks = gaps[["x", "z"]].isna().all(axis=1).to_numpy()
     assert not lacks.any() or len(made) < len(gaps)
     if not lacks.any():
@@ -409,7 +409,7 @@ def test_the_bootstrap_draws_rows_with_gaps(table: pd.DataFrame) -> None:
 
 def test_the_first_draws_follow_em_on_indicators(table: pd.DataFrame) -> None:
     rows = pb.table(table, **READING, missing="em")
-    first = Gaps(rows, draws=50).start()
+    first = MonteCarloEM(rows, draws=50).start()
     em = gaps_of(rows).completed()
     found = first.stats(["x"]).mean[:, 0]
     spread = np.sqrt(em.scatter[:, em.names.index("x"), em.names.index("x")] / em.n)
@@ -425,7 +425,7 @@ def test_the_plan_learns_from_a_table_with_gaps(table: pd.DataFrame, network: pb
 @pytest.mark.slow
 def test_plausible_tables_differ_for_parameters_too(table: pd.DataFrame) -> None:
     """Means of filled cells vary more than with the parameters for certain."""
-    filled, *_ = as_plan().completed(Gaps(pb.table(table, **READING, missing="em")))
+    filled, *_ = as_plan().completed(MonteCarloEM(pb.table(table, **READING, missing="em")))
     assert filled.plausible is not None
     z = filled.names.index("z")  # by itself: a mean and a variance
     gaps = np.isnan(filled.source.values[z])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from poolbn.errors import check_count
 from poolbn.learning import as_plan
-from poolbn.moments.imputing import labels_of_rows, numbers_imputed
-from poolbn.moments.reading import check_reading
+from poolbn.moments.reading import check_reading, in_memory, patterns_of
 from poolbn.moments.table import Table, has_gaps, in_order
-from poolbn.settling import Gaps
-from poolbn.tables.data import prepare_kinds
+from poolbn.monte_carlo_em import MonteCarloEM
+from poolbn.tables.data import Rows, prepare_kinds
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 
@@ -65,14 +64,13 @@ def impute(
     check_count(seed=seed)
     reading, found = prepare_kinds(source, group=group, columns=columns, missing="em", kinds=kinds)
     if all(kind == "continuous" for kind in found):
-        return list(numbers_imputed(reading.rows(), imputations, seed))
+        return list(_numbers_imputed(reading.rows(), imputations, seed))
     table, order = in_order(reading, found, kinds or {})
     back = np.argsort(order)
     if not has_gaps(table):
         return [_frame(table, back) for _ in range(imputations)]
-    filled, *_ = as_plan().completed(Gaps(table, seed))
-    assert filled.plausible is not None
-    return [_frame(filled.plausible(k), back) for k in range(imputations)]
+    filled, *_ = as_plan().completed(MonteCarloEM(table, seed))
+    return [_frame(filled.drawn(k), back) for k in range(imputations)]
 
 
 def _frame(table: Table, order: NDArray[np.intp]) -> pd.DataFrame:
@@ -80,7 +78,7 @@ def _frame(table: Table, order: NDArray[np.intp]) -> pd.DataFrame:
     import pandas as pd
 
     codes = np.repeat(np.arange(len(table.levels)), table.n)
-    made: dict[str, object] = {table.group: labels_of_rows(table.levels, codes[order])}
+    made: dict[str, object] = {table.group: _labels(table.levels, codes[order])}
     for name, kind, levels, column in zip(
         table.names, table.kinds, table.categories, table.values[:, order], strict=True
     ):
@@ -88,3 +86,28 @@ def _frame(table: Table, order: NDArray[np.intp]) -> pd.DataFrame:
         if kind == "discrete":
             made[name] = pd.Categorical.from_codes(column.astype(np.int64), pd.Index(levels))
     return pd.DataFrame(made)
+
+
+def _numbers_imputed(rows: Rows, imputations: int, seed: int) -> Iterator[pd.DataFrame]:
+    """Completed tables."""
+    import pandas as pd
+
+    codes, values, _ = in_memory(rows)
+    known = patterns_of(rows.names, tuple(rows.levels), codes, values, rows.group)
+    labels = _labels(rows.levels, codes)
+    for k in range(imputations):
+        rng = np.random.default_rng([seed, k])
+        table = pd.DataFrame(known.completion.fill(codes, values, rng), columns=list(rows.names))
+        table.insert(0, rows.group, labels)
+        yield table
+
+
+def _labels(levels: Iterable[Hashable], codes: NDArray[np.int64]) -> pd.Series:
+    """The data sets of rows, (n,)."""
+    import pandas as pd
+
+    every = list(levels)
+    labels = np.empty(len(every), dtype=object)
+    for j, level in enumerate(every):  # one by one: a level may be a tuple
+        labels[j] = level
+    return pd.Series(labels[codes], dtype=object).astype("category")

@@ -17,7 +17,7 @@ from poolbn.graph.pairs import Pair
 from poolbn.moments.checks import warn
 from poolbn.moments.data import Data, only_sums
 from poolbn.moments.standardised import check_digits, standardise
-from poolbn.moments.table import FilledTable, gathered, has_gaps
+from poolbn.moments.table import FilledTable, Table, gathered, has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
@@ -33,7 +33,9 @@ from poolbn.tables.missing import Missing
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
-    from poolbn.settling import Gaps  # with much of inference: loaded where cells are missing
+    from poolbn.monte_carlo_em import (
+        MonteCarloEM,  # with much of inference: loaded where cells are missing
+    )
 
 # What bnlearn calls constraints, and what they are called here, for those who give them singly.
 _CONSTRAINTS = {
@@ -182,39 +184,37 @@ class Plan:
     def arcs(self, data: Data) -> NDArray[np.bool_]:
         """The graph of a part of some data; missing cells are filled with less effort."""
         if has_gaps(data):
-            from poolbn.settling import hasty
-
-            return self.completed(hasty(data))[1].arcs
+            return self.completed(data, quick=True)[1].arcs
         return self.found(data)[0].arcs
 
-    def learned(self, data: Data, *, part: bool = False) -> Network:
-        """The network of some data; those of a part are filled with less effort, as for `arcs`."""
+    def learned(self, data: Data, *, quick: bool = False) -> Network:
+        """The network of some data; `quick` fills missing cells with less effort."""
         if has_gaps(data):
-            from poolbn.settling import Gaps, hasty
-
-            return self.settled(hasty(data) if part else Gaps(data))
+            return self.network(*self.completed(data, quick=quick))
         return self.network(data, *self.found(data))
 
-    def settled(self, gaps: Gaps, start: Dag | None = None, watch: Watch = unwatched) -> Network:
-        """The network of a table with missing cells; see `completed`."""
-        filled, found, model = self.completed(gaps, start, watch)
-        return self.network(filled, found, model)
-
     def completed(
-        self, gaps: Gaps, start: Dag | None = None, watch: Watch = unwatched
+        self,
+        data: Table | MonteCarloEM,
+        start: Dag | None = None,
+        watch: Watch = unwatched,
+        *,
+        quick: bool = False,
     ) -> tuple[FilledTable, Found, NodeModel]:
         """A table with missing cells, completed by its network; and what `found` finds in it.
 
         Args:
-            gaps: the table, see `settling`.
-            start: as for `found`; so is `watch`.
-            watch: likewise.
+            data: the table, or its draws as they begin.
+            start: as for `found`.
+            watch: as for `found`.
+            quick: whether one of many parts is completed, with less effort.
 
         Raises:
             SearchInterrupted: a search was stopped.
         """
-        from poolbn.settling import settled
+        from poolbn.monte_carlo_em import MonteCarloEM
 
+        em = data if isinstance(data, MonteCarloEM) else MonteCarloEM.of(data, quick=quick)
         last: list[tuple[Found, NodeModel]] = []
 
         def learned(filled: FilledTable, before: Network | None) -> Network:
@@ -225,8 +225,7 @@ class Plan:
                 raise SearchInterrupted(self.stopped(filled, stopped)) from None
             return self.network(filled, *last[0])
 
-        filled, _ = settled(gaps, learned)
-        return filled, *last[0]
+        return em.completed(learned), *last[0]
 
     def stopped(self, data: Data, where: Stopped) -> Network:
         """The best network until a search was stopped."""
@@ -338,18 +337,18 @@ def learn(
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     plan.allowed(data)  # raises before a warning
-    gaps: Gaps | None = None
+    em: MonteCarloEM | None = None
     if has_gaps(data):
-        from poolbn.settling import Gaps
+        from poolbn.monte_carlo_em import MonteCarloEM
 
-        gaps = Gaps(data)
-    whole = data if gaps is None else gaps.start()
+        em = MonteCarloEM(data)
+    whole = data if em is None else em.start()
     check_digits(standardise(whole.stats()))
     warn(data, plan.known)
     with Progress() as progress:
         watch: Watch = lambda moves, now: progress(lambda: _words(moves, now))  # noqa: E731
-        if gaps is not None:
-            return plan.settled(gaps, dag, watch)
+        if em is not None:
+            return plan.network(*plan.completed(em, dag, watch))
         try:
             learned = plan.found(data, dag, watch)
         except Stopped as stopped:

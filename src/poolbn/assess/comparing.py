@@ -294,7 +294,7 @@ def _assess(task: _Task) -> _Result:
     plan, values, codes = task.plan, task.values, task.codes
     if task.new is not None and (why := _no_population(plan.pooling, task.train)):
         return _nothing(task, why, np.nan)
-    net = plan.learned(task.train, part=True)
+    net = plan.learned(task.train, quick=True)
     for node, fit in net.fits.items():
         if not fit.status.ok:
             return _nothing(task, f"{node!r}: {fit.status}: {fit.detail}", -np.inf)

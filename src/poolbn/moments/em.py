@@ -411,6 +411,14 @@ class Completion:
             [part and self._drawn(part, j, rng) for j, part in enumerate(self.parts)]
         )
 
+    def fill(self, codes: NDArray[np.int64], rows: Floats, rng: np.random.Generator) -> Floats:
+        """Rows (B, N) of these data sets, with draws in missing cells."""
+        made = rows.copy()
+        for j in range(len(self.known)):
+            at = codes == j
+            made[at] = self.filled(j, rows[at], rng)
+        return made
+
     def filled(self, j: int, rows: Floats, rng: np.random.Generator) -> Floats:
         """Rows (B, N) of data set j, NaN where a cell is missing, with draws in these."""
         part, center, scale = self.parts[j], self.center[j], self.scale[j]

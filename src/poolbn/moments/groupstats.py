@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from operator import add
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -201,26 +201,31 @@ SMALLEST = 10
 _LARGEST = 1e75  # whose fourth power there is, and is less than the largest number
 
 
-class Filled(Protocol):
-    """How missing cells were filled in, see `patternstats`."""
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """How missing cells were filled in: by EM in each data set, or by a network that drew them.
 
-    @property
-    def observed(self) -> NDArray[np.int64]:
-        """Cells of each data set and column that are there, (F, N)."""
+    Attributes:
+        patterns: sums by what is missing, a `PatternStats`.
+        observed: cells of each data set and column that are there, (F, N).
+        draw: statistics that the rows may have had if no cell were missing; of the filled ones, and
+            the seed.
+        by_network: whether a network drew the cells.
+    """
 
-    @property
-    def rows(self) -> NDArray[np.float64]:
-        """The rows that each data set counts for, (F,)."""
+    patterns: Any
+    observed: NDArray[np.int64]
+    draw: Callable[[GroupStats, Sequence[int]], GroupStats]
+    by_network: bool = False
 
-    @property
-    def patterns(self) -> Any:
-        """Sums by what was missing, a `PatternStats`."""
+    def rows(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What n rows of each data set count for, (F,): as many as would have the observed cells.
 
-    def select(self, names: Sequence[str], chosen: Sequence[str]) -> Self:
-        """Of some of these columns."""
-
-    def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
-        """Statistics that the rows may have had if no cell were missing."""
+        But scores of what a network drew know what is missing.
+        """
+        if self.by_network:
+            return n.astype(np.float64)
+        return np.asarray(self.observed.sum(axis=1) / self.observed.shape[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -391,7 +396,7 @@ class GroupStats(OnlySums):
             tuple(self.facts[i] for i in at),
             tuple(name for name in chosen if name in self.inputs),
             self.cubes[:, at],
-            None if self.filled is None else self.filled.select(self.names, chosen),
+            self.filled and replace(self.filled, observed=self.filled.observed[:, at]),
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
 from os import PathLike
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
 from poolbn.errors import DataError, Option, check_count
 from poolbn.moments.cases import OnlySums, positions
-from poolbn.moments.em import Complete, Completion, Moments, Observed, complete, observed_moments
+from poolbn.moments.em import Complete, Completion, Observed, complete, observed_moments
 from poolbn.moments.groupstats import (
     SMALLEST,
+    Filled,
     GroupStats,
     check_size,
     check_values,
@@ -526,21 +527,23 @@ class PatternStats(OnlySums):
         check_arguments(pseudo_rows=(pseudo_rows, NUMBER))
         if not pseudo_rows > 0:
             raise DataError(Option("pseudo_rows", pseudo_rows), " must be positive")
+        found = self.completion if pseudo_rows == PSEUDO_ROWS else self._complete(pseudo_rows)
+        mean, scatter = found.expected()
+        filled = Filled(self, self.observed, partial(_drawn, found))
+        n, none = self.n.copy(), np.zeros(0)
+        return replace(self.known, n=n, mean=mean, scatter=scatter, cubes=none, filled=filled)
+
+    @cached_property
+    def completion(self) -> Completion:
+        """What EM finds of each data set."""
+        return self._complete(PSEUDO_ROWS)
+
+    def _complete(self, pseudo_rows: float) -> Completion:
         never = self.observed.sum(axis=0) == 0
         if never.any():
             name = self.names[int(never.argmax())]
             raise DataError(f"column {name!r} is missing in all rows; leave it out")
-        known = self.known
-        found = complete(self.gaps, self._whole, pseudo_rows)
-        mean, scatter = found.expected()
-        return replace(
-            known,
-            n=self.n.copy(),
-            mean=mean,
-            scatter=scatter,
-            cubes=np.zeros(0),
-            filled=Completed(self, found, self.observed),
-        )
+        return complete(self.gaps, self._whole, pseudo_rows)
 
     def __repr__(self) -> str:
         rows = int(self.n.sum())
@@ -579,46 +582,12 @@ def _gaps(cells: Sequence[tuple[int, Cell]], width: int) -> Gaps:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Completed:
-    """How statistics with missing cells were completed.
-
-    Attributes:
-        patterns: what was observed.
-        completion: what EM found.
-        observed: cells of each data set and column that are there, (F, N).
-    """
-
-    patterns: PatternStats
-    completion: Completion
-    observed: NDArray[np.int64]
-
-    @property
-    def rows(self) -> NDArray[np.float64]:
-        """The rows that would have the observed cells, (F,)."""
-        return np.asarray(self.observed.sum(axis=1) / self.observed.shape[1])
-
-    def select(self, names: Sequence[str], chosen: Sequence[str]) -> Self:
-        """Of some of these columns."""
-        at = [names.index(name) for name in chosen]
-        return replace(self, observed=self.observed[:, at])
-
-    def fill(
-        self, codes: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Rows (B, N) of these data sets, of all columns, with draws in missing cells."""
-        filled = values.copy()
-        for j in range(len(self.patterns.levels)):
-            at = codes == j
-            filled[at] = self.completion.filled(j, values[at], rng)
-        return filled
-
-    def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
-        """Statistics that the rows may have had if no cell were missing."""
-        moments: Moments = self.completion.drawn(np.random.default_rng(seed))
-        at = positions(self.patterns.names, stats.names)
-        mean, scatter = moments.mean[:, at], moments.scatter[:, at[:, None], at]
-        return replace(stats, n=stats.n.copy(), mean=mean, scatter=scatter, filled=None)
+def _drawn(completion: Completion, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
+    """Statistics of completed rows, of some columns."""
+    mean, scatter = completion.drawn(np.random.default_rng(seed))
+    at = positions(stats.patterns.names, stats.names)
+    scatter = scatter[:, at[:, None], at]
+    return replace(stats, n=stats.n.copy(), mean=mean[:, at], scatter=scatter, filled=None)
 
 
 def _as_data_sets(patterns: PatternStats) -> GroupStats:

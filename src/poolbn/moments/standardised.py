@@ -208,7 +208,7 @@ def _standardise(stats: GroupStats) -> StandardisedStats:
     N = len(stats.names)
     unmeasured = np.zeros(stats.mean.shape, dtype=bool)
     if stats.filled is not None:
-        n = stats.filled.rows
+        n = stats.filled.rows(stats.n)
         scatter = scatter * (n / stats.n)[:, None, None]
         unmeasured = stats.filled.observed == 0
     check_magnitude(stats.names, np.abs(stats.mean).max(axis=0))

@@ -10,10 +10,10 @@ another one once for each draw, with weights that add up to one.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Self, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from poolbn.moments.cases import (
 )
 from poolbn.moments.data import Data, check_no_group, in_words, is_data, numbers
 from poolbn.moments.facts import NOTHING
-from poolbn.moments.groupstats import GroupStats, check_magnitude, of_sums
+from poolbn.moments.groupstats import Filled, GroupStats, check_magnitude, of_sums
 from poolbn.moments.indicators import indicators, labels_of, spans
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.reading import check_reading, in_memory, of_reading, patterns_of, stats
@@ -150,7 +150,7 @@ class Table(AnyData):
             inputs=tuple(name for name in chosen if name in self.inputs),
         )
 
-    def with_inputs(self, inputs: Iterable[str]) -> Table:
+    def with_inputs(self, inputs: Iterable[str]) -> Self:
         """The same rows with other inputs.
 
         Raises:
@@ -496,63 +496,29 @@ def _recoded(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FilledTable(AnyData):
+class FilledTable(Table):
     """A table with missing cells, and M draws of them.
 
     Attributes:
-        source: the table, NaN where cells are missing.
         draws: the cells of its rows with missing ones, (M, N, I).
         plausible: the k-th table that is drawn with all that is uncertain, for intervals.
     """
 
-    source: Table
-    draws: Floats
-    plausible: Callable[[int], Table] | None = field(default=None)
+    draws: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    plausible: Callable[[int], Table] | None = None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The N columns."""
-        return self.source.names
+    @staticmethod
+    def of(
+        table: Table, draws: Floats, plausible: Callable[[int], Table] | None = None
+    ) -> FilledTable:
+        """A table and its draws."""
+        own: Any = {each.name: getattr(table, each.name) for each in fields(Table)}
+        return FilledTable(**own, draws=draws, plausible=plausible)
 
-    @property
-    def kinds(self) -> tuple[ColumnKind, ...]:
-        """What each holds."""
-        return self.source.kinds
-
-    @property
-    def categories(self) -> tuple[tuple[str, ...], ...]:
-        """The levels of each discrete column; none for others."""
-        return self.source.categories
-
-    @property
-    def levels(self) -> tuple[Hashable, ...]:
-        """The F data sets."""
-        return self.source.levels
-
-    @property
-    def group(self) -> str:
-        """The column that says which data set a row came from."""
-        return self.source.group
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Columns that may be parents but never children."""
-        return self.source.inputs
-
-    @property
-    def n(self) -> NDArray[np.int64]:
-        """Rows of each data set, (F,)."""
-        return self.source.n
-
-    @property
-    def dropped(self) -> NDArray[np.int64]:
-        """Rows of each data set left out because a cell is missing, (F,)."""
-        return self.source.dropped
-
-    @property
-    def missing(self) -> NDArray[np.int64]:
-        """Missing cells of each data set and column, which are drawn, (F, N)."""
-        return self.source.missing
+    @cached_property
+    def source(self) -> Table:
+        """The table, NaN where cells are missing."""
+        return Table(*(getattr(self, each.name) for each in fields(Table)))
 
     @property
     def imputed(self) -> bool:
@@ -569,20 +535,10 @@ class FilledTable(AnyData):
         assert self.plausible is not None
         return self.plausible(k)
 
-    @property
-    def has_rows(self) -> bool:
-        """Whether a discrete node or a count may have a continuous parent."""
-        return True
-
-    @property
-    def scattered(self) -> frozenset[str]:
-        """Columns in which more than half of the rows have a value of their own."""
-        return self.source.scattered
-
     @cached_property
     def gappy(self) -> NDArray[np.intp]:
         """The rows with missing cells, (I,)."""
-        return np.flatnonzero(np.isnan(self.source.values).any(axis=0))
+        return np.flatnonzero(np.isnan(self.values).any(axis=0))
 
     @cached_property
     def _which(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -598,24 +554,14 @@ class FilledTable(AnyData):
     def _values(self) -> Floats:
         """The cells of each row that is here, (N, R)."""
         row, draw = self._which
-        values = self.source.values[:, row]
+        values = self.values[:, row]
         drawn = draw >= 0
         values[:, drawn] = self.draws.transpose(1, 2, 0).reshape(len(self.names), -1)
         return values
 
     @cached_property
     def _offsets(self) -> NDArray[np.int64]:
-        return np.searchsorted(self._which[0], self.source.offsets).astype(np.int64)
-
-    @cached_property
-    def unmeasured(self) -> NDArray[np.bool_]:
-        """Columns of which a data set has no cell, (F, N)."""
-        return np.asarray(self.source.missing == self.n[:, None])
-
-    @property
-    def patterns(self) -> PatternStats | None:
-        """Sums by what is missing."""
-        return self.source.patterns
+        return np.searchsorted(self._which[0], self.offsets).astype(np.int64)
 
     def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
         """The rows of some columns; a data set that never measured the last one does not count.
@@ -623,27 +569,28 @@ class FilledTable(AnyData):
         `incomplete` ones are those of the source.
         """
         if incomplete:
-            return self.source.cases(columns, incomplete=True)
+            return super().cases(columns, incomplete=True)
         at = positions(self.names, list_of_names("columns", columns))
         _, draw = self._which
         weight = np.where(draw < 0, 1.0, 1 / len(self.draws))
         rows = Cases([self._values[k] for k in at], self._offsets, weight, draw)
-        if len(at) and self.unmeasured[:, at[-1]].any():
-            weight[self.unmeasured[rows.data_set, at[-1]]] = 0.0
+        if len(at):
+            unmeasured = self.missing[:, at[-1]] == self.n
+            weight[unmeasured[rows.data_set]] = 0.0
         return rows
 
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """Expected sufficient statistics, with indicators for discrete columns."""
         chosen = self.names if columns is None else list_of_names("columns", columns)
         if chosen not in self._made:
-            self._made[chosen] = self._stats(chosen)
+            self._made[chosen] = self._expected(chosen)
         return self._made[chosen]
 
     @cached_property
     def _made(self) -> dict[tuple[str, ...], GroupStats]:
         return {}
 
-    def _stats(self, chosen: tuple[str, ...]) -> GroupStats:
+    def _expected(self, chosen: tuple[str, ...]) -> GroupStats:
         names, X = numbers(self, chosen)
         weight = np.where(self._which[1] < 0, 1.0, 1 / len(self.draws))
         F, at = len(self.levels), positions(self.names, chosen)
@@ -655,53 +602,55 @@ class FilledTable(AnyData):
             own = own - mean[j][:, None]
             scatter[j] = (own * w) @ own.T
         expanded = np.repeat(at, [len(span) for span in spans([self.categories[k] for k in at])])
-        observed = (self.n[:, None] - self.source.missing)[:, expanded]
-        known = Expected(self, observed, chosen)
-        facts = known.patterns.known.facts
-        dropped = self.source.dropped.copy()
+        observed = (self.n[:, None] - self.missing)[:, expanded]
+        patterns = gaps_of(self.source.select(chosen))
         return GroupStats(
-            names, self.levels, self.n.copy(), mean, scatter, dropped, self.group, facts,
-            filled=known,
+            names, self.levels, self.n.copy(), mean, scatter, self.dropped.copy(), self.group,
+            patterns.known.facts,
+            filled=Filled(patterns, observed, partial(self._drawn_stats, chosen), by_network=True),
         )  # fmt: skip
 
-    def select(self, columns: Iterable[str]) -> Self:
+    def _drawn_stats(
+        self, columns: tuple[str, ...], stats: GroupStats, seed: Sequence[int]
+    ) -> GroupStats:
+        """Statistics of one of the tables that there may be."""
+        if self.plausible is None:
+            return replace(stats, filled=None)
+        return self.plausible(seed[0]).stats(columns).select(stats.names)
+
+    def select(self, columns: Iterable[str]) -> FilledTable:
         """The same of some columns."""
-        chosen = list_of_names("columns", columns)
-        at = positions(self.names, chosen)
-        gappy = self.gappy
-        some = self.source.select(chosen)
-        kept = np.isnan(some.values[:, gappy]).any(axis=0)
-        return replace(self, source=some, draws=self.draws[:, at][:, :, kept], plausible=None)
+        some = self.source.select(columns)
+        at = positions(self.names, some.names)
+        kept = np.isnan(some.values[:, self.gappy]).any(axis=0)
+        return FilledTable.of(some, self.draws[:, at][:, :, kept])
 
-    def with_inputs(self, inputs: Iterable[str]) -> Self:
-        """The same with other inputs."""
-        return replace(self, source=self.source.with_inputs(inputs))
-
-    def data_sets(self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]) -> Self:
+    def data_sets(
+        self,
+        at: Sequence[int] | NDArray[np.int64],
+        levels: Iterable[Hashable],
+        *,
+        every: bool = True,
+    ) -> FilledTable:
         """The data sets at these positions, which may repeat, under other names."""
-        ends = self.source.offsets
-        rows = np.concatenate([np.arange(ends[j], ends[j + 1]) for j in at])
+        rows = np.concatenate([np.arange(self.offsets[j], self.offsets[j + 1]) for j in at])
         return self._taken(rows, lambda table: table.data_sets(at, levels, every=True))
 
-    def joined(self, alone: Sequence[int], name: Hashable) -> Self:
+    def joined(self, alone: Sequence[int], name: Hashable) -> FilledTable:
         """These data sets apart, and all others as one, the last."""
-        rows = self.source._order(self.source._apart(alone))
+        rows = self._order(self._apart(alone))
         return self._taken(rows, lambda table: table.joined(alone, name))
 
-    def _taken(self, rows: NDArray[np.intp], taken: Callable[[Table], Table]) -> Self:
+    def _taken(self, rows: NDArray[np.intp], taken: Callable[[Table], Table]) -> FilledTable:
         """Some rows, and how they are taken from a table."""
         gappy, drawn = np.searchsorted(self.gappy, rows[np.isin(rows, self.gappy)]), self.plausible
-        return replace(
-            self,
-            source=taken(self.source),
-            draws=self.draws[..., gappy],
-            plausible=None if drawn is None else lambda k: taken(drawn(k)),
-        )
+        plausible = None if drawn is None else lambda k: taken(drawn(k))
+        return FilledTable.of(taken(self.source), self.draws[..., gappy], plausible)
 
     @cached_property
     def together(self) -> Floats:
         """The share of rows that have cells of two columns, (N, N)."""
-        there = (~np.isnan(self.source.values)).astype(np.float64)
+        there = (~np.isnan(self.values)).astype(np.float64)
         return np.asarray(there @ there.T / self.n_rows)
 
     def share(self, child: int, parents: Sequence[int]) -> float:
@@ -713,42 +662,6 @@ class FilledTable(AnyData):
         """
         told = min((float(self.together[child, p]) for p in parents), default=1.0)
         return min(1.0, 2 * told)
-
-
-@dataclass(frozen=True, eq=False)
-class Expected:
-    """How the statistics of a `FilledTable` came about; see `groupstats.Filled`.
-
-    Attributes:
-        of: the table.
-        observed: cells of each data set and column of numbers that are there, (F, W).
-        columns: those of the table that they are of.
-    """
-
-    of: FilledTable
-    observed: NDArray[np.int64]
-    columns: tuple[str, ...]
-
-    @property
-    def rows(self) -> Floats:
-        """What each data set counts for: scores of such tables know what is missing, (F,)."""
-        return self.of.n.astype(np.float64)
-
-    @cached_property
-    def patterns(self) -> PatternStats:
-        """Sums by what was missing."""
-        return gaps_of(self.of.source.select(self.columns))
-
-    def select(self, names: Sequence[str], chosen: Sequence[str]) -> Self:
-        """Of some of these columns of numbers."""
-        at = [names.index(name) for name in chosen]
-        return replace(self, observed=self.observed[:, at])
-
-    def draw(self, stats: GroupStats, seed: Sequence[int]) -> GroupStats:
-        """Statistics that the rows may have had if no cell were missing."""
-        if self.of.plausible is None:
-            return replace(stats, filled=None)
-        return self.of.plausible(seed[0]).stats(self.columns).select(stats.names)
 
 
 def gappy_numbers(table: Table) -> tuple[tuple[str, ...], Floats]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import Family, imputed
-from poolbn.moments.table import Expected
 from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Floats, LinearFit
 
@@ -41,7 +40,7 @@ def intervals_with_error(fit: LinearFit, stats: GroupStats, family: Family) -> I
     mean, se, df = rubin(values, [i.se for i in own], [i.df for i in own])
     # The interval is around the estimate of the fit.
     made = known._replace(se=np.hypot(se, mean - centred(fit.coef)), df=df)
-    drawn_by_network = isinstance(stats.filled, Expected)
+    drawn_by_network = stats.filled is not None and stats.filled.by_network
     if fit.fixed is not None and (fit.random_cov is None or drawn_by_network):
         fixed = [other.fixed for other, _ in found if other.fixed is not None]
         of_fits = own if fit.random_cov is None else (known,)

@@ -12,6 +12,7 @@ import numpy as np
 from poolbn.assess.residuals import CELL
 from poolbn.moments.data import Data
 from poolbn.moments.table import FilledTable, has_gaps
+from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto, Candidate
 from poolbn.nodes.gaussianfit import GaussianFit
@@ -24,7 +25,6 @@ from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit, counts_of, fit_tabular
 from poolbn.page.fewrows import Flags, Grouping, positions
 from poolbn.scoring.local import as_score, family_fits
-from poolbn.settling import Gaps, settled
 
 _OTHERS = "(put together)"  # a data set that is several
 
@@ -38,7 +38,7 @@ def completed(net: Network, data: Data) -> Data:
         fits = {node: fitted(net, filled, node) for node in net.dag.nodes}
         return replace(net, fits=fits, score=math.fsum(fit.bic for fit in fits.values()))
 
-    return settled(Gaps(data), learned)[0]
+    return MonteCarloEM.of(data).completed(learned)
 
 
 def fitted(net: Network, data: Data, node: str, parents: Sequence[str] | None = None) -> LocalFit:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
-from poolbn.moments.patternstats import Completed
 from poolbn.moments.table import FilledTable, Table, gappy_numbers, gaps_of
 from poolbn.network.network import Network
 
@@ -29,8 +28,8 @@ _START, _EXPECTED, _PLAUSIBLE = range(3)  # what random numbers are for
 
 
 @dataclass(frozen=True, eq=False)
-class Gaps:
-    """The rows with missing cells of a table, in an order that does not depend on the table's.
+class MonteCarloEM:
+    """Draws of a table's missing cells, in an order that does not depend on the table's.
 
     Attributes:
         table: all rows.
@@ -43,6 +42,34 @@ class Gaps:
     seed: int = 0
     draws: int = 10
     rounds: int = 10
+
+    @staticmethod
+    def of(table: Table, *, quick: bool = False) -> MonteCarloEM:
+        """For a table; `quick` for one of many parts or samples of one."""
+        return MonteCarloEM(table, draws=5, rounds=2) if quick else MonteCarloEM(table)
+
+    def completed(self, learned: Callable[[FilledTable, Network | None], Network]) -> FilledTable:
+        """The table as the network of the last round completes it.
+
+        Args:
+            learned: the network of a completed table, given that of the round before.
+        """
+        filled = self.start()
+        network, afresh = learned(filled, None), False
+        for _ in range(self.rounds):
+            filled, before = self.expected(network), network
+            network = learned(filled, before)
+            if network.dag != before.dag or abs(network.score - before.score) >= _SAME:
+                continue
+            if afresh:
+                break
+            # What is found from the start may be better than what one round after the other led to.
+            other, afresh = learned(filled, None), True
+            if other.score < network.score + _SAME:
+                network = learned(filled, network)
+                break
+            network = other
+        return replace(filled, plausible=self.plausible(network))
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
@@ -84,8 +111,7 @@ class Gaps:
     def first(self) -> Floats:
         """Draws by EM on indicators, (M, N, R)."""
         table = self.table.select([self.table.names[k] for k in self.columns])
-        known = gaps_of(table).completed().filled
-        assert isinstance(known, Completed)
+        completion = gaps_of(table).completion
         numbers = gappy_numbers(table)[1].T[self.rows]
         sets, made = self._sets[self.rows], []
         for m in range(self.draws):
@@ -93,19 +119,19 @@ class Gaps:
             for rank, j in enumerate(dict.fromkeys(sets.tolist())):
                 at = sets == j
                 rng = np.random.default_rng([self.seed, _START, m, rank])
-                filled[at] = known.completion.filled(j, numbers[at], rng)
+                filled[at] = completion.filled(j, numbers[at], rng)
             made.append(_cells(table, filled.T))
         drawn = np.array(made)
         return np.where(self.missing, drawn, table.values[:, self.rows])
 
     def start(self) -> FilledTable:
         """The table with the first draws."""
-        return FilledTable(self.table, self.in_table(self.first))
+        return FilledTable.of(self.table, self.in_table(self.first))
 
     def expected(self, network: Network) -> FilledTable:
         """The table with draws by a network."""
         nodes = self._nodes(network)
-        return FilledTable(self.table, self.in_table(self._swept(nodes, self.first, _EXPECTED)))
+        return FilledTable.of(self.table, self.in_table(self._swept(nodes, self.first, _EXPECTED)))
 
     def _nodes(self, network: Network) -> list[Local]:
         """In the order of columns, estimates for certain."""
@@ -151,11 +177,6 @@ class Gaps:
         return table
 
 
-def hasty(table: Table) -> Gaps:
-    """With less effort, for one of many parts or samples of a table."""
-    return Gaps(table, draws=5, rounds=2)
-
-
 def _cells(table: Table, numbers: Floats) -> Floats:
     """Columns of numbers (W, R) as cells, (N, R): the nearest level, or whole number."""
     made, at = [], 0
@@ -168,30 +189,3 @@ def _cells(table: Table, numbers: Floats) -> Floats:
         else:
             made.append(np.maximum(np.rint(own[0]), 0) if kind == "count" else own[0])
     return np.array(made)
-
-
-def settled(
-    gaps: Gaps, learned: Callable[[FilledTable, Network | None], Network]
-) -> tuple[FilledTable, Network]:
-    """The completed table of the last round, and its network.
-
-    Args:
-        gaps: the table.
-        learned: the network of a completed table, given that of the round before.
-    """
-    filled = gaps.start()
-    network, afresh = learned(filled, None), False
-    for _ in range(gaps.rounds):
-        filled, before = gaps.expected(network), network
-        network = learned(filled, before)
-        if network.dag != before.dag or abs(network.score - before.score) >= _SAME:
-            continue
-        if afresh:
-            break
-        # What is found from the start may be better than what one round after the other led to.
-        other, afresh = learned(filled, None), True
-        if other.score < network.score + _SAME:
-            network = learned(filled, network)
-            break
-        network = other
-    return replace(filled, plausible=gaps.plausible(network)), network
