@@ -29,7 +29,7 @@ from poolbn.moments.looking import Look
 from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.remembering import remembered
-from poolbn.tables.sources import Part, Piece
+from poolbn.tables.sources import Part, Piece, Wanted
 
 TRIAL = pb.datasets.opt()
 N = len(TRIAL)
@@ -317,9 +317,9 @@ def test_columns_that_hardly_vary_in_data_sets_are_inputs_also_beside_levels() -
 def counting(part: Part, read: list[tuple[str, ...]]) -> Part:
     """The part, which tells what is read of it."""
 
-    def pieces(columns: tuple[str, ...], *others: Any) -> Iterator[Piece]:
-        read.append(columns)
-        yield from part.pieces(columns, *others)
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        read.append(wanted.columns)
+        yield from part.pieces(wanted)
 
     return replace(part, pieces=pieces)
 
@@ -353,8 +353,8 @@ def test_what_is_remembered_is_what_would_be_read(tmp_path: Path) -> None:
         (("age", "bmi", "education"), None, frozenset({"education"}), 4),  # and more
     ]
     for columns, group, coded, times in asked:
-        own = list(part.pieces(columns, group, 100, coded))
-        found = list(kept.pieces(columns, group, 100, coded))
+        own = list(part.pieces(Wanted(columns, group, 100, coded)))
+        found = list(kept.pieces(Wanted(columns, group, 100, coded)))
         assert len(read) == times
         for one, other in zip(own, found, strict=True):
             assert_array_equal(one.columns, other.columns)

@@ -113,9 +113,6 @@ def check_arguments(**given: tuple[object, Kind]) -> None:
     Args:
         given: for the name of each argument its value and what it must be.
 
-    Raises:
-        ArgumentError: one of them is not.
-
     Examples:
         >>> check_arguments(path=("net.json", PATH), plugin=("yes", FLAG))
         Traceback (most recent call last):
@@ -129,9 +126,6 @@ def check_arguments(**given: tuple[object, Kind]) -> None:
 
 def names_of(name: str, value: object) -> list[str]:
     """The names in a list.
-
-    Raises:
-        ArgumentError: it is none, or something in it is not a text.
 
     Examples:
         >>> names_of("parents", ("age", "bmi"))

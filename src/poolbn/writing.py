@@ -26,9 +26,6 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
     A file that is there keeps its mode and owner, and a symbolic link leads to the new one. What
     killed writers left in the folder goes.
-
-    Raises:
-        FileError: it cannot be written there.
     """
     shown = repr(os.fspath(path))
     if "\0" in os.fsdecode(path):
@@ -133,11 +130,7 @@ def lock(handle: int, *, wait: bool) -> None:
 
 @contextmanager
 def open_regular(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for reading, but no pipe or device: these may wait or never end.
-
-    Raises:
-        FileError: it is not there, cannot be read, or is no regular file.
-    """
+    """Open a file for reading, but no pipe or device: these may wait or never end."""
     shown = repr(os.fspath(path))
     if "\0" in os.fsdecode(path):
         raise FileError(f"cannot read {shown}: a name of a file has no NUL")
@@ -152,11 +145,7 @@ def open_regular(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def check_levels(levels: Iterable[Hashable]) -> None:
-    """Raise for names of data sets that a file cannot hold.
-
-    Raises:
-        FileError: a name is not a text, a finite number or a bool.
-    """
+    """Raise for names of data sets that a file cannot hold."""
     for level in levels:
         if isinstance(level, float) and not math.isfinite(level):
             raise FileError(

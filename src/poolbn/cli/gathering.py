@@ -217,11 +217,7 @@ def without_columns(
     columns: Sequence[str] | None,
     exclude: Sequence[str],
 ) -> list[str]:
-    """The columns, all by default, but for some.
-
-    Raises:
-        DataError: there is no such column, or no other one.
-    """
+    """The columns, all by default, but for some."""
     known = columns or list(dict.fromkeys(name for own in _each(entries, group) for name in own))
     for name in exclude:
         if name == group:

@@ -248,13 +248,7 @@ def plain(value: object) -> Any:
 
 
 def check_free(paths: Iterable[Path], *, force: bool) -> None:
-    """Raise for files that would be overwritten, or could not be, before work begins.
-
-    Raises:
-        OptionError: a file is there, and `force` is not given.
-        FileError: there is a folder where the file should be, or a file where its folder should be,
-            or no file can be called like that.
-    """
+    """Raise for files that would be overwritten, or could not be, before work begins."""
     for path in paths:
         try:
             path.exists()
@@ -274,11 +268,7 @@ def check_free(paths: Iterable[Path], *, force: bool) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, unless it is there.
-
-    Raises:
-        FileError: it cannot be made.
-    """
+    """Make a folder, and those above it, unless it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

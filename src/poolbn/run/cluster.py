@@ -96,9 +96,6 @@ class Cluster:
 
         Yields:
             The index of an item and its result, as they come.
-
-        Raises:
-            ClusterError: a piece was lost again and again, or the scheduler is gone.
         """
         from distributed import CancelledError, KilledWorker, as_completed
         from distributed.client import ClosedClientError

@@ -138,11 +138,7 @@ def equality_tests(net: Network, stats: Data | None) -> dict[Pair, Test]:
 
 
 def arc_strengths(net: Network, found: Bootstrap | ArcPosterior) -> list[ArcStrength]:
-    """The strength and direction of each arc in a bootstrap, or its probability.
-
-    Raises:
-        DataError: the bootstrap or the posterior was of other nodes.
-    """
+    """The strength and direction of each arc in a bootstrap, or its probability."""
     index = {node: i for i, node in enumerate(found.nodes)}
     for node in net.dag.nodes:
         if node not in index:

@@ -18,6 +18,7 @@ from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import no_counts
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
+from poolbn.tables.sources import Wanted
 from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:
@@ -87,10 +88,6 @@ def read_cells(
             to take all data sets as unknown.
         levels: the data sets.
         kinds: which nodes are discrete or counts.
-
-    Raises:
-        DataError: no node is a column, a column is not numeric, a cell is infinite, or a level or
-            a data set is not known.
     """
     import pandas as pd
 
@@ -160,9 +157,6 @@ def read_evidence(
         group: the group column.
         levels: the data sets.
         kinds: which nodes are discrete or counts.
-
-    Raises:
-        DataError: a name or a level is not known, or a value is not a finite number.
     """
     if not isinstance(evidence, Mapping):
         raise DataError(Option("evidence", evidence), f" is not a dict like {{{names[0]!r}: 1.5}}")
@@ -194,11 +188,7 @@ def read_evidence(
 
 
 def find_level(label: Any, levels: tuple[Hashable, ...]) -> int:
-    """The index of a data set.
-
-    Raises:
-        DataError: it is not known.
-    """
+    """The index of a data set."""
     try:
         return levels.index(_Alike(levels)(label))
     except (TypeError, ValueError):  # TypeError: of what cannot be compared
@@ -222,7 +212,7 @@ def _read(
     alike = _Alike(levels)
     values, codes = [np.empty((0, len(names)))], [np.empty(0, dtype=np.int64)]
     start = 1
-    for piece in part.pieces(own, by, _ROWS, discrete.keys() & set(own)):
+    for piece in part.pieces(Wanted(own, by, _ROWS, discrete.keys() & set(own))):
         cells = np.full((len(piece.keys), len(names)), np.nan)
         for i, column in zip(at, piece.columns, strict=True):
             own_levels = discrete.get(names[i])

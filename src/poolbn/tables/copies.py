@@ -81,9 +81,6 @@ def standard_input() -> str:
 
     Its name ends as is right for what it holds: CSV, JSON lines, Parquet or Arrow; text may be
     compressed.
-
-    Raises:
-        DataError: nothing came, or it cannot be kept.
     """
     if not _stdin or _stdin[0][0] is not sys.stdin:
         stream = getattr(sys.stdin, "buffer", None)
@@ -107,9 +104,6 @@ def fetched(url: str, ending: str) -> str:
     Args:
         url: where it is.
         ending: of the copy's name; "" for what is right for what it holds, as for standard input.
-
-    Raises:
-        DataError: it cannot be had or kept, or is a page to look at.
     """
     from http.client import HTTPException
     from urllib.error import HTTPError
@@ -157,11 +151,7 @@ def _authorized(url: str) -> tuple[str, str]:
 
 
 def _limited(answer: HTTPResponse, told: str | None, url: str) -> Iterator[bytes]:
-    """What comes, in pieces.
-
-    Raises:
-        DataError: it is too much.
-    """
+    """What comes, in pieces."""
     size = int(told) if told and told.strip().isdecimal() else 0
     if size <= MOST_BYTES:
         size = 0
@@ -220,9 +210,6 @@ def as_utf8(path: str, shown: str) -> str:
     Args:
         path: of the file.
         shown: what messages call it.
-
-    Raises:
-        DataError: it is no text, or lines have different encodings, or it cannot be copied.
     """
     try:
         about = os.stat(path)

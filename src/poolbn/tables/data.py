@@ -250,7 +250,7 @@ def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
     for part in plan.parts:
         start = 1
         labels: list[Any] = []
-        for piece in part.pieces(plan.names, plan.group, rows, plan.discrete):
+        for piece in part.pieces(sources.Wanted(plan.names, plan.group, rows, plan.discrete)):
             yield part, start, piece
             start += len(piece.keys)
             if len(plan.parts) > 1:

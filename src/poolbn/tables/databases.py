@@ -21,11 +21,7 @@ _STEPS = 100_000  # of SQLite's machine, some ms, after which Python may interru
 
 
 def database_part(path: str, shown: str, table: str | None, name: Hashable, origin: str) -> Part:
-    """The part that a table is; `shown` is what messages call the file.
-
-    Raises:
-        DataError: the file is none of a database, or the table is not there.
-    """
+    """The part that a table is; `shown` is what messages call the file."""
     with open(path, "rb") as file:
         start = file.read(16)
     if start == _SQLITE:
@@ -46,9 +42,6 @@ def chosen_table(shown: str, table: str | None, known: Sequence[str], what: str 
         table: its name, if one is given.
         known: the tables in the file.
         what: they are called.
-
-    Raises:
-        DataError: there is none, or one must be named.
     """
     if not known:
         raise DataError(f"{shown!r} has no {what}; name another file")

@@ -5,16 +5,24 @@ from __future__ import annotations
 import csv
 import glob
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import StringIO, TextIOWrapper
 from itertools import islice
 from typing import IO
 
 from poolbn.errors import DROP, DataError, MessagePart
 from poolbn.tables.copies import DAMAGED, LONGEST, as_utf8, damaged, opened, zipped
-from poolbn.tables.engine import NUMERIC, connected, literal
-from poolbn.tables.sources import Part, Piece, arrow_piece, check_unique, first_line, in_words
+from poolbn.tables.engine import (
+    NUMERIC,
+    Text,
+    connected,
+    described,
+    literal,
+    looks_numeric,
+    text_part,
+)
+from poolbn.tables.sources import Part, check_unique, first_line
 from poolbn.wording import counted
 
 MISSING_TEXT = ("", "NA")
@@ -25,47 +33,9 @@ _SAMPLE = 1000  # rows in which decimal commas are told from those between thous
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 
 
-@dataclass(frozen=True)
-class Text:
-    """A file of text.
-
-    Attributes:
-        path: what is read: the file, or a copy in UTF-8.
-        shown: what messages call it.
-        name: the data set that it is when no column says so.
-        origin: how a message says "in this file".
-        separator: the one to take if two could be it.
-        decimal: what stands before the decimals of numbers.
-    """
-
-    path: str
-    shown: str
-    name: str
-    origin: str
-    separator: str = ","
-    decimal: str = "."
-
-    def number(self, cell: str) -> str:
-        """A cell as Python reads it, if it is a number."""
-        if self.decimal == "." or not self.is_number(cell):
-            return cell
-        return cell.replace(",", ".")
-
-    def is_number(self, cell: str) -> bool:
-        """Whether a cell reads as a number."""
-        if self.decimal == ".":
-            return looks_numeric(cell)
-        return "." not in cell and looks_numeric(cell.replace(",", "."))
-
-
 def csv_part(text: Text) -> Part:
-    """The part that a file with separators is.
-
-    Raises:
-        DataError: it cannot be read; the message says where and why.
-    """
+    """The part that a file with separators is."""
     import duckdb
-    import pyarrow as pa
 
     text = replace(text, path=as_utf8(text.path, text.shown))
     header, delimiter = _header(text)
@@ -85,51 +55,27 @@ def csv_part(text: Text) -> Part:
     )
     with_commas = f"{plainly}, decimal_separator=','"
 
-    def described(scan: str) -> list[str]:
-        try:
-            with connected() as connection:
-                return [row[1] for row in connection.sql(f"describe from {scan})").fetchall()]
-        except duckdb.Error as error:
-            raise _csv_error(text, (), error) from error
-
-    found, scan = described(plainly), plainly
-    if delimiter != "," and "VARCHAR" in found:
-        others = described(with_commas)
-        if _decimal_commas(text, found, others):
-            found, scan, text = others, with_commas, replace(text, decimal=",")
+    try:
+        found, scan = [*described(f"{plainly})").values()], plainly
+        if delimiter != "," and "VARCHAR" in found:
+            others = [*described(f"{with_commas})").values()]
+            if _decimal_commas(text, found, others):
+                found, scan, text = others, with_commas, replace(text, decimal=",")
+    except duckdb.Error as error:
+        raise _csv_error(text, error) from error
     if len(found) != len(header):
         reason = f"rows have {len(found)} cells, the first line names {len(header)} columns"
-        raise _csv_error(text, (), DataError(reason))
+        raise _csv_error(text, DataError(reason))
     # DuckDB renames some columns (to it "a" and "A" are the same), so they go by position.
     kinds = dict(zip(header, found, strict=True))
-    for name in _without_values(text, scan, header, found):
-        kinds[name] = "DOUBLE"  # as other files may have it
-    types = {name: "" if k in NUMERIC else in_words(k.lower()) for name, k in kinds.items()}
-    if len(header) == 1 and types[header[0]]:
-        raise DataError(
-            f"{text.shown!r} has one column, {_cut(header[0])}, and it is not numeric; columns are "
-            "separated by a comma, a semicolon, a tab or |"
-        )
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        keep = [*columns] if group is None else [*columns, group]
-        # DuckDB takes types from a sample: whole numbers there may be followed by a 3.5. Names of
-        # data sets are texts, as they are written: 1, 1.0 and 01 are three.
-        plain = [c for c in columns if c not in coded]
-        read = {c: "BOOLEAN" if kinds[c] == "BOOLEAN" else "DOUBLE" for c in plain}
+    def typed(read: Mapping[str, str]) -> str:
         spec = ", ".join(f"c{i}: '{read.get(c, 'VARCHAR')}'" for i, c in enumerate(header))
+        return f"{scan}, auto_detect=false, columns={{{spec}}})"
+
+    def query(read: Mapping[str, str]) -> str:
         at = {c: i for i, c in enumerate(header)}
-        chosen = ", ".join(f"c{at[c]}" for c in keep)
-        typed = f"{scan}, auto_detect=false, columns={{{spec}}})"
-        try:
-            with connected() as connection:
-                for batch in connection.sql(f"select {chosen} from {typed}").to_arrow_reader(rows):
-                    named = batch.rename_columns(keep)
-                    yield arrow_piece(named, columns, group, text.name, text.origin, coded)
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise _csv_error(text, columns, error) from error
+        return f"select {', '.join(f'c{at[c]}' for c in read)} from {typed(read)}"
 
     def cells(column: str) -> Iterator[str | None]:
         at = header.index(column)
@@ -137,28 +83,23 @@ def csv_part(text: Text) -> Part:
             if at < len(row):
                 yield None if row[at] in MISSING_TEXT else text.number(row[at])
 
-    truths = frozenset(name for name, k in kinds.items() if k == "BOOLEAN")
-    return Part(text.name, text.origin, types, pieces, cells, text.path, truths=truths)
-
-
-def _without_values(
-    text: Text, scan: str, header: Sequence[str], found: Sequence[str]
-) -> list[str]:
-    """The columns that hold nothing, which DuckDB takes for texts: a site did not measure them."""
-    import duckdb
-
-    texts = [k for k, kind in enumerate(found) if kind == "VARCHAR"]
-    spec = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
-    typed = f"{scan}, auto_detect=false, columns={{{spec}}})"
+    # Columns that hold nothing are texts to DuckDB: a site did not measure them. It reads no
+    # further than the first value.
+    texts = typed({})
     try:
-        with connected() as connection:  # it reads no further than the first value
-            values = [
-                connection.sql(f"select 1 from {typed} where c{k} is not null limit 1").fetchall()
-                for k in texts
-            ]
+        with connected() as connection:
+            for k, name in enumerate(header):
+                value = f"select 1 from {texts} where c{k} is not null limit 1"
+                if kinds[name] == "VARCHAR" and not connection.sql(value).fetchall():
+                    kinds[name] = "DOUBLE"  # as other files may have it
     except duckdb.Error as error:
-        raise _csv_error(text, (), error) from error
-    return [header[k] for k, value in zip(texts, values, strict=True) if not value]
+        raise _csv_error(text, error) from error
+    if len(header) == 1 and kinds[header[0]] not in NUMERIC:
+        raise DataError(
+            f"{text.shown!r} has one column, {_cut(header[0])}, and it is not numeric; columns are "
+            "separated by a comma, a semicolon, a tab or |"
+        )
+    return text_part(text, kinds, query, cells, lambda error, cs: _csv_error(text, error, cs))
 
 
 def _decimal_commas(text: Text, plainly: Sequence[str], with_commas: Sequence[str]) -> bool:
@@ -189,11 +130,7 @@ def _open(path: str) -> IO[str]:
 
 
 def _header(text: Text) -> tuple[list[str], str]:
-    """The names of the columns, and what separates them.
-
-    Raises:
-        DataError: the first line does not name columns, or nothing follows it.
-    """
+    """The names of the columns, and what separates them."""
     try:
         with _open(text.path) as lines:
             start = lines.read(LONGEST)
@@ -262,11 +199,7 @@ def _decimal(cell: str, delimiter: str) -> bool:
 
 
 def _rows(text: Text) -> Iterator[list[str]]:
-    """The rows as text, one by one: slow, for error messages only.
-
-    Raises:
-        DataError: a row cannot be taken apart.
-    """
+    """The rows as text, one by one: slow, for error messages only."""
     _, delimiter = _header(text)
     number = 0
     try:
@@ -306,7 +239,7 @@ def _unreadable(text: Text, error: BaseException) -> DataError:
     return DataError(f"{text.shown!r} cannot be read as CSV: {first_line(error)}")
 
 
-def _csv_error(text: Text, columns: tuple[str, ...], error: BaseException) -> DataError:
+def _csv_error(text: Text, error: BaseException, columns: tuple[str, ...] = ()) -> DataError:
     """What is wrong with a file that could not be read: looks at it again, row by row."""
     try:
         reason = _bad_row(text, columns)
@@ -340,12 +273,3 @@ def _bad_row(text: Text, columns: tuple[str, ...]) -> Sequence[MessagePart]:
             f"{' and '.join(sorted(map(repr, endings)))}; save it with one of them",
         )
     return ()
-
-
-def looks_numeric(cell: object) -> bool:
-    """Whether a cell of text reads as a number."""
-    try:
-        float(str(cell))
-    except ValueError:
-        return False
-    return True

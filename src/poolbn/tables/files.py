@@ -10,7 +10,8 @@ from typing import Any
 from poolbn.errors import DataError
 from poolbn.tables.copies import standard_input
 from poolbn.tables.databases import database_part
-from poolbn.tables.delimited import Text, csv_part
+from poolbn.tables.delimited import csv_part
+from poolbn.tables.engine import Text
 from poolbn.tables.foreign import foreign_part
 from poolbn.tables.jsonlines import json_part
 from poolbn.tables.labels import written
@@ -48,12 +49,7 @@ def stem(path: str) -> str:
 
 
 def file(path: str) -> Part:
-    """The part that a file is, by the ending of its name; - is standard input.
-
-    Raises:
-        DataError: it is of no known kind, or of one that is not read from there.
-        MissingPackageError: what reads it is not installed.
-    """
+    """The part that a file is, by the ending of its name; - is standard input."""
     real = standard_input() if path == STDIN else path
     kind, name, origin = kind_of(real), stem(path), _origin(path)
     if kind is None:

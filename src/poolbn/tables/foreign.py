@@ -48,10 +48,6 @@ def foreign_part(
         table: the object or sheet in it, where one is named.
         name: the data set that it is when no column says so.
         origin: how a message says "in this file".
-
-    Raises:
-        DataError: it cannot be read, or is too large for memory.
-        MissingPackageError: what reads it is not installed.
     """
     try:
         _check_size(path, shown, kind)
@@ -104,12 +100,7 @@ def _check_package(name: str, shown: str) -> None:
 
 
 def _apart(package: str, reader: str, path: str, shown: str) -> Any:
-    """What a function of a package makes of a file, in a process of its own.
-
-    Raises:
-        DataError: it ended the process.
-        MissingPackageError: it is not installed.
-    """
+    """What a function of a package makes of a file, in a process of its own."""
     _check_package(package, shown)
     with _asking:
         process = _helpers.get(os.getpid())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Set
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from poolbn.arguments import Kind
 from poolbn.errors import DataError, InPython
-from poolbn.tables.sources import Part, Piece, in_words, is_dask, unhashable
+from poolbn.tables.sources import Part, Piece, Wanted, in_words, is_dask, unhashable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,9 +40,6 @@ def grouped_by(source: object, parts: list[Part], group: Any) -> tuple[list[Part
         parts: one.
         group: the labels, in the order of the rows. A Series gives the column its name, and hides a
             column of that name.
-
-    Raises:
-        DataError: they do not go with the rows; from `pieces` where there are not as many.
     """
     import pandas as pd
 
@@ -77,14 +74,12 @@ def _coded(group: Any, origin: str) -> tuple[NDArray[np.int64], list[Any]]:
 
 
 def _labelled(part: Part, name: str, codes: NDArray[np.int64], labels: list[Any]) -> Part:
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        if group != name:
-            yield from part.pieces(columns, group, rows, coded)
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        if wanted.group != name:
+            yield from part.pieces(wanted)
             return
         start = 0
-        for piece in part.pieces(columns, None, rows, coded):
+        for piece in part.pieces(wanted._replace(group=None)):
             end = start + len(piece.keys)
             if end > len(codes):
                 raise _differ(len(codes), f"more rows{part.origin}, {end} or more")

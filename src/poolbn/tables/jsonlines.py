@@ -5,27 +5,21 @@ from __future__ import annotations
 import glob
 import json
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from poolbn.errors import DataError
 from poolbn.tables.copies import DAMAGED, LONGEST, as_utf8, damaged, opened, zipped
-from poolbn.tables.delimited import Text
-from poolbn.tables.engine import NUMERIC, connected, literal
-from poolbn.tables.sources import Part, Piece, arrow_piece, first_line, in_words
+from poolbn.tables.engine import Text, described, literal, text_part
+from poolbn.tables.sources import Part, first_line
 
 _RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)
 
 
 def json_part(text: Text) -> Part:
-    """The part that a file of JSON lines is; an object may lack columns that others have.
-
-    Raises:
-        DataError: it cannot be read; the message says where and why.
-    """
+    """The part that a file of JSON lines is; an object may lack columns that others have."""
     import duckdb
-    import pyarrow as pa
 
     text = replace(text, path=as_utf8(text.path, text.shown))
     scan = (
@@ -33,12 +27,10 @@ def json_part(text: Text) -> Part:
         f"compression={literal('gzip' if zipped(text.path) else 'uncompressed')}, "
         "hive_partitioning=false"
     )
-    try:
-        with connected() as connection:  # all rows are looked at: any may have one column more
-            found = connection.sql(f"describe from {scan}, sample_size=-1)").fetchall()
+    try:  # all rows are looked at: any may have one column more
+        kinds = described(f"{scan}, sample_size=-1)")
     except duckdb.Error as error:
         raise _json_error(text, error) from error
-    kinds = {row[0]: row[1] for row in found}
     # Lines that are no objects, or a column of that name.
     if list(kinds) == ["json"] and next(_objects(text), None) is None:
         raise _nothing(text)
@@ -46,36 +38,18 @@ def json_part(text: Text) -> Part:
     lower = {name.lower() for name in kinds}
     if any((other := _RENAMED.fullmatch(name.lower())) and other[1] in lower for name in kinds):
         _check_capitals(text)
-    # JSON is what DuckDB calls a column of numbers and texts, or of nothing.
-    types = {
-        name: "" if k in NUMERIC else "text" if k == "JSON" else in_words(k.lower())
-        for name, k in kinds.items()
-    }
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        keep = [*columns] if group is None else [*columns, group]
-        read = {
-            c: "VARCHAR" if c == group or c in coded else
-            "BOOLEAN" if kinds[c] == "BOOLEAN" else "DOUBLE"
-            for c in keep
-        }  # fmt: skip
+    def query(read: Mapping[str, str]) -> str:
         spec = ", ".join(f"{literal(c)}: '{kind}'" for c, kind in read.items())
-        try:
-            with connected() as connection:
-                chosen = connection.sql(f"from {scan}, columns={{{spec}}})")
-                for batch in chosen.to_arrow_reader(rows):
-                    named = batch.rename_columns(keep)
-                    yield arrow_piece(named, columns, group, text.name, text.origin, coded)
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise _json_error(text, error) from error
+        return f"from {scan}, columns={{{spec}}})"
 
-    def cells(column: str) -> Iterable[Any]:
-        return (row.get(column) for row in _objects(text))
-
-    truths = frozenset(name for name, k in kinds.items() if k == "BOOLEAN")
-    return Part(text.name, text.origin, types, pieces, cells, text.path, truths=truths)
+    return text_part(
+        text,
+        kinds,
+        query,
+        cells=lambda column: (row.get(column) for row in _objects(text)),
+        wrong=lambda error, columns: _json_error(text, error),
+    )
 
 
 def _check_capitals(text: Text) -> None:
@@ -91,11 +65,7 @@ def _check_capitals(text: Text) -> None:
 
 
 def _objects(text: Text) -> Iterator[dict[str, Any]]:
-    """The rows, one by one: slow, for error messages only.
-
-    Raises:
-        DataError: one is no object.
-    """
+    """The rows, one by one: slow, for error messages only."""
     try:
         with opened(text.path) as file:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), start=1):

@@ -32,11 +32,7 @@ class Spellings:
         self._known: dict[Hashable, dict[Hashable, tuple[Any, str]]] = {}
 
     def add(self, labels: Iterable[Any], origin: str = "") -> None:
-        """Add the names in one source; `origin` is how a message says "in this source".
-
-        Raises:
-            DataError: one differs from one of another source only by type or spelling.
-        """
+        """Add the names in one source; `origin` is how a message says "in this source"."""
         own = {_exact(label): label for label in labels if is_name(label)}
         for key, label in own.items():
             alike = self._known.setdefault(self._spelling(label), {})

@@ -110,11 +110,7 @@ class Tally:
 
 
 def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None:
-    """Raise where cells are missing.
-
-    Raises:
-        DataError: there are some.
-    """
+    """Raise where cells are missing."""
     if tally.rows:
         have = f"{counted(tally.rows, 'row')} {'has' if tally.rows == 1 else 'have'}"
         raise DataError(
@@ -137,9 +133,6 @@ def check_left(
         levels: the data sets.
         dropped: rows that were left out.
         counts: what was missing, in brackets, where it is known.
-
-    Raises:
-        DataError: one has no rows.
     """
     if kept.sum() == 0 and not dropped:
         raise DataError("there are no rows")

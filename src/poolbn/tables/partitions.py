@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import numpy as np
 
 from poolbn.errors import DataError
-from poolbn.tables.delimited import looks_numeric
+from poolbn.tables.engine import looks_numeric
 from poolbn.tables.paths import folders
-from poolbn.tables.sources import Coded, Part, Piece
+from poolbn.tables.sources import Coded, Part, Piece, Wanted
 
 _NONE = ("", "__HIVE_DEFAULT_PARTITION__")
 
@@ -54,22 +54,19 @@ def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) ->
         part: a frame or file.
         values: the cell of each of these columns, None where it is missing.
         kinds: of each "" if it is numeric, else its type in words.
-
-    Raises:
-        DataError: from `pieces`, when all the columns to be read are such.
     """
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        said = {c: Coded([values[c]]) for c in columns if c in values and c in coded}
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        columns, group = wanted.columns, wanted.group
+        said = {c: Coded([values[c]]) for c in columns if c in values and c in wanted.coded}
         own = tuple(c for c in columns if c not in values)
         if not own and (group is None or group in values):
             raise DataError(
                 f"columns {', '.join(map(repr, columns))}{part.origin} are what names of folders "
                 "say, and the same in all rows; choose columns of the files too"
             )
-        for piece in part.pieces(own, None if group in values else group, rows, coded):
+        by = None if group in values else group
+        for piece in part.pieces(wanted._replace(columns=own, group=by)):
             size = len(piece.keys)
             given = iter(piece.columns)
             full = {c: _full(size, 0 if c in said else values[c]) for c in columns if c in values}

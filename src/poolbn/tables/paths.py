@@ -46,10 +46,6 @@ def paths(entry: str) -> list[str]:
     """The files that a path, a pattern, a folder or a URL stands for, in alphabetical order.
 
     Links in a folder are not followed, and a warning tells of them.
-
-    Raises:
-        DataError: there is none, a folder holds files of more than one kind, or something is
-            neither a file nor a folder.
     """
     from pyarrow import ArrowException
     from pyarrow.fs import FileType
@@ -136,11 +132,7 @@ def folders(path: str) -> list[str]:
 
 
 def at_arrow(path: str) -> tuple[Any, str]:
-    """Arrow's file system for a path or URL, and the path in it.
-
-    Raises:
-        DataError: it is not a URL, or Arrow does not know its kind.
-    """
+    """Arrow's file system for a path or URL, and the path in it."""
     from pyarrow.fs import FileSystem, LocalFileSystem
 
     if path == STDIN:
@@ -188,11 +180,7 @@ def identity(path: str) -> tuple[str, int, int]:
 
 
 def check_once(found: Iterable[str]) -> None:
-    """Raise where a file is there twice, perhaps under two names.
-
-    Raises:
-        DataError: one is.
-    """
+    """Raise where a file is there twice, perhaps under two names."""
     seen: dict[Hashable, str] = {}
     for path in found:
         key = _itself(path)
@@ -220,11 +208,7 @@ def _is_local(system: Any) -> bool:
 
 
 def _kind(path: str, shown: str) -> Any:
-    """What is at a path here: Arrow's kind of file.
-
-    Raises:
-        DataError: it cannot be reached, or is neither a file nor a folder.
-    """
+    """What is at a path here: Arrow's kind of file."""
     from pyarrow.fs import FileType
 
     try:
@@ -304,11 +288,7 @@ def _words(links: list[str]) -> str:
 
 
 def _listed(system: Any, folder: str, shown: str) -> tuple[list[str], list[str]]:
-    """All files below a folder, as seen from there; and links that may lead to rows.
-
-    Raises:
-        DataError: a folder cannot be listed.
-    """
+    """All files below a folder, as seen from there; and links that may lead to rows."""
     from pyarrow import ArrowException
     from pyarrow.fs import FileSelector, FileType
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from poolbn.tables.sources import Part, Piece
+from poolbn.tables.sources import Part, Piece, Wanted
 
 MOST_BYTES = 1 << 28  # of rows that are kept
 
@@ -14,19 +14,18 @@ MOST_BYTES = 1 << 28  # of rows that are kept
 class _Kept:
     """What was read of a part, and how."""
 
-    columns: tuple[str, ...]
-    group: str | None
-    coded: frozenset[str]
+    by: Wanted
     pieces: list[Piece] = field(default_factory=list)
 
-    def answers(self, columns: tuple[str, ...], group: str | None, coded: Set[str]) -> bool:
+    def answers(self, wanted: Wanted) -> bool:
         """Whether another reading would give no more."""
-        same = (c in self.columns and (c in coded) == (c in self.coded) for c in columns)
-        return group == self.group and all(same)
+        own, coded = self.by.columns, self.by.coded
+        same = (c in own and (c in wanted.coded) == (c in coded) for c in wanted.columns)
+        return wanted.group == self.by.group and all(same)
 
     def of(self, columns: tuple[str, ...]) -> Iterator[Piece]:
         """Some of the columns."""
-        at = [self.columns.index(c) for c in columns]
+        at = [self.by.columns.index(c) for c in columns]
         for piece in self.pieces:
             coded = {c: own for c, own in piece.coded.items() if c in columns}
             yield replace(piece, columns=[piece.columns[k] for k in at], coded=coded)
@@ -41,15 +40,13 @@ def remembered(part: Part, most: int) -> Part:
     """
     known: list[_Kept] = []
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
         for kept in known:
-            if kept.answers(columns, group, coded):
-                yield from kept.of(columns)
+            if kept.answers(wanted):
+                yield from kept.of(wanted.columns)
                 return
-        kept, size = _Kept(columns, group, frozenset(coded)), 0
-        for piece in part.pieces(columns, group, rows, coded):
+        kept, size = _Kept(wanted), 0
+        for piece in part.pieces(wanted):
             size += piece.keys.nbytes + sum(column.nbytes for column in piece.columns)
             kept.pieces[len(kept.pieces) :] = [piece] if size <= most else []
             yield piece

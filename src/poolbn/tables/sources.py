@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -43,18 +43,18 @@ class Piece:
     coded: dict[str, Coded] = field(default_factory=dict)
 
 
-class Pieces(Protocol):
-    """How the rows of a part are handed over."""
+class Wanted(NamedTuple):
+    """What is read of a part: so many rows at a time; those columns that are `coded` as codes."""
 
-    def __call__(
-        self,
-        columns: tuple[str, ...],
-        group: str | None,
-        rows: int,
-        coded: Set[str] = frozenset(),
-        /,
-    ) -> Iterator[Piece]:
-        """So many rows at a time; those columns that are `coded` as codes."""
+    columns: tuple[str, ...]
+    group: str | None
+    rows: int
+    coded: Set[str] = frozenset()
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, that of the data sets last."""
+        return [*self.columns] if self.group is None else [*self.columns, self.group]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Part:
     name: Hashable | None
     origin: str
     types: dict[str, str]
-    pieces: Pieces
+    pieces: Callable[[Wanted], Iterator[Piece]]
     cells: Callable[[str], Iterable[Any]]
     path: str | None = None
     keys: tuple[tuple[str, Any], ...] = ()
@@ -90,9 +90,6 @@ def frame(source: Any, name: Hashable | None) -> Part:
     Args:
         source: pandas, polars, Arrow, or anything else that narwhals takes.
         name: the data set that it is when no column says so.
-
-    Raises:
-        DataError: it is no frame, or its columns have no proper names.
     """
     import pandas as pd
     import pyarrow as pa
@@ -141,32 +138,26 @@ def is_dask(source: object) -> bool:
 def _dask(table: Any, name: Hashable | None, origin: str) -> Part:
     """A frame of Dask, of which one partition after the other is fetched."""
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        chosen = table[[*columns] if group is None else [*columns, group]]
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        chosen = table[wanted.names]
         for k in range(table.npartitions):
             fetched = computed(chosen.partitions[k])
             part = pandas_part(fetched, name, partition_origin(k) + origin)
-            for column in columns:
-                if part.types[column] and column not in coded:
+            for column in wanted.columns:
+                if part.types[column] and column not in wanted.coded:
                     raise DataError(
                         f"column {column!r}{part.origin} is not numeric: it holds "
                         f"{part.types[column]}; ",
                         left_out(column),
                     )
-            yield from part.pieces(columns, group, rows, coded)
+            yield from part.pieces(wanted)
 
     meta = pandas_part(table._meta, name, origin)
     return Part(name, origin, meta.types, pieces, lambda column: (), truths=meta.truths)
 
 
 def computed(lazy: Any) -> Any:
-    """What Dask computes.
-
-    Raises:
-        ClusterError: the cluster that had the work is gone.
-    """
+    """What Dask computes."""
     distributed = sys.modules.get("distributed")
     lost = (distributed.KilledWorker, distributed.comm.CommClosedError) if distributed else ()
     try:
@@ -184,11 +175,7 @@ def partition_origin(k: int) -> str:
 
 
 def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
-    """The part that a frame of pandas is; arguments are as for `Part`.
-
-    Raises:
-        DataError: its columns have no proper names.
-    """
+    """The part that a frame of pandas is; arguments are as for `Part`."""
     import pandas as pd
 
     odd = [c for c in table.columns if not isinstance(c, str)]
@@ -240,18 +227,16 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
                 left_out(column.name),
             ) from error
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
         keys, labels = np.zeros(len(table), dtype=np.int64), [name]
-        if group is not None:
-            keys, labels = factorized(group)
-        made = {c: codes(c) for c in columns if c in coded}
+        if wanted.group is not None:
+            keys, labels = factorized(wanted.group)
+        made = {c: codes(c) for c in wanted.columns if c in wanted.coded}
         meanings = {c: meaning for c, (_, meaning) in made.items()}
-        chosen: list[Any] = [made[c][0] if c in made else table[c] for c in columns]
-        for start in range(0, len(table), rows):
-            part = slice(start, start + rows)
-            some = chosen if rows >= len(table) else [c.iloc[part] for c in chosen]
+        chosen: list[Any] = [made[c][0] if c in made else table[c] for c in wanted.columns]
+        for start in range(0, len(table), wanted.rows):
+            part = slice(start, start + wanted.rows)
+            some = chosen if wanted.rows >= len(table) else [c.iloc[part] for c in chosen]
             yield Piece([floats(c) for c in some], keys[part], labels, meanings)
 
     names, dtypes = list(table.columns), list(table.dtypes)
@@ -279,13 +264,10 @@ def arrow_part(
     """The part of the record batches that (columns, rows per batch) make, perhaps only `once`."""
     check_unique(schema.names, origin)
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        for batch in batches([*columns] if group is None else [*columns, group], rows):
-            for start in range(0, batch.num_rows, rows):
-                some = batch.slice(start, rows)
-                yield arrow_piece(some, columns, group, name, origin, coded)
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        for batch in batches(wanted.names, wanted.rows):
+            for start in range(0, batch.num_rows, wanted.rows):
+                yield arrow_piece(batch.slice(start, wanted.rows), wanted, name, origin)
 
     def cells(column: str) -> Iterable[Any]:
         for batch in () if once else batches([column], 65536):
@@ -312,14 +294,7 @@ def arrow_types(schema: Any) -> dict[str, str]:
     }
 
 
-def arrow_piece(
-    batch: Any,
-    columns: tuple[str, ...],
-    group: str | None,
-    name: Hashable | None,
-    origin: str,
-    coded: Set[str] = frozenset(),
-) -> Piece:
+def arrow_piece(batch: Any, wanted: Wanted, name: Hashable | None, origin: str) -> Piece:
     """The piece in a record batch; without a copy where a column is float64 without nulls."""
     import pyarrow as pa
     import pyarrow.types as pt
@@ -344,12 +319,12 @@ def arrow_piece(
             cells = cells.dictionary_encode()
         return cells.indices, Coded(cells.dictionary.to_pylist(), in_order)
 
-    made = {c: codes(c) for c in columns if c in coded}
-    cut = [floats(made[c][0] if c in made else batch.column(c)) for c in columns]
+    made = {c: codes(c) for c in wanted.columns if c in wanted.coded}
+    cut = [floats(made[c][0] if c in made else batch.column(c)) for c in wanted.columns]
     meanings = {c: meaning for c, (_, meaning) in made.items()}
-    if group is None:
+    if wanted.group is None:
         return Piece(cut, np.zeros(batch.num_rows, dtype=np.int64), [name], meanings)
-    indices, (labels, _) = codes(group)
+    indices, (labels, _) = codes(wanted.group)
     keys = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return Piece(cut, keys, labels, meanings)
 
@@ -357,10 +332,8 @@ def arrow_piece(
 def with_names(part: Part, name: Callable[[Any], Any]) -> Part:
     """The part with other names of data sets; `name` makes one of what is in the cells."""
 
-    def pieces(
-        columns: tuple[str, ...], group: str | None, rows: int, coded: Set[str] = frozenset(), /
-    ) -> Iterator[Piece]:
-        for piece in part.pieces(columns, group, rows, coded):
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        for piece in part.pieces(wanted):
             yield replace(piece, labels=[name(label) for label in piece.labels])
 
     return replace(part, pieces=pieces)
