@@ -183,7 +183,8 @@ def test_residuals_of_counts_are_normal_if_the_model_is_right(
 ) -> None:
     from scipy.stats import kstest, nbinom, norm, poisson
 
-    from poolbn.assess.residuals import node_residuals, quantile_residuals
+    from poolbn.assess.residuals import node_residuals
+    from poolbn.nodes.links import count_residuals
 
     found = node_residuals(net, rows, "visits")
     assert kstest(found.standard, "norm").pvalue > 0.01
@@ -193,7 +194,7 @@ def test_residuals_of_counts_are_normal_if_the_model_is_right(
     mean, y = np.array([0.3, 2.0, 7.0]), np.array([0.0, 3.0, 12.0])
     for theta in (np.inf, 1.7):
         law = poisson(mean) if np.isinf(theta) else nbinom(theta, theta / (theta + mean))
-        drawn = np.array([quantile_residuals(y, mean, theta, seed) for seed in range(200)])
+        drawn = np.array([count_residuals(y, mean, theta, seed) for seed in range(200)])
         p = norm.cdf(drawn)
         assert (p >= law.cdf(y - 1) - 1e-12).all()
         assert (p <= law.cdf(y) + 1e-12).all()

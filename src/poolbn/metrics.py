@@ -25,7 +25,6 @@ from poolbn.inference.divergence import divergences
 from poolbn.inference.drawing import log_ratios
 from poolbn.network.mixedanswers import MOST_PROBABLE
 from poolbn.network.network import Network
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import counted
 
@@ -207,7 +206,7 @@ def kl(true: Network, other: Network, *, weights: Weights = "prior") -> float:
     _check_networks(true, other, weights)
     for network in (true, other):
         for node, fit in network.fits.items():
-            if not isinstance(fit, GaussianFit):
+            if fit.gaussian is None:
                 raise DataError(
                     f"kl is for networks whose columns are all continuous, and {node!r} is not; "
                     "use metrics.kl_estimate"
@@ -309,8 +308,8 @@ def _check_alike(node: str, one: LocalFit, two: LocalFit) -> None:
     if differing := set(one.categories) ^ set(two.categories):
         raise DataError(f"only one of the networks has the level {min(differing)!r} of {node!r}")
     for fit in (one, two):
-        if isinstance(fit, GaussianFit) and not fit.sigma2.all():
-            level = fit.levels[int(np.argmin(fit.sigma2))]
+        if (linear := fit.gaussian) is not None and not linear.sigma2.all():
+            level = fit.levels[int(np.argmin(linear.sigma2))]
             raise DataError(
                 f"{node!r} has a residual variance of 0 in the data set {level!r}, and so no "
                 "density; metrics.kl can do that where all columns are continuous"

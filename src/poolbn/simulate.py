@@ -370,7 +370,7 @@ def random_table(network: Network, rows: int | Iterable[int], *, seed: int = 0) 
     counts = _counts(network, rows)
     codes = np.repeat(np.arange(len(counts)), counts)
     rng = _generator(seed, _TABLE)
-    if all(isinstance(fit, GaussianFit) for fit in network.fits.values()):
+    if all(fit.gaussian for fit in network.fits.values()):
         nothing = np.full((len(codes), len(network.dag.nodes)), np.nan)
         drawn = draw(network._model(plugin=True), nothing, codes, 1, rng)
         table = pd.DataFrame(drawn.values[:, :, 0].T, columns=list(network.dag.nodes))

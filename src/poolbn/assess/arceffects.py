@@ -18,22 +18,13 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, check_interval, nearest
 from poolbn.moments.data import Data, sums_with
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.indicators import labels_of
-from poolbn.moments.standardised import standardise
 from poolbn.network.network import Network, checked_data
-from poolbn.nodes import linear
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.intervals import t_interval
-from poolbn.nodes.localfit import LocalFit, Pooling
-from poolbn.nodes.logeffects import known_effects, log_odds_ratios
+from poolbn.nodes.localfit import LinearFit, LocalFit, Pooling
 from poolbn.nodes.poolings import Complete, NoPooling
-from poolbn.nodes.regression import RegressionFit, fit_regression
-from poolbn.nodes.tabular import TabularFit, counts_of
 from poolbn.wording import Noun
 
 Floats = NDArray[np.float64]
-
-_UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
 
 
 class Common(StrEnum):
@@ -138,9 +129,13 @@ def arc_effects(
     fit, base = net.fits[child], net.fits[parent].categories[:1]
     stats = checked_data(net, stats)
     terms = list(fit.terms(parent))
-    single = _alone(net, fit, parent, stats, interval) or [_nothing(fit)] * len(terms)
+    single = _alone(fit, parent, stats, interval) or [_nothing(fit)] * len(terms)
     found = []
     for term, (alone, alone_interval) in zip(terms, single, strict=True):
+        se, df = term.own_se, term.own_df
+        if (linear := fit.gaussian) is not None:
+            k = linear.position(term.column)
+            se, df = linear.own_errors(k, family(net, linear, stats))
         found.append(
             Estimates(
                 parent=parent,
@@ -150,7 +145,7 @@ def arc_effects(
                 n=net.n,
                 adapted=np.array([level in net.adapted for level in fit.levels]),
                 effect=term.own,
-                interval=t_interval(term.own, term.own_se, term.own_df, interval),
+                interval=t_interval(term.own, se, df, interval),
                 alone=alone,
                 alone_interval=alone_interval,
                 common=_common(fit.pooling),
@@ -168,7 +163,7 @@ def arc_effects(
     return tuple(found)
 
 
-def family(net: Network, fit: GaussianFit, stats: Data | None) -> GroupStats | None:
+def family(net: Network, fit: LinearFit, stats: Data | None) -> GroupStats | None:
     """Statistics of the columns of a continuous node's parents and, last, of the node."""
     if stats is None:
         return None
@@ -185,58 +180,15 @@ def _nothing(fit: LocalFit) -> _Alone:
     return np.full(F, math.nan), np.full((F, 2), math.nan)
 
 
-def _alone(
-    net: Network,
-    fit: LocalFit,
-    parent: str,
-    stats: Data | None,
-    interval: float,
-) -> list[_Alone]:
+def _alone(fit: LocalFit, parent: str, stats: Data | None, interval: float) -> list[_Alone]:
     """Estimates of data sets alone for each term of an arc; none without rows, or pooling."""
-    if stats is None or isinstance(fit.pooling, NoPooling) or not _has_parameters(fit):
+    known = fit.gaussian is not None or fit.status.ok
+    if stats is None or isinstance(fit.pooling, NoPooling) or not known:
         return []
-    labels = labels_of([parent], [net.fits[parent].categories])
-    if isinstance(fit, GaussianFit):
-        own = family(net, fit, stats)
-        assert own is not None
-        found = [_slopes_alone(own, fit.position(label), interval) for label in labels]
-        ends = [value[:, None] + reach[:, None] * [-1, 1] for value, reach in found]
-        pairs = [(value, each) for (value, _), each in zip(found, ends, strict=True)]
-        return [(by_level(fit, own, v), by_level(fit, own, each)) for v, each in pairs]
-    assert isinstance(fit, RegressionFit | TabularFit)
-    columns, value, se = _logs_alone(fit, stats)
-    reach = t_interval(value, se, math.inf, interval)
-    made = []
-    for label in labels:
-        for c in range(max(len(fit.categories) - 1, 1)):
-            k = c * len(columns) + columns.index(label)
-            made.append((by_level(fit, stats, value[:, k]), by_level(fit, stats, reach[:, k])))
-    return made
-
-
-def _has_parameters(fit: LocalFit) -> bool:
-    """Whether rows told of them, in all data sets together."""
-    return fit.fixed is not None if isinstance(fit, GaussianFit) else fit.status.ok
-
-
-def _logs_alone(
-    fit: RegressionFit | TabularFit, data: Data
-) -> tuple[tuple[str, ...], Floats, Floats]:
-    """Columns, and log ratios of each data set's rows alone with their errors, (F', m) each.
-
-    NaN where the rows do not give it.
-    """
-    if isinstance(fit, TabularFit):
-        columns, sizes = labels_of(fit.parents, fit.given), [len(own) for own in fit.given]
-        value, variance = log_odds_ratios(counts_of(data, fit.child, fit.parents), sizes)
-        se = np.sqrt(variance)
-    else:
-        columns = fit.columns
-        own = fit_regression(data, fit.child, fit.parents, fit.response, NoPooling())
-        found = known_effects(own.estimates)
-        value, se = found.own, found.own_se
-    known = np.isfinite(value) & (se < _UNKNOWN)
-    return columns, np.where(known, value, math.nan), np.where(known, se, math.nan)
+    return [
+        (by_level(fit, stats, value), by_level(fit, stats, t_interval(value, se, df, interval)))
+        for value, se, df in fit.alone(parent, stats)
+    ]
 
 
 def _pair(ends: Floats) -> tuple[float, float]:
@@ -273,30 +225,3 @@ def check_arc(net: Network, parent: str, child: str) -> None:
     into = dag.parents(child)
     hint = nearest(parent, into) if into else "; no arc goes there at all"
     raise GraphError(f"there is no arc {parent} -> {child}{hint}")
-
-
-def alone(stats: GroupStats) -> linear.LinearFit:
-    """Least squares of the last column on the others, in each data set."""
-    last = len(stats.names) - 1
-    return linear.fit(standardise(stats), last, tuple(range(last)), separate=True, unbiased=True)
-
-
-def _slopes_alone(stats: GroupStats, k: int, interval: float) -> tuple[Floats, Floats]:
-    """Least squares in each data set: a slope, and half of its interval, (F,) each.
-
-    NaN where the rows do not give it. The interval is Student's, because data sets can be small.
-
-    Args:
-        stats: of the parents and, last, the child.
-        k: which coefficient, the intercept being the first.
-        interval: the probability of the interval.
-    """
-    from scipy.special import stdtrit
-
-    f = alone(stats)
-    ok = np.isfinite(f.loglik)
-    t = stdtrit(np.where(ok, stats.n - len(stats.names), 1), (1 + interval) / 2)
-    return (
-        np.where(ok, f.coef[:, k], math.nan),
-        np.where(ok, t * np.sqrt(f.coef_cov[:, k, k]), math.nan),
-    )

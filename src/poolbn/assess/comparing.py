@@ -25,7 +25,6 @@ from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import as_table, gathered
 from poolbn.network.network import Network
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -158,9 +157,7 @@ def _is_continuous(
 
 def _is_alone(fit: LocalFit) -> bool:
     """Whether a node says nothing of a new data set."""
-    if isinstance(fit, GaussianFit):
-        return fit.fixed is None
-    return isinstance(fit.pooling, NoPooling)
+    return not fit.has_population
 
 
 def _plans(poolings: Sequence[str | Choice], learning: SearchOptions) -> dict[str, Plan]:

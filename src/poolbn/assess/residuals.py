@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,6 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, GraphError, nearest
 from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network
-from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.regression import RegressionFit
 from poolbn.tables.cells import Cells, read_cells
 
 Floats = NDArray[np.float64]
@@ -197,8 +194,8 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
         DataError: no row has all that is needed, or the node is discrete or does not vary.
     """
     fit = net.fits[node]
-    if isinstance(fit, GaussianFit) and not (fit.sigma2 > 0).all():
-        level = fit.levels[int(np.argmin(fit.sigma2))]
+    if (linear := fit.gaussian) is not None and not (linear.sigma2 > 0).all():
+        level = fit.levels[int(np.argmin(linear.sigma2))]
         raise DataError(
             f"{node!r} has no residual variance in data set {level!r}, so there are no residuals; "
             f"its fit is {str(fit.status)!r}"
@@ -210,18 +207,13 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
         )
     codes, columns, values, left_out = known_rows(net, cells, node)
     fitted = fit.mean(columns, codes)
-    if isinstance(fit, GaussianFit):
-        standard = (values - fitted) / np.sqrt(fit.sigma2[codes])
-    else:
-        assert isinstance(fit, RegressionFit)
-        standard = quantile_residuals(values, fitted, fit.dispersion)
     return Residuals(
         node=node,
         levels=fit.levels,
         codes=codes,
         fitted=fitted,
         residual=values - fitted,
-        standard=standard,
+        standard=fit.residuals(values, fitted, codes),
         left_out=left_out,
     )
 
@@ -255,30 +247,3 @@ def known_rows(
         )
     columns = dict(zip(parents, values[known].T, strict=False))
     return cells.codes[known], columns, values[known, -1], int((~known).sum())
-
-
-def quantile_residuals(values: Floats, mean: Floats, dispersion: float, seed: int = 0) -> Floats:
-    """Randomised quantile residuals of counts, (n,).
-
-    A count y has the residual that a normal variable has at a probability between those of y - 1 or
-    less and of y or less, at random.
-
-    Args:
-        values: counts, (n,).
-        mean: expected, (n,).
-        dispersion: of negative binomial distributions; inf for Poisson ones.
-        seed: of the draws.
-    """
-    from scipy.special import betainc, ndtri, pdtr
-
-    def below(y: Floats) -> Floats:
-        """The probability of y or less."""
-        if math.isinf(dispersion):
-            p = pdtr(np.maximum(y, 0), mean)
-        else:
-            p = betainc(dispersion, np.maximum(y, 0) + 1, dispersion / (dispersion + mean))
-        return np.where(y < 0, 0.0, p)
-
-    low, high = below(values - 1), below(values)
-    at = low + (high - low) * np.random.default_rng(seed).random(len(values))
-    return np.asarray(ndtri(np.clip(at, 1e-15, 1 - 1e-15)))

@@ -11,7 +11,6 @@ from poolbn.assess.arceffects import (
     Common,
     Estimates,
     Floats,
-    alone,
     by_level,
     family,
 )
@@ -19,8 +18,8 @@ from poolbn.errors import DataError, check_interval
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network, checked_data
-from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.localfit import Status
+from poolbn.nodes.gaussianfit import least_squares
+from poolbn.nodes.localfit import LinearFit, Status
 
 
 def residual_sds(
@@ -58,11 +57,11 @@ def residual_sds(
     """
     check_interval(interval)
     net.dag.parents(node)  # which raises for an unknown node
-    fit = net.fits[node]
-    if not isinstance(fit, GaussianFit):
+    fit = net.fits[node].gaussian
+    if fit is None:
         raise DataError(
-            f"{node!r} is not continuous and has no residual SD: it has a {fit.model}; see "
-            f"net.fits[{node!r}]"
+            f"{node!r} is not continuous and has no residual SD: it has a {net.fits[node].model}; "
+            f"see net.fits[{node!r}]"
         )
     F = len(fit.levels)
     adapted = np.array([level in net.adapted for level in fit.levels])
@@ -199,7 +198,7 @@ def _quantiles(values: Floats, weight: Floats, interval: float) -> Floats:
 
 
 def _chi_square(
-    fit: GaussianFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]
+    fit: LinearFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """Half of the degrees of freedom and of the residual squares, (F,) each; they add up.
 
@@ -221,6 +220,6 @@ def _variances_alone(stats: GroupStats, interval: float) -> tuple[Floats, Floats
         stats: of the parents and, last, the child.
         interval: the probability of the interval.
     """
-    f = alone(stats)
+    f = least_squares(stats)
     df = np.where(np.isfinite(f.loglik), stats.n - len(stats.names), math.nan)
     return f.sigma2 + 0 * df, _ends(df / 2, f.sigma2 * df / 2, interval)

@@ -18,15 +18,10 @@ from numpy.typing import NDArray
 
 from poolbn.inference.drawing import draw_columns
 from poolbn.network.network import Network
-from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
 
 Floats = NDArray[np.float64]
 
 _ROWS, _LEAST = 40_000, 400  # drawn in all data sets, and in each
-_LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
-_RARE = 1e-6  # probabilities below are taken for this
 
 
 @dataclass(frozen=True)
@@ -91,33 +86,17 @@ def _drawn(net: Network) -> Spreads:
         columns[name] = math.sqrt(variance)
     for node in order:
         fit = net.fits[node]
-        if isinstance(fit, GaussianFit):
+        if (linear := fit.gaussian) is not None:
             total = inside(drawn[node])
             children[node, ""] = columns[node]
-            left = float(weights @ fit.sigma2)
+            left = float(weights @ linear.sigma2)
             explained[node] = max(0.0, 1 - left / total) if total > 0 else math.nan
             continue
-        assert isinstance(fit, RegressionFit | TabularFit)
-        parts = _predictors(fit, drawn, sets)
         shares = []
-        for outcome, (value, left) in parts.items():
+        for outcome, (value, left) in fit.explained(drawn[node], drawn, sets).items():
             variance = inside(value)
             children[node, outcome] = math.sqrt(variance + left)
             shares.append(variance / (variance + left))
         explained[node] = shares[0] if len(shares) == 1 else math.nan
     means = {name: float(weights @ v.reshape(F, each).mean(axis=1)) for name, v in numbers.items()}
     return Spreads(columns, children, means, explained)
-
-
-def _predictors(
-    fit: RegressionFit | TabularFit, drawn: Mapping[str, Floats], sets: NDArray[np.int64]
-) -> dict[str, tuple[Floats, float]]:
-    """By outcome: what parents make of log odds or log means, (n,), and the variance beside it."""
-    if fit.categories:
-        p = np.maximum(fit.mean(drawn, sets), _RARE)
-        odds = np.log(p[:, 1:]) - np.log(p[:, :1])
-        return {level: (odds[:, k], _LOGISTIC) for k, level in enumerate(fit.categories[1:])}
-    assert isinstance(fit, RegressionFit)
-    value = np.log(fit.mean(drawn, sets))
-    left = math.log1p(1 / float(np.exp(value).mean()) + 1 / fit.dispersion)
-    return {"": (value, left)}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
-from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.localfit import LinearFit
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class LinearNetwork:
         return np.asarray(self.loadings @ np.swapaxes(self.loadings, 1, 2))
 
 
-def assemble(dag: Dag, fits: Mapping[str, GaussianFit]) -> LinearNetwork:
+def assemble(dag: Dag, fits: Mapping[str, LinearFit]) -> LinearNetwork:
     """Put the nodes together."""
     position = {name: i for i, name in enumerate(dag.nodes)}
     levels = fits[dag.nodes[0]].levels

@@ -26,8 +26,8 @@ from poolbn.constants import CERTAIN
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Floats, Given
 from poolbn.inference.mixtures import spread
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.links import log_density
+from poolbn.nodes.localfit import LinearFit
 from poolbn.nodes.predicting import Predictive, degrees
 from poolbn.nodes.predictive import predictive
 from poolbn.wording import counted
@@ -73,7 +73,7 @@ class Uncertain:
         return self.kinds >= 0
 
 
-def with_uncertainty(network: LinearNetwork, fits: Sequence[GaussianFit]) -> Uncertain:
+def with_uncertainty(network: LinearNetwork, fits: Sequence[LinearFit]) -> Uncertain:
     """All that is uncertain, in all data sets; fits as the network's nodes."""
     nodes = tuple(map(predictive, fits))
     unsure = [
@@ -91,7 +91,7 @@ def with_uncertainty(network: LinearNetwork, fits: Sequence[GaussianFit]) -> Unc
 
 
 def plugged_in(
-    network: LinearNetwork, fits: Sequence[GaussianFit], adapted: Sequence[Hashable]
+    network: LinearNetwork, fits: Sequence[LinearFit], adapted: Sequence[Hashable]
 ) -> Uncertain:
     """Estimates taken for certain, but for the coefficients of adapted data sets."""
     nodes = []

@@ -15,10 +15,7 @@ from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.graph.formats import dot_arc, dot_name, write_dot
 from poolbn.network.tabulating import probability_table, regression_table
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import INTERCEPT, LocalFit, level_columns
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
 from poolbn.nodes.terms import DIFFERENCE, opposite
 from poolbn.wording import listed
 
@@ -203,15 +200,15 @@ def to_bnlearn(
         others = [parent for parent in parents if parent not in own]
         slowest_last = _texts([*reversed(own), data_set])
         lines.append(f"dist[[{_text(name)}]] <- {fit.kind}({_text(name)}, {slowest_last},")
-        if isinstance(fit, GaussianFit):
+        if (linear := fit.gaussian) is not None:
             terms = [INTERCEPT, *others]
-            coef = regression_table(fit, own, others, fits)
+            coef = regression_table(linear, own, others, fits)
             lines += [
                 f"  terms = {_texts(terms)},",
                 f"  coef = {_numbers(coef, width=len(terms))},",
-                f"  sd = {_numbers(np.sqrt(fit.sigma2))})",
+                f"  sd = {_numbers(np.sqrt(linear.sigma2))})",
             ]
-        elif isinstance(fit, TabularFit | RegressionFit):
+        else:
             table = probability_table(fit, own, fits)
             lines.append(f"  {_numbers(table, width=table.shape[-1])})")
     lines.append("fitted <- custom.fit(net, dist)")

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, OptionError
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.given import given_fit
-from poolbn.nodes.localfit import Counts, Given, LocalFit, Status, level_columns
+from poolbn.nodes.localfit import Counts, Given, LinearFit, LocalFit, Status, level_columns
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.labels import plain, written
@@ -149,7 +148,7 @@ def causes_and_effects(
 
 def total_effects_table(
     dag: Dag,
-    fits: Mapping[str, GaussianFit],
+    fits: Mapping[str, LinearFit],
     cause: str | None,
     effect: str | None,
     interval: float,
@@ -203,7 +202,7 @@ class _Totals:
     sd: NDArray[np.float64]
 
 
-def _totals(dag: Dag, fits: Mapping[str, GaussianFit], cause: str) -> _Totals:
+def _totals(dag: Dag, fits: Mapping[str, LinearFit], cause: str) -> _Totals:
     """Total effects t of one cause: sums over directed paths of products of coefficients.
 
     A node with coefficients b of its parents has t = b't_pa; so, one node after the other, comes
@@ -235,7 +234,7 @@ def _totals(dag: Dag, fits: Mapping[str, GaussianFit], cause: str) -> _Totals:
 
 
 def _drawn_totals(
-    nodes: Sequence[str], fits: Mapping[str, GaussianFit], drawn: Mapping[str, Floats]
+    nodes: Sequence[str], fits: Mapping[str, LinearFit], drawn: Mapping[str, Floats]
 ) -> Floats:
     """The mean totals of `_Totals` for draws of coefficients, (K, draws); NaN likewise."""
     position = {node: i for i, node in enumerate(nodes)}

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolbn.nodes.localfit import LocalFit, level_columns
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.cells import Cells, NodeKinds
 
 if TYPE_CHECKING:
@@ -28,14 +26,9 @@ ESS = "ess"
 
 def kinds_of(fits: Mapping[str, LocalFit]) -> NodeKinds:
     """The levels of discrete nodes, and the counts."""
-    levels = {
-        name: fit.categories
-        for name, fit in fits.items()
-        if isinstance(fit, TabularFit | RegressionFit)
-    }
     return NodeKinds(
-        categories={name: own for name, own in levels.items() if own},
-        counts=frozenset(name for name, own in levels.items() if not own),
+        categories={name: fit.categories for name, fit in fits.items() if fit.categories},
+        counts=frozenset(name for name, fit in fits.items() if fit.kind == "count"),
     )
 
 

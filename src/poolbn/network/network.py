@@ -38,9 +38,8 @@ from poolbn.network.presenting import Presented
 from poolbn.network.questions import Questions
 from poolbn.network.summary import Summary, summarised, told
 from poolbn.network.totals import Question, TotalsBy, totals_table
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.given import INPUT
-from poolbn.nodes.localfit import LocalFit, Status, grouped
+from poolbn.nodes.localfit import LinearFit, LocalFit, Status, grouped
 from poolbn.search.problem import Move
 from poolbn.wording import counted, figure, listed, noun_of, shortened, visible
 from poolbn.writing import write_whole
@@ -115,7 +114,7 @@ class Network(Presented, Graphical, Questions):
         return tuple(node for node, fit in self.fits.items() if fit.pooling == INPUT)
 
     @cached_property
-    def linear_fits(self) -> Mapping[str, GaussianFit]:
+    def linear_fits(self) -> Mapping[str, LinearFit]:
         """The fits of a network whose columns are all continuous.
 
         Raises:
@@ -127,7 +126,7 @@ class Network(Presented, Graphical, Questions):
             >>> pb.learn(trial, group="clinic").linear_fits["age"].sigma2.shape
             (4,)
         """
-        fits = {node: fit for node, fit in self.fits.items() if isinstance(fit, GaussianFit)}
+        fits = {n: linear for n, fit in self.fits.items() if (linear := fit.gaussian) is not None}
         if others := [node for node in self.fits if node not in fits]:
             are = "is" if len(others) == 1 else "are"
             raise DataError(
@@ -780,7 +779,7 @@ class Network(Presented, Graphical, Questions):
     @property
     def is_linear(self) -> bool:
         """Whether all columns are continuous."""
-        return all(isinstance(fit, GaussianFit) for fit in self.fits.values())
+        return all(fit.gaussian is not None for fit in self.fits.values())
 
     def __repr__(self) -> str:
         lines = [*self.title(), *self._effect_lines()]

@@ -8,16 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
-from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.localfit import LocalFit, level_columns
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
+from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
 
 Floats = NDArray[np.float64]
 
 
 def probability_table(
-    fit: TabularFit | RegressionFit, parents: Sequence[str], fits: Mapping[str, LocalFit]
+    fit: LocalFit, parents: Sequence[str], fits: Mapping[str, LocalFit]
 ) -> Floats:
     """Probabilities of the levels of a discrete node whose parents are discrete.
 
@@ -56,7 +53,6 @@ def network_tables(
     tables: dict[str, tuple[tuple[str, ...], Floats]] = {data_set: ((), prior)}
     for node in dag.nodes:
         fit = fits[node]
-        assert isinstance(fit, TabularFit | RegressionFit)
         levels[node] = fit.categories
         table = probability_table(fit, dag.parents(node), fits)
         same = bool((table == table[:1]).all())
@@ -66,7 +62,7 @@ def network_tables(
 
 
 def regression_table(
-    fit: GaussianFit, parents: Sequence[str], others: Sequence[str], fits: Mapping[str, LocalFit]
+    fit: LinearFit, parents: Sequence[str], others: Sequence[str], fits: Mapping[str, LocalFit]
 ) -> Floats:
     """The regressions of a continuous node, one for each configuration of its discrete parents.
 

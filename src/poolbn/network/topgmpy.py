@@ -13,7 +13,6 @@ from poolbn.errors import DataError, GraphError, MissingPackageError
 from poolbn.graph.dag import Dag
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.tabulating import network_tables
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.cells import find_level
 from poolbn.wording import listed
@@ -81,7 +80,7 @@ def _discrete(
 def _gaussian(dag: Dag, fits: Mapping[str, LocalFit], data_set: Hashable) -> Any:
     levels = next(iter(fits.values())).levels
     j = 0
-    own = {node: fit for node, fit in fits.items() if isinstance(fit, GaussianFit)}
+    own = {node: linear for node, fit in fits.items() if (linear := fit.gaussian) is not None}
     if data_set is not None:
         j = find_level(data_set, levels)
     elif any(np.ptp(f.coef, axis=0).any() or np.ptp(f.sigma2) for f in own.values()):

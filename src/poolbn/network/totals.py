@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
 from poolbn.inference.drawing import expectations, uniforms
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit, level_columns
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def changes(asked: Question, cause: str) -> Iterator[Change]:
     noise = uniforms(order, n, asked.rng(0))
     mean = expectations(asked.data_sets(order, 0), order, noise, {})[cause].mean(axis=1)
     low = float(np.average(mean, weights=asked.n if asked.n.any() else None))
-    low = low if isinstance(fit, GaussianFit) else float(round(low))
+    low = low if fit.gaussian is not None else float(round(low))
     yield Change(low, low + 1, low, low + 1)
 
 
@@ -184,7 +183,7 @@ def _means(
 
 def scales(fit: LocalFit) -> tuple[Scale, ...]:
     """The numbers that compare the means of a node."""
-    if isinstance(fit, GaussianFit):
+    if fit.gaussian is not None:
         return (Scale("mean difference", False),)
     of = "risk" if fit.categories else "rate"
     return Scale(f"{of} difference", False), Scale(f"{of} ratio", True)

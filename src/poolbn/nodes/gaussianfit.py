@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, Option
-from poolbn.moments.data import Data
+from poolbn.moments.data import Data, sums_with
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import standardise
-from poolbn.nodes import adapting
+from poolbn.nodes import adapting, linear
 from poolbn.nodes.design import Basis
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
 from poolbn.nodes.imputed import intervals_with_error
@@ -201,6 +201,43 @@ class GaussianFit(LinearFit):
         first = (f.coef[0], f.coef_cov[0], f.sigma2[0], f.squares[0], f.df[0])
         return adapting.Own(*first[:2], *map(float, first[2:]))
 
+    def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
+        """The fit of the data sets at these positions, which may repeat, under these names."""
+        total, between = uncertainty(self)
+        own = self.intervals
+        if own is not None:
+            own = own._replace(se=own.se[at], df=own.df[at])
+        names = "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"
+        found = {name: getattr(self, name)[at] for name in names}
+        return replace(
+            self, levels=levels, left_out=self._left_out(at, levels), total_cov=total[at],
+            between_cov=between[at], saved_intervals=own, sums=None, later=None, **found,
+        )  # fmt: skip
+
+    def alone(self, parent: str, data: Data) -> list[tuple[Floats, Floats, Floats]]:
+        """Least squares in each data set; Student's t, because data sets can be small."""
+        stats = sums_with(data, [*self.parents, self.child]).select([*self.columns, self.child])
+        f = least_squares(stats)
+        ok, df = np.isfinite(f.loglik), stats.n - len(stats.names)
+        return [
+            (
+                np.where(ok, f.coef[:, k], math.nan),
+                np.where(ok, np.sqrt(f.coef_cov[:, k, k]), math.nan),
+                np.where(ok, df, 1.0),
+            )
+            for k in (at + 1 for at, *_ in self.columns_of(parent))
+        ]
+
+    def in_population(self) -> Self:
+        """The fit of one data set, which is like the population."""
+        fixed = self.coef.mean(axis=0) if self.fixed is None else self.fixed
+        variance = np.array([self.sigma2.mean()])
+        return replace(self, levels=self.levels[:1], coef=fixed[None], sigma2=variance)
+
+    def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
+        """Differences in standard deviations."""
+        return np.asarray((x - fitted) / np.sqrt(self.sigma2[sets]))
+
     def with_imputation_error(self, data: Data) -> Self:
         """The fit with intervals that contain what missing cells leave open, made when asked."""
         able = self.status.ok and self.parents and hasattr(self.pooling, "fit")
@@ -210,6 +247,12 @@ class GaussianFit(LinearFit):
         at = stats.names.index
         family = at(self.child), tuple(map(at, self.columns))
         return replace(self, later=partial(intervals_with_error, self, stats, family))
+
+
+def least_squares(stats: GroupStats) -> linear.LeastSquaresFit:
+    """Of the last column on the others, in each data set alone."""
+    last = len(stats.names) - 1
+    return linear.fit(standardise(stats), last, tuple(range(last)), separate=True, unbiased=True)
 
 
 def _no_rows(name: Hashable, names: Sequence[str]) -> GroupStats:

@@ -21,7 +21,7 @@ _VALUES = get_args(Value)
 
 
 @dataclass(frozen=True)
-class LinearFit:
+class LeastSquaresFit:
     """One regression in each of J tables (all rows: J = 1; each data set: J = F).
 
     Attributes:
@@ -116,7 +116,7 @@ def fit(
     *,
     separate: bool,
     unbiased: bool,
-) -> LinearFit:
+) -> LeastSquaresFit:
     """The regression of one child in each table, in the units of the data."""
     (rss,), _, (dependent,), U, u = _regress(data, [(child, parents)], separate)
     scatter, n = _tables(data, separate)
@@ -155,7 +155,7 @@ def fit(
     ]
     coef = coef @ T.T
     coef[:, 0] += data.center[child]
-    return LinearFit(
+    return LeastSquaresFit(
         coef=coef,
         coef_cov=variance[:, None, None] * (T @ inverse @ T.T),
         sigma2=np.where(unbiased, variance, rss / rows) * data.scale[child] ** 2,

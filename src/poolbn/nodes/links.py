@@ -195,3 +195,30 @@ def _large_quantiles(u: Floats, mean: Floats, share: Floats | float) -> Floats:
     shape = mean * share
     normal = shape + np.sqrt(shape) * ndtri(u)
     return np.asarray(np.rint(np.where(shape > _SURE, normal, gammaincinv(shape, u)) / share))
+
+
+def count_residuals(values: Floats, mean: Floats, dispersion: float, seed: int = 0) -> Floats:
+    """Randomised quantile residuals of counts, (n,).
+
+    A count y has the residual that a normal variable has at a probability between those of y - 1 or
+    less and of y or less, at random.
+
+    Args:
+        values: counts, (n,).
+        mean: expected, (n,).
+        dispersion: of negative binomial distributions; inf for Poisson ones.
+        seed: of the draws.
+    """
+    from scipy.special import betainc, ndtri, pdtr
+
+    def below(y: Floats) -> Floats:
+        """The probability of y or less."""
+        if math.isinf(dispersion):
+            p = pdtr(np.maximum(y, 0), mean)
+        else:
+            p = betainc(dispersion, np.maximum(y, 0) + 1, dispersion / (dispersion + mean))
+        return np.where(y < 0, 0.0, p)
+
+    low, high = below(values - 1), below(values)
+    at = low + (high - low) * np.random.default_rng(seed).random(len(values))
+    return np.asarray(ndtri(np.clip(at, 1e-15, 1 - 1e-15)))

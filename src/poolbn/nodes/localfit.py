@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import DataError
 from poolbn.moments.data import Data, sums_with
+from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of, spans
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.blup import total_cov
@@ -70,6 +71,26 @@ class Counts(NamedTuple):
     rows: int
     groups: int
     own: int
+
+
+class Block(NamedTuple):
+    """Coefficients of one outcome.
+
+    Attributes:
+        outcome: a level of a discrete node, "" for others.
+        population: those of the population; without one, the mean of data sets', (q,).
+        fixed: the same; None without one.
+        se: their standard errors; None without a population.
+        between: standard deviations between data sets, (q,); None where they are not estimated.
+        coef: in each data set, (F, q).
+    """
+
+    outcome: str
+    population: Floats
+    fixed: Floats | None
+    se: Floats | None
+    between: Floats | None
+    coef: Floats
 
 
 class Pooling(Protocol):
@@ -370,6 +391,75 @@ class LocalFit(ABC):
     def with_imputation_error(self, data: Data) -> Self:
         """The fit with intervals that contain what missing cells leave open."""
 
+    @abstractmethod
+    def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
+        """The fit of the data sets at these positions, which may repeat, under these names."""
+
+    def _left_out(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+        pairs = zip(at, levels, strict=True)
+        return tuple(level for j, level in pairs if self.levels[j] in self.left_out)
+
+    def alone(self, parent: str, data: Data) -> list[tuple[Floats, Floats, Floats]]:
+        """Estimates of each data set's rows alone, for each of `terms`; nothing if none are made.
+
+        Values, standard errors and degrees of freedom in the data sets of `data`; NaN where the
+        rows do not give them.
+        """
+        return []
+
+    def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
+        """Residuals that are standard normal if the model is right, (n,).
+
+        Args:
+            x: values, (n,).
+            fitted: see `mean`.
+            sets: positions of data sets, (n,).
+        """
+        raise NotImplementedError
+
+    def explained(
+        self, x: Floats, values: Values, sets: Integers
+    ) -> dict[str, tuple[Floats, float]]:
+        """By outcome: what parents make of the scale of effects, (n,), and the variance beside it.
+
+        Args:
+            x: values that were drawn, (n,).
+            values: those of parents.
+            sets: positions of data sets, (n,).
+        """
+        mean = self.mean(values, sets)
+        return {"": (mean, float(np.var(x - mean)))}
+
+    @property
+    def measure(self) -> str:
+        """Whose standard deviations effects are in: "" for its own."""
+        return ""
+
+    @property
+    def parameters(self) -> str:
+        """What differs between data sets, in words."""
+        return "coefficients"
+
+    def blocks(self) -> list[Block]:
+        """Coefficients on the scale where effects add up, by outcome; none of a table."""
+        return []
+
+    def along(self, at: Sequence[Floats]) -> Floats | None:
+        """The mean, in the population and then in each data set, at values of `columns`, (m,) each.
+
+        (1 + F, m), or (1 + F, m, K) for K levels; None where it is linear, or a table.
+        """
+        return None
+
+    @abstractmethod
+    def in_population(self) -> Self:
+        """The fit of one data set, which is like the population."""
+
+    @property
+    def extra(self) -> tuple[str, float] | None:
+        """A parameter of the distribution beside these: its name and value."""
+        return None
+
     def as_columns(self, values: Floats) -> dict[str, Floats]:
         """The node's column, and an indicator for each level of a discrete one but the first."""
         made = {
@@ -400,9 +490,9 @@ class LocalFit(ABC):
         more = f"({F - _FIRST} more {noun_of(self.group).many} in .table())"
         return f"{some.to_string(float_format=figure)}\n{more}"
 
-    @abstractmethod
     def _more(self) -> str:
         """What else there is to say of the parameters, with "; " at its end, or nothing."""
+        return "" if self.extra is None else f"{self.extra[0]} {figure(self.extra[1])}; "
 
     def _lines(self) -> tuple[str, str, str]:
         """What is printed: a title, the parameters, and the numbers below them."""
@@ -528,6 +618,10 @@ class LinearFit(LocalFit):
         np.fill_diagonal(corr, 1.0)
         return corr
 
+    @abstractmethod
+    def population_draws(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Coefficients of the population, (draws, q); without pooling the mean of data sets'."""
+
     def position(self, column: str) -> int:
         """Which coefficient is that of a column."""
         return 1 + self.columns.index(column)
@@ -629,15 +723,16 @@ class LinearFit(LocalFit):
             f"net.{method}(pb.table(data, group=...))"
         )
 
-    def own_errors(self, k: int) -> tuple[Floats, Floats]:
+    def own_errors(self, k: int, family: GroupStats | None = None) -> tuple[Floats, Floats]:
         """Standard errors and degrees of freedom of a coefficient in each data set, (F,) each.
 
-        Where a fit does not know them, as one that is given, variances are taken as known.
+        Where a fit does not know them, as one that is given, variances are taken as known; with
+        statistics of the parents and, last, the child they allow for what these tell.
         """
         if self.intervals is not None:
             return self.intervals.se[:, k], self.intervals.df[:, k]
         F = len(self.levels)
-        variances = [total_cov(self, j, None)[k, k] for j in range(F)]
+        variances = [total_cov(self, j, family)[k, k] for j in range(F)]
         return np.sqrt(variances), np.full(F, np.inf)
 
     def table(self) -> pd.DataFrame:

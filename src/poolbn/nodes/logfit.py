@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Self
@@ -13,11 +14,15 @@ import numpy as np
 from poolbn.moments.data import Data
 from poolbn.nodes.equality import Equality
 from poolbn.nodes.imputed import rubin
-from poolbn.nodes.localfit import Floats, LocalFit
+from poolbn.nodes.localfit import Floats, Integers, LocalFit
 from poolbn.nodes.logeffects import LogEffects
+from poolbn.nodes.predicting import Values
 from poolbn.nodes.terms import Term, held_tests, log_terms
 
 _IMPUTATIONS = 20
+_UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
+_LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
+_RARE = 1e-6  # probabilities below are taken for this
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -70,6 +75,43 @@ class LogFit(LocalFit):
     def equality(self, data: Data | None = None) -> dict[str, Equality]:
         """Tests for equal effects, which the fit holds."""
         return held_tests(self.parents, self.effects)
+
+    @property
+    def measure(self) -> str:
+        """Whose standard deviations effects are in."""
+        return "log odds" if self.categories else "the logarithm"
+
+    @abstractmethod
+    def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
+        """Log ratios of each data set's rows alone with their errors, (F', m) each."""
+
+    def alone(self, parent: str, data: Data) -> list[tuple[Floats, Floats, Floats]]:
+        """Log ratios of each data set's rows alone."""
+        value, se = self._logs_alone(data)
+        value = np.where(np.isfinite(value) & (se < _UNKNOWN), value, np.nan)
+        se, df = np.where(np.isnan(value), np.nan, se), np.full(len(value), np.inf)
+        outcomes, width = max(len(self.categories) - 1, 1), len(self.columns)
+        return [
+            (value[:, k], se[:, k], df)
+            for at, *_ in self.columns_of(parent)
+            for k in (c * width + at for c in range(outcomes))
+        ]
+
+    def _taken(self, at: Sequence[int]) -> LogEffects | None:
+        """Effects of the data sets at these positions."""
+        told = self.effects if self.parents and self.status.ok else self.saved_effects
+        if told is None:
+            return None
+        level_se = told.level_se[at] if told.level_se.size else told.level_se
+        return told._replace(own=told.own[at], own_se=told.own_se[at], level_se=level_se)
+
+    def explained(
+        self, x: Floats, values: Values, sets: Integers
+    ) -> dict[str, tuple[Floats, float]]:
+        """Log odds of levels vary with the parents, and the logistic distribution around them."""
+        p = np.maximum(self.mean(values, sets), _RARE)
+        odds = np.log(p[:, 1:]) - np.log(p[:, :1])
+        return {level: (odds[:, k], _LOGISTIC) for k, level in enumerate(self.categories[1:])}
 
     def with_all(self) -> Self:
         """The fit with effects that are made."""

@@ -21,6 +21,7 @@ from poolbn.nodes.design import Basis, Design, Family, Response, collapse
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
 from poolbn.nodes.links import (
     count_quantiles,
+    count_residuals,
     drawn_counts,
     drawn_levels,
     level_quantiles,
@@ -32,6 +33,7 @@ from poolbn.nodes.links import (
 from poolbn.nodes.localfit import (
     ALONE,
     INTERCEPT,
+    Block,
     Counts,
     Status,
     level_columns,
@@ -49,7 +51,6 @@ from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
 from poolbn.nodes.rowscores import Rows, scores
 from poolbn.tables.kinds import ColumnKind
-from poolbn.wording import figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,14 +229,15 @@ class RegressionFit(LogFit):
     @property
     def _population(self) -> Population:
         shape, size = self.coef.shape[1:], self.coef[0].size
-        fixed = self.coef.mean(axis=0) if self.fixed is None else self.fixed
         between = np.zeros((size, size))
         if self.random_cov is not None:
             between = self._random(self.random_cov)
         se, df = np.full(shape, np.nan), np.full(shape, inf)
         found = self.effects
         se[:, 1:], df[:, 1:] = (each.reshape(shape[0], -1) for each in (found.se, found.df))
-        return Population.of(fixed.ravel(), self.fixed_cov, se.ravel(), df.ravel(), between)
+        return Population.of(
+            self.population.ravel(), self.fixed_cov, se.ravel(), df.ravel(), between
+        )
 
     def _random(self, random_cov: Floats) -> Floats:
         """The covariance of all coefficients between data sets, (C q, C q)."""
@@ -356,9 +358,66 @@ class RegressionFit(LogFit):
         made = fit_regression(data, self.child, self.parents, self.response, how)
         return made.with_effects(data, tests=False)
 
-    def _more(self) -> str:
-        inside = self.dispersion < inf
-        return f"dispersion {figure(self.dispersion)}; " if inside else ""
+    @property
+    def extra(self) -> tuple[str, float] | None:
+        """The dispersion of a count that has one."""
+        return ("dispersion", self.dispersion) if self.dispersion < inf else None
+
+    @property
+    def population(self) -> Floats:
+        """Coefficients of the population; without one, the mean of data sets', (K - 1, q)."""
+        return self.coef.mean(axis=0) if self.fixed is None else self.fixed
+
+    def in_population(self) -> Self:
+        """The fit of one data set, which is like the population."""
+        return replace(self, levels=self.levels[:1], coef=self.population[None])
+
+    def blocks(self) -> list[Block]:
+        """Coefficients of log odds by level, or of the logarithm of the mean."""
+        se, between = self.fixed_se, None
+        if self.random_cov is not None:
+            between = np.sqrt(np.diagonal(self.random_cov))
+        return [
+            Block(
+                outcome,
+                self.population[k],
+                None if self.fixed is None else self.fixed[k],
+                None if se is None else se[k],
+                between,
+                self.coef[:, k],
+            )
+            for k, outcome in enumerate(self.categories[1:] or ("",))
+        ]
+
+    def along(self, at: Sequence[Floats]) -> Floats:
+        """Probabilities or means along values of `columns`, see `LocalFit.along`."""
+        every = replace(self, coef=np.concatenate([self.population[None], self.coef]))
+        return every.mean_at(at, np.arange(len(every.coef))[:, None])
+
+    def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
+        """The fit of the data sets at these positions, which may repeat, under these names."""
+        return replace(
+            self, levels=levels, left_out=self._left_out(at, levels), coef=self.coef[at],
+            coef_cov=self.coef_cov[at], saved_effects=self._taken(at), later=None,
+        )  # fmt: skip
+
+    def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
+        own = fit_regression(data, self.child, self.parents, self.response, NoPooling())
+        found = known_effects(own.estimates)
+        return found.own, found.own_se
+
+    def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
+        """Randomised quantile residuals of counts."""
+        return count_residuals(x, fitted, self.dispersion)
+
+    def explained(
+        self, x: Floats, values: Values, sets: Integers
+    ) -> dict[str, tuple[Floats, float]]:
+        """Of a count the logarithm of the mean; see `assess.spreads`."""
+        if self.categories:
+            return super().explained(x, values, sets)
+        (value,) = self._predictors(values, sets)
+        return {"": (value, math.log1p(1 / float(np.exp(value).mean()) + 1 / self.dispersion))}
 
 
 def mode(rows: Rows, fixed: Floats, fixed_cov: Floats, R: Floats) -> tuple[Floats, Floats]:

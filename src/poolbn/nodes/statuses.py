@@ -23,7 +23,7 @@ def dependent(parent: str, where: str) -> Ending:
 
 
 def of_linear(
-    f: linear.LinearFit, child: str, parents: Sequence[str], tables: Sequence[str]
+    f: linear.LeastSquaresFit, child: str, parents: Sequence[str], tables: Sequence[str]
 ) -> Ending:
     """Of regressions in one or more tables: the first one in trouble decides."""
     q = len(parents) + 1
@@ -45,7 +45,7 @@ def of_linear(
 
 
 def of_exact_fit(
-    f: linear.LinearFit, child: str, parents: Sequence[str], tables: Sequence[str]
+    f: linear.LeastSquaresFit, child: str, parents: Sequence[str], tables: Sequence[str]
 ) -> Ending:
     """Of a mixed-effects model with separate residuals: the first data set that leaves none."""
     j = int(np.argmax(f.determined))
@@ -74,7 +74,7 @@ def raised(ending: Ending, child: str, levels: Sequence[Hashable]) -> Ending:
     )
 
 
-def _rows(f: linear.LinearFit, j: int) -> str:
+def _rows(f: linear.LeastSquaresFit, j: int) -> str:
     n = int(f.n[j])
     return f"{n} row{'s' * (n != 1)}"
 

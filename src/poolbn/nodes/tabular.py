@@ -248,14 +248,37 @@ class TabularFit(LogFit):
     def _in(self, data: Data) -> Self:
         return self.with_effects(data, tests=False)
 
+    def in_population(self) -> Self:
+        """The fit of one data set, which is like the population."""
+        return replace(self, levels=self.levels[:1], probabilities=self.population[None])
+
+    def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
+        """The fit of the data sets at these positions, which may repeat, under these names."""
+        own, p = self._left_out(at, levels), self.probabilities[at]
+        told = self._taken(at)
+        return replace(
+            self, levels=levels, left_out=own, probabilities=p, saved_effects=told, later=None
+        )
+
+    def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
+        value, variance = log_odds_ratios(counts_of(data, self.child, self.parents), self._sizes)
+        return value, np.sqrt(variance)
+
+    @property
+    def parameters(self) -> str:
+        """What differs between data sets, in words."""
+        return "probabilities"
+
     def _printed(self) -> str:
         table = self.table()["population"]
         more = f"\n({len(table) - _SHOWN} more in .table())" * (len(table) > _SHOWN)
         return f"{table.head(_SHOWN).to_string(float_format=figure)}{more}"
 
-    def _more(self) -> str:
+    @property
+    def extra(self) -> tuple[str, float] | None:
+        """The concentration, where data sets neither are the same nor have nothing in common."""
         inside = 0 < self.concentration < inf
-        return f"concentration {figure(self.concentration)}; " if inside else ""
+        return ("concentration", self.concentration) if inside else None
 
 
 def sizes_of(table: Data, child: str, parents: Sequence[str]) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from poolbn.network.network import Network
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import Given
 from poolbn.page.fewrows import Flags, Grouping, counter, expected, positions
-from poolbn.page.refitting import completed, fitted, in_groups, taken
+from poolbn.page.refitting import completed, fitted, in_groups
 from poolbn.wording import listed
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _without(net: Network, data: Data, kept: Sequence[Hashable]) -> Disclosed:
     old = replace(
         net,
         dag=Dag(nodes, arcs),
-        fits={node: taken(net.fits[node], where, kept) for node in nodes},
+        fits={node: net.fits[node].taken(where, tuple(kept)) for node in nodes},
         n=net.n[where],
         missing=None if net.missing is None else net.missing[np.ix_(where, columns)],
         adapted=(),
@@ -216,7 +216,7 @@ def _some(net: Network, levels: Sequence[Hashable]) -> Network:
     at = positions(net.levels, levels)
     return replace(
         net,
-        fits={node: taken(fit, at, levels) for node, fit in net.fits.items()},
+        fits={node: fit.taken(at, tuple(levels)) for node, fit in net.fits.items()},
         n=net.n[at],
         missing=None
         if net.missing is None

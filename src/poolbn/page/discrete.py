@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,10 +12,8 @@ from poolbn.assess.calibration import Calibration, Share
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.network.tabulating import probability_table
 from poolbn.nodes.given import INPUT
-from poolbn.nodes.localfit import INTERCEPT
+from poolbn.nodes.localfit import INTERCEPT, LocalFit
 from poolbn.nodes.poolings import Complete, NoPooling
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
 from poolbn.page.gaussian import likelihood, residual_numbers, weighted_sum
 from poolbn.page.material import Material
 from poolbn.page.numbers import digits_of, farthest, rounded
@@ -28,27 +25,13 @@ _PANELS = 24  # of probabilities, at most
 _COARSE = 4  # digits of numbers that are only drawn
 
 
-def table_numbers(of: Material, fit: TabularFit) -> dict[str, Any]:
-    """Of a node with a table of probabilities."""
-    return {
-        "levels": list(fit.categories),
-        "equation": [],
-        "equationWords": _about_table(fit),
-        "facts": _facts(of, fit),
-        "coefficients": None,
-        "curves": [],
-        **_probabilities(of, fit),
-        **_calibration(of, fit),
-    }
-
-
-def regression_numbers(of: Material, fit: RegressionFit) -> dict[str, Any]:
-    """Of a node with a logistic regression, or a count."""
+def other_numbers(of: Material, fit: LocalFit) -> dict[str, Any]:
+    """Of a node with probabilities of levels, or whose mean is not linear in its parents."""
     found = of.residuals[fit.child]
     return {
         "levels": list(fit.categories),
         "equation": _equations(fit),
-        "equationWords": _about_equation(fit, of.sets),
+        "equationWords": _about(fit, of.sets),
         "facts": _facts(of, fit),
         "coefficients": _coefficients(of, fit),
         "curves": [_curve(of, curve) for curve in curves(of.net, fit, of.spreads)],
@@ -60,7 +43,7 @@ def regression_numbers(of: Material, fit: RegressionFit) -> dict[str, Any]:
 # Parameters
 
 
-def _probabilities(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any]:
+def _probabilities(of: Material, fit: LocalFit) -> dict[str, Any]:
     """Probabilities of levels by data set and configuration of the parents, if all are discrete."""
     parents = of.net.dag.parents(fit.child)
     given = [of.net.fits[parent].categories for parent in parents]
@@ -89,48 +72,42 @@ def _probabilities(of: Material, fit: TabularFit | RegressionFit) -> dict[str, A
     }
 
 
-def _common(fit: TabularFit | RegressionFit, sets: Noun) -> str:
+def _common(fit: LocalFit, sets: Noun) -> str:
     if isinstance(fit.pooling, Complete):
         return f"all {sets.many}"
     return "mean" if _is_mean(fit) else "population"
 
 
-def _is_mean(fit: TabularFit | RegressionFit) -> bool:
+def _is_mean(fit: LocalFit) -> bool:
     """Whether what data sets have in common is their mean."""
     return isinstance(fit.pooling, NoPooling) or fit.pooling == INPUT
 
 
-def _population(of: Material, fit: TabularFit | RegressionFit, own: Any) -> Any:
+def _population(of: Material, fit: LocalFit, own: Any) -> Any:
     """Probabilities in the population, (C, K); without one, means over data sets by their rows."""
     if _is_mean(fit):
         weights = of.net.n / of.net.n.sum() if of.net.n.any() else np.ones(len(own)) / len(own)
         return np.einsum("j,jck->ck", weights, own)
-    if isinstance(fit, TabularFit):
-        return fit.population
-    assert fit.fixed is not None
-    one = replace(fit, levels=fit.levels[:1], coef=fit.fixed[None])
-    return probability_table(one, of.net.dag.parents(fit.child), of.net.fits).reshape(own.shape[1:])
+    parents = of.net.dag.parents(fit.child)
+    return probability_table(fit.in_population(), parents, of.net.fits).reshape(own.shape[1:])
 
 
-def _coefficients(of: Material, fit: RegressionFit) -> dict[str, Any]:
+def _coefficients(of: Material, fit: LocalFit) -> dict[str, Any] | None:
     """Coefficients by level of the node, in the population and in each data set."""
-    shown = of.disclosed.of(fit.child)
-    errors, between = fit.fixed_se, None
-    if fit.random_cov is not None:
-        between = np.sqrt(np.diagonal(fit.random_cov))
+    shown, blocks = of.disclosed.of(fit.child)[:, None], fit.blocks()
+    if not blocks:
+        return None
     return {
         "terms": [INTERCEPT, *fit.columns],
         "blocks": [
             {
-                "outcome": outcome,
-                "fixed": rounded(None if fit.fixed is None else fit.fixed[k]),
-                "se": rounded(None if errors is None else errors[k]),
-                "between": rounded(between),
-                "coef": rounded(
-                    np.where(shown[:, None], fit.coef[:, k], np.nan), digits_of(len(fit.levels))
-                ),
+                "outcome": block.outcome,
+                "fixed": rounded(block.fixed),
+                "se": rounded(block.se),
+                "between": rounded(block.between),
+                "coef": rounded(np.where(shown, block.coef, np.nan), digits_of(len(fit.levels))),
             }
-            for k, outcome in enumerate(fit.categories[1:] or ("",))
+            for block in blocks
         ],
     }
 
@@ -149,7 +126,7 @@ def _curve(of: Material, curve: Curve) -> dict[str, Any]:
 # How it fits
 
 
-def _calibration(of: Material, fit: TabularFit | RegressionFit) -> dict[str, Any]:
+def _calibration(of: Material, fit: LocalFit) -> dict[str, Any]:
     found = of.residuals[fit.child]
     if fit.pooling == INPUT:
         return {"calibration": None, "note": "An input has no distribution to compare with rows."}
@@ -207,45 +184,48 @@ def _about_calibration(found: Calibration, sets: Noun) -> str:
     )
 
 
-def _facts(of: Material, fit: TabularFit | RegressionFit) -> str:
+_EXTRA = {
+    "concentration": " In each {one} the population counts for {value} rows.",
+    "dispersion": " Counts vary more than Poisson's: by the mean + mean² / {value}.",
+}
+
+
+def _facts(of: Material, fit: LocalFit) -> str:
     said = likelihood(fit)
-    if isinstance(fit, TabularFit) and 0 < fit.concentration < math.inf:
-        said += (
-            f" In each {of.sets.one} the population counts for {number(fit.concentration)} rows."
-        )
-    if isinstance(fit, RegressionFit) and fit.dispersion < math.inf:
-        said += f" Counts vary more than Poisson's: by the mean + mean² / {number(fit.dispersion)}."
+    if fit.extra is not None:
+        name, value = fit.extra
+        words = _EXTRA.get(name, f" Its {name} is {{value}}.")
+        said += words.format(one=of.sets.one, value=number(value))
     share = of.spreads.explained[fit.child]
     if fit.parents and math.isfinite(share):
-        of_what = "log odds" if fit.categories else "its logarithm"
-        said += f" Its parents explain {percent(share)} of the variance of {of_what}."
+        said += (
+            f" Its parents explain {percent(share)} of the variance of "
+            f"{fit.measure.replace('the', 'its') or 'it'}."
+        )
     return said
 
 
-def _about_table(fit: TabularFit) -> str:
-    levels = f"Levels: {listed(fit.categories)}."
-    if fit.parents:
-        return f"{levels} It has a table of probabilities, for each set of its parents' levels."
-    return f"{levels} It has no parents."
-
-
-def _equations(fit: RegressionFit) -> list[str]:
+def _equations(fit: LocalFit) -> list[str]:
     """What the population has in place of each coefficient."""
-    values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
     lines = []
-    for k, outcome in enumerate(fit.categories[1:] or ("",)):
+    for block in fit.blocks():
         left = f"log mean of {fit.child}"
-        if outcome:
+        if block.outcome:
             against = f" against {fit.categories[0]}" * (len(fit.categories) > 2)
-            left = f"log odds of {fit.child} = {outcome}{against}"
-        lines.append(f"{left}: {weighted_sum(values[k].tolist(), fit.columns)}")
+            left = f"log odds of {fit.child} = {block.outcome}{against}"
+        lines.append(f"{left}: {weighted_sum(block.population.tolist(), fit.columns)}")
     return lines
 
 
-def _about_equation(fit: RegressionFit, sets: Noun) -> str:
+def _about(fit: LocalFit, sets: Noun) -> str:
     levels = f"Levels: {listed(fit.categories)}. " * bool(fit.categories)
-    if fit.fixed is None:
+    blocks = fit.blocks()
+    if not blocks:
+        if fit.parents:
+            return f"{levels}It has a table of probabilities, for each set of its parents' levels."
+        return f"{levels}It has no parents."
+    if blocks[0].fixed is None:
         return f"{levels}Coefficients are means over the {sets.many}."
-    if fit.random_cov is None:
+    if blocks[0].between is None:
         return f"{levels}Coefficients are those that all {sets.many} share."
     return f"{levels}Coefficients are the population's."

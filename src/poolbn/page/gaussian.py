@@ -16,8 +16,7 @@ from poolbn.assess.calibration import Calibration
 from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, normal_quantiles
 from poolbn.assess.residualsds import residual_sds
 from poolbn.nodes.equality import RESIDUAL
-from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.localfit import INTERCEPT, LocalFit
+from poolbn.nodes.localfit import INTERCEPT, LinearFit, LocalFit
 from poolbn.nodes.poolings import Partial
 from poolbn.page.material import Fitting, Material, masked
 from poolbn.page.numbers import digits_of, farthest, forest_numbers, rounded
@@ -31,7 +30,7 @@ _COLOURS = 8  # data sets that have a colour of their own
 _COARSE = 3  # digits of numbers that are only drawn
 
 
-def gaussian_numbers(of: Material, fit: GaussianFit) -> dict[str, Any]:
+def gaussian_numbers(of: Material, fit: LinearFit) -> dict[str, Any]:
     """What is said and drawn of a continuous node."""
     found = of.residuals[fit.child]
     sds = masked(residual_sds(of.net, fit.child, stats=of.stats), of.disclosed.of(fit.child))
@@ -92,7 +91,7 @@ def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
 # Sentences
 
 
-def equation(of: Material, fit: GaussianFit) -> str:
+def equation(of: Material, fit: LinearFit) -> str:
     """The distribution of a node, with the population's coefficients."""
     values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
     mean = weighted_sum(values.tolist(), fit.columns)
@@ -107,7 +106,7 @@ def weighted_sum(values: Sequence[float], names: Sequence[str]) -> str:
     return " ".join(terms)
 
 
-def sd_range(of: Material, fit: GaussianFit) -> str:
+def sd_range(of: Material, fit: LinearFit) -> str:
     """The least and largest residual SD of the data sets."""
     own = np.sqrt(fit.sigma2[of.disclosed.of(fit.child)])
     if not len(own):
@@ -116,7 +115,7 @@ def sd_range(of: Material, fit: GaussianFit) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _about_equation(fit: GaussianFit, sets: Noun) -> str:
+def _about_equation(fit: LinearFit, sets: Noun) -> str:
     if fit.fixed is None:
         return f"Coefficients are means over the {sets.many}."
     if fit.random_cov is None:
@@ -124,7 +123,7 @@ def _about_equation(fit: GaussianFit, sets: Noun) -> str:
     return "Coefficients are the population's."
 
 
-def _about_sds(fit: GaussianFit, sets: Noun) -> str:
+def _about_sds(fit: LinearFit, sets: Noun) -> str:
     """Where the residual SDs of the data sets come from."""
     if fit.residual_shape is not None and math.isinf(fit.residual_shape):
         return "They are pooled. The data show no difference between them."
@@ -139,7 +138,7 @@ def _about_sds(fit: GaussianFit, sets: Noun) -> str:
     return f"All {sets.many} share one, whatever they say alone."
 
 
-def _facts(of: Material, fit: GaussianFit) -> str:
+def _facts(of: Material, fit: LinearFit) -> str:
     p = of.p_values.get((RESIDUAL, fit.child), math.nan)
     said = likelihood(fit)
     share = of.spreads.explained[fit.child]

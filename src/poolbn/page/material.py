@@ -28,7 +28,6 @@ from poolbn.moments.table import Table
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network, checked_data
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Partial
 from poolbn.page.disclosure import Disclosed, disclosed, undisclosed
@@ -152,9 +151,7 @@ class Material:
     def tests(self) -> dict[Pair, Test]:
         """From `equality_tests`; none of rows that are put together."""
         found = equality_tests(self.net, self.stats)
-        own = [
-            node for node in self.disclosed.grouped if isinstance(self.net.fits[node], GaussianFit)
-        ]
+        own = [node for node in self.disclosed.grouped if self.net.fits[node].gaussian]
         return {(parent, node): test for (parent, node), test in found.items() if node not in own}
 
     @cached_property

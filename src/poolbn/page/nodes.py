@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit
-from poolbn.page.discrete import regression_numbers, table_numbers
+from poolbn.page.discrete import other_numbers
 from poolbn.page.gaussian import gaussian_numbers
 from poolbn.page.material import Material
 from poolbn.page.words import about_pooling, is_warning
@@ -33,9 +30,5 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
 def _own(of: Material, node: str) -> dict[str, Any]:
     """What is particular to a kind of node."""
     fit = of.net.fits[node]
-    if isinstance(fit, GaussianFit):
-        return gaussian_numbers(of, fit)
-    if isinstance(fit, TabularFit):
-        return table_numbers(of, fit)
-    assert isinstance(fit, RegressionFit)
-    return regression_numbers(of, fit)
+    linear = fit.gaussian
+    return other_numbers(of, fit) if linear is None else gaussian_numbers(of, linear)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +15,11 @@ from poolbn.moments.table import FilledTable, has_gaps
 from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.network.network import Network
 from poolbn.nodes.auto import Auto, Candidate
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import Given, LocalFit
 from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete, Partial
-from poolbn.nodes.predictive import uncertainty
-from poolbn.nodes.regression import RegressionFit
-from poolbn.nodes.tabular import TabularFit, counts_of, fit_tabular
+from poolbn.nodes.tabular import counts_of, fit_tabular
 from poolbn.page.fewrows import Flags, Grouping, positions
 from poolbn.scoring.local import as_score, family_fits
 
@@ -58,39 +55,11 @@ def _model(fit: LocalFit, data_sets: int) -> NodeModel:
     if isinstance(how, Partial) and data_sets == 1:
         return Complete()
     reml = isinstance(how, Partial) and how.method == "reml"
-    chosen = isinstance(fit, GaussianFit) and fit.unbiased and isinstance(how, Candidate)
+    chosen = fit.gaussian and fit.gaussian.unbiased and isinstance(how, Candidate)
     if chosen and not reml:
         return Auto(among=(how,)).first(fit.levels)
     model: NodeModel = how
     return model
-
-
-def taken(fit: LocalFit, at: Sequence[int], levels: Sequence[Hashable]) -> LocalFit:
-    """A fit of the data sets at these positions, which may repeat, under these names."""
-    levels, out = tuple(levels), [fit.levels[j] in fit.left_out for j in at]
-    left_out = tuple(level for level, lacks in zip(levels, out, strict=True) if lacks)
-    if isinstance(fit, GaussianFit):
-        total, between = uncertainty(fit)
-        own, found = fit.intervals, {}
-        if own is not None:
-            own = own._replace(se=own.se[at], df=own.df[at])
-        for name in ("coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"):
-            found[name] = getattr(fit, name)[at]
-        return replace(
-            fit, levels=levels, left_out=left_out, total_cov=total[at], between_cov=between[at],
-            saved_intervals=own, sums=None, later=None, **found,
-        )  # fmt: skip
-    assert isinstance(fit, RegressionFit | TabularFit)
-    told = fit.effects if fit.parents and fit.status.ok else fit.saved_effects
-    if told is not None:
-        level_se = told.level_se[at] if told.level_se.size else told.level_se
-        told = told._replace(own=told.own[at], own_se=told.own_se[at], level_se=level_se)
-    if isinstance(fit, TabularFit):
-        p = fit.probabilities[at]
-        return replace(fit, levels=levels, left_out=left_out, probabilities=p, saved_effects=told,
-                       later=None)  # fmt: skip
-    return replace(fit, levels=levels, left_out=left_out, coef=fit.coef[at], later=None,
-                   coef_cov=fit.coef_cov[at], saved_effects=told)  # fmt: skip
 
 
 def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
@@ -103,7 +72,7 @@ def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
     return (
         fit
         if isinstance(fit.pooling, Given) and fit.pooling != INPUT
-        else taken(fit, at, net.levels)
+        else fit.taken(at, net.levels)
     )
 
 

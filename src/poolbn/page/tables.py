@@ -11,7 +11,6 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.network.network import Network
 from poolbn.nodes.equality import RESIDUAL
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.page.doubts import doubts
 from poolbn.page.gaussian import sd_range
 from poolbn.page.material import Material
@@ -37,7 +36,7 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
         tables.append(totals(of))
     if of.tests:
         tables.append(_tests(of))
-        if any(isinstance(of.net.fits[size.child], GaussianFit) for size in of.sizes):
+        if any(of.net.fits[size.child].gaussian for size in of.sizes):
             tables.append(_within_between(of))
     if of.found is not None:
         tables += [_poolings(of, of.found), _errors(of, of.found)]
@@ -129,9 +128,9 @@ def _nodes(of: Material) -> ReportTable:
         known = fit.parents and math.isfinite(share)
         given = ", input" * (node in of.net.inputs)
         sd = value_cell(None)
-        if isinstance(fit, GaussianFit):
-            own = float(np.sqrt(fit.sigma2[of.shown].max(initial=0)))
-            sd = value_cell(own, sd_range(of, fit))
+        if (one := fit.gaussian) is not None:
+            own = float(np.sqrt(one.sigma2[of.shown].max(initial=0)))
+            sd = value_cell(own, sd_range(of, one))
         cells = (
             text_cell(node, node=i),
             None if linear else text_cell(f"{fit.kind}{given}"),

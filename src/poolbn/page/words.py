@@ -16,10 +16,8 @@ from poolbn.assess.residuals import FEWEST
 from poolbn.findings import FindingKind
 from poolbn.moments.checks import check
 from poolbn.network.network import Network
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.tabular import TabularFit
 from poolbn.page.doubts import doubt_words
 from poolbn.page.facts import LEAST, leading
 from poolbn.page.material import Material
@@ -60,8 +58,8 @@ def p_words(p: float) -> str:
 def about_pooling(fit: LocalFit, sets: Noun) -> str:
     """What the pooling of a node means."""
     pooling, own = fit.pooling, ""
-    what = "probabilities" if isinstance(fit, TabularFit) else "coefficients"
-    if isinstance(fit, GaussianFit):
+    what = fit.parameters
+    if fit.gaussian:
         own = " and residual variance"
     if isinstance(pooling, Complete):
         return f"All {sets.many} share the same {what}{own}."
@@ -74,7 +72,7 @@ def about_pooling(fit: LocalFit, sets: Noun) -> str:
         said = (
             f"The intercepts of the {sets.many} vary around that of the population, not the slopes"
         )
-    if isinstance(fit, GaussianFit):
+    if fit.gaussian:
         said += {
             "shared": "",
             "pooled": "; so do residual variances",
@@ -129,7 +127,8 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
         said.append(f"The other {len(terms) - _TERMS} effects are below.")
     strongest = "that is" if len(terms) == 1 else "the strongest of these is"
     said[-1] += (
-        f" In standard deviations{_measure(fit)} {strongest} {standardised(of.net, size.effect)}."
+        f" In standard deviations{f' of {fit.measure}' * bool(fit.measure)} {strongest} "
+        f"{standardised(of.net, size.effect)}."
     )
     if size.between_sd > 0:
         found = terms[size.term]
@@ -170,13 +169,6 @@ def _change(found: Estimates) -> str:
         return f"{by} multiplies the mean of {found.child} by {effect}"
     against = f" against {found.outcomes[0]}" * (len(found.outcomes) > 2)
     return f"{by} multiplies the odds of {found.child} = {found.outcome}{against} by {effect}"
-
-
-def _measure(fit: LocalFit) -> str:
-    """Whose standard deviations effects on a node are in."""
-    if isinstance(fit, GaussianFit):
-        return ""
-    return " of log odds" if fit.categories else " of the logarithm"
 
 
 def _interval(found: Estimates) -> str:
@@ -268,7 +260,7 @@ def _pooling(net: Network, sets: Noun) -> list[str]:
     count = Counter(str(fit.pooling) for fit in net.fits.values()).most_common()
     said = [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
     if len(count) == 1:
-        fit = max(net.fits.values(), key=lambda fit: isinstance(fit, GaussianFit))
+        fit = max(net.fits.values(), key=lambda fit: fit.gaussian is not None)
         about = about_pooling(fit, sets)
         said = [f"{str(fit.pooling).capitalize()} for all variables. {about}".strip()]
     singular = [node for node, fit in net.fits.items() if fit.status is Status.SINGULAR]

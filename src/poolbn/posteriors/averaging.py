@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, InPython
 from poolbn.moments.standardised import Family
 from poolbn.network.effects import TERM
-from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.terms import Term
 from poolbn.posteriors.families import Families
@@ -204,14 +203,13 @@ def _coefficients(graphs: GraphSample, fit: Fit, rng: np.random.Generator) -> Fl
             if parents:
                 wanted.setdefault((c, parents), []).append(d)
     for (c, parents), at, made in zip(wanted, wanted.values(), fit(list(wanted)), strict=True):
-        if not isinstance(made, GaussianFit) or made.columns != tuple(
-            graphs.nodes[p] for p in parents
-        ):
+        linear, names = made.gaussian, tuple(graphs.nodes[p] for p in parents)
+        if linear is None or linear.columns != names:
             raise DataError(
                 f"total effects are averaged where all columns are continuous, and "
                 f"{graphs.nodes[c]!r} or a parent of it is not; use the paths of the graphs",
                 InPython(", post.sample().paths()"),
             )
-        drawn = made.population_draws(len(at), rng)
+        drawn = linear.population_draws(len(at), rng)
         found[np.ix_(at, parents, [c])] = drawn[:, 1:, None]
     return found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.assess.spreads import Spreads
 from poolbn.network.network import Network
-from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.localfit import LocalFit
 
 Floats = NDArray[np.float64]
 
@@ -38,9 +38,8 @@ class Curve:
     own: Floats
 
 
-def curves(net: Network, fit: RegressionFit, found: Spreads) -> list[Curve]:
+def curves(net: Network, fit: LocalFit, found: Spreads) -> list[Curve]:
     """The curves of a node: for each parent that is not discrete, for each level to show."""
-    middle = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
     shown = range(len(fit.categories) == 2, max(1, len(fit.categories)))
     made = []
     for parent in net.dag.parents(fit.child):
@@ -50,17 +49,13 @@ def curves(net: Network, fit: RegressionFit, found: Spreads) -> list[Curve]:
         x = np.linspace(found.means[parent] - reach, found.means[parent] + reach, _POINTS)
         if net.fits[parent].kind == "count":
             x = x[x >= 0]
-        whole, *own = (_values(fit, coef, parent, x, found) for coef in (middle, *fit.coef))
+        others = [np.full(len(x), found.means[name]) for name in fit.columns]
+        at = [x if name == parent else own for name, own in zip(fit.columns, others, strict=True)]
+        along = fit.along(at)
+        if along is None:
+            continue
         for k in shown:
-            each = np.stack([values[k] for values in own])
+            whole, *own = along[..., k] if fit.categories else along
             outcome = fit.categories[k] if fit.categories else ""
-            made.append(Curve(fit.child, outcome, parent, x, whole[k], each))
+            made.append(Curve(fit.child, outcome, parent, x, whole, np.stack(own)))
     return made
-
-
-def _values(fit: RegressionFit, coef: Floats, parent: str, x: Floats, found: Spreads) -> Floats:
-    """Probabilities of all levels, or means, along a parent, (K or 1, m)."""
-    one = replace(fit, levels=fit.levels[:1], coef=coef[None])
-    sets = np.zeros(len(x), dtype=np.int64)
-    at = [x if name == parent else np.full(len(x), found.means[name]) for name in fit.columns]
-    return np.atleast_2d(one.mean_at(at, sets).T)
