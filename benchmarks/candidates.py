@@ -44,8 +44,8 @@ NOISE = 10  # columns
 class All(LocalScores):
     """Scores that leave nothing out."""
 
-    def toggled(self, families, wanted, *, uphill):
-        return super().toggled(families, wanted, uphill=False)
+    def neighbours(self, families, wanted, *, improving_only):
+        return super().neighbours(families, wanted, improving_only=False)
 
 
 def hard(seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -97,7 +97,9 @@ def tried(stats: pb.GroupStats, of: set[Family]) -> np.ndarray:
         others = [v for v in range(N) if v != child and v not in parents]
         more = [(child, tuple(sorted((*parents, v)))) for v in others]
         own, *with_more = scores([(child, parents), *more])
-        found = scores.toggled([(child, parents)], np.ones((1, N), dtype=bool), uphill=True)
+        found = scores.neighbours(
+            [(child, parents)], np.ones((1, N), dtype=bool), improving_only=True
+        )
         assert found is not None
         values = found.values[0, others]
         left_out = ~found.exact[0, others] & (values < own) & (values > own - 1e-5)

@@ -81,9 +81,9 @@ class Timed(LocalScores):
         self.batches += time.thread_time() - start
         return found
 
-    def toggled(self, families, wanted, *, uphill):
+    def neighbours(self, families, wanted, *, improving_only):
         start = time.thread_time()
-        found = super().toggled(families, wanted, uphill=uphill)
+        found = super().neighbours(families, wanted, improving_only=improving_only)
         if len(families) > 2:  # the first look; a move changes one node or two
             self.batches += time.thread_time() - start
         return found

@@ -118,7 +118,9 @@ class Exact(LocalScores):
     def upper_bounds(self, families: Sequence[Family]) -> tuple[np.ndarray, np.ndarray]:
         return self(families), np.ones(len(families), dtype=bool)
 
-    def toggled(self, families: Sequence[Family], wanted: np.ndarray, *, uphill: bool) -> None:
+    def _at_once(
+        self, families: Sequence[Family], candidates: np.ndarray, improving_only: bool
+    ) -> None:
         return None
 
 

@@ -45,12 +45,13 @@ ORDER = {
         "reference", "linear", "mixed", "polya", "design", "quadrature", "glmm", "marginal",
         "rowscores", "shrinking", "intervals", "logeffects", "equality", "terms", "withinbetween",
         "blup", "links", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
-        "imputed", "logfit", "gaussianfit", "model", "toggling", "grouplevel", "views", "gaussian",
-        "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",
+        "imputed", "logfit", "gaussianfit", "model", "neighbours", "grouplevel", "views",
+        "gaussian", "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",
     ],
     "scoring": [
-        "sparsity", "likelihoods", "kinds", "observed", "gprior", "criteria", "bge", "bde", "local",
-        "combined", "separating", "rotating", "scorevectors", "columntests", "independence",
+        "sparsity", "likelihoods", "families", "observed", "gprior", "criteria", "bge", "bde",
+        "local", "combined", "separating", "rotating", "scorevectors", "columntests",
+        "independence",
     ],
     "search": [
         "problem", "state", "climbing", "orders", "exact", "pattern", "pc", "hybrid", "naming",

@@ -116,7 +116,7 @@ def left_out(frame: pd.DataFrame, child: str, parents: tuple[str, ...] = ()) -> 
     family = at[child], tuple(at[p] for p in parents)
     wanted = np.ones((1, len(at)), dtype=bool)
     scores = LocalScores(stats)
-    values, exact = scores.toggled([family], wanted, uphill=True)
+    values, exact = scores.neighbours([family], wanted, improving_only=True)
     (own,) = scores([family])
     assert values[0, family[0]] == own
     assert exact[0, family[0]]
@@ -190,8 +190,10 @@ def test_tabu_search_leaves_nothing_out() -> None:
     stats = pb.stats(frame, group="F")
     wanted = np.ones((1, len(stats.names)), dtype=bool)
     values = [
-        LocalScores(stats).toggled([(0, ())], wanted, uphill=uphill).values[0, 1:]
-        for uphill in (True, False)
+        LocalScores(stats)
+        .neighbours([(0, ())], wanted, improving_only=improving_only)
+        .values[0, 1:]
+        for improving_only in (True, False)
     ]
     few, all_ = (len(set(of)) for of in values)
     assert few < 8
@@ -202,8 +204,8 @@ def test_searches_come_to_the_same_graph() -> None:
     """Moves, too; columns are many enough for some to be left out each time."""
 
     class All(LocalScores):
-        def toggled(self, families, wanted, *, uphill):
-            return super().toggled(families, wanted, uphill=False)
+        def neighbours(self, families, wanted, *, improving_only):
+            return super().neighbours(families, wanted, improving_only=False)
 
     for seed in range(6):
         frame = simulate_network(seed, 12, data_sets=6, rows=30)

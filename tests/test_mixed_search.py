@@ -234,7 +234,6 @@ def test_a_network_of_all_kinds_prints(made: pb.Table) -> None:
 
 BAD = [
     ({"score": "bge"}, "score='bge' is for continuous columns"),
-    ({"score": "bic-h"}, "score='bic-h' is for continuous columns"),
     ({"score": "bde"}, "score='bde' is for complete pooling"),
     ({"score": "k2", "pooling": "complete"}, "age, dose and visits are not"),
     ({"pooling": pb.Partial(method="reml")}, "method='reml' is for continuous columns"),

@@ -46,7 +46,7 @@ def test_gaussian_networks(case: dict) -> None:
     zero = pb.BGe(iss_mu=5, iss_w=15, nu=dict.fromkeys(stats.names, 0.0))
     for name, bge in (BGE | {"bge;iss.mu=5;iss.w=15;nu=zero": zero}).items():
         data = standardise(stats)
-        scores = bge.on(data, pb.Complete())
+        scores = bge.on(stats, pb.Complete())
         for node, value in case["scores"][name].items():
             found = scores.scores([data.family(node, parents(case, node))])
             assert found[0] == pytest.approx(value, rel=1e-8)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import dblquad
 
 import poolbn as pb
-from poolbn.scoring.criteria import PenalisedLikelihood
+from poolbn.scoring.likelihoods import PenalisedLikelihood
 from poolbn.scoring.local import LocalScores
 
 STATS = pb.stats(simulate(7, data_sets=4, rows=15, parents=3), group="F")
@@ -161,7 +161,7 @@ def test_bounds_change_no_search_by_bic_h(pooling, monkeypatch: pytest.MonkeyPat
         stats = pb.stats(simulate(seed, data_sets=4, rows=15, parents=4), group="F")
         lazy = pb.learn(stats, pooling=pooling, score="bic-h", start=())
         with monkeypatch.context() as patched:
-            for name in ("bounds", "toggled"):
+            for name in ("bounds", "neighbours"):
                 patched.setattr(PenalisedLikelihood, name, lambda *_, **__: None)
             eager = pb.learn(stats, pooling=pooling, score="bic-h", start=())
         assert lazy.dag == eager.dag

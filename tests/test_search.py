@@ -106,20 +106,20 @@ def totals(table: np.ndarray, graphs: np.ndarray) -> np.ndarray:
     return table[np.arange(len(table)), graphs].sum(axis=-1)
 
 
-def neighbours(graph: np.ndarray, among: set[tuple[int, ...]]) -> np.ndarray:
+def around_of(graph: np.ndarray, among: set[tuple[int, ...]]) -> np.ndarray:
     """The graphs one arc away, (., N)."""
     bits = 1 << np.arange(len(graph))
-    toggled = []
+    changed = []
     for p in range(len(graph)):
         for c in range(len(graph)):
             if p != c:
                 other = graph.copy()
                 other[c] ^= bits[p]
-                toggled.append(tuple(other.tolist()))
+                changed.append(tuple(other.tolist()))
                 if graph[c] & bits[p]:
                     other[p] |= bits[c]
-                    toggled.append(tuple(other.tolist()))
-    return np.array([other for other in toggled if other in among])
+                    changed.append(tuple(other.tolist()))
+    return np.array([other for other in changed if other in among])
 
 
 def permitted(rules: pb.Constraints, names: tuple[str, ...]) -> np.ndarray:
@@ -154,8 +154,8 @@ class Eager(LocalScores):
     def upper_bounds(self, families):
         return self(families), np.ones(len(families), dtype=bool)
 
-    def toggled(self, families, wanted, *, uphill):
-        found = super().toggled(families, wanted, uphill=False)
+    def _at_once(self, families, candidates, improving_only):
+        found = super()._at_once(families, candidates, False)
         return found if found is not None and found.exact.all() else None
 
 
@@ -208,7 +208,7 @@ def test_hill_climbing_ends_in_a_local_optimum(part: range, nodes: int, pooling:
             found = search(task, pb.HillClimb(), start=start)
             graph = masks(found.arcs)
             assert found.score == pytest.approx(totals(task.table, graph), abs=1e-9)
-            around = totals(task.table, neighbours(graph, all_dags_as_set(nodes)))
+            around = totals(task.table, around_of(graph, all_dags_as_set(nodes)))
             assert around.max() <= found.score + 1e-7
             assert all(move.gain > TIE for move in found.trace)
 
@@ -226,7 +226,7 @@ def test_orders_end_in_a_local_optimum(part: range, nodes: int, pooling: str) ->
         graph = masks(found.arcs)
         assert found.score == pytest.approx(totals(task.table, graph), abs=1e-9)
         assert found.score >= totals(task.table, masks(start)) - 1e-9
-        around = totals(task.table, neighbours(graph, all_dags_as_set(nodes)))
+        around = totals(task.table, around_of(graph, all_dags_as_set(nodes)))
         assert around.max() <= found.score + 1e-7
         best += found.score >= totals(task.table, all_dags(nodes)).max() - 1e-7
     assert best >= 0.8 * len(tasks)
@@ -382,7 +382,7 @@ def test_constraints_are_kept(part: range, nodes: int, pooling: str) -> None:
             best = strategy.learn(watched)
             assert fine.issuperset(seen)
             assert tuple(masks(best.arcs)) in fine
-            around = neighbours(masks(best.arcs), fine)
+            around = around_of(masks(best.arcs), fine)
             if len(around):
                 assert totals(task.table, around).max() <= best.score + 1e-7
         assert tuple(masks(exact.arcs)) in fine
@@ -456,8 +456,8 @@ def test_the_start_counts() -> None:
 def test_the_trace_adds_up(pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
     states: list[SearchState] = []
 
-    def seen(problem: SearchProblem, *, uphill: bool) -> SearchState:
-        states.append(SearchState(problem, uphill=uphill))
+    def seen(problem: SearchProblem, *, improving_only: bool) -> SearchState:
+        states.append(SearchState(problem, improving_only=improving_only))
         return states[-1]
 
     monkeypatch.setattr(climbing, "SearchState", seen)
@@ -492,7 +492,7 @@ def test_partial_pooling_spares_fits() -> None:
 
 def sweep(scores: LocalScores, families: list) -> np.ndarray:
     wanted = np.ones((len(families), len(scores.names)), dtype=bool)
-    found = scores.toggled(families, wanted, uphill=True)
+    found = scores.neighbours(families, wanted, improving_only=True)
     assert found.exact.all()
     return found.values
 

@@ -23,7 +23,16 @@ from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.run.progress import Progress
 from poolbn.run.warming import prefetch
-from poolbn.scoring.local import Kind, LocalScores, Score, as_score, chosen, final_fits
+from poolbn.scoring.local import (
+    Kind,
+    LocalScores,
+    Score,
+    as_score,
+    chosen,
+    final_fits,
+    first_of,
+    name_of,
+)
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.ordering import canonical_order
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
@@ -157,7 +166,7 @@ class Plan:
         scores = LocalScores(data, pooling=pooling, score=self.score)
         if start is None:
             start = allowed.required
-            if (score := self.score.first(pooling)) is not None:
+            if (score := first_of(self.score, pooling)) is not None:
                 first = LocalScores(data, pooling=pooling, score=score)
                 start = self.search.learn(Problem(first, allowed, start, watch)).arcs
         return self.search.learn(Problem(scores, allowed, start, watch))
@@ -173,7 +182,7 @@ class Plan:
             total,
             group=data.group,
             n=data.n,
-            score_kind=self.score.name,
+            score_kind=name_of(self.score),
             search=repr(self.search),
             trace=found.trace,
             stats=only_sums(data),

@@ -7,7 +7,7 @@ does not depend, not by a bit, on the order of a table's columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE
 from poolbn.errors import DataError
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats, check_magnitude
+from poolbn.moments.indicators import spans
 
 _IMPUTATIONS = 20
 _MANY = 30  # families from which arrays are faster than lists
@@ -29,6 +31,15 @@ _FAR = 1e7  # SDs from 0: up to there, limits of predictions are right to 0.001 
 
 # A child and its parents, as positions in the names of the statistics.
 Family = tuple[int, tuple[int, ...]]
+
+
+def expanded(data: Data, families: Iterable[Family]) -> list[Family]:
+    """Families in the columns of numbers that data are made of, the child's own the first."""
+    columns = spans(data.categories)
+    return [
+        (columns[child][0], tuple(k for p in parents for k in columns[p]))
+        for child, parents in families
+    ]
 
 
 Key = Callable[[int], int]  # what the parents of a family are sorted by

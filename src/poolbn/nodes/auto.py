@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
 from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, same_for_all
+from poolbn.nodes.model import Choice, Likelihoods, NodeModel, Penalty, Worth
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
 # Rows that each data set must have for each coefficient before no pooling is considered. With fewer
@@ -74,21 +73,19 @@ class Auto:
 
     def first(self, levels: Sequence[Hashable]) -> OneOf:
         """The last candidate."""
-        return self._candidates(levels)[-1]
+        return self.candidates(levels)[-1]
 
-    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> OneOf:
-        """The first candidate that is as good as the last, but for chance; without nodes that."""
-        *earlier, last = self._candidates(data.levels)
-        if not families:  # no column is continuous
-            return last
-        most = last.beyond_chance(data, families) if earlier else (0, 0.0)
-        return next((one for one in earlier if one.beyond_chance(data, families) >= most), last)
+    def chosen(self, levels: Sequence[Hashable], worth: Callable[[NodeModel], Worth]) -> OneOf:
+        """The first candidate that is as good as the last, but for chance."""
+        *earlier, last = self.candidates(levels)
+        most = worth(last) if earlier else (0, 0.0)
+        return next((one for one in earlier if worth(one) >= most), last)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The best final fit of one node."""
-        return self._candidates(data.levels)[0].fit(data, family, penalty)
+        return self.candidates(data.levels)[0].fit(data, family, penalty)
 
-    def _candidates(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
+    def candidates(self, levels: Sequence[Hashable]) -> Sequence[OneOf]:
         """Those of these data sets, each with later ones."""
         among = tuple(_able(self.among, levels))
         return [OneOf(place, among) for place in range(len(among))]
@@ -134,18 +131,9 @@ class OneOf:
         """Itself."""
         return self
 
-    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> OneOf:
+    def chosen(self, levels: Sequence[Hashable], worth: Callable[[NodeModel], Worth]) -> OneOf:
         """Itself."""
         return self
-
-    def beyond_chance(
-        self, data: StandardisedStats, families: Sequence[Family]
-    ) -> tuple[int, float]:
-        """Nodes that have a likelihood, and its logarithm but for half a unit a parameter."""
-        half = same_for_all(0.5)
-        values = self.logliks(data, families, half).penalised(half, families)
-        finite = values[np.isfinite(values)]
-        return len(finite), math.fsum(finite.tolist())
 
     def logliks(
         self,
@@ -215,14 +203,16 @@ class OneOf:
         return repr(self.how)
 
 
-def candidates(pooling: NodeModel) -> Sequence[Candidate]:
-    """The poolings that a node which is not continuous may have, whatever others have.
+def candidates(pooling: Choice, levels: Sequence[Hashable]) -> Sequence[Candidate]:
+    """The poolings that a node which is not continuous may have in the end, the first one first.
 
     Raises:
         OptionError: it is none of poolbn's own.
     """
+    if isinstance(pooling, Auto):
+        return _able(pooling.among, levels)
     if isinstance(pooling, OneOf):
-        return pooling.among
+        return pooling.among[pooling.place :]
     check_arguments(pooling=(pooling, _CANDIDATE))
     assert isinstance(pooling, Candidate)
     return (pooling,)

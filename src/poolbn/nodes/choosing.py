@@ -95,7 +95,7 @@ def _fit(stats: Data, child: str, parents: Sequence[str], model: Choice) -> Loca
         fit = _fit_gaussian(found, child, labels_of(parents, levels), model)
         return of_nodes(fit, parents, levels)
     each = same_for_all(math.log(stats.n_rows) / 2).each
-    return kinds.fit(stats, child, parents, kinds.ways(model, stats), each)
+    return kinds.fit(stats, child, parents, kinds.poolings(model, stats), each)
 
 
 def _fit_gaussian(

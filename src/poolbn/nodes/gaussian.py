@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Literal, Self, get_args
@@ -13,7 +13,7 @@ from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Counts
-from poolbn.nodes.model import Likelihoods, Penalty
+from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, Worth
 
 Discrete = Literal["auto", "table", "logit"]
 
@@ -56,7 +56,7 @@ class Gaussian:
         """The pooling itself."""
         return self
 
-    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> Self:
+    def chosen(self, levels: Sequence[Hashable], worth: Callable[[NodeModel], Worth]) -> Self:
         """The pooling itself."""
         return self
 

@@ -47,18 +47,19 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _FEW_ROWS = 10  # of a data set, on average
+_NO_LOSS = 1e-9  # of the log-likelihood of a child that is constant
 _MOST = 150  # coefficients of a regression; their number cubed is what a step costs
 
 Names = tuple[str, Sequence[str]]  # a node and its parents
 
 
-def ways(pooling: Choice, data: Data) -> tuple[Candidate, ...]:
-    """The ways in which data sets may share strength, as far as they matter here.
+def poolings(model: Choice, data: Data) -> tuple[Candidate, ...]:
+    """The poolings that a final fit may have, as far as they matter here; a search has the first.
 
     Raises:
         OptionError: one is for continuous nodes only.
     """
-    hows = candidates(pooling.first(data.levels))
+    hows = candidates(model, data.levels)
     for how in hows:
         if isinstance(how, Partial) and how.method != "ml":
             raise OptionError(
@@ -89,7 +90,7 @@ def scores(
     Args:
         table: the rows.
         families: nodes that are not continuous, with their parents.
-        hows: the ways of `ways`.
+        hows: the poolings of `poolings`.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
         final: whether regressions start from everywhere.
     """
@@ -131,6 +132,60 @@ def bounds(
             (problems,) = problems_of(table, child, parents)
             values[m] = regression_bound(problems, hows, each)
     return values
+
+
+def gains(
+    table: Data, child: str, parents: Sequence[str], form: str, rank: NDArray[np.int64]
+) -> list[tuple[Floats, Floats]]:
+    """What parents gain over none, as logarithms of likelihoods, and the parameters it takes.
+
+    For each model that the node may have: in each data set, or, if `rank` has one number, in all
+    rows together, (J,) each; 0 where rows cannot tell.
+
+    Args:
+        table: the rows.
+        child: a discrete node or a count.
+        parents: its parents.
+        form: which models discrete nodes with discrete parents may have, see `Partial.discrete`.
+        rank: of the parents' columns, (J,).
+    """
+    J, family = len(rank), (child, parents)
+    if not parents:
+        return [(np.zeros(J), np.zeros(J))]
+    found = []
+    n = table.n if J > 1 or len(table.n) == 1 else np.array([table.n_rows])
+    if _tabular(table, family) and form != "logit" and is_small(table, *family):
+        counts = counts_of(table, child, parents)
+        counts = counts.mean(axis=0) if counts.ndim > 3 else counts
+        counts = counts if len(counts) == J else counts.sum(axis=0, keepdims=True)
+        seen = (counts.sum(axis=2) > 0).sum(axis=1), (counts.sum(axis=1) > 0).sum(axis=1)
+        z = _logliks(counts).sum(axis=1) - _logliks(counts.sum(axis=1))
+        found.append((z, (seen[0] - 1.0) * (seen[1] - 1.0)))
+    if (
+        not _tabular(table, family) or form == "logit" or (form == "auto" and len(parents) > 1)
+    ) and (_coefficients(table, family) <= _MOST):
+        best = None
+        for with_parents, without in zip(
+            problems_of(table, child, parents), problems_of(table, child, ()), strict=True
+        ):
+            pair = (with_parents.plain, without.plain)
+            one, none = (p.complete() if J == 1 else p.none() for p in pair)
+            each = float(none.loglik.sum()) - pair[0].dispersed * float(np.log(n).sum()) / 2
+            d = pair[0].C * rank.astype(np.float64)
+            told = (n > d + pair[0].C) & (none.loglik < -_NO_LOSS)
+            gain = np.where(told, np.maximum(one.loglik - none.loglik, 0.0), 0.0)
+            if best is None or each + gain.sum() > best[0]:
+                best = each + gain.sum(), gain, np.where(told, d, 0.0), each
+        assert best is not None
+        found.append(best[1:3])
+    return found or [(np.full(J, -np.inf), np.zeros(J))]
+
+
+def _logliks(counts: NDArray[np.int64]) -> Floats:
+    """Of rows by level, (..., K), with the shares of levels among them."""
+    n = counts.sum(axis=-1, keepdims=True)
+    share = np.divide(counts, n, out=np.ones(counts.shape), where=counts > 0)
+    return np.asarray((counts * np.log(share)).sum(axis=-1))
 
 
 def fit(

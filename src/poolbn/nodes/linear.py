@@ -63,7 +63,7 @@ def log_likelihoods(
     return np.asarray(np.where(ok, density, -np.inf).sum(axis=1))
 
 
-def toggled(
+def neighbours(
     data: StandardisedStats,
     families: Sequence[Family],
     charges: NDArray[np.float64],
@@ -192,6 +192,13 @@ def explained(data: StandardisedStats, families: Sequence[Family], *, separate: 
     varies = square > CONSTANT_TOLERANCE * n
     left = np.divide(found.rss, square, out=np.ones_like(square), where=varies)
     return Explained(n, np.where(varies, found.rank, 0), 1 - np.minimum(left, 1.0))
+
+
+def ranks(
+    data: StandardisedStats, families: Sequence[Family], *, separate: bool
+) -> NDArray[np.int64]:
+    """Of the parents, in all rows together or in each data set, (M, J)."""
+    return _regress(data, families, separate).rank
 
 
 def raised(data: StandardisedStats, child: int, parents: tuple[int, ...]) -> tuple[Hashable, ...]:

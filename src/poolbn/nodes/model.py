@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol
 
@@ -68,7 +68,7 @@ class Likelihoods(NamedTuple):
         return np.asarray(score if penalty.rows is None else score - q * self.uneven)
 
 
-class Toggled(NamedTuple):
+class NeighbourScores(NamedTuple):
     """Scores of M nodes with each change of their parents by a column, or upper bounds of them.
 
     Attributes:
@@ -81,9 +81,13 @@ class Toggled(NamedTuple):
     exact: NDArray[np.bool_]
 
 
-def all_exact(values: NDArray[np.float64] | None) -> Toggled | None:
+def all_exact(values: NDArray[np.float64] | None) -> NeighbourScores | None:
     """Scores that are all known, if there are any."""
-    return None if values is None else Toggled(values, np.ones(values.shape, dtype=bool))
+    return None if values is None else NeighbourScores(values, np.ones(values.shape, dtype=bool))
+
+
+# Nodes that have a likelihood, and its logarithm but for half a unit for each parameter.
+Worth = tuple[int, float]
 
 
 class Choice(Pooling, Protocol):
@@ -99,8 +103,8 @@ class Choice(Pooling, Protocol):
     def first(self, levels: Sequence[Hashable]) -> NodeModel:
         """The model of these data sets that a network is learned under, at first."""
 
-    def chosen(self, data: StandardisedStats, families: Sequence[Family]) -> NodeModel:
-        """The model that the data ask for, with these nodes and parents."""
+    def chosen(self, levels: Sequence[Hashable], worth: Callable[[NodeModel], Worth]) -> NodeModel:
+        """The model that the data of these data sets ask for, by what models are worth."""
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The final fit of one node; the penalty matters to a choice."""

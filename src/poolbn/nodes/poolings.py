@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
-from poolbn.nodes import linear, mixed, statuses, toggling, views
+from poolbn.nodes import linear, mixed, neighbours, statuses, views
 from poolbn.nodes.gaussian import Gaussian
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.localfit import INTERCEPT, Counts, Status
 from poolbn.nodes.mixed import Random, Residuals
-from poolbn.nodes.model import Likelihoods, Penalty, Toggled
+from poolbn.nodes.model import Likelihoods, NeighbourScores, Penalty
 from poolbn.nodes.statuses import Ending
 from poolbn.wording import listed
 
@@ -69,19 +69,21 @@ class LeastSquares(Gaussian):
         known = np.array([self.counts(p, len(data.n)) for p in range(max(sizes, default=0) + 1)])
         return Likelihoods(loglik, known[sizes], np.zeros(len(sizes)))
 
-    def toggled(
+    def neighbours(
         self,
         data: StandardisedStats,
         families: Sequence[Family],
         charges: NDArray[np.float64],
     ) -> NDArray[np.float64] | None:
-        """Log-likelihoods with each column added or removed, see `linear.toggled`.
+        """Log-likelihoods with each column added or removed, see `linear.neighbours`.
 
         None where a likelihood is not about all data sets, see `views`.
         """
         if data.some_constant if self.separate else data.some_unmeasured:
             return None
-        return linear.toggled(data, families, charges, separate=self.separate, what=self.variance)
+        return linear.neighbours(
+            data, families, charges, separate=self.separate, what=self.variance
+        )
 
     def bounds(
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
@@ -370,23 +372,23 @@ class Partial(Gaussian):
         found = mixed.Maxima(loglik, np.zeros(len(families)))
         return self._with_counts(found, data, families)
 
-    def toggled(
+    def neighbours(
         self,
         data: StandardisedStats,
         families: Sequence[Family],
         charges: Callable[[int, int], NDArray[np.float64]],
-        wanted: NDArray[np.bool_],
+        candidates: NDArray[np.bool_],
         *,
-        uphill: bool,
-    ) -> Toggled | None:
-        """Scores, and bounds with all changes of parents at once, see `toggling`.
+        improving_only: bool,
+    ) -> NeighbourScores | None:
+        """Scores, and bounds with all changes of parents at once, see `neighbours`.
 
         None where they come one by one.
         """
         if self.random != "full" or self.residuals != "shared" or self.method != "ml":
             return None
-        look = partial(toggling.toggled, charges=charges, uphill=uphill)
-        return views.toggled(data, families, wanted, look)
+        look = partial(neighbours.neighbours, charges=charges, improving_only=improving_only)
+        return views.neighbours(data, families, candidates, look)
 
     def cost(self, data_sets: int) -> float:
         """Some dozens of regressions in each data set."""

@@ -22,7 +22,7 @@ from poolbn.nodes import grouplevel
 from poolbn.nodes.adapting import Own, adapted, appended, in_order
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Counts
-from poolbn.nodes.model import Likelihoods, Toggled
+from poolbn.nodes.model import Likelihoods, NeighbourScores
 from poolbn.wording import listed
 
 
@@ -55,7 +55,9 @@ def likelihoods(
     found = nothing(len(families))
     views: dict[StandardisedStats | None, list[int]] = {}
     for m, (child, _) in enumerate(families):
-        views.setdefault(of(data, child, leave_out=leave_out, values=values), []).append(m)
+        views.setdefault(data_sets_for(data, child, leave_out=leave_out, values=values), []).append(
+            m
+        )
     for view, at in views.items():
         some = [families[m] for m in at]
         part = grouplevel.likelihoods(data, some) if view is None else compute(view, some)
@@ -64,21 +66,21 @@ def likelihoods(
     return found
 
 
-def toggled(
+def neighbours(
     data: StandardisedStats,
     families: Sequence[Family],
-    wanted: NDArray[np.bool_],
-    compute: Callable[[StandardisedStats, Sequence[Family], NDArray[np.bool_]], Toggled],
-) -> Toggled | None:
+    candidates: NDArray[np.bool_],
+    compute: Callable[[StandardisedStats, Sequence[Family], NDArray[np.bool_]], NeighbourScores],
+) -> NeighbourScores | None:
     """What `compute` says of all changes of parents, likewise; None where it cannot."""
     if not data.some_constant:
-        return compute(data, families, wanted)
-    found = Toggled(np.empty(wanted.shape), np.empty(wanted.shape, dtype=bool))
+        return compute(data, families, candidates)
+    found = NeighbourScores(np.empty(candidates.shape), np.empty(candidates.shape, dtype=bool))
     for m, family in enumerate(families):
-        view = of(data, family[0], leave_out=False)
+        view = data_sets_for(data, family[0], leave_out=False)
         if view is None:
             return None
-        (found.values[m],), (found.exact[m],) = compute(view, [family], wanted[m : m + 1])
+        (found.values[m],), (found.exact[m],) = compute(view, [family], candidates[m : m + 1])
     return found
 
 
@@ -93,14 +95,14 @@ def fit(
     """The final fit in the same way, for all data sets."""
     if not data.some_constant:
         return compute(data, family)
-    view = of(data, family[0], leave_out=leave_out, values=values)
+    view = data_sets_for(data, family[0], leave_out=leave_out, values=values)
     if view is None:
         return grouplevel.fit(data, family)
     found = compute(view, family)
     return found if view is data else _with_left_out(found, data, family, view)
 
 
-def of(
+def data_sets_for(
     data: StandardisedStats, child: int, *, leave_out: bool, values: bool = True
 ) -> StandardisedStats | None:
     """The data sets that count for a child, or None where it has one value in each; see above."""

@@ -30,7 +30,7 @@ from poolbn.posteriors.posterior import (
 from poolbn.posteriors.summing import MOST, Prior, summed
 from poolbn.posteriors.walking import METHODS
 from poolbn.run.progress import Progress
-from poolbn.scoring.local import Kind, LocalScores, Score, family_fits
+from poolbn.scoring.local import Kind, LocalScores, Score, family_fits, name_of
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
@@ -123,7 +123,7 @@ def arc_posterior(
         tell = partial(tell_sweeps, progress)
         parts, stopped = walked(going, sweeps, len(data.names), tell)
     fit = partial(family_fits, data, model=model, score=plan.score)
-    build = partial(_network, data, plan.score.name)
+    build = partial(_network, data, name_of(plan.score))
     found = assembled(data.names, parts, prior, most, Known(fit, allowed, build))
     if stopped:
         raise PosteriorInterrupted(found)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from poolbn.arguments import NUMBER, check_arguments
 from poolbn.errors import DataError, Option, OptionError
 from poolbn.moments.data import Data
-from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.moments.standardised import Family
 from poolbn.nodes import polya
 from poolbn.nodes.localfit import LocalFit
-from poolbn.nodes.model import Choice, NodeModel
+from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete
 from poolbn.nodes.tabular import counts_of, fit_tabular
 from poolbn.wording import listed
@@ -38,36 +38,30 @@ class _Dirichlet:
     def first(self, model: NodeModel) -> None:
         """From the empty graph."""
 
-    def on(self, data: StandardisedStats, model: NodeModel) -> DirichletScores:
-        """Raises: it is for discrete columns."""
-        raise OptionError(
-            Option("score", self.name), " is for discrete columns; use ", Option("score", "bic")
-        )
-
-    def on_table(self, table: Data, pooling: Choice) -> DirichletScores:
+    def on(self, data: Data, model: NodeModel) -> DirichletScores:
         """The scores of one table.
 
         Raises:
             DataError: a column is not discrete.
             OptionError: the pooling is not complete.
         """
-        if not pooling.first(table.levels).complete:
+        if not model.complete:
             raise OptionError(
                 Option("score", self.name), " is for complete pooling; use ",
                 Option("pooling", "complete"), " or ", Option("score", "bic"),
             )  # fmt: skip
-        if table.imputed:
+        if data.imputed:
             raise OptionError(
                 Option("score", self.name), " is for tables without missing cells; use ",
                 Option("missing", "drop"), " or ", Option("score", "bic"),
             )  # fmt: skip
-        others = sorted(name for name in table.names if table.kind(name) != "discrete")
+        others = sorted(name for name in data.names if data.kind(name) != "discrete")
         if others:
             raise DataError(
                 Option("score", self.name), f" is for discrete columns, and {listed(others, 5)} ",
                 "is not" if len(others) == 1 else "are not", "; use ", Option("score", "bic"),
             )  # fmt: skip
-        return DirichletScores(table, self._marginal())
+        return DirichletScores(data, self._marginal())
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from poolbn.arguments import DICT, NUMBER, check_arguments
 from poolbn.errors import Option, OptionError
-from poolbn.moments.data import Data
-from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.moments.data import Data, is_continuous
+from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit
-from poolbn.nodes.model import Choice, NodeModel, same_for_all
-from poolbn.scoring.kinds import not_for_tables
+from poolbn.nodes.model import NodeModel, same_for_all
 
 
 @dataclass(frozen=True)
@@ -57,17 +56,24 @@ class BGe:
     def first(self, model: NodeModel) -> None:
         """From the empty graph."""
 
-    def on(self, data: StandardisedStats, model: NodeModel) -> BGeScores:
-        """The scores of one table.
+    def on(self, data: Data, model: NodeModel) -> BGeScores:
+        """The scores of some data.
 
         Raises:
-            OptionError: the pooling is not complete, or a parameter of the prior cannot be.
+            OptionError: a column is not continuous, the pooling is not complete, or a parameter of
+                the prior cannot be.
         """
+        if not is_continuous(data):
+            raise OptionError(
+                Option("score", self.name), " is for continuous columns; use ",
+                Option("score", "bic"), " or ", Option("score", "bic-h"),
+            )  # fmt: skip
         if not model.complete:
             raise OptionError(
                 f"BGe is a score for complete pooling, not for {model!r}; use ",
                 Option("score", "bic"),
             )
+        numbers = standardise(data.stats())
         N = len(data.names)
         iss_w = N + 2 if self.iss_w is None else self.iss_w
         if not (self.iss_mu > 0 and iss_w > N + 1):
@@ -79,17 +85,13 @@ class BGe:
         if self.nu is not None:
             if absent := [name for name in data.names if name not in self.nu]:
                 raise OptionError(f"BGe's nu lacks a prior mean for {absent[0]!r}")
-            off = data.center - np.array([self.nu[name] for name in data.names])
+            off = numbers.center - np.array([self.nu[name] for name in data.names])
         # Of all columns at once, in their own units; a family is cut out of it.
         t = self.iss_mu * (iss_w - N - 1) / (self.iss_mu + 1)
-        R = data.total * np.outer(data.scale, data.scale)
+        R = numbers.total * np.outer(numbers.scale, numbers.scale)
         R[np.diag_indices(N)] += t
-        R += data.rows * self.iss_mu / (data.rows + self.iss_mu) * np.outer(off, off)
-        return BGeScores(data, model, self.iss_mu, iss_w - N, t, R)
-
-    def on_table(self, table: Data, pooling: Choice) -> BGeScores:
-        """Raises: it is for continuous columns."""
-        raise not_for_tables(self.name)
+        R += numbers.rows * self.iss_mu / (numbers.rows + self.iss_mu) * np.outer(off, off)
+        return BGeScores(numbers, model, self.iss_mu, iss_w - N, t, R)
 
 
 @dataclass(frozen=True, eq=False)

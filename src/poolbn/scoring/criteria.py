@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,13 +12,9 @@ from poolbn.errors import check_option
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import check_admits
-from poolbn.nodes.kinds import ways
-from poolbn.nodes.model import Choice, NodeModel, Penalty, same_for_all
-from poolbn.nodes.poolings import Partial
-from poolbn.run.warming import prefetch
+from poolbn.nodes.model import NodeModel, Penalty, same_for_all
+from poolbn.scoring.families import NodeScores
 from poolbn.scoring.gprior import GPrior
-from poolbn.scoring.kinds import TableScores, not_for_tables
-from poolbn.scoring.likelihoods import PenalisedLikelihood
 from poolbn.scoring.observed import ObservedScores
 
 Criterion = Literal["bic", "bic-h", "aic", "loglik"]
@@ -31,7 +27,8 @@ class InformationCriterion:
     BIC charges log(n) / 2 for a parameter, n the rows of all data sets (eq. bic). "bic-h" charges
     half the logarithm of what tells of it: n for fixed effects and a common variance, n_j for
     parameters of data set j. (Co)variances between data sets are half-way between log(|F|) / 2,
-    right where data sets differ much, and log(n) / 2. From it goes what `sparsity` takes.
+    right where data sets differ much, and log(n) / 2. From it goes what `sparsity` takes. Least
+    squares have a correction for few rows too, see `Penalty`.
 
     Attributes:
         name: "bic", "bic-h", "aic" or "loglik".
@@ -46,39 +43,24 @@ class InformationCriterion:
         """Bayes factors in each data set find the way for "bic-h", where data sets may differ."""
         return GPrior() if self.name == "bic-h" and not model.complete else None
 
-    def on(self, data: StandardisedStats, model: NodeModel) -> PenalisedLikelihood:
-        """The scores of one table under one model.
+    def on(self, data: Data, model: NodeModel) -> NodeScores | ObservedScores:
+        """The scores of some data under one model.
 
         Raises:
             DataError: the model cannot be fitted to the data.
+            OptionError: the pooling is for continuous columns only.
         """
-        check_admits(model, data)
-        sparse = self.name == "bic-h"
-        return PenalisedLikelihood(data, model, self.penalty_per_parameter(data), sparse)
+        numbers = standardise(data.stats())
+        check_admits(model, numbers)
+        penalty, sparse = self.penalty_per_parameter(numbers), self.name == "bic-h"
+        if not (data.has_rows and data.imputed):
+            return NodeScores(data, model, penalty, sparse)
 
-    def on_table(self, table: Data, pooling: Choice) -> TableScores | ObservedScores:
-        """The scores of columns of all kinds.
-
-        Raises:
-            DataError: the model cannot be fitted to the data.
-            OptionError: the score or the pooling is for sufficient statistics.
-        """
-        if self.name == "bic-h":
-            raise not_for_tables(self.name)
-        numbers = all(kind == "continuous" for kind in table.kinds)
-        hows = () if numbers else ways(pooling, table)
-        if hows:
-            prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
-        gaussian = self.on(standardise(table.stats()), pooling.first(table.levels))
-        if not table.imputed:
-            return TableScores(table, gaussian, hows)
-
-        def inner(share: float) -> TableScores:
+        def inner(share: float) -> NodeScores:
             scale = 1 / share if share > 0 else 0.0
-            penalty = gaussian.penalty._replace(each=gaussian.penalty.each * scale)
-            return TableScores(table, replace(gaussian, penalty=penalty), hows)
+            return NodeScores(data, model, penalty._replace(each=penalty.each * scale))
 
-        return ObservedScores(table, inner)
+        return ObservedScores(data, inner, sparse)
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
         """That of a parameter of each kind of `Counts`."""

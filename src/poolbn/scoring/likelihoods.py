@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit
-from poolbn.nodes.model import Likelihoods, NodeModel, Penalty, Toggled, all_exact
+from poolbn.nodes.model import Likelihoods, NeighbourScores, NodeModel, Penalty, all_exact
 from poolbn.nodes.poolings import LeastSquares, Partial
 from poolbn.scoring.sparsity import sparsity
 
@@ -41,15 +41,17 @@ class PenalisedLikelihood:
         found = self.model.logliks(self.data, families, self.penalty, final=final)
         return self._penalised(found, families)
 
-    def toggled(
-        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
-    ) -> Toggled | None:
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
         """See `scoring.local.Sweeping`."""
         if isinstance(self.model, Partial):
-            return self.model.toggled(self.data, families, self._around, wanted, uphill=uphill)
+            return self.model.neighbours(
+                self.data, families, self._around, candidates, improving_only=improving_only
+            )
         if not isinstance(self.model, LeastSquares):
             return None
-        return all_exact(self.model.toggled(self.data, families, self._charges))
+        return all_exact(self.model.neighbours(self.data, families, self._charges))
 
     def _around(self, parents: int, slopes: int) -> NDArray[np.float64]:
         """Charges with one parent less, as many and one more, and slopes likewise, (3, 3)."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, Protocol, runtime_checkable
+from functools import cached_property, partial
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +15,23 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
-from poolbn.moments.data import Data, check_data, only_sums
-from poolbn.moments.standardised import Family, StandardisedStats, standardise
+from poolbn.moments.data import Data, check_data
+from poolbn.moments.standardised import Family
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.kinds import input_of
 from poolbn.nodes.localfit import LocalFit
-from poolbn.nodes.model import Choice, NodeModel, Toggled
+from poolbn.nodes.model import Choice, NeighbourScores, NodeModel, same_for_all
 from poolbn.run import parallel
 from poolbn.scoring.bde import K2, BDeu
 from poolbn.scoring.bge import BGe
 from poolbn.scoring.criteria import InformationCriterion
+from poolbn.scoring.families import NodeScores, family_of
 from poolbn.scoring.gprior import GPrior
-from poolbn.scoring.kinds import TableScores, expanded
 from poolbn.scoring.observed import ObservedScores
 
 _FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
+_SLOW = 1e3  # regressions that one score costs, from which bounds are worth threads
 _WORTH_PARTS = 2**10  # changes of parents, likewise
 _REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
 
@@ -37,13 +39,27 @@ Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "bde", "k2", "gprior"]
 
 
 class Scores(Protocol):
-    """The scores of one table under one model of nodes."""
+    """The scores of one table under one model of nodes; families are positions in its columns.
+
+    Of these methods an object of a user's needs `scores` alone, see `Whole`.
+    """
 
     def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
         """Of each family; likelihoods with the effort that a search needs, or a final fit."""
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, NaN where there is none; None if nowhere."""
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """Of each family with each column added, or removed; NaN or None where not at once.
+
+        Args:
+            families: the families.
+            candidates: the columns, (M, N); others may be there.
+            improving_only: whether it is enough to know that a change would lower the score.
+        """
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
@@ -56,36 +72,101 @@ class Scores(Protocol):
 
 
 @runtime_checkable
-class Sweeping(Protocol):
-    """Scores that may have all changes of a child's parents at once."""
+class AtOnce(Protocol):
+    """Scores of all changes of parents at once."""
 
-    def toggled(
-        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
-    ) -> Toggled | None:
-        """Of each family with each column added, or removed; None where they come one by one.
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """See `Scores`."""
 
-        Args:
-            families: the families.
-            wanted: the columns, (M, N); others may be there.
-            uphill: whether it is enough to know that a change would lower the score.
-        """
+
+class OwnScores(Protocol):
+    """The least that scores have."""
+
+    def scores(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """Of each family, in any order of its parents."""
 
 
 class Score(Protocol):
-    """What a network is to be best in."""
+    """What a network is to be best in.
 
-    @property
-    def name(self) -> str:
-        """As options have it."""
+    It may have a `name`, by default that of its class, and `first(model)`, the score whose best
+    graph a search starts from; by default that is the empty graph.
+    """
 
-    def first(self, model: NodeModel) -> Score | None:
-        """The score whose best graph a search starts from, or None for the empty graph."""
+    def on(self, data: Data, model: NodeModel) -> OwnScores:
+        """The scores of some data under one model; raises where they do not go together."""
 
-    def on(self, data: StandardisedStats, model: NodeModel) -> Scores:
-        """The scores of one table under one model; raises where they do not go together."""
 
-    def on_table(self, table: Data, pooling: Choice) -> Scores:
-        """The same, with columns of all kinds."""
+def name_of(score: Score) -> str:
+    """What a score is called."""
+    return str(getattr(score, "name", type(score).__name__))
+
+
+def first_of(score: Score, model: NodeModel) -> Score | None:
+    """The score whose best graph a search starts from, or None for the empty graph."""
+    found: Score | None = score.first(model) if hasattr(score, "first") else None
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """Scores, with what they do not say for themselves.
+
+    By default there are no bounds, and all changes come one by one; final fits are those of the
+    model, chosen by BIC; and the score of a network is the sum of its nodes'.
+
+    Attributes:
+        own: the scores, with `scores` at least.
+        data: the table.
+        model: of nodes.
+    """
+
+    own: OwnScores
+    data: Data
+    model: NodeModel
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+        """Of each family."""
+        return np.asarray(self.own.scores(families), dtype=np.float64)
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Upper bounds, if there are any."""
+        found: NDArray[np.float64] | None = self._asked("bounds", families)
+        return found
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """All changes of parents at once, where that can be."""
+        return (
+            self.own.neighbours(families, candidates, improving_only=improving_only)
+            if isinstance(self.own, AtOnce)
+            else None
+        )
+
+    def cost(self) -> float:
+        """About the regressions that one score costs; by default threads do not help."""
+        return float(self._asked("cost") or 0.0)
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+        found: LocalFit | None = self._asked("fit", family)
+        return self._fits.fit(family) if found is None else found
+
+    @cached_property
+    def _fits(self) -> NodeScores | ObservedScores:
+        return InformationCriterion("bic").on(self.data, self.model)
+
+    def total(self, fits: Iterable[LocalFit]) -> float:
+        """The score of a network, from its final fits."""
+        if hasattr(self.own, "total"):
+            return float(self.own.total(fits))
+        return math.fsum(self.scores([family_of(self.data, fit) for fit in fits], final=True))
+
+    def _asked(self, name: str, *args: object) -> Any:
+        return getattr(self.own, name)(*args) if hasattr(self.own, name) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,23 +206,24 @@ class _WithInputs:
         """Upper bounds of the scores that cost less, or None if there are none."""
         return self._rest(families, self.others.bounds)
 
-    def toggled(
-        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
-    ) -> Toggled | None:
-        """See `Sweeping`."""
-        if not isinstance(self.others, Sweeping):
-            return None
-        values, exact = np.full(wanted.shape, -math.inf), np.ones(wanted.shape, dtype=bool)
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """See `Scores`."""
+        shape = candidates.shape
+        found = NeighbourScores(np.full(shape, -math.inf), np.ones(shape, dtype=bool))
         for m, (child, parents) in enumerate(families):
             if len(parents) < 2:
-                values[m, parents[0] if parents else child] = 0.0
+                found.values[m, parents[0] if parents else child] = 0.0
         at = [m for m, (child, _) in enumerate(families) if child not in self.inputs]
         if at:
-            part = self.others.toggled([families[m] for m in at], wanted[at], uphill=uphill)
+            part = self.others.neighbours(
+                [families[m] for m in at], candidates[at], improving_only=improving_only
+            )
             if part is None:
                 return None
-            values[at], exact[at] = part
-        return Toggled(values, exact)
+            found.values[at], found.exact[at] = part
+        return found
 
     def cost(self) -> float:
         """That of other nodes."""
@@ -161,8 +243,9 @@ class _WithInputs:
 
 
 def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
-    sums = only_sums(data)
-    scores = score.on_table(data, model) if sums is None else score.on(standardise(sums), model)
+    made = score.on(data, model)
+    known = all(hasattr(made, name) for name in ("bounds", "neighbours", "cost", "fit", "total"))
+    scores: Scores = cast(Scores, made) if known else Whole(made, data, model)
     if not data.inputs:
         return scores
     return _WithInputs(scores, data, frozenset(map(data.names.index, data.inputs)))
@@ -223,7 +306,6 @@ class LocalScores:
         self._threads = parallel.available_cores() if threads is None else threads
         self._final = final
         self._memo: dict[Family, float] = {}
-        self._sweeping = self._scores if isinstance(self._scores, Sweeping) else None
 
     def __call__(self, families: Sequence[Family]) -> NDArray[np.float64]:
         """The score of each family. The same bits for any number of threads."""
@@ -253,28 +335,52 @@ class LocalScores:
             known[without] = True
         return values, known
 
-    def toggled(
-        self, families: Sequence[Family], wanted: NDArray[np.bool_], *, uphill: bool
-    ) -> Toggled | None:
-        """See `Sweeping`; `made` counts all scores, as they are not remembered."""
-        if self._sweeping is None:
-            return None
-        if self._threads == 1 or wanted.size < _WORTH_PARTS:
-            found = self._sweeping.toggled(families, wanted, uphill=uphill)
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores:
+        """See `Scores`; those that do not come at once are remembered, or have upper bounds.
+
+        `made` counts all scores.
+        """
+        found = self._at_once(families, candidates, improving_only)
+        if found is None:
+            shape = candidates.shape
+            found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+        children = [child for child, _ in families]
+        rest = np.flatnonzero(np.isnan(found.values[range(len(families)), children])).tolist()
+        self.made += int(np.count_nonzero(found.exact))
+        if not rest:
+            return found
+        found.values[rest], found.exact[rest] = -np.inf, True
+        found.values[rest, [children[m] for m in rest]] = self([families[m] for m in rest])
+        m, p = np.nonzero(candidates[rest])
+        if len(m):
+            m = np.array(rest)[m]
+            changed = [
+                changed_by(families[k], v) for k, v in zip(m.tolist(), p.tolist(), strict=True)
+            ]
+            found.values[m, p], found.exact[m, p] = self.upper_bounds(changed)
+        return found
+
+    def _at_once(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], improving_only: bool
+    ) -> NeighbourScores | None:
+        look = partial(_neighbours, self._scores, improving_only)
+        if self._threads == 1 or candidates.size < _WORTH_PARTS:
+            found = look((families, candidates))
         else:
             step = -(-len(families) // (4 * self._threads))
             at = [slice(i, i + step) for i in range(0, len(families), step)]
-            sweep = partial(_toggled, self._sweeping, uphill)
-            parts = [(families[some], wanted[some]) for some in at]
-            found = _together(parallel.map_fits(sweep, parts, self._threads))
-        self.made += 0 if found is None else int(np.count_nonzero(found.exact))
+            parts = [(families[some], candidates[some]) for some in at]
+            found = _together(parallel.map_fits(look, parts, self._threads))
         return found
 
     def _bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
-        slow = isinstance(self._scores, TableScores | ObservedScores)
         few = len(families) < _CHUNK // 2  # threads would cost more than they bring
-        if not slow and (few or self._scores.bounds(families[:1]) is None):
+        if self._scores.cost() < _SLOW and (few or self._scores.bounds(families[:1]) is None):
             return self._scores.bounds(families)
+        if self._scores.bounds(families[:1]) is None:
+            return None
         return np.array(self._threaded(self._scores.bounds, families))
 
     def _compute(self, families: Sequence[Family]) -> list[float]:
@@ -293,18 +399,18 @@ class LocalScores:
         return [value for part in values for value in _listed(part)]
 
 
-def _toggled(
-    scores: Sweeping, uphill: bool, part: tuple[Sequence[Family], NDArray[np.bool_]]
-) -> Toggled | None:
-    return scores.toggled(*part, uphill=uphill)
+def _neighbours(
+    scores: Scores, improving_only: bool, part: tuple[Sequence[Family], NDArray[np.bool_]]
+) -> NeighbourScores | None:
+    return scores.neighbours(*part, improving_only=improving_only)
 
 
-def _together(parts: Sequence[Toggled | None]) -> Toggled | None:
+def _together(parts: Sequence[NeighbourScores | None]) -> NeighbourScores | None:
     """All of it, or None where a part is None."""
     whole = [part for part in parts if part is not None]
     if len(whole) < len(parts):
         return None
-    return Toggled(*map(np.concatenate, zip(*whole, strict=True)))
+    return NeighbourScores(*map(np.concatenate, zip(*whole, strict=True)))
 
 
 def _listed(values: NDArray[np.float64] | None) -> list[float]:
@@ -349,9 +455,16 @@ def score(
 
 def chosen(data: Data, pooling: Choice, arcs: NDArray[np.bool_]) -> NodeModel:
     """The model that the data ask for with this graph, (N, N) with parents first."""
-    own = [family for family in families(data, arcs) if data.kinds[family[0]] == "continuous"]
-    numbers = standardise(data.stats())
-    return pooling.chosen(numbers, expanded(data, own))
+    nodes, half = families(data, arcs), same_for_all(0.5)
+    if not nodes:
+        return pooling.first(data.levels)
+
+    def worth(model: NodeModel) -> tuple[int, float]:
+        values = NodeScores(data, model, half).scores(nodes)
+        finite = values[np.isfinite(values)]
+        return len(finite), math.fsum(finite.tolist())
+
+    return pooling.chosen(data.levels, worth)
 
 
 def final_fits(
@@ -384,6 +497,15 @@ def families(stats: Data, arcs: NDArray[np.bool_]) -> list[Family]:
         for child, name in enumerate(stats.names)
         if name not in stats.inputs
     ]
+
+
+def changed_by(family: Family, p: int) -> Family:
+    """The family with one parent more, or less if it is there."""
+    child, parents = family
+    at = bisect_left(parents, p)
+    if at < len(parents) and parents[at] == p:
+        return child, parents[:at] + parents[at + 1 :]
+    return child, (*parents[:at], p, *parents[at:])
 
 
 def _families(stats: Data, dag: Dag) -> list[Family]:

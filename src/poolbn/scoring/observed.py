@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family
 from poolbn.nodes.localfit import LocalFit
-from poolbn.scoring.kinds import TableScores
+from poolbn.scoring.families import NodeScores, family_of
+from poolbn.scoring.sparsity import sparsity
 
 Floats = NDArray[np.float64]
 
@@ -24,21 +25,23 @@ class ObservedScores:
 
     Completed rows overstate what is known of a family: their log-likelihood l gains over that of
     the child alone, l_0, as if all cells were there. Of the gain a share w is taken, see
-    `FilledTable.share`: l_0 + w (l - l_0) minus the penalty.
+    `Data.share`: l_0 + w (l - l_0) minus the penalty.
 
     Attributes:
-        table: the rows.
+        data: rows whose missing cells are drawn.
         inner: makes the scores with a penalty that is divided by w; 0 for none.
+        sparse: whether that of `sparsity` is taken too, for the number of parents.
     """
 
-    table: Data
-    inner: Callable[[float], TableScores]
+    data: Data
+    inner: Callable[[float], NodeScores]
+    sparse: bool = False
 
     @cached_property
-    def _by_share(self) -> dict[float, TableScores]:
+    def _by_share(self) -> dict[float, NodeScores]:
         return {}
 
-    def _of(self, share: float) -> TableScores:
+    def _of(self, share: float) -> NodeScores:
         if share not in self._by_share:
             self._by_share[share] = self.inner(share)
         return self._by_share[share]
@@ -46,34 +49,42 @@ class ObservedScores:
     @cached_property
     def _alone(self) -> Floats:
         """Log-likelihoods of nodes without parents, (N,)."""
-        return self._of(0.0).scores([(child, ()) for child in range(len(self.table.names))])
+        return self._of(0.0).scores([(child, ()) for child in range(len(self.data.names))])
 
     def _shares(self, families: Sequence[Family]) -> Floats:
         """Not below one row, for which there is no penalty that is finite otherwise."""
-        least = 1 / self.table.n_rows
-        return np.array([max(self.table.share(*family), least) for family in families])
+        least = 1 / self.data.n_rows
+        return np.array([max(self.data.share(*family), least) for family in families])
 
     def _weighed(
         self,
         families: Sequence[Family],
-        compute: Callable[[TableScores, Sequence[Family]], Floats],
+        compute: Callable[[NodeScores, Sequence[Family]], Floats | None],
     ) -> Floats:
         share = self._shares(families)
         values = np.empty(len(families))
         for w in np.unique(share).tolist():
             at = np.flatnonzero(share == w)
-            found = compute(self._of(w), [families[m] for m in at.tolist()])
+            made = compute(self._of(w), [families[m] for m in at.tolist()])
+            found = np.full(len(at), np.nan) if made is None else made
             alone = self._alone[[families[m][0] for m in at.tolist()]]
             values[at] = found if w == 1.0 else (1 - w) * alone + w * found
+        if self.sparse:
+            values -= sparsity(len(self.data.names), [len(parents) for _, parents in families])
         return values
 
     def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
-        return self._weighed(families, partial(TableScores.scores, final=final))
+        return self._weighed(families, partial(NodeScores.scores, final=final))
 
     def bounds(self, families: Sequence[Family]) -> Floats:
         """Upper bounds of the scores that cost less; NaN where there are none."""
-        return self._weighed(families, TableScores.bounds)
+        return self._weighed(families, NodeScores.bounds)
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> None:
+        """None: families weigh differently."""
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
@@ -85,11 +96,13 @@ class ObservedScores:
 
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
-        names, each = self.table.names, self._of(1.0).gaussian.penalty.each
+        if self.sparse:
+            return math.fsum(self.scores([family_of(self.data, fit) for fit in fits], final=True))
+        each = self._of(1.0).penalty.each
         found = []
         for fit in fits:
-            child = names.index(fit.child)
-            (w,) = self._shares([(child, tuple(map(names.index, fit.parents)))])
+            family = child, _ = family_of(self.data, fit)
+            (w,) = self._shares([family])
             alone = (1 - w) * self._alone[child] if w < 1 else 0.0
             found.append(alone + w * fit.loglik - float(np.array(fit.counts) @ each))
         return math.fsum(found)

@@ -16,14 +16,14 @@ from poolbn.search.state import SearchState
 
 
 @contextmanager
-def searching(problem: Problem, *, uphill: bool = True) -> Iterator[SearchState]:
+def searching(problem: Problem, *, improving_only: bool = True) -> Iterator[SearchState]:
     """A state to move; on Ctrl-C the best graph so far goes with the interrupt.
 
     Args:
         problem: what to find.
-        uphill: whether only moves are made that raise the score.
+        improving_only: whether only moves are made that raise the score.
     """
-    state = SearchState(problem, uphill=uphill)
+    state = SearchState(problem, improving_only=improving_only)
     try:
         yield state
     except KeyboardInterrupt:
@@ -102,7 +102,7 @@ class Tabu:
         """Move until the best graph has not changed for so long."""
         left = math.inf if self.max_iter is None else self.max_iter
         without = 0
-        with searching(problem, uphill=False) as state:
+        with searching(problem, improving_only=False) as state:
             visited = deque([state.key], maxlen=int(self.length))
             while left > 0 and without < self.patience:
                 if not state.step(floor=-np.inf, tabu=np.array(visited, dtype=np.uint64)):

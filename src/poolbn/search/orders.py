@@ -197,28 +197,11 @@ class _Parents:
             full = parents.bit_count() >= self.most
             row[_members((0 if full else node.may) | parents)] = True
             row[_members(node.must)] = False
-        found = self.scores.toggled(families, able, uphill=True)
-        if found is None:
-            values, exact = self._one_by_one(families, able)
-        else:
-            values, exact = found
+        found = self.scores.neighbours(families, able, improving_only=True)
+        values, exact = found
         for m, (child, parents) in enumerate(wanted):
             own = np.where(able[m], values[m], -np.inf)
             self._keep(child, _Step(parents, float(values[m, child]), own, exact[m].copy()))
-
-    def _one_by_one(
-        self, families: Sequence[Family], able: NDArray[np.bool_]
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        values, exact = np.full(able.shape, -np.inf), np.ones(able.shape, dtype=bool)
-        children = [child for child, _ in families]
-        values[range(len(families)), children] = self.scores(families)
-        m, w = np.nonzero(able)
-        if len(m):
-            changed = [
-                _changed(families[k], v) for k, v in zip(m.tolist(), w.tolist(), strict=True)
-            ]
-            values[m, w], exact[m, w] = self.scores.upper_bounds(changed)
-        return values, exact
 
     def _fit(self, wanted: Sequence[tuple[int, int, int]]) -> None:
         """Score changes of which there are bounds."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.moments.standardised import Family
 from poolbn.run.compiling import kernels
+from poolbn.scoring.local import changed_by
 from poolbn.search.problem import Found, Move, Problem
 
 # Gains closer than this are equal; smaller ones are none. bnlearn's number.
@@ -39,9 +38,9 @@ class SearchState:
         improved: whether the last move made it.
     """
 
-    def __init__(self, problem: Problem, *, uphill: bool = True) -> None:
+    def __init__(self, problem: Problem, *, improving_only: bool = True) -> None:
         N = len(problem.start)
-        self._uphill = uphill
+        self._improving_only = improving_only
         self.arcs = problem.start | problem.allowed.required
         self.trace: list[Move] = []
         self.improved = False
@@ -224,11 +223,10 @@ class SearchState:
             for c in some:
                 self._parents[c] = tuple(self._into[c].nonzero()[0].tolist())
             families = [(c, self._parents[c]) for c in some]
-            wanted = self._wanted(some)
-            found = self.scores.toggled(families, wanted, uphill=self._uphill)
-            if found is None:
-                self._bound(some, families)
-                continue
+            candidates = self._candidates(some)
+            found = self.scores.neighbours(
+                families, candidates, improving_only=self._improving_only
+            )
             own = found.values[range(len(some)), some]
             self._family[some] = own
             self._gain[some] = _difference(found.values, own[:, None])
@@ -238,29 +236,15 @@ class SearchState:
         self._changed(list(nodes))
         self._fresh += self.scores.made - made
 
-    def _wanted(self, nodes: list[int]) -> NDArray[np.bool_]:
+    def _candidates(self, nodes: list[int]) -> NDArray[np.bool_]:
         """Parents that these nodes can lose, or win if they may have more, (., N)."""
         more = self._degrees[nodes] < self.allowed.max_parents
         there = self._into[nodes, : len(self.arcs)]
         return np.asarray(there | (self._may[nodes] & more[:, None]))
 
-    def _bound(self, nodes: list[int], families: list[Family]) -> None:
-        """Fill the rows of these nodes family by family."""
-        self._family[nodes] = self.scores(families)
-        m, p = np.nonzero(self._wanted(nodes))
-        if not len(m):
-            return
-        some = zip(m.tolist(), p.tolist(), strict=True)
-        changed = [_toggled(*families[k], v) for k, v in some]
-        values, exact = self.scores.upper_bounds(changed)
-        c = np.array(nodes)[m]
-        self._gain[c, p] = _difference(values, self._family[c])
-        self._exact[c, p] = exact
-        self._bounded[nodes] = (~self._exact[nodes]).sum(axis=1)
-
     def _fit(self, cells: NDArray[np.int64]) -> None:
         pairs = list(dict.fromkeys(map(tuple, cells.tolist())))
-        values = self.scores([_toggled(c, self._parents[c], p) for p, c in pairs])
+        values = self.scores([changed_by((c, self._parents[c]), p) for p, c in pairs])
         p, c = np.array(pairs).T
         bound = self._gain[c, p]
         self._gain[c, p] = _difference(values, self._family[c])
@@ -273,16 +257,6 @@ class SearchState:
         self._exact[c, p] = True
         self._changed(c)
         self._bounded -= np.bincount(c, minlength=len(self._bounded))
-
-
-def _toggled(c: int, parents: tuple[int, ...], p: int) -> Family:
-    """The family with one parent more, or less if it is there."""
-    if not parents:
-        return c, (p,)
-    at = bisect_left(parents, p)
-    if at < len(parents) and parents[at] == p:
-        return c, parents[:at] + parents[at + 1 :]
-    return c, (*parents[:at], p, *parents[at:])
 
 
 def _difference(value: NDArray[np.float64], current: NDArray[np.float64]) -> NDArray[np.float64]:

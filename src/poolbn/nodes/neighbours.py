@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats, pack, units
 from poolbn.nodes import mixed
-from poolbn.nodes.model import Toggled
+from poolbn.nodes.model import NeighbourScores
 from poolbn.run.compiling import kernels
 
 # Columns that a search leaves out, see `kernels.screens`. These are no bounds. But of 76,524
@@ -20,14 +20,14 @@ _OWN = 0.5  # of the charge for a parent, what the data sets' own slopes may gai
 _LOSS = 1e-6  # of score, at least, by such a column
 
 
-def toggled(
+def neighbours(
     data: StandardisedStats,
     families: Sequence[Family],
-    wanted: NDArray[np.bool_],
+    candidates: NDArray[np.bool_],
     *,
     charges: Callable[[int, int], NDArray[np.float64]],
-    uphill: bool,
-) -> Toggled:
+    improving_only: bool,
+) -> NeighbourScores:
     """Scores of nodes, and upper bounds with each change of their parents by a column.
 
     All slopes vary that can, and there is one residual variance. The best change of each node is
@@ -36,10 +36,10 @@ def toggled(
     Args:
         data: the statistics.
         families: the nodes and their parents.
-        wanted: columns to add or to remove, (M, N).
+        candidates: columns to add or to remove, (M, N).
         charges: of so many parents and slopes that vary, see `kernels.candidates.look`, (3, 3).
-        uphill: whether columns that would lower the score, as far as can be told without a fit, are
-            left out: of them it is only said that they do.
+        improving_only: whether columns that would lower the score, as far as can be told without a
+            fit, are left out: of them it is only said that they do.
     """
     F, N = data.mean.shape
     model, slopes = mixed.RESIDUALS["shared"], mixed.Slopes.of(data, "full")
@@ -52,10 +52,10 @@ def toggled(
     values, exact = np.empty((len(families), N)), np.empty((len(families), N), dtype=bool)
     kernel.look(
         data.n, data.mean, data.scatter, data.squares, *packed, without, slopes.ranks, slopes.flags,
-        wanted, model.score_starts, model.near * (F - 1), mixed.TOLERANCE,
+        candidates, model.score_starts, model.near * (F - 1), mixed.TOLERANCE,
         np.array([charges(p, p - none) for p, none in counts]), units(data, packed, False),
-        _MORE, _OWN, _LOSS if uphill else 0.0, buffer, *np.empty((2, q + 1), dtype=np.int64),
-        np.zeros(4), np.empty((q, q)), np.empty((q, q)),
+        _MORE, _OWN, _LOSS if improving_only else 0.0, buffer,
+        *np.empty((2, q + 1), dtype=np.int64), np.zeros(4), np.empty((q, q)), np.empty((q, q)),
         np.zeros(kernels("screens").room(F, q, N)), np.empty((2, N)), values, exact,
     )  # fmt: skip
-    return Toggled(values, exact)
+    return NeighbourScores(values, exact)

@@ -1,0 +1,269 @@
+"""Scores of nodes by what kind they are, on one scale: one object for all data.
+
+What nodes of one kind are scored and fitted by is a `KindFamily`. Kinds have one each, see
+`register_family`; a discrete parent is a block of columns, which comes and goes whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.moments.data import Data
+from poolbn.moments.standardised import Family, expanded, standardise
+from poolbn.nodes import kinds
+from poolbn.nodes.auto import Candidate
+from poolbn.nodes.gaussianfit import of_nodes
+from poolbn.nodes.kinds import Names
+from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
+from poolbn.nodes.poolings import Partial
+from poolbn.run.warming import prefetch
+from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
+from poolbn.scoring.sparsity import sparsity
+
+Floats = NDArray[np.float64]
+
+
+class KindScores(Protocol):
+    """Scores and fits of nodes of one kind; families are positions in the columns of the data.
+
+    They may have `bounds`, `neighbours` and `cost` too, as `scoring.local.Scores` has them.
+    """
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+        """Log-likelihoods minus penalties, with the effort of a search, or of a final fit."""
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+
+
+class KindFamily(Protocol):
+    """How nodes of one kind are scored and fitted."""
+
+    def on(self, data: Data, model: NodeModel, penalty: Penalty) -> KindScores:
+        """Their scores for some data under one pooling."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNodes:
+    """Continuous nodes."""
+
+    data: Data
+    columns: PenalisedLikelihood
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether each column of the data is one column of numbers."""
+        return not any(self.data.categories)
+
+    def _expanded(self, families: Sequence[Family]) -> Sequence[Family]:
+        return families if self._plain else expanded(self.data, families)
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+        """Of each family."""
+        return self.columns.scores(self._expanded(families), final=final)
+
+    def bounds(self, families: Sequence[Family]) -> Floats | None:
+        """Upper bounds, or None if there are none."""
+        return self.columns.bounds(self._expanded(families))
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """All changes of parents at once, see `scoring.local.Scores`."""
+        if not self._plain:
+            return None
+        return self.columns.neighbours(families, candidates, improving_only=improving_only)
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return self.columns.cost()
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+        _, parents = family
+        names, categories = self.data.names, self.data.categories
+        made = self.columns.fit(*expanded(self.data, [family]))
+        return of_nodes(made, [names[p] for p in parents], [categories[p] for p in parents])
+
+
+@dataclass(frozen=True, eq=False)
+class RowNodes:
+    """Discrete nodes and counts.
+
+    Attributes:
+        data: the rows, or counts of them.
+        hows: the poolings that a final fit may have; a search has the first one.
+        each: the penalty of a parameter of each kind of `Counts`, (3,).
+    """
+
+    data: Data
+    hows: tuple[Candidate, ...]
+    each: Floats
+
+    def _named(self, family: Family) -> Names:
+        """Parents in the order of their names: the order of columns does not matter to a bit."""
+        child, parents = family
+        names = self.data.names
+        return names[child], sorted(names[p] for p in parents)
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+        """Of each family."""
+        hows = self.hows if final else self.hows[:1]
+        return kinds.scores(
+            self.data, list(map(self._named, families)), hows, self.each, final=final
+        )
+
+    def bounds(self, families: Sequence[Family]) -> Floats:
+        """Upper bounds; NaN where there are none."""
+        return kinds.bounds(self.data, list(map(self._named, families)), self.hows[:1], self.each)
+
+    def cost(self) -> float:
+        """Regressions of rows cost most."""
+        return float(self.data.n_rows)
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+        child, parents = family
+        names = self.data.names
+        return kinds.fit(self.data, names[child], [names[p] for p in parents], self.hows, self.each)
+
+
+class _Gaussian:
+    """The family of continuous nodes."""
+
+    def on(self, data: Data, model: NodeModel, penalty: Penalty) -> GaussianNodes:
+        return GaussianNodes(data, PenalisedLikelihood(standardise(data.stats()), model, penalty))
+
+
+class _Rows:
+    """The family of discrete nodes and counts."""
+
+    def on(self, data: Data, model: NodeModel, penalty: Penalty) -> RowNodes:
+        hows = kinds.poolings(model, data)
+        prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
+        return RowNodes(data, hows, penalty.each)
+
+
+_FAMILIES: dict[str, KindFamily] = {
+    "continuous": _Gaussian(),
+    "discrete": _Rows(),
+    "count": _Rows(),
+}
+
+
+def register_family(kind: str, family: KindFamily) -> None:
+    """Say how nodes of a kind are scored and fitted."""
+    _FAMILIES[kind] = family
+
+
+@dataclass(frozen=True, eq=False)
+class NodeScores:
+    """The scores of some data under one pooling, each node by the family of its kind.
+
+    Attributes:
+        data: families are positions in its columns.
+        model: the pooling.
+        penalty: of parameters.
+        sparse: whether that of `sparsity` is taken too, for the number of parents.
+    """
+
+    data: Data
+    model: NodeModel
+    penalty: Penalty
+    sparse: bool = False
+
+    @cached_property
+    def _by_kind(self) -> dict[str, KindScores]:
+        some = dict.fromkeys(self.data.kinds)
+        return {kind: _FAMILIES[kind].on(self.data, self.model, self.penalty) for kind in some}
+
+    def of(self, child: int) -> KindScores:
+        """Those of a node's kind."""
+        return self._by_kind[self.data.kinds[child]]
+
+    def _each(
+        self,
+        families: Sequence[Family],
+        compute: Callable[[KindScores, Sequence[Family]], Floats | None],
+    ) -> Floats:
+        """What kinds say of their families, less what is charged for parents; NaN for nothing."""
+        values = np.full(len(families), np.nan)
+        at: dict[str, list[int]] = {}
+        for m, (child, _) in enumerate(families):
+            at.setdefault(self.data.kinds[child], []).append(m)
+        for kind, own in at.items():
+            some = families if len(at) == 1 else [families[m] for m in own]
+            found = compute(self._by_kind[kind], some)
+            values[own] = np.nan if found is None else found
+        if self.sparse:
+            values -= sparsity(len(self.data.names), [len(parents) for _, parents in families])
+        return values
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+        """Of each family."""
+        return self._each(families, lambda of, some: of.scores(some, final=final))
+
+    def bounds(self, families: Sequence[Family]) -> Floats | None:
+        """Upper bounds of the scores that cost less, NaN where there are none."""
+
+        def bounded(of: KindScores, some: Sequence[Family]) -> Floats | None:
+            found: Floats | None = of.bounds(some) if hasattr(of, "bounds") else None
+            return found
+
+        values = self._each(families, bounded)
+        alone = len(self._by_kind) == 1
+        return None if alone and np.isnan(values).all() else values
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """All changes of parents at once; NaN for nodes whose kind has none."""
+        shape = candidates.shape
+        found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+        for kind, of in self._by_kind.items():
+            at = [m for m, (c, _) in enumerate(families) if self.data.kinds[c] == kind]
+            if not at or not hasattr(of, "neighbours"):
+                continue
+            part = of.neighbours(
+                [families[m] for m in at], candidates[at], improving_only=improving_only
+            )
+            if part is not None:
+                found.values[at], found.exact[at] = part
+        if np.isnan(found.values).all():
+            return None
+        if self.sparse:
+            N = len(self.data.names)
+            charges = np.append(sparsity(N, range(N)), 0.0)
+            for m, (child, parents) in enumerate(families):
+                p = np.full(N, len(parents) + 1)
+                p[list(parents)], p[child] = len(parents) - 1, len(parents)
+                found.values[m] -= charges[p]
+        return found
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return float(sum(of.cost() for of in self._by_kind.values() if hasattr(of, "cost")))
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node."""
+        return self.of(family[0]).fit(family)
+
+    def total(self, fits: Iterable[LocalFit]) -> float:
+        """The score of a network, from its final fits."""
+        if not self.sparse:
+            return total_of(fits, self.penalty.each)
+        return math.fsum(self.scores([family_of(self.data, fit) for fit in fits], final=True))
+
+
+def family_of(data: Data, fit: LocalFit) -> Family:
+    """The columns that a fit is of; parents in the order of columns."""
+    at = data.names.index
+    return at(fit.child), tuple(sorted(map(at, fit.parents)))

@@ -1,0 +1,195 @@
+"""Every score, pooling and search on tables of every kind: continuous, mixed, discrete, counts."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import poolbn as pb
+from poolbn.scoring.local import LocalScores
+
+TABLES = ("continuous", "mixed", "discrete", "counts")
+SCORES = ("bic", "bic-h", "gprior", "aic", "loglik")
+
+
+@cache
+def table(kind: str, rows: int = 60, seed: int = 0) -> pb.Table:
+    """A chain a -> b -> c and d, which is alone, in five data sets."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"site": np.repeat([f"s{j}" for j in range(5)], rows)})
+    level = dict(zip("abcd", rng.normal(0, 0.3, (4, 5)).repeat(rows, axis=1), strict=True))
+    kinds = {
+        "continuous": "nnnn", "mixed": "nblc", "discrete": "blbl", "counts": "cccc",
+    }[kind]  # fmt: skip
+    before = np.zeros(len(frame))
+    for name, how in zip("abcd", kinds, strict=True):
+        eta = level[name] + (1.2 * before if name in "bc" else 0.0)
+        if how == "n":
+            value = eta + rng.normal(size=len(frame))
+        elif how == "b":
+            value = (eta + rng.logistic(size=len(frame)) > 0).astype(float)
+        elif how == "l":
+            value = np.digitize(eta + rng.logistic(size=len(frame)), [-0.7, 0.9]).astype(float)
+        else:
+            value = rng.poisson(np.exp(np.clip(0.4 + 0.5 * eta, -3, 2))).astype(float)
+        before = (value - value.mean()) / value.std()
+        words = np.array(["low", "middle", "high"])
+        frame[name] = value.astype(int) if how == "c" else value
+        if how in "bl":
+            frame[name] = words[value.astype(int)]
+    counts = {name: "count" for name, how in zip("abcd", kinds, strict=True) if how == "c"}
+    return pb.table(frame, group="site", kinds=counts)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize(
+    ("score", "pooling"), [*product(SCORES, ["complete", "none", "partial", "auto"])]
+)
+def test_every_score_and_pooling_learns(kind: str, score: str, pooling: str) -> None:
+    data = table(kind)
+    net = pb.learn(data, score=score, pooling=pooling)
+    assert net.score_kind == score
+    if pooling != "auto":  # of another graph it may choose another pooling
+        again, alone = (pb.score(data, of, score=score, pooling=pooling) for of in (net.dag, []))
+        assert net.score == pytest.approx(again, rel=1e-6)
+        assert net.score >= alone - 1e-6
+    if score != "loglik":
+        assert {frozenset("ab"), frozenset("bc")} <= {frozenset(arc) for arc in net.dag.arcs}
+    if score in ("bic", "bic-h", "gprior"):
+        assert not net.dag.parents("d") or pooling == "none"
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("score", ["bic", "bic-h", "gprior"])
+def test_the_exact_search_finds_no_less(kind: str, score: str) -> None:
+    data = table(kind, 30, 1)
+    climbed, best = (
+        pb.learn(data, score=score, search=search) for search in (None, pb.Exact(max_parents=3))
+    )
+    assert best.score >= climbed.score - 0.5  # the effort of a search is less than of final fits
+    scores = LocalScores(data, score=score)
+    total = float(
+        scores(
+            [
+                (c, tuple(sorted(data.names.index(p) for p in best.dag.parents(name))))
+                for c, name in enumerate(data.names)
+            ]
+        ).sum()
+    )
+    assert total >= float(scores([(c, ()) for c in range(4)]).sum())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("score", ["bic", "bic-h", "gprior"])
+@pytest.mark.parametrize("pooling", ["partial", "auto"])
+def test_arcs_have_probabilities(kind: str, score: str, pooling: str) -> None:
+    post = pb.arc_posterior(table(kind), score=score, pooling=pooling)
+    chances = np.array(
+        [[post.probability(p, c) if p != c else 0.0 for c in "abcd"] for p in "abcd"]
+    )
+    assert ((chances >= 0) & (chances <= 1 + 1e-9)).all()
+    joined = chances + chances.T
+    assert joined[0, 1] > 0.9
+    assert joined[0, 3] < 0.5
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_auto_takes_the_simplest_pooling_that_will_do(kind: str) -> None:
+    """Data sets that are alike are pooled completely, others are not."""
+    rng = np.random.default_rng(4)
+    alike = table(kind).select(["a", "b"])
+    shuffled = pd.DataFrame(dict(zip("ab", alike.cases(["a", "b"]).columns, strict=True)))
+    sites = pd.Series(rng.permutation(np.repeat([f"s{j}" for j in range(5)], 60)))
+    kinds = {name: alike.kind(name) for name in "ab"}
+    one = pb.table(shuffled.assign(site=sites), group="site", kinds=kinds)
+    apart = shuffled.copy()
+    code = sites.str[1].astype(int)
+    apart["b"] = np.where(
+        rng.random(300) < 0.75, np.where(code < 2, apart["b"].min(), apart["b"].max()), apart["b"]
+    )
+    two = pb.table(apart.assign(site=sites), group="site", kinds=kinds)
+    poolings = [
+        {str(fit.pooling) for fit in pb.learn(data, pooling="auto").fits.values()}
+        for data in (one, two)
+    ]
+    assert poolings[0] == {"complete pooling"}
+    assert any(name.startswith("partial pooling") for name in poolings[1])
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_bic_h_takes_what_parameters_and_parents_cost(kind: str) -> None:
+    """Counts of parameters, charged by what informs them, and the prior for sets of parents."""
+    data = table(kind)
+    n, F, N = data.n_rows, len(data.n), len(data.names)
+    each = np.array([math.log(n), (math.log(n) + math.log(F)) / 2, np.log(data.n).mean()]) / 2
+    for parents in ([], ["a"], ["a", "b"]):
+        fit = pb.fit_node(data, "c", parents)
+        sparse = math.log(math.comb(N - 1, len(parents))) / 2
+        arcs = [(p, "c") for p in parents]
+        found = pb.score(data, arcs, score="bic-h") - sum(
+            pb.score(data.select([name]), [], score="bic-h") for name in "abd"
+        )
+        expected = fit.loglik - float(np.array(fit.counts) @ each) - sparse
+        if data.kind("c") == "continuous":  # a little more, for few rows
+            assert expected - 1 < found < expected
+        else:
+            assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_factor_does_not_depend_on_names_of_levels_or_the_order_of_columns() -> None:
+    data = table("mixed")
+    one = pb.score(data, [("a", "b"), ("b", "c"), ("a", "c")], score="gprior")
+    other = data.select(["d", "c", "a", "b"])
+    assert pb.score(other, [("a", "c"), ("b", "c"), ("a", "b")], score="gprior") == pytest.approx(
+        one, rel=1e-9
+    )
+
+
+def test_parents_that_say_nothing_have_a_bayes_factor_below_one() -> None:
+    """In most of 40 tables; and the more rows there are, the further below."""
+    factors = []
+    for rows in (20, 200):
+        values = []
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            frame = pd.DataFrame({"g": np.repeat(np.arange(4), rows)})
+            frame["x"], frame["y"] = rng.normal(size=4 * rows), rng.random(4 * rows) < 0.4
+            frame["z"] = rng.choice(list("abc"), 4 * rows)
+            scores = LocalScores(pb.table(frame, group="g"), score="gprior")
+            values.append(scores([(1, (0,)), (1, (2,)), (1, (0, 2))]))
+        factors.append(np.array(values))
+    assert ((factors[0] < 0).mean(axis=0) > 0.8).all()
+    assert ((factors[1] < 0).mean(axis=0) > 0.95).all()
+    assert (np.median(factors[1], axis=0) < np.median(factors[0], axis=0)).all()
+
+
+class Wanted:
+    """The least that a score has: one arc is good, and others are not."""
+
+    def on(self, data, model):
+        return Counted(data.names)
+
+
+class Counted:
+    def __init__(self, names):
+        self.names = names
+
+    def scores(self, families):
+        own = [(self.names[c], [self.names[p] for p in parents]) for c, parents in families]
+        return np.array([1.0 if of == ("b", ["a"]) else -float(len(of[1])) for of in own])
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("search", [None, pb.Exact(), "tabu", "orders"])
+def test_a_score_of_ones_own_needs_two_methods(kind: str, search: object) -> None:
+    net = pb.learn(table(kind), score=Wanted(), search=search)
+    assert net.dag.arcs == (("a", "b"),)
+    assert net.score == 1.0
+    assert net.score_kind == "Wanted"
+    assert net.fits["b"].parents == ("a",)
+    assert math.isfinite(net.effects()["effect"].iloc[0])
