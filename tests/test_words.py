@@ -40,7 +40,7 @@ KEPT = {
     "docs/probabilities.md": [r"at most the lowest of"],
     "docs/columns.md": [r"This page says"],  # of the documentation
     "docs/study.md": [r"this page is built"],
-    "src/poolbn/moments/gapsfile.py": [r"its gaps"],  # a section of .stats files
+    "src/poolbn/moments/statsfile.py": [r"its gaps"],  # a section of .stats files
     "benchmarks/study": [r"at most"],  # a relation in a table of claims
 }
 
