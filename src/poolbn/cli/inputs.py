@@ -113,11 +113,9 @@ class Chosen:
     def names(
         self, entries: Sequence[str], common: Callable[[str], None] | None = None
     ) -> list[str] | None:
-        """The columns to use of these files; None for all.
+        """The columns to use of these files, None for all.
 
-        Args:
-            entries: the files.
-            common: for the columns that all files have: is told which are left out.
+        With `common` those that all files have; it is told which are left out.
         """
         columns = names(self.columns)
         if common is not None:

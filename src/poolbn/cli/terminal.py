@@ -68,8 +68,7 @@ class Group(_Plain, TyperGroup):
 def clear_errors(*, quiet: bool = False) -> Iterator[None]:
     """End with an exit code and one paragraph on standard error, whatever goes wrong.
 
-    Args:
-        quiet: whether to keep progress and notes from standard error.
+    `quiet` keeps progress and notes from it.
     """
     try:
         with redirect_stderr(io.StringIO()) if quiet else nullcontext(), _clear_warnings():

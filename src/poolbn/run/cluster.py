@@ -87,15 +87,9 @@ class Cluster:
         self._shared: Future | None = None
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Apply a function to each item in workers.
+        """Apply a function to each item in workers: indices and results, as they come.
 
-        Args:
-            function: what to do; it and the items must pickle. It may run more than once for an
-                item, when a worker dies.
-            items: pieces of work.
-
-        Yields:
-            The index of an item and its result, as they come.
+        Both must pickle. An item is done again when a worker dies.
         """
         from distributed import CancelledError, KilledWorker, as_completed
         from distributed.client import ClosedClientError

@@ -33,11 +33,6 @@ def map_threads(function: Callable[[T], R], items: Sequence[T], threads: int) ->
     """Apply a function to each item; results in the order of the items, whatever runs them.
 
     The kernels let go of the interpreter, so threads do the work of cores.
-
-    Args:
-        function: what to do; it should spend its time in compiled code.
-        items: pieces of work.
-        threads: how many at once.
     """
     threads = min(threads, len(items))
     if threads <= 1:
@@ -78,12 +73,8 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 def map_fits(function: Callable[[T], R], items: Sequence[T], threads: int) -> list[R]:
     """As `map_threads`; but inside `pb.on_cluster` a batch that takes long goes to the cluster.
 
-    The first item is done here, to see what items take.
-
-    Args:
-        function: what to do; it must change nothing, and it and the items must pickle.
-        items: pieces of work of about the same size.
-        threads: how many at once, if they are done here.
+    The first item is done here, to see what items take. The function must change nothing, and it
+    and the items must pickle.
     """
     there = cluster.current()
     if there is None or len(items) < 2:
@@ -100,13 +91,9 @@ def map_fits(function: Callable[[T], R], items: Sequence[T], threads: int) -> li
 def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int) -> Iterator[R]:
     """Apply a function to each item in processes of one thread each; results as they come.
 
-    Large arrays travel to processes through shared memory, each once. Inside `pb.on_cluster` the
-    cluster's workers do it, however many they are.
-
-    Args:
-        function: what to do; it and the items must pickle.
-        items: large pieces of work.
-        processes: how many at once; with one, the work is done here, with threads.
+    Both must pickle; large arrays travel through shared memory, each once. With one process the
+    work is done here, with threads. Inside `pb.on_cluster` the cluster's workers do it, however
+    many they are.
     """
     if (there := cluster.current()) is not None:
         yield from (result for _, result in there.map(partial(_alone, function), items))
@@ -153,19 +140,12 @@ def map_measured(
 ) -> Iterator[tuple[int, R]]:
     """Apply a function to each item, here or, if there is enough left to do, in processes.
 
-    Inside `pb.on_cluster` the cluster does it all.
+    Inside `pb.on_cluster` the cluster does it all. Yields the index of an item and its result, in
+    any order.
 
     What an item takes is measured on the way, in processor time: a machine that is slow because it
     is busy has no cores to spare. The first item is left out of that, because it may have to load
     or compile what the others then have.
-
-    Args:
-        function: what to do; it and the items must pickle.
-        items: pieces of work of about the same size.
-        cores: processes at once, if any.
-
-    Yields:
-        The index of an item and its result, in any order.
     """
     if (there := cluster.current()) is not None:
         yield from there.map(partial(_alone, function), items)

@@ -81,22 +81,14 @@ _prefetched: dict[str, None] = {}
 
 
 def prefetch(*names: str) -> None:
-    """Say that modules will be used soon: when one has to be compiled, they are, too.
-
-    Args:
-        names: of modules of `poolbn.kernels`.
-    """
+    """Say that modules of kernels will be used soon: when one has to be compiled, they are, too."""
     _prefetched.update(dict.fromkeys(names))
 
 
 def have_compiled(name: str, kept: Callable[[str], bool]) -> bool:
     """Have a module compiled, and soon those that are used with it; False where this process must.
 
-    The user is told.
-
-    Args:
-        name: of a module of `poolbn.kernels` that is not in numba's cache.
-        kept: whether a module is.
+    The user is told. Modules that are `kept` are in numba's cache.
     """
     if _only is not None:
         return False
@@ -223,9 +215,7 @@ _left: dict[str, list[Callable[[], object]]] = {}
 def left_to_others(module: str, work: Callable[[], object]) -> bool:
     """Whether this process leaves a function of this module to others.
 
-    Args:
-        module: of kernels.
-        work: compiles the function. It is done should the module be asked for later.
+    `work` compiles it, should the module be asked for later.
     """
     if _only is None or module in _only:
         return False

@@ -90,11 +90,7 @@ def drawn(
 ) -> Drawing:
     """Lay a network out.
 
-    Args:
-        net: the network.
-        sizes: of all that is drawn.
-        strengths: of its arcs, from 0 to 1; None for the size of the standardised effects.
-        effects: these, where they are known.
+    Strengths of arcs are from 0 to 1, by default the size of their standardised effects.
     """
     effects = effect_sizes(net) if effects is None else effects
     if strengths is None:

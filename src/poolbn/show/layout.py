@@ -52,10 +52,8 @@ def layered(
 ) -> Layout:
     """Lay a graph out in layers, parents above children. The same graph is always drawn the same.
 
-    Args:
-        dag: the graph.
-        boxes: width and height of each node; by default all are 1 wide and 0.5 high.
-        gap: the least distance between two nodes beside each other.
+    Boxes have widths and heights, 1 and 0.5 by default; `gap` is the least distance between two
+    nodes beside each other.
     """
     size = np.array([_BOX if boxes is None else boxes[node] for node in dag.nodes], dtype=float)
     index = {node: i for i, node in enumerate(dag.nodes)}

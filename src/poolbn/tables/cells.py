@@ -79,15 +79,9 @@ def read_cells(
 ) -> Cells:
     """Read the columns that a network knows; others do not matter.
 
-    Args:
-        source: a frame, a dict or list of frames, a path, a pattern, a list of paths, or one row.
-            The frames of a dict that have no group column are the data sets that they are called;
-            those of a list are 1, 2, ... for a network that was learned from a list.
-        names: the nodes.
-        group: the column that says which data set a row came from, which the table may lack; None
-            to take all data sets as unknown.
-        levels: the data sets.
-        kinds: which nodes are discrete or counts.
+    `source` may be one row. Frames of a dict that have no group column are the data sets that they
+    are called; those of a list are 1, 2, ... for a network that was learned from a list. Without a
+    `group`, or a column of that name, data sets are unknown.
     """
     import pandas as pd
 
@@ -151,12 +145,7 @@ def read_evidence(
 ) -> tuple[NDArray[np.float64], int]:
     """One row: its cells, NaN where there is no evidence (N,), and its data set's index or -1.
 
-    Args:
-        evidence: values by name of node, and by the name of the group column a data set.
-        names: the nodes.
-        group: the group column.
-        levels: the data sets.
-        kinds: which nodes are discrete or counts.
+    `evidence` has values by name of node, and by that of the group column a data set.
     """
     if not isinstance(evidence, Mapping):
         raise DataError(Option("evidence", evidence), f" is not a dict like {{{names[0]!r}: 1.5}}")

@@ -155,12 +155,8 @@ def check_types(
 ) -> None:
     """Raise when a column is not numeric.
 
-    Args:
-        part: a frame or file.
-        names: the columns.
-        group: the group column.
-        remedy: what to do; None for leaving it out.
-        chosen: whether somebody named the columns; if not, those that are numeric are named.
+    The `remedy` is to leave it out, unless told; those that are numeric are named where nobody has
+    `chosen` columns.
     """
     for column in names:
         if not part.types[column]:

@@ -101,9 +101,7 @@ _fetched: dict[str, str] = {}  # URLs and their copies
 def fetched(url: str, ending: str) -> str:
     """The file that holds what the web has at a URL (http, https); it is read once.
 
-    Args:
-        url: where it is.
-        ending: of the copy's name; "" for what is right for what it holds, as for standard input.
+    The copy's name has that `ending`, or what is right for what it holds, as for standard input.
     """
     from http.client import HTTPException
     from urllib.error import HTTPError
@@ -206,10 +204,6 @@ def as_utf8(path: str, shown: str) -> str:
 
     A byte order mark tells UTF-16. All other text is taken for Windows-1252, which has Latin-1 in
     it, and a warning says so.
-
-    Args:
-        path: of the file.
-        shown: what messages call it.
     """
     try:
         about = os.stat(path)

@@ -119,11 +119,9 @@ class Reading:
         return [replace(self, parts=(part,)) for part in self.parts]
 
     def rows(self, batch_rows: int | None = None, *, lenient: bool = False) -> Rows:
-        """Stream the rows.
+        """Stream the rows, so many in a batch, or as many as is fast.
 
-        Args:
-            batch_rows: rows in a batch; None picks what is fast.
-            lenient: whether there may be no rows, or none of a data set, since others follow.
+        Where others follow it is `lenient`: there may be no rows, or none of a data set.
         """
         levels: list[Hashable] = []
         rows = batch_rows or max(1024, _CELLS // len(self.names))
@@ -204,12 +202,7 @@ def opened(
     missing: Missing,
     name: str | None = None,
 ) -> Reading:
-    """With the columns chosen, whatever they hold; arguments are as for `prepare`.
-
-    Raises:
-        DataError: the source or a column cannot be used.
-        OptionError: `missing` is none of its values.
-    """
+    """With the columns chosen, whatever they hold; arguments are as for `prepare`."""
     check_option("missing", missing, get_args(Missing))
     parts = as_parts(source)
     if group is not None and not isinstance(group, str):

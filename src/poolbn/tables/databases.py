@@ -35,14 +35,7 @@ def database_part(path: str, shown: str, table: str | None, name: Hashable, orig
 
 
 def chosen_table(shown: str, table: str | None, known: Sequence[str], what: str = "table") -> str:
-    """The table that is named, or the only one.
-
-    Args:
-        shown: the file.
-        table: its name, if one is given.
-        known: the tables in the file.
-        what: they are called.
-    """
+    """The table that is named, or the only one; `what` they are called."""
     if not known:
         raise DataError(f"{shown!r} has no {what}; name another file")
     if table is None and len(known) == 1:

@@ -58,12 +58,8 @@ def text_part(
 ) -> Part:
     """The part that a file of text is.
 
-    Args:
-        text: the file.
-        kinds: for each column the type that DuckDB found.
-        query: reads columns as these types.
-        cells: as `Part` has it.
-        wrong: what to say of an error, where these columns were read.
+    `kinds` are the types that DuckDB found, `query` reads columns as others, `cells` are as `Part`
+    has them, and `wrong` tells of an error, where these columns were read.
     """
     import duckdb
     import pyarrow as pa

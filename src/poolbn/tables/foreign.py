@@ -39,16 +39,7 @@ _APART = "import sys; sys.path[:] = {!r}; from poolbn.tables.foreign import serv
 def foreign_part(
     path: str, shown: str, kind: str, table: str | None, name: Hashable, origin: str
 ) -> Part:
-    """The part that a file of another program is.
-
-    Args:
-        path: of the file.
-        shown: what messages call it.
-        kind: of `paths.KINDS`.
-        table: the object or sheet in it, where one is named.
-        name: the data set that it is when no column says so.
-        origin: how a message says "in this file".
-    """
+    """The part that a file of another program is, or the object or sheet in it that is named."""
     try:
         _check_size(path, shown, kind)
         with warnings.catch_warnings():

@@ -33,13 +33,10 @@ GROUP_KIND = Kind(
 
 
 def grouped_by(source: object, parts: list[Part], group: Any) -> tuple[list[Part], str]:
-    """The parts with labels as their group column, and what that is called.
+    """The parts with labels, in the order of the rows, as their group column; and its name.
 
-    Args:
-        source: what the parts were made of. A pandas table and labels must have the same index.
-        parts: one.
-        group: the labels, in the order of the rows. A Series gives the column its name, and hides a
-            column of that name.
+    A Series gives the column its name, and hides a column of that name. A table of pandas, of which
+    the parts were made, and the labels must have the same index.
     """
     import pandas as pd
 

@@ -128,11 +128,7 @@ def check_left(
 ) -> None:
     """Raise unless each data set has rows.
 
-    Args:
-        kept: rows of each data set, (F,).
-        levels: the data sets.
-        dropped: rows that were left out.
-        counts: what was missing, in brackets, where it is known.
+    So many were left out; `counts` says in brackets what was missing, where that is known.
     """
     if kept.sum() == 0 and not dropped:
         raise DataError("there are no rows")

@@ -48,12 +48,9 @@ def with_keys(parts: Sequence[Part], paths: Sequence[str]) -> list[Part]:
 
 
 def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) -> Part:
-    """The part with columns that are the same in all its rows.
+    """The part with columns that are the same in all its rows, None where missing.
 
-    Args:
-        part: a frame or file.
-        values: the cell of each of these columns, None where it is missing.
-        kinds: of each "" if it is numeric, else its type in words.
+    `kinds` has their types, as `Part.types`.
     """
 
     def pieces(wanted: Wanted) -> Iterator[Piece]:

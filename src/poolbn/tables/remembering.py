@@ -34,9 +34,7 @@ class _Kept:
 def remembered(part: Part, most: int) -> Part:
     """The part of a file; rows that were read once, to their end, are not read again.
 
-    Args:
-        part: of a file.
-        most: the bytes that may be kept. A file that has more is read each time.
+    A file that has more than so many bytes is read each time.
     """
     known: list[_Kept] = []
 

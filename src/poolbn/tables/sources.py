@@ -85,12 +85,7 @@ class Part:
 
 
 def frame(source: Any, name: Hashable | None) -> Part:
-    """The part that a data frame is.
-
-    Args:
-        source: pandas, polars, Arrow, or anything else that narwhals takes.
-        name: the data set that it is when no column says so.
-    """
+    """The part that a data frame is: pandas, polars, Arrow, or what else narwhals takes."""
     import pandas as pd
     import pyarrow as pa
 
