@@ -31,9 +31,8 @@ ORDER = {
         "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
     ],
     "tables": [
-        "sources", "remembering", "labels", "copies", "paths", "engine", "delimited", "jsonlines",
-        "databases", "foreign", "files", "partitions", "grouping", "columns", "kinds", "missing",
-        "data", "cells",
+        "sources", "labels", "copies", "paths", "text", "databases", "foreign", "files", "derived",
+        "grouping", "columns", "kinds", "missing", "data", "cells",
     ],
     "moments": [
         "facts", "sums", "indicators", "patterns", "em", "statsfile", "cases", "groupstats",

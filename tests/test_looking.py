@@ -28,7 +28,7 @@ from poolbn.moments import looking
 from poolbn.moments.looking import Look
 from poolbn.moments.table import gathered
 from poolbn.tables import data
-from poolbn.tables.remembering import remembered
+from poolbn.tables.derived import remembered
 from poolbn.tables.sources import Part, Piece, Wanted
 
 TRIAL = pb.datasets.opt()

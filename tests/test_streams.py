@@ -26,8 +26,8 @@ from poolbn.errors import DataError
 from poolbn.moments import statsfile as checkpoints
 from poolbn.moments.reading import of_reading
 from poolbn.moments.statsfile import Checkpoint
-from poolbn.tables import engine
 from poolbn.tables.data import prepare
+from poolbn.tables.text import connected
 
 SITES = ["New York", "50%", "a=b", "Zürich/1"]
 
@@ -343,6 +343,6 @@ def test_a_checkpoint_is_of_one_version(
 
 def test_duckdb_shows_no_progress() -> None:
     """Its bar for long queries would go to standard output, between lines of JSON."""
-    with engine.connected() as connection:
+    with connected() as connection:
         shown = connection.sql("select current_setting('enable_progress_bar')")
         assert shown.fetchall() == [(False,)]

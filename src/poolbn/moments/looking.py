@@ -21,6 +21,7 @@ from poolbn.moments.reading import check_reading
 from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import likely_groups, own_columns
+from poolbn.tables.derived import MOST_BYTES, remembered
 from poolbn.tables.kinds import (
     MOST_LEVELS,
     ColumnKind,
@@ -31,7 +32,6 @@ from poolbn.tables.kinds import (
     is_date,
 )
 from poolbn.tables.missing import Missing
-from poolbn.tables.remembering import MOST_BYTES, remembered
 from poolbn.wording import (
     DATA_SET,
     clipped,

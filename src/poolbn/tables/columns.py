@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from poolbn.errors import GROUP, DataError, InPython, MessagePart, Option, left_out, nearest
 from poolbn.findings import DataWarning, Finding, FindingKind
-from poolbn.tables.engine import looks_numeric
+from poolbn.tables.text import looks_numeric
 
 if TYPE_CHECKING:
     from poolbn.tables.sources import Part

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from io import BufferedReader
@@ -211,12 +211,12 @@ def as_utf8(path: str, shown: str) -> str:
         if key not in _known:
             with opened(path) as file:
                 start = file.read(2)
-            if start in _UTF16:
-                _known[key] = _copied(path, shown, _from_utf16)
-            elif _is_utf8(path):
-                _known[key] = ""  # not its path, which may be relative to another folder
-            else:
-                _known[key] = _copied(path, shown, _from_windows)
+            copy = ""  # not its path, which may be relative to another folder
+            if start in _UTF16 or not _is_utf8(path):
+                decode = _from_utf16 if start in _UTF16 else _from_windows
+                with opened(path) as file:
+                    copy = _written("text", (t.encode() for t in decode(file, shown)), shown)
+            _known[key] = copy
     except DAMAGED as error:
         raise damaged(shown, error) from error
     return _known[key] or path
@@ -234,11 +234,6 @@ def _is_utf8(path: str) -> bool:
             if not chunk:
                 break
     return True
-
-
-def _copied(path: str, shown: str, decode: Callable[[Opened, str], Iterator[str]]) -> str:
-    with opened(path) as file:
-        return _written("text", (text.encode() for text in decode(file, shown)), shown)
 
 
 def _from_utf16(file: Opened, shown: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
+from poolbn.tables.derived import constant, with_keys
 from poolbn.tables.grouping import DATA_SET, Group, grouped_by
 from poolbn.tables.kinds import ColumnKind, Levels, column_kinds
 from poolbn.tables.labels import Spellings
@@ -29,7 +30,6 @@ from poolbn.tables.missing import (
     no_words,
     packed,
 )
-from poolbn.tables.partitions import constant, with_keys
 from poolbn.tables.paths import check_once, paths
 
 if TYPE_CHECKING:

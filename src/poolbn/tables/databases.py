@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from poolbn.errors import DataError, nearest
 from poolbn.tables.copies import with_log
-from poolbn.tables.engine import interruptible, literal
 from poolbn.tables.sources import Part, arrow_part, first_line
+from poolbn.tables.text import interruptible, literal
 from poolbn.wording import listed
 
 _SQLITE, _DUCKDB = b"SQLite format 3\x00", b"DUCK"  # DuckDB has 8 bytes before it

@@ -10,13 +10,11 @@ from typing import Any
 from poolbn.errors import DataError
 from poolbn.tables.copies import standard_input
 from poolbn.tables.databases import database_part
-from poolbn.tables.delimited import csv_part
-from poolbn.tables.engine import Text
 from poolbn.tables.foreign import foreign_part
-from poolbn.tables.jsonlines import json_part
 from poolbn.tables.labels import written
 from poolbn.tables.paths import STDIN, SUFFIXES, at_arrow, folders, kind_of, parted_table, suffix
 from poolbn.tables.sources import Part, arrow_part, first_line, with_names
+from poolbn.tables.text import Text, csv_part, json_part
 
 # What to do with files that are not read, by the ending of their names.
 _REMEDIES = {

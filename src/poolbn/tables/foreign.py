@@ -56,7 +56,11 @@ def foreign_part(
             f"{shown!r} cannot be read as a file of {kind}: it is damaged, cut short, or of "
             f"another kind ({first_line(error)}); save it anew, or save it as CSV"
         ) from error
-    return replace(with_names(pandas_part(found, name, origin), _name), path=path)
+
+    def named(label: Any) -> Any:  # a data set: these programs have whole numbers as floats, too
+        return int(label) if isinstance(label, float) and label.is_integer() else label
+
+    return replace(with_names(pandas_part(found, name, origin), named), path=path)
 
 
 def _check_size(path: str, shown: str, kind: str) -> None:
@@ -75,11 +79,6 @@ def _check_size(path: str, shown: str, kind: str) -> None:
                 f"to {MOST_XML >> 20} MB, which takes minutes; save its sheet as CSV, which is "
                 "streamed"
             )
-
-
-def _name(label: Any) -> Any:
-    """The name of a data set: these programs have whole numbers as floats, too."""
-    return int(label) if isinstance(label, float) and label.is_integer() else label
 
 
 def _check_package(name: str, shown: str) -> None:
@@ -175,15 +174,11 @@ def _stata(path: str, shown: str, table: str | None) -> pd.DataFrame:
     return _without_empty(found)
 
 
-def _spss(path: str, shown: str, table: str | None) -> pd.DataFrame:
-    found, labels = _apart("pyreadstat", "read_sav", path, shown)
-    return _without_empty(_labelled(found, labels))
-
-
-def _sas(path: str, shown: str, table: str | None) -> pd.DataFrame:
-    reader = "read_xport" if path.lower().endswith(".xpt") else "read_sas7bdat"
-    found, _ = _apart("pyreadstat", reader, path, shown)
-    return _without_empty(found)
+def _spss_or_sas(path: str, shown: str, table: str | None) -> pd.DataFrame:
+    ending = path.lower().rpartition(".")[2]
+    reader = {"xpt": "read_xport", "sas7bdat": "read_sas7bdat"}.get(ending, "read_sav")
+    found, labels = _apart("pyreadstat", reader, path, shown)
+    return _without_empty(_labelled(found, labels) if reader == "read_sav" else found)
 
 
 def _r(path: str, shown: str, table: str | None) -> pd.DataFrame:
@@ -221,8 +216,8 @@ def _excel(path: str, shown: str, table: str | None) -> pd.DataFrame:
 
 _READERS: Mapping[str, Callable[[str, str, str | None], Any]] = {
     "Stata": _stata,
-    "SPSS": _spss,
-    "SAS": _sas,
+    "SPSS": _spss_or_sas,
+    "SAS": _spss_or_sas,
     "R": _r,
     "Excel": _excel,
 }

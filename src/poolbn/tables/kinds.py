@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from poolbn.errors import DataError, Option, OptionError, left_out, nearest
-from poolbn.tables.engine import looks_numeric
 from poolbn.tables.labels import is_name, plain, written
+from poolbn.tables.text import looks_numeric
 from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:

@@ -93,13 +93,6 @@ def is_url(path: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
-def _check_url(url: str) -> None:
-    try:
-        _ = urlsplit(url).port
-    except ValueError as error:
-        raise DataError(f"{url!r} is not a URL: {error}; check the address") from error
-
-
 def parted_table(path: str) -> tuple[str, str | None]:
     """The file, and the table in it if one is named.
 
@@ -140,7 +133,10 @@ def at_arrow(path: str) -> tuple[Any, str]:
     path, _ = parted_table(path)
     if not is_url(path):
         return LocalFileSystem(), path
-    _check_url(path)
+    try:
+        _ = urlsplit(path).port
+    except ValueError as error:
+        raise DataError(f"{path!r} is not a URL: {error}; check the address") from error
     if _of_the_web(path):
         return LocalFileSystem(), fetched(path, suffix(folders(path)[-1]))
     try:

@@ -1,18 +1,18 @@
-"""Folders whose names say what their files hold, as Hive writes them: site=NY/year=2020/..."""
+"""Parts that are made of others: rows kept, columns that folders tell, labels for rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 
 from poolbn.errors import DataError
-from poolbn.tables.engine import looks_numeric
 from poolbn.tables.paths import folders
 from poolbn.tables.sources import Coded, Part, Piece, Wanted
+from poolbn.tables.text import looks_numeric
 
 _NONE = ("", "__HIVE_DEFAULT_PARTITION__")
 
@@ -66,7 +66,10 @@ def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) ->
         for piece in part.pieces(wanted._replace(columns=own, group=by)):
             size = len(piece.keys)
             given = iter(piece.columns)
-            full = {c: _full(size, 0 if c in said else values[c]) for c in columns if c in values}
+            cells_of = {c: 0 if c in said else values[c] for c in columns if c in values}
+            full = {
+                c: np.full(size, np.nan if v is None else float(v)) for c, v in own_cells.items()
+            }
             cut = [full[c] if c in values else next(given) for c in columns]
             meanings = piece.coded | said
             if group is not None and group in values:
@@ -89,5 +92,48 @@ def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) ->
     )
 
 
-def _full(size: int, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.full(size, np.nan if value is None else float(value))
+MOST_BYTES = 1 << 28  # of rows that are kept
+
+
+@dataclass
+class _Kept:
+    """What was read of a part, and how."""
+
+    by: Wanted
+    pieces: list[Piece] = field(default_factory=list)
+
+    def answers(self, wanted: Wanted) -> bool:
+        """Whether another reading would give no more."""
+        own, coded = self.by.columns, self.by.coded
+        same = (c in own and (c in wanted.coded) == (c in coded) for c in wanted.columns)
+        return wanted.group == self.by.group and all(same)
+
+    def of(self, columns: tuple[str, ...]) -> Iterator[Piece]:
+        """Some of the columns."""
+        at = [self.by.columns.index(c) for c in columns]
+        for piece in self.pieces:
+            coded = {c: own for c, own in piece.coded.items() if c in columns}
+            yield replace(piece, columns=[piece.columns[k] for k in at], coded=coded)
+
+
+def remembered(part: Part, most: int) -> Part:
+    """The part of a file; rows that were read once, to their end, are not read again.
+
+    A file that has more than so many bytes is read each time.
+    """
+    known: list[_Kept] = []
+
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        for kept in known:
+            if kept.answers(wanted):
+                yield from kept.of(wanted.columns)
+                return
+        kept, size = _Kept(wanted), 0
+        for piece in part.pieces(wanted):
+            size += piece.keys.nbytes + sum(column.nbytes for column in piece.columns)
+            kept.pieces[len(kept.pieces) :] = [piece] if size <= most else []
+            yield piece
+        if size <= most:
+            known[:] = [kept]
+
+    return replace(part, pieces=pieces)

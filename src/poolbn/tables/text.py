@@ -1,29 +1,164 @@
-"""Text with separators: CSV and TSV, with semicolons and decimal commas too, in a stream."""
+"""Files of text, read by DuckDB in a stream: CSV and TSV, with decimal commas too; JSON lines."""
 
 from __future__ import annotations
 
 import csv
 import glob
+import json
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
 from io import StringIO, TextIOWrapper
 from itertools import islice
-from typing import IO
+from typing import IO, Any
 
 from poolbn.errors import DROP, DataError, MessagePart
 from poolbn.tables.copies import DAMAGED, LONGEST, as_utf8, damaged, opened, zipped
-from poolbn.tables.engine import (
-    NUMERIC,
-    Text,
-    connected,
-    described,
-    literal,
-    looks_numeric,
-    text_part,
+from poolbn.tables.sources import (
+    Part,
+    Piece,
+    Wanted,
+    arrow_piece,
+    check_unique,
+    first_line,
+    in_words,
 )
-from poolbn.tables.sources import Part, check_unique, first_line
 from poolbn.wording import counted
+
+# Types of DuckDB that are numbers here, of those that it finds in text.
+NUMERIC = ("BOOLEAN", "BIGINT", "HUGEINT", "UBIGINT", "DOUBLE")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file of text.
+
+    Attributes:
+        path: what is read: the file, or a copy in UTF-8.
+        shown: what messages call it.
+        name: the data set that it is when no column says so.
+        origin: how a message says "in this file".
+        separator: the one to take if two could be it.
+        decimal: what stands before the decimals of numbers.
+    """
+
+    path: str
+    shown: str
+    name: str
+    origin: str
+    separator: str = ","
+    decimal: str = "."
+
+    def number(self, cell: str) -> str:
+        """A cell as Python reads it, if it is a number."""
+        if self.decimal == "." or not self.is_number(cell):
+            return cell
+        return cell.replace(",", ".")
+
+    def is_number(self, cell: str) -> bool:
+        """Whether a cell reads as a number."""
+        if self.decimal == ".":
+            return looks_numeric(cell)
+        return "." not in cell and looks_numeric(cell.replace(",", "."))
+
+
+def text_part(
+    text: Text,
+    kinds: Mapping[str, str],
+    query: Callable[[Mapping[str, str]], str],
+    cells: Callable[[str], Iterable[Any]],
+    wrong: Callable[[BaseException, tuple[str, ...]], DataError],
+) -> Part:
+    """The part that a file of text is.
+
+    `kinds` are the types that DuckDB found, `query` reads columns as others, `cells` are as `Part`
+    has them, and `wrong` tells of an error, where these columns were read.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        # DuckDB takes types from a sample: whole numbers there may be followed by a 3.5. Names of
+        # data sets are texts, as they are written: 1, 1.0 and 01 are three.
+        read = {
+            c: "VARCHAR" if c == wanted.group or c in wanted.coded
+            else "BOOLEAN" if kinds[c] == "BOOLEAN" else "DOUBLE"
+            for c in wanted.names
+        }  # fmt: skip
+        try:
+            with connected() as connection:
+                for batch in connection.sql(query(read)).to_arrow_reader(wanted.rows):
+                    named = batch.rename_columns(wanted.names)
+                    yield arrow_piece(named, wanted, text.name, text.origin)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise wrong(error, wanted.columns) from error
+
+    # JSON is what DuckDB calls a column of numbers and texts, or of nothing, in JSON lines.
+    types = {
+        name: "" if k in NUMERIC else "text" if k == "JSON" else in_words(k.lower())
+        for name, k in kinds.items()
+    }
+    truths = frozenset(name for name, k in kinds.items() if k == "BOOLEAN")
+    return Part(text.name, text.origin, types, pieces, cells, text.path, truths=truths)
+
+
+def described(scan: str) -> dict[str, str]:
+    """The type of each column that a scan finds."""
+    with connected() as connection:
+        return {row[0]: row[1] for row in connection.sql(f"describe from {scan}").fetchall()}
+
+
+@contextmanager
+def connected() -> Iterator[Any]:
+    """A connection that keeps standard output free, which may be JSON for a program."""
+    import duckdb
+
+    try:
+        with interruptible(), _database(os.getpid()).cursor() as connection:
+            connection.execute("set enable_progress_bar = false")
+            yield connection
+    except duckdb.FatalException:
+        _database.cache_clear()
+        raise
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """With Ctrl-C as Python has it: DuckDB has errors of its own for a query that it ended."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.InterruptException, RuntimeError) as error:
+        if "interrupted" not in str(error).lower():
+            raise
+        raise KeyboardInterrupt from error
+
+
+@cache
+def _database(process: int) -> Any:
+    """The one of this process: opening it takes longer than reading a small file."""
+    import duckdb
+
+    return duckdb.connect()
+
+
+def literal(text: str) -> str:
+    """A text in a query."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def looks_numeric(cell: object) -> bool:
+    """Whether a cell of text reads as a number."""
+    try:
+        float(str(cell))
+    except ValueError:
+        return False
+    return True
+
 
 MISSING_TEXT = ("", "NA")
 _SEPARATORS = ",;\t|"
@@ -170,7 +305,7 @@ def _two_rows(start: str, delimiter: str) -> list[list[str]]:
     try:
         found.extend(islice(csv.reader(StringIO(start, newline=""), delimiter=delimiter), 2))
     except csv.Error:  # a long cell: such a row is DuckDB's to read
-        return [*found, []] if found else []
+        found += [[]] * bool(found)
     return found
 
 
@@ -179,7 +314,13 @@ def _separator(text: Text, tried: Mapping[str, Sequence[Sequence[str]]]) -> str:
     several = {d: two for d, two in tried.items() if len(two[0]) > 1}
     fitting = {d: two for d, two in several.items() if len(two) == 2 and len(two[0]) == len(two[1])}
     merits = {
-        d: (sum(_decimal(cell, d) for cell in two[-1]) if fitting else 0, len(two[0]))
+        # A comma that separates nothing is a decimal comma.
+        d: (
+            sum(looks_numeric(c if d == "," else c.replace(",", ".")) for c in two[-1])
+            if fitting
+            else 0,
+            len(two[0]),
+        )
         for d, two in (fitting or several).items()
     }
     best = [d for d, merit in merits.items() if merit == max(merits.values())]
@@ -193,19 +334,20 @@ def _separator(text: Text, tried: Mapping[str, Sequence[Sequence[str]]]) -> str:
     return best[0] if best else ","
 
 
-def _decimal(cell: str, delimiter: str) -> bool:
-    """Whether it is a number, with a decimal comma where that separates nothing."""
-    return looks_numeric(cell if delimiter == "," else cell.replace(",", "."))
-
-
 def _rows(text: Text) -> Iterator[list[str]]:
     """The rows as text, one by one: slow, for error messages only."""
     _, delimiter = _header(text)
     number = 0
+
+    def short(lines: IO[str]) -> Iterator[str]:
+        for at, line in enumerate(iter(lambda: lines.readline(LONGEST), ""), start=1):
+            if len(line) == LONGEST:
+                raise DataError(f"line {at} of {text.shown!r} has more than {LONGEST:,} characters")
+            yield line
+
     try:
         with _open(text.path) as lines:
-            short = _short(text, lines)
-            reader = csv.reader(short, delimiter=delimiter, strict=True)
+            reader = csv.reader(short(lines), delimiter=delimiter, strict=True)
             next(reader)
             for row in reader:
                 if row:
@@ -218,13 +360,6 @@ def _rows(text: Text) -> Iterator[list[str]]:
         ) from error
     except _UNREADABLE as error:
         raise _unreadable(text, error) from error
-
-
-def _short(text: Text, lines: IO[str]) -> Iterator[str]:
-    for number, line in enumerate(iter(lambda: lines.readline(LONGEST), ""), start=1):
-        if len(line) == LONGEST:
-            raise DataError(f"line {number} of {text.shown!r} has more than {LONGEST:,} characters")
-        yield line
 
 
 _UNREADABLE = (*DAMAGED, UnicodeDecodeError)
@@ -273,3 +408,92 @@ def _bad_row(text: Text, columns: tuple[str, ...]) -> Sequence[MessagePart]:
             f"{' and '.join(sorted(map(repr, endings)))}; save it with one of them",
         )
     return ()
+
+
+_RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)
+
+
+def json_part(text: Text) -> Part:
+    """The part that a file of JSON lines is; an object may lack columns that others have."""
+    import duckdb
+
+    text = replace(text, path=as_utf8(text.path, text.shown))
+    scan = (
+        f"read_json({literal(glob.escape(text.path))}, format='newline_delimited', "
+        f"compression={literal('gzip' if zipped(text.path) else 'uncompressed')}, "
+        "hive_partitioning=false"
+    )
+    try:  # all rows are looked at: any may have one column more
+        kinds = described(f"{scan}, sample_size=-1)")
+    except duckdb.Error as error:
+        raise _json_error(text, error) from error
+    # Lines that are no objects, or a column of that name.
+    if list(kinds) == ["json"] and next(_objects(text), None) is None:
+        raise _nothing(text)
+    # To DuckDB "a" and "A" are the same: it calls the second one "A_1".
+    lower = {name.lower() for name in kinds}
+    if any((other := _RENAMED.fullmatch(name.lower())) and other[1] in lower for name in kinds):
+        _check_capitals(text)
+
+    def query(read: Mapping[str, str]) -> str:
+        spec = ", ".join(f"{literal(c)}: '{kind}'" for c, kind in read.items())
+        return f"from {scan}, columns={{{spec}}})"
+
+    return text_part(
+        text,
+        kinds,
+        query,
+        cells=lambda column: (row.get(column) for row in _objects(text)),
+        wrong=lambda error, columns: _json_error(text, error),
+    )
+
+
+def _check_capitals(text: Text) -> None:
+    known: dict[str, str] = {}
+    for row in _objects(text):
+        for name in row:
+            other = known.setdefault(name.lower(), name)
+            if other != name:
+                raise DataError(
+                    f"columns {other!r} and {name!r}{text.origin} differ only in capitals; rename "
+                    "one"
+                )
+
+
+def _objects(text: Text) -> Iterator[dict[str, Any]]:
+    """The rows, one by one: slow, for error messages only."""
+    try:
+        with opened(text.path) as file:
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), start=1):
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise DataError(
+                        f"line {number} of {text.shown!r} is not JSON: {first_line(error)}; each "
+                        'line should be one object, such as {"age": 31, "arm": "control"}'
+                    ) from error
+                if not isinstance(row, dict):
+                    raise DataError(
+                        f"line {number} of {text.shown!r} is no JSON object; each line should be "
+                        'one, such as {"age": 31, "arm": "control"}'
+                    )
+                yield row
+    except DAMAGED as error:
+        raise damaged(text.shown, error) from error
+
+
+def _json_error(text: Text, error: BaseException) -> DataError:
+    """What is wrong with a file that could not be read: looks at it again, line by line."""
+    try:
+        empty = not sum(1 for _ in _objects(text))
+    except DataError as found:
+        return found
+    if empty:
+        return _nothing(text)
+    return DataError(f"{text.shown!r} cannot be read as JSON lines: {first_line(error)}")
+
+
+def _nothing(text: Text) -> DataError:
+    return DataError(f"{text.shown!r} has no rows; it needs one JSON object on each line")
