@@ -182,11 +182,21 @@ def test_a_new_data_set_of_a_network_with_interventions() -> None:
 def test_total_effects_are_what_an_intervention_changes(seed: int, kinds: list[str]) -> None:
     net = made_up(seed, kinds)
     table = net.total_effects()
-    assert list(table) == ["cause", "effect", "total", "lower", "upper", "between_sd", *LEVELS]
+    assert list(table) == [
+        "cause", "from", "to", "effect", "outcome", "scale", "total", "lower", "upper",
+        "between_sd", "simulation_se", *LEVELS,
+    ]  # fmt: skip
+    assert (table["simulation_se"] == 0).all()
+    assert (table["outcome"] == "").all()
+    assert (table["scale"] == "mean difference").all()
+    np.testing.assert_allclose(table["to"] - table["from"], 1)
     pairs = [(x, y) for x in NODES for y in net.dag.descendants(x)]
     assert list(zip(table["cause"], table["effect"], strict=True)) == pairs
-    for cause, effect, _, _, _, _, *own in table.itertuples(index=False, name=None):
-        i = NODES.index(effect)
+    for row in table.to_dict("records"):
+        cause, effect, own = row["cause"], row["effect"], [row[level] for level in LEVELS]
+        prior, i = net.joint.prior, NODES.index(effect)
+        mean = prior @ net.joint.mean[:, NODES.index(cause)]
+        np.testing.assert_allclose(row["from"], mean, atol=1e-9)
         change = net.do({cause: 1.5}).joint.mean[:, i] - net.do({cause: 0.5}).joint.mean[:, i]
         np.testing.assert_allclose(own, change, atol=1e-9)
 
@@ -203,8 +213,9 @@ def test_total_effects_are_sums_over_paths(seed: int) -> None:
             return fit.coef[:, k]
         return np.array([math.nan if fit.fixed is None else fit.fixed[k]])
 
-    for told in net.total_effects().itertuples(index=False, name=None):
-        cause, effect, total, lower, upper, sd, *own = told
+    for told in net.total_effects().to_dict("records"):
+        names = ("cause", "effect", "total", "lower", "upper", "between_sd", *LEVELS)
+        cause, effect, total, lower, upper, sd, *own = (told[name] for name in names)
         sums = {
             which: sum(
                 math.prod(slope(p, c, which) for p, c in nx.utils.pairwise(path))

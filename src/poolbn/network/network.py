@@ -28,16 +28,11 @@ from poolbn.network.effects import (
 )
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.graphical import Graphical
-from poolbn.network.interventions import (
-    causes_and_effects,
-    checked_values,
-    intervene,
-    total_effects_table,
-)
+from poolbn.network.interventions import checked_values, intervene
 from poolbn.network.presenting import Presented
 from poolbn.network.questions import Questions
 from poolbn.network.summary import Summary, summarised, told
-from poolbn.network.totals import Question, TotalsBy, totals_table
+from poolbn.network.totals import Question, TotalsBy, causes_and_effects, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import LinearFit, LocalFit, Status, grouped
 from poolbn.search.problem import Move
@@ -126,7 +121,7 @@ class Network(Presented, Graphical, Questions):
             >>> pb.learn(trial, group="clinic").linear_fits["age"].sigma2.shape
             (4,)
         """
-        fits = {n: linear for n, fit in self.fits.items() if (linear := fit.gaussian) is not None}
+        fits = {node: own for node, fit in self.fits.items() if (own := fit.gaussian) is not None}
         if others := [node for node in self.fits if node not in fits]:
             are = "is" if len(others) == 1 else "are"
             raise DataError(
@@ -401,20 +396,18 @@ class Network(Presented, Graphical, Questions):
     ) -> pd.DataFrame:
         """A row for each two nodes that a directed path joins: what one does to the other in all.
 
-        A unit more of the cause, set by an intervention, changes the mean of the effect by the sum
-        over all directed paths of the products of the coefficients. `total` is the expected value
-        over the population of data sets, with its interval, and `between_sd` its standard deviation
-        there: all NaN where a node on the way has no pooling. The total effects in the data sets
-        follow.
+        Means under two interventions are compared: a discrete cause is set to each other level in
+        place of its first, others to one unit more than their mean, a count to a whole number;
+        `from` and `to` say which. `scale` is "mean difference", for a discrete effect "risk
+        difference" and "risk ratio" of the level in `outcome`, for a count "rate difference" and
+        "rate ratio". `total` is the expected value over the population of data sets, with its
+        interval, and `between_sd` its standard deviation there: all NaN where a node on the way has
+        no pooling. The total effects in the data sets follow. Intervals contain what is uncertain
+        of coefficients, in tables of probabilities of log odds ratios.
 
-        Where columns are not all continuous, means under two interventions are compared (by
-        standardisation): a discrete cause is set to each other level in place of its first, others
-        to one unit more than their mean, a count to a whole number; `from` and `to` say which.
-        `scale` is "mean difference", for a discrete effect "risk difference" and "risk ratio" of
-        the level in `outcome`, for a count "rate difference" and "rate ratio". Intervals contain
-        what is uncertain of coefficients, in tables of probabilities of log odds ratios. All is
-        found by drawing rows, with the error `simulation_se`, which is 0 where all nodes on the way
-        are linear. `between_sd` and `simulation_se` of ratios are those of logarithms.
+        Where all nodes on the way are linear, a total is the sum over all directed paths of the
+        products of the coefficients. Else it is found by drawing rows (standardisation), with the
+        error `simulation_se`. `between_sd` and `simulation_se` of ratios are those of logarithms.
 
         Args:
             cause: only this cause.
@@ -433,9 +426,10 @@ class Network(Presented, Graphical, Questions):
             >>> path = [("age", "bmi"), ("bmi", "birthweight_g")]
             >>> net = pb.learn(trial, group="clinic", start=path, pooling="complete",
             ...                search=pb.HillClimb(max_iter=0))
-            >>> net.total_effects("age", "birthweight_g").round(2)
-              cause         effect  total  lower  upper  between_sd    NY    MN    KY    MS
-            0   age  birthweight_g   0.18  -0.97   1.46         0.0  0.18  0.18  0.18  0.18
+            >>> shown = ["from", "to", "scale", "total", "lower", "upper", "NY"]
+            >>> net.total_effects("age", "birthweight_g")[shown].round(2)
+                from     to            scale  total  lower  upper    NY
+            0  25.93  26.93  mean difference   0.18  -0.97   1.46  0.18
             >>> made = trial.assign(small=trial["birthweight_g"] < 2500)
             >>> net = pb.learn(made.drop(columns="birthweight_g"), group="clinic",
             ...                start=[("age", "bmi"), ("bmi", "small")], pooling="complete",
@@ -449,8 +443,6 @@ class Network(Presented, Graphical, Questions):
         check_option("by", by, get_args(TotalsBy))
         check_interval(interval)
         check_count(seed=seed)
-        if self.is_linear and by == "effect":
-            return total_effects_table(self.dag, self.linear_fits, cause, effect, interval, seed)
         asked = Question(self.dag, self.fits, self.n, interval, seed)
         return totals_table(asked, causes_and_effects(self.dag, cause, effect), by)
 

@@ -1,22 +1,24 @@
-"""Total effects in networks with columns of all kinds, by standardisation.
+"""Total effects: what setting one node to another value does to those below it.
 
 E[effect | do(cause = b)] is compared with E[effect | do(cause = a)]: in each data set, and in the
-population of data sets.
+population of data sets. Where all nodes on the way are linear that is algebra, see `_linear`; else
+rows are drawn (standardisation).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.inference.drawing import expectations, uniforms
-from poolbn.nodes.localfit import LocalFit, level_columns
+from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +30,9 @@ _TERM = ("cause", "from", "to", "effect", "outcome", "scale")
 COLUMNS = (*_TERM, "total", "lower", "upper", "between_sd", "simulation_se")
 _LONG = (*_TERM, "data_set", "total", "lower", "upper", "simulation_se")
 
+_EFFECT = _TERM.index("effect")
 _DRAWS = 500  # of parameters, for intervals
+_LINEAR_DRAWS = 4000  # where that takes no rows
 _SETS, _ROWS = 200, 1000  # new data sets, and rows of each
 _FEW_SETS, _FEW_ROWS = 16, 40  # the same for each draw of parameters
 _CELLS = 400_000  # rows of all data sets together
@@ -59,6 +63,9 @@ class Scale(NamedTuple):
         return np.exp(value) if self.ratio else value
 
 
+_DIFFERENCE = Scale("mean difference", False)
+
+
 @dataclass(frozen=True)
 class Question:
     """A network, and what is to be known of total effects in it.
@@ -69,6 +76,7 @@ class Question:
         n: rows of each data set, (F,).
         interval: the probability of the intervals.
         seed: of all draws.
+        drawn: coefficients of the population of linear nodes, as far as they were needed.
     """
 
     dag: Dag
@@ -76,6 +84,12 @@ class Question:
     n: NDArray[np.int64]
     interval: float
     seed: int
+    drawn: dict[str, Floats] = field(default_factory=dict)
+
+    @property
+    def tails(self) -> list[float]:
+        """The probabilities of the ends of intervals."""
+        return [(1 - self.interval) / 2, (1 + self.interval) / 2]
 
     @property
     def levels(self) -> tuple[Any, ...]:
@@ -97,6 +111,36 @@ class Question:
             node: self.fits[node].new_data_sets(sets, draws, self.rng(2, node)) for node in order
         }
 
+    def population(self, node: str, fit: LinearFit) -> Floats:
+        """Draws of a linear node's coefficients in the population, (draws, q)."""
+        if node not in self.drawn:
+            rng = np.random.default_rng([self.seed, self.dag.nodes.index(node)])
+            nothing = np.full((_LINEAR_DRAWS, len(fit.columns) + 1), math.nan)
+            known = fit.fixed is not None
+            self.drawn[node] = fit.population_draws(_LINEAR_DRAWS, rng) if known else nothing
+        return self.drawn[node]
+
+
+def causes_and_effects(
+    dag: Dag, cause: str | None, effect: str | None
+) -> list[tuple[str, list[str]]]:
+    """Causes with their effects: nodes that a directed path joins, or those asked.
+
+    Raises:
+        GraphError: a name is no node, or cause and effect are the same.
+    """
+    if cause is not None and cause == effect:
+        raise GraphError(f"{cause!r} is both cause and effect; give two nodes")
+    causes = set(dag.nodes if effect is None else dag.ancestors(effect))
+    if cause is not None:
+        dag.parents(cause)  # raises for a name that is no node
+        causes &= {cause}
+    return [
+        (start, list(dag.descendants(start)) if effect is None else [effect])
+        for start in dag.nodes
+        if start in causes
+    ]
+
 
 def totals_table(
     asked: Question, pairs: Sequence[tuple[str, Sequence[str]]], by: TotalsBy
@@ -113,9 +157,15 @@ def totals_table(
     rows: list[tuple[Any, ...]] = []
     for cause, effects in pairs:
         for change in changes(asked, cause) if effects else ():
-            rows += (_of_population if by == "effect" else _of_data_sets)(
-                asked, cause, change, effects
-            )
+            linear = _ways(asked, cause, change, effects)
+            others = [node for node in effects if node not in linear]
+            drawn = _of_population if by == "effect" else _of_data_sets
+            exact = _exact_population if by == "effect" else _exact_data_sets
+            found = [
+                *(exact(asked, cause, change, linear) if linear else ()),
+                *(drawn(asked, cause, change, others) if others else ()),
+            ]
+            rows += (row for node in effects for row in found if row[_EFFECT] == node)
     names = [*COLUMNS, *level_columns(asked.levels, COLUMNS)] if by == "effect" else list(_LONG)
     return pd.DataFrame(rows, columns=pd.Index(names, dtype=object))
 
@@ -127,13 +177,117 @@ def changes(asked: Question, cause: str) -> Iterator[Change]:
         for code, level in enumerate(categories[1:], start=1):
             yield Change(categories[0], level, 0.0, float(code))
         return
-    order = _needed(asked.dag, [cause])
-    n = max(min(_CELLS // len(asked.levels), 4000), 200)
-    noise = uniforms(order, n, asked.rng(0))
-    mean = expectations(asked.data_sets(order, 0), order, noise, {})[cause].mean(axis=1)
+    order, F = _needed(asked.dag, [cause]), len(asked.levels)
+    if all(asked.fits[node].gaussian for node in order):
+        means: dict[str, Floats] = {}
+        for node in order:
+            means[node] = asked.fits[node].mean(means, np.arange(F))
+        mean = means[cause]
+    else:
+        noise = uniforms(order, max(min(_CELLS // F, 4000), 200), asked.rng(0))
+        mean = expectations(asked.data_sets(order, 0), order, noise, {})[cause].mean(axis=1)
     low = float(np.average(mean, weights=asked.n if asked.n.any() else None))
-    low = low if fit.gaussian is not None else float(round(low))
+    low = low if fit.gaussian else float(round(low))
     yield Change(low, low + 1, low, low + 1)
+
+
+# Algebra
+
+
+class _Way(NamedTuple):
+    """A linear node that a cause reaches through linear nodes alone.
+
+    Attributes:
+        fit: the node.
+        slopes: which coefficients are those of the nodes above it that the cause changes.
+        above: these nodes.
+    """
+
+    fit: LinearFit
+    slopes: list[int]
+    above: list[str]
+
+
+def _ways(asked: Question, cause: str, change: Change, effects: Sequence[str]) -> dict[str, _Way]:
+    """The nodes that a cause reaches through linear nodes alone, parents first."""
+    below, found = {cause, *asked.dag.descendants(cause)}, dict[str, _Way]()
+    for node in _needed(asked.dag, effects):
+        fit = asked.fits[node].gaussian
+        if fit is None or node == cause or node not in below:
+            continue
+        above = [parent for parent in fit.parents if parent in below]
+        if all(parent == cause or parent in found for parent in above):
+            columns = [(p, *column) for p in above for column in fit.columns_of(p)]
+            slopes = [
+                k + 1 for p, k, _, level in columns if p != cause or level in ("", change.after)
+            ]
+            found[node] = _Way(fit, slopes, above)
+    return found
+
+
+def _through(ways: Mapping[str, _Way], cause: str, coef: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Sums over directed paths of products of coefficients (B, q), (B,) of each node."""
+    found = {cause: np.ones(len(next(iter(coef.values()))))}
+    for node, way in ways.items():
+        above = np.array([found[parent] for parent in way.above])
+        found[node] = np.einsum("bk,kb->b", coef[node][:, way.slopes], above)
+    return found
+
+
+def _in_population(ways: Mapping[str, _Way], cause: str) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation of total effects in the population of data sets.
+
+    A node with coefficients b of its parents has t = b't_pa, one node after the other. In the
+    population b has mean beta and covariance D. It is independent of t_pa, because the random
+    effects of different nodes are, and t_pa is made of those of nodes above. So, with m and K the
+    mean and covariance of t_pa, E[t] = beta'm, Cov(t, s) = beta' Cov(t_pa, s) for each s above, and
+    Var(t) = beta'K beta + tr(D K) + m'D m. NaN where a node on the way has no pooling.
+    """
+    position = {node: i for i, node in enumerate([cause, *ways])}
+    mean, cov = np.ones(len(position)), np.zeros((len(position), len(position)))
+    for i, way in enumerate(ways.values(), start=1):
+        fit, pa = way.fit, [position[parent] for parent in way.above]
+        beta = np.full(len(pa), np.nan) if fit.fixed is None else fit.fixed[way.slopes]
+        D = np.zeros((len(pa), len(pa)))
+        if fit.random_cov is not None:
+            D = fit.random_cov[np.ix_(way.slopes, way.slopes)]
+        m, K = mean[pa], cov[np.ix_(pa, pa)]
+        cov[i, :i] = cov[:i, i] = beta @ cov[pa, :i]
+        mean[i] = beta @ m
+        cov[i, i] = beta @ K @ beta + np.sum(D * K) + m @ D @ m
+    sd = np.sqrt(np.maximum(np.diagonal(cov), 0.0))
+    return {node: (float(mean[i]), float(sd[i])) for node, i in position.items()}
+
+
+def _exact_population(
+    asked: Question, cause: str, change: Change, ways: Mapping[str, _Way]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of `COLUMNS`, and then the data sets; intervals are quantiles of drawn coefficients."""
+    own = _through(ways, cause, {node: way.fit.coef for node, way in ways.items()})
+    drawn = _through(ways, cause, {node: asked.population(node, w.fit) for node, w in ways.items()})
+    for node, (mean, sd) in _in_population(ways, cause).items():
+        if node != cause:
+            term = (cause, change.before, change.after, node, "", _DIFFERENCE.name)
+            ends = np.quantile(drawn[node], asked.tails).tolist()
+            yield (*term, mean, *ends, sd, 0.0, *own[node])
+
+
+def _exact_data_sets(
+    asked: Question, cause: str, change: Change, ways: Mapping[str, _Way]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of `_LONG`."""
+    own = _through(ways, cause, {node: way.fit.coef for node, way in ways.items()})
+    fits = asked.data_sets(list(ways), _DRAWS)
+    coef = {node: fit.coef for node, of in fits.items() if (fit := of.gaussian) is not None}
+    drawn = _through(ways, cause, coef)
+    for node in ways:
+        term = (cause, change.before, change.after, node, "", _DIFFERENCE.name)
+        lower, upper = np.quantile(drawn[node].reshape(_DRAWS, -1), asked.tails, axis=0)
+        for values in zip(asked.levels, own[node], lower, upper, strict=True):
+            yield (*term, *values, 0.0)
+
+
+# Simulation
 
 
 def _needed(dag: Dag, effects: Sequence[str]) -> list[str]:
@@ -183,8 +337,8 @@ def _means(
 
 def scales(fit: LocalFit) -> tuple[Scale, ...]:
     """The numbers that compare the means of a node."""
-    if fit.gaussian is not None:
-        return (Scale("mean difference", False),)
+    if fit.gaussian:
+        return (_DIFFERENCE,)
     of = "risk" if fit.categories else "rate"
     return Scale(f"{of} difference", False), Scale(f"{of} ratio", True)
 
@@ -213,7 +367,7 @@ def _of_population(
             if effect in told:
                 key = (effect, outcome)
                 numbers = _population_numbers(
-                    scale, many[key], middle[key], drawn[key], asked.interval
+                    scale, many[key], middle[key], drawn[key], asked.tails
                 )
             term = (cause, change.before, change.after, effect, outcome, scale.name)
             yield (*term, *numbers, *scale.reported(each))
@@ -225,12 +379,12 @@ def _way(dag: Dag, node: str, cause: str) -> set[str]:
 
 
 def _population_numbers(
-    scale: Scale, many: _Means, middle: _Means, drawn: _Means, interval: float
+    scale: Scale, many: _Means, middle: _Means, drawn: _Means, tails: list[float]
 ) -> tuple[float, ...]:
     """Total, lower, upper, between_sd and simulation_se."""
     total = float(scale.value(*many.averaged(1))[0])
     away = scale.value(*drawn.averaged(_DRAWS)) - scale.value(*middle.averaged(1))
-    ends = total + np.quantile(away, [(1 - interval) / 2, (1 + interval) / 2])
+    ends = total + np.quantile(away, tails)
     each = scale.value(*many.of_sets)
     averaged = _Means(*(of.mean(axis=0, keepdims=True) for of in many))
     pairs = each.reshape(2, -1).mean(axis=0)  # of opposite random effects
@@ -261,14 +415,13 @@ def _of_data_sets(
     own = _means(asked.data_sets(order, 0), order, noise, *asking)
     middle = _means(asked.data_sets(order, 0), order, few, *asking)
     drawn = _means(asked.data_sets(order, _DRAWS), order, few, *asking)
-    tails = [(1 - asked.interval) / 2, (1 + asked.interval) / 2]
     for (effect, outcome), means in own.items():
         for scale in scales(asked.fits[effect]):
             key = (effect, outcome)
             total = scale.value(*means.of_sets)
             spread = scale.value(*drawn[key].of_sets).reshape(_DRAWS, -1)
             away = spread - scale.value(*middle[key].of_sets)
-            ends = scale.reported(total + np.quantile(away, tails, axis=0))
+            ends = scale.reported(total + np.quantile(away, asked.tails, axis=0))
             term = (cause, change.before, change.after, effect, outcome, scale.name)
             every = (asked.levels, scale.reported(total), *ends, _error(means, scale))
             for values in zip(*every, strict=True):

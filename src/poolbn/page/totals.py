@@ -39,7 +39,7 @@ def _linear(of: Material) -> ReportTable:
     index = {node: i for i, node in enumerate(net.dag.nodes)}
     rows = []
     table = net.total_effects().itertuples(index=False, name=None)
-    for cause, effect, total, lower, upper, between, *own in table:
+    for cause, _, _, effect, _, _, total, lower, upper, between, _, *own in table:
         unit = sd[cause] / sd[effect] if sd[effect] > 0 else math.nan
         ends = (text_cell(node, node=index[node]) for node in (cause, effect))
         told = list(compress(own, of.shown.tolist())) or [math.nan]
