@@ -57,12 +57,12 @@ ORDER = {
         "ordering",
     ],
     "inference": [
-        "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "infer",
-        "locals", "gibbs", "weighting", "plans", "parts", "marginals", "mixed", "mixedposterior",
+        "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "linear",
+        "locals", "gibbs", "plans", "parts", "marginals", "general", "posterior", "engines",
         "conditions", "events",
     ],
     "network": [
-        "presenting", "graphical", "summary", "mixedanswers", "questions", "adapting",
+        "presenting", "graphical", "summary", "cells", "questions", "adapting",
         "interventions", "totals", "effects", "tabulating", "exporting", "bif", "topgmpy", "fields",
         "linearfile", "kindsfile", "file", "network",
     ],

@@ -21,7 +21,7 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
 import poolbn as pb
-from poolbn.inference import conditioning, infer, mixtures
+from poolbn.inference import conditioning, linear, mixtures
 
 SEEDS = st.integers(0, 10**6)
 FRAME = simulate(7, data_sets=4, rows=15, parents=3)
@@ -286,7 +286,7 @@ def test_sizes_of_chunks_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPat
     before = net.predict(frame, net.dag.nodes[0]), net.classify(frame)
     monkeypatch.setattr(conditioning, "_MOST_ROWS", 4)
     monkeypatch.setattr(conditioning, "_NUMBERS", 50)
-    monkeypatch.setattr(infer, "available_cores", lambda: 1)
+    monkeypatch.setattr(linear, "available_cores", lambda: 1)
     after = net.predict(frame, net.dag.nodes[0]), net.classify(frame)
     for one, other in zip(before, after, strict=True):
         pd.testing.assert_frame_equal(one, other, rtol=1e-12)

@@ -14,9 +14,10 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 
 import poolbn as pb
+from poolbn.inference.engines import General
 from poolbn.inference.locals import Local
-from poolbn.inference.mixed import Effort, predictions
 from poolbn.inference.parts import Mixed
+from poolbn.inference.plans import Effort
 from poolbn.nodes.links import LARGEST, _large_quantiles, drawn_counts
 from poolbn.nodes.predicting import COUNT, RegressionPredictions
 
@@ -38,7 +39,8 @@ def level(log_odds: float, sd: float) -> Local:
 def predicted(node: Local) -> np.ndarray:
     net = Mixed(("k",), ("s",), np.ones(1), (node,), (0,), frozenset(), {})
     codes = np.zeros(1, dtype=np.int64)
-    return predictions(net, np.full((1, 1), np.nan), codes, [0], 0.95, Effort()).columns[0][0]
+    none = np.full((1, 1), np.nan)
+    return General(net, {}).predictions(none, codes, [0], 0.95, Effort()).columns[0][0]
 
 
 @pytest.mark.parametrize("mean", [2e4, 1e6, 1e9, 1e11])

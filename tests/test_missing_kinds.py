@@ -444,7 +444,7 @@ def test_densities_of_held_out_rows_sum_over_what_is_missing(
 ) -> None:
     net, _ = known
     whole = pb.table(drawn(7, 6), **READING)
-    mixed = net._mixed(plugin=False)
+    mixed = net._engine(plugin=False).mixed
     complete = HeldOut(whole.values.T, np.zeros(whole.values.T.shape, dtype=bool))
     for lacks in ("sex", "arm", "event"):  # parents and a leaf
         at = whole.names.index(lacks)

@@ -16,8 +16,10 @@ from scipy.special import expit, softmax
 from scipy.stats import nbinom, norm, poisson
 
 import poolbn as pb
-from poolbn.inference import mixed as inference
-from poolbn.inference.mixed import Effort, mixed_network
+from poolbn.inference import general
+from poolbn.inference.engines import General
+from poolbn.inference.general import mixed_network
+from poolbn.inference.plans import Effort
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.predicting import RegressionPredictions
 
@@ -287,7 +289,7 @@ def test_the_same_seed_gives_the_same_bits_with_any_threads(monkeypatch) -> None
     net, frame = two_above(), pd.DataFrame({"y": ["yes", "no"] * 300})
     made = {}
     for cores in (1, 2, 5):
-        monkeypatch.setattr(inference, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(general, "available_cores", lambda cores=cores: cores)
         made[cores] = net.predict(frame, "x", seed=3)
     pd.testing.assert_frame_equal(made[1], made[2], check_exact=True)
     pd.testing.assert_frame_equal(made[1], made[5], check_exact=True)
@@ -303,22 +305,21 @@ def test_continuous_networks_are_those_of_linear_inference(pooling: str, plugin:
     frame = simulate(3, data_sets=3, rows=30, parents=3)
     net = pb.learn(frame, group="F", start=[("x1", "y"), ("y", "x2"), ("x3", "x2")],
                    search=pb.HillClimb(max_iter=0), pooling=pooling)  # fmt: skip
-    as_mixed = mixed_network(
-        net.dag, net.fits, net.n, net.inputs, list(net.levels) if plugin else []
-    )
+    sure = list(net.levels) if plugin else []
+    engine = General(mixed_network(net.dag, net.fits, net.n, net.inputs, sure), {})
     rng = np.random.default_rng(1)
     rows = frame.sample(40, random_state=1)
     nodes = list(net.dag.nodes)
     rows[nodes] = rows[nodes].where(rng.random((40, 4)) > 0.25)
     rows["F"] = rows["F"].where(rng.random(40) > 0.5)
     cells = net._read(rows)
-    logs = inference.log_densities(as_mixed, cells.values, cells.codes, Effort())
+    logs = engine.log_densities(cells.values, cells.codes)
     np.testing.assert_allclose(logs, net.loglik(rows, rows=True, plugin=plugin), rtol=1e-9)
     for target in nodes:
         at, own = nodes.index(target), net.predict(rows, target, plugin=plugin)
         x = cells.values.copy()
         x[:, at] = np.nan
-        found = inference.predictions(as_mixed, x, cells.codes, [at], 0.95, Effort())
+        found = engine.predictions(x, cells.codes, [at], 0.95, Effort())
         np.testing.assert_allclose(found.columns[0], own, rtol=1e-8, atol=1e-8)
 
 

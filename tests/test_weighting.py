@@ -12,7 +12,7 @@ from helpers import given
 from scipy.stats import binom, kstest, multivariate_normal, norm
 
 import poolbn as pb
-from poolbn.inference import weighting
+from poolbn.inference import linear
 
 DAG = pb.Dag(["a", "b c", "d", "e"], [("a", "b c"), ("a", "d"), ("b c", "d"), ("d", "e")])
 COEF = {
@@ -49,11 +49,11 @@ def cells(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def estimate(
-    values: np.ndarray, codes: np.ndarray, of: Callable[[weighting.Particles], np.ndarray]
+    values: np.ndarray, codes: np.ndarray, of: Callable[[linear.Particles], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weighted means of something over 20,000 particles, and their standard errors."""
-    cloud = weighting.draw(
-        NET._model(plugin=False), values, codes, 20_000, np.random.default_rng(1)
+    cloud = linear.draw(
+        NET._engine(plugin=False).model, values, codes, 20_000, np.random.default_rng(1)
     )
     w = np.exp(cloud.log_weights - cloud.log_weights.max(axis=1, keepdims=True))
     w /= w.sum(axis=1, keepdims=True)
@@ -88,11 +88,13 @@ def test_the_error_falls_with_the_root_of_the_number_of_particles() -> None:
 def test_predictions_by_likelihood_weighting() -> None:
     weighted = NET.predict(ROWS, ["d", "e"], method="lw", particles=40_000, interval=0.8)
     exact = NET.predict(ROWS, ["d", "e"], interval=0.8)
+    assert (weighted.pop(("ess", "")) > 1000).all()
     pd.testing.assert_index_equal(weighted.columns, exact.columns)
     for node in ("d", "e"):
         apart = (weighted[node] - exact[node]).div(exact[node]["sd"], axis=0).abs()
         assert (apart < 0.04).all(axis=None)
     shares = NET.classify(ROWS, method="lw", particles=40_000)
+    assert (shares.pop("ess") > 1000).all()
     assert list(shares) == ["s", "t", "most_probable"]
     np.testing.assert_allclose(shares[["s", "t"]], NET.classify(ROWS)[["s", "t"]], atol=0.02)
     np.testing.assert_allclose(shares[["s", "t"]].sum(axis=1), 1, rtol=1e-12)
@@ -101,7 +103,7 @@ def test_predictions_by_likelihood_weighting() -> None:
 def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.concat([ROWS] * 100, ignore_index=True)
     first = NET.predict(frame, "d", method="lw", particles=2000)
-    monkeypatch.setattr(weighting, "available_cores", lambda: 1)
+    monkeypatch.setattr(linear, "available_cores", lambda: 1)
     pd.testing.assert_frame_equal(first, NET.predict(frame, "d", method="lw", particles=2000))
     other = NET.predict(frame, "d", method="lw", particles=2000, seed=1)
     assert (first["mean"] != other["mean"]).all()
@@ -125,6 +127,7 @@ def test_coefficients_of_an_adapted_data_set_are_uncertain() -> None:
     row = pd.DataFrame({"F": ["t"], "a": [0.5], "b c": [1.0]})  # all above d, nothing below
     exact = ADAPTED.predict(row, "d")
     weighted = ADAPTED.predict(row, "d", method="lw", particles=200_000)
+    assert weighted.pop("ess").tolist() == pytest.approx([200_000])
     np.testing.assert_allclose(weighted, exact, atol=0.02)
     # Evidence below: the densities of it are those of a complete row.
     full = row.assign(d=0.2, e=-1.0).drop(columns="F")
@@ -193,7 +196,8 @@ def test_evidence_on_what_is_certain() -> None:
     net = NET.do(a=1.0)
     frame = ROWS.assign(a=1.0)
     lw = {"method": "lw", "particles": 20_000}
-    np.testing.assert_allclose(net.predict(frame, "d", **lw), net.predict(frame, "d"), atol=0.06)
+    weighted = net.predict(frame, "d", **lw).drop(columns="ess")
+    np.testing.assert_allclose(weighted, net.predict(frame, "d"), atol=0.06)
     shares, exact = net.classify(frame, **lw), net.classify(frame)
     np.testing.assert_allclose(shares[["s", "t"]], exact[["s", "t"]], atol=0.02)
     other = ROWS.assign(a=[1.0, np.nan, 1.0, 2.0, 1.0])

@@ -15,7 +15,6 @@ from chromium import NAMES, Chromium, browser
 from scipy import special, stats
 
 import poolbn as pb
-from poolbn.inference.mixtures import Posterior
 from poolbn.page import whatif
 from poolbn.page.disclosure import disclosed, undisclosed
 from poolbn.page.whatif import whatif_numbers
@@ -195,12 +194,11 @@ def python_answers(
     for target in targets:
         name = numbers["nodes"][target]["name"]
         found = asked.posterior(evidence, name, plugin=plugin)
-        ess = np.inf if isinstance(found, Posterior) else found.ess
-        if not isinstance(found, Posterior) and name in found.categories:
-            out.append((found.probabilities[name].to_numpy(), ess))
+        if name in found.categories:
+            out.append((found.probabilities[name].to_numpy(), found.ess))
         else:
             of = [found.mean[0], found.sd[0], *found.quantile([0.025, 0.5, 0.975])]
-            out.append((np.array(of), ess))
+            out.append((np.array(of), found.ess))
     return out
 
 

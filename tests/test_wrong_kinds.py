@@ -121,7 +121,6 @@ SEARCH: dict[str, Any] = {
 METHOD: dict[str, Any] = {"plugin": False, "method": "lw", "particles": 10, "seed": 0}
 DAG = pb.Dag(["x", "y"], [("x", "y")])
 POSTERIOR = net().posterior({"x": 1.0}, "y")
-MIXED = pb.learn(pb.table(rows().assign(x=rows()["x"] > 0), group="site")).posterior({}, "y")
 
 
 def calls(folder: Path) -> list[Call]:
@@ -243,8 +242,6 @@ def calls(folder: Path) -> list[Call]:
         Call("Posterior.cdf", {"x": [1.0]}, POSTERIOR),
         Call("Posterior.pdf", {"x": [1.0]}, POSTERIOR),
         Call("Posterior.quantile", {"p": [0.5]}, POSTERIOR),
-        Call("MixedPosterior.cdf", {"x": [1.0]}, MIXED),
-        Call("MixedPosterior.quantile", {"p": [0.5]}, MIXED),
         Call("Network.adapt", {"source": rows()[["x", "y"]], "name": "new", "missing": "error"},
              one),
         Call("Network.classify", {"data": rows(), **METHOD}, one),
@@ -297,7 +294,7 @@ WITHOUT = {
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
     "LocalFit.columns_of", "LocalFit.equality", "LocalFit.terms", "LocalFit.within_between",
     "Look", "CellStats", "PatternStats", "Table", "ArcPosterior", "AveragedNetwork", "GraphSample",
-    "IndependenceTest", "MMPC.joined", "MixedPosterior", "Network", "Pattern", "Pattern.table",
+    "IndependenceTest", "MMPC.joined", "Network", "Pattern", "Pattern.table",
     "Posterior",
     "Probability", "Status",
     *(f"{data}.{asked}" for data in ("GroupStats", "PatternStats", "CellStats", "Table")

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from poolbn.graph.dag import Cpdag, Dag
     from poolbn.imputing import impute
     from poolbn.inference.events import Probability
-    from poolbn.inference.mixedposterior import MixedPosterior
-    from poolbn.inference.mixtures import Posterior
+    from poolbn.inference.posterior import Posterior
     from poolbn.learning import SearchInterrupted, learn
     from poolbn.moments.cellstats import CellStats
     from poolbn.moments.checks import check
@@ -106,7 +105,6 @@ _LATER = {
     "Look": "moments.looking",
     "MMPC": "search.hybrid",
     "MissingPackageError": "errors",
-    "MixedPosterior": "inference.mixedposterior",
     "Network": "network.network",
     "NoPooling": "nodes.poolings",
     "OptionError": "errors",
@@ -117,7 +115,7 @@ _LATER = {
     "Partial": "nodes.poolings",
     "PartitionMCMC": "posteriors.walking",
     "PoolbnError": "errors",
-    "Posterior": "inference.mixtures",
+    "Posterior": "inference.posterior",
     "PosteriorInterrupted": "posteriors.posterior",
     "Probability": "inference.events",
     "SearchInterrupted": "learning",
@@ -182,7 +180,6 @@ __all__ = [
     "LocalFit",
     "Look",
     "MissingPackageError",
-    "MixedPosterior",
     "Network",
     "NoPooling",
     "OptionError",

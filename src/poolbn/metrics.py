@@ -23,7 +23,7 @@ from poolbn.errors import (
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.divergence import divergences
 from poolbn.inference.drawing import log_ratios
-from poolbn.network.mixedanswers import MOST_PROBABLE
+from poolbn.network.cells import MOST_PROBABLE
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import counted

@@ -28,7 +28,6 @@ from poolbn.errors import (
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import grouped, reached
 from poolbn.inference.drawing import draw_columns
-from poolbn.inference.weighting import draw
 from poolbn.moments.indicators import labels_of
 from poolbn.network.network import Network
 from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
@@ -159,7 +158,7 @@ def random_network(
         >>> dag = pb.Dag(["x", "y"], [("x", "y")])
         >>> mixed = pb.random_network(dag, data_sets=2, discrete=0.5, seed=1)
         >>> type(mixed.fits["x"]).__name__, mixed.fits["x"].categories, mixed.fits["y"].parents
-        ('RegressionFit', ('a', 'b'), ('x=b',))
+        ('RegressionFit', ('a', 'b'), ('x',))
     """
     if not isinstance(dag, Dag):
         raise GraphError(
@@ -370,15 +369,10 @@ def random_table(network: Network, rows: int | Iterable[int], *, seed: int = 0) 
     counts = _counts(network, rows)
     codes = np.repeat(np.arange(len(counts)), counts)
     rng = _generator(seed, _TABLE)
-    if all(fit.gaussian for fit in network.fits.values()):
-        nothing = np.full((len(codes), len(network.dag.nodes)), np.nan)
-        drawn = draw(network._model(plugin=True), nothing, codes, 1, rng)
-        table = pd.DataFrame(drawn.values[:, :, 0].T, columns=list(network.dag.nodes))
-    else:
-        columns = draw_columns(network.fits, network.dag.topological_order(), codes, rng)
-        table = pd.DataFrame(
-            {node: _shown(network.fits[node], columns[node]) for node in network.dag.nodes}
-        )
+    columns = draw_columns(network.fits, network.dag.topological_order(), codes, rng)
+    table = pd.DataFrame(
+        {node: _shown(network.fits[node], columns[node]) for node in network.dag.nodes}
+    )
     table.insert(0, network.group, pd.Series(network.levels).to_numpy()[codes])
     return table
 

@@ -16,7 +16,9 @@ from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
 from poolbn.assess.leaveout import leave_out
 from poolbn.assess.mixedleaveout import held_out, node_logs, row_logs, spreads, squares
 from poolbn.errors import DataError, Option, OptionError, check_count
-from poolbn.inference.infer import data_set_probabilities, log_densities
+from poolbn.inference.engines import General
+from poolbn.inference.parts import Mixed
+from poolbn.inference.plans import Effort
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.cases import list_of_names
 from poolbn.moments.checks import warn
@@ -299,10 +301,10 @@ def _assess(task: _Task) -> _Result:
             return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
     if task.new is not None:
         net = net.adapt(name=(task.new,))  # like no other name: of 7 and 007 each is left out
-    if task.train.has_rows:
-        return _assess_mixed(task, task.train, net)
-    model = net._model(plugin=False)
-    loglik = float(log_densities(model, values, codes).mean())
+    engine = net._engine(plugin=False)
+    if isinstance(engine, General):
+        return _assess_general(task, net, engine.mixed)
+    loglik = float(engine.log_densities(values, codes).mean())
     if task.new is not None:
         return _nothing(task, "", loglik)
     N = values.shape[1]
@@ -314,20 +316,22 @@ def _assess(task: _Task) -> _Result:
         predicted = leave_out(net, values[at], codes[at])
         known += ((predicted.known - values[at]) ** 2).sum(axis=0)
         unknown += ((predicted.unknown - values[at]) ** 2).sum(axis=0)
-    data_set = data_set_probabilities(model, values).argmax(axis=1)
+    data_set = engine.data_sets(values, Effort())[0].argmax(axis=1)
     return _Result(loglik, len(whole), known, unknown, data_set)
 
 
-def _assess_mixed(task: _Task, train: Data, net: Network) -> _Result:
+def _assess_general(task: _Task, net: Network, mixed: Mixed) -> _Result:
     """Predict rows with columns of all kinds."""
-    rows = held_out(train, task.categories, task.values)
-    log = row_logs(net._mixed(plugin=False), rows, net.n)
+    rows = held_out(task.train, task.categories, task.values)
+    log = row_logs(mixed, rows, net.n)
     loglik = float(log[np.arange(len(log)), task.codes].mean())
     if task.new is not None:
         return _nothing(task, "", loglik)
     with np.errstate(divide="ignore"):
         data_set = (log + np.log(net.n / net.n.sum())).argmax(axis=1)
-    certain = net._mixed(plugin=True)
+    engine = net._engine(plugin=True)
+    assert isinstance(engine, General)
+    certain = engine.mixed
     whole = rows.whole
     rows = rows.some(whole)
     known, unknown = squares(certain, rows, node_logs(certain, rows, net.n), task.codes[whole])

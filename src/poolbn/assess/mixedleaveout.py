@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.mixed import Answer, Effort, answers
+from poolbn.inference.general import Answer, answers
 from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, weigh
-from poolbn.inference.plans import plan
+from poolbn.inference.plans import Effort, plan
 from poolbn.moments.data import Data
 from poolbn.nodes.predicting import COUNT
 

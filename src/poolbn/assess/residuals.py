@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, GraphError, nearest
-from poolbn.network.mixedanswers import kinds_of
+from poolbn.network.cells import kinds_of
 from poolbn.network.network import Network
 from poolbn.tables.cells import Cells, read_cells
 

@@ -16,7 +16,13 @@ _HALVINGS = 100  # of a bracket
 
 
 class Marginal(ABC):
-    """The distribution of one node in each of n rows."""
+    """The distribution of one node in each of n rows.
+
+    Attributes:
+        weights: of what it is made of, (n, ...).
+    """
+
+    weights: Floats
 
     @abstractmethod
     def moments(self) -> tuple[Floats, Floats]:
@@ -29,6 +35,10 @@ class Marginal(ABC):
     @abstractmethod
     def cdf(self, x: Floats) -> Floats:
         """P(node <= x), each row at its own x, (n,)."""
+
+    @abstractmethod
+    def pdf(self, x: Floats) -> Floats:
+        """The density at x, of points their probability, each row at its own x, (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +71,10 @@ class Points(Marginal):
         """P(node <= x)."""
         return np.asarray((self.weights * (self.values <= x[:, None])).sum(axis=1))
 
+    def pdf(self, x: Floats) -> Floats:
+        """P(node = x)."""
+        return np.asarray((self.weights * (self.values == x[:, None])).sum(axis=1))
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture(Marginal):
@@ -83,7 +97,15 @@ class Mixture(Marginal):
 
     def cdf(self, x: Floats) -> Floats:
         """P(node <= x)."""
-        return mixtures.distribution(x, self.weights, self.means, self.sds, self.df)[0]
+        return self._at(x)[0]
+
+    def pdf(self, x: Floats) -> Floats:
+        """The density at x."""
+        return self._at(x)[1]
+
+    def _at(self, x: Floats) -> tuple[Floats, Floats]:
+        df = self.df if np.isfinite(self.df).any() else None
+        return mixtures.distribution(x, self.weights, self.means, self.sds, df)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +142,24 @@ class OnGrid(Marginal):
         """P(node <= x)."""
         from scipy.special import sici
 
+        part = 0.5 + sici(np.pi * self._away(x))[0] / np.pi
+        return np.asarray(np.clip((self.weights * part).sum(axis=(1, 2)), 0.0, 1.0))
+
+    def pdf(self, x: Floats) -> Floats:
+        """The density at x."""
+        away = self._away(x)
+        u = self.u + away * (self.u[1] - self.u[0])
+        steps = self.scale * stretched(u)[1] * (self.u[1] - self.u[0])
+        with np.errstate(divide="ignore"):
+            return np.asarray((self.weights * np.sinc(away) / steps).sum(axis=(1, 2)))
+
+    def _away(self, x: Floats) -> Floats:
+        """How many nodes x is from each, (n, B, Q)."""
         away = x[:, None, None] - self.centre
         with np.errstate(divide="ignore", invalid="ignore"):
             g = np.where(self.scale > 0, away / self.scale, np.sign(away) * np.inf)
         u = unstretched(np.clip(np.nan_to_num(g), -1e15, 1e15))
-        part = 0.5 + sici(np.pi * (u - self.u) / (self.u[1] - self.u[0]))[0] / np.pi
-        return np.asarray(np.clip((self.weights * part).sum(axis=(1, 2)), 0.0, 1.0))
+        return np.asarray((u - self.u) / (self.u[1] - self.u[0]))
 
     def quantile(self, p: float) -> Floats:
         """The x with P(node <= x) = p."""

@@ -1,4 +1,4 @@
-"""Mixtures of normal and t distributions: moments, distribution functions, quantiles; `Posterior`.
+"""Mixtures of normal and t distributions: moments, distribution functions, quantiles.
 
 A component has a mean, a standard deviation and degrees of freedom; inf are those of a normal
 distribution. What is called the standard deviation of a t is that of the normal distribution that
@@ -8,26 +8,20 @@ stands for it (`spread`).
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.arguments import NUMBERS, check_arguments
-from poolbn.errors import Option, OptionError
-from poolbn.inference.conditioning import Floats, condition
+from poolbn.inference.conditioning import Floats
 from poolbn.nodes.links import MANY, log_constant
-from poolbn.wording import visible
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    pass
 
 _STEPS = 200  # halving brackets takes fewer, unless the quantile is 0
 _TINY = 1e-300
 _WEIGHTLESS = 1e-14  # of a probability: a weight that changes no digit that matters
-_SHOWN = 6  # data sets that a printed posterior lists
 
 _HILL = 60.0  # degrees of freedom from which Hill's series serves
 _FEW = 4.0  # degrees of freedom below which a standard deviation says little, or does not exist
@@ -208,161 +202,3 @@ def quantiles(
         parts = [of[np.repeat(go, sizes)] for of in parts]
         busy, sizes, fine, a, b, at = (of[go] for of in (busy, sizes, fine, a, b, at))
     return x
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
-    """The distribution of some nodes given evidence: normal in each data set, or Student's t.
-
-    A target is t where its parents are evidence and nothing below it is, and parameters are
-    uncertain. Several targets together are normal in each data set.
-
-    Attributes:
-        targets: the T nodes.
-        levels: the F data sets.
-        weights: P(data set | evidence), (F,).
-        means: of the targets in each data set, (F, T).
-        covs: of the targets in each data set, (F, T, T); with fewer than 4 degrees of freedom those
-            of a normal distribution with the same middle 95%.
-        df: degrees of freedom of each target in each data set, inf where it is normal, (F, T).
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
-        >>> found = net.posterior({"age": 20}, "bmi")
-        >>> found.mean.round(1), found.sd.round(1), found.weights.round(2)
-        (array([26.6]), array([7.]), array([0.14, 0.24, 0.33, 0.29]))
-    """
-
-    targets: tuple[str, ...]
-    levels: tuple[Hashable, ...]
-    weights: Floats
-    means: Floats
-    covs: Floats
-    df: Floats
-
-    @property
-    def mean(self) -> Floats:
-        """Of the targets over all data sets, (T,)."""
-        return self.weights @ self.means
-
-    @property
-    def cov(self) -> Floats:
-        """Of the targets over all data sets, within and between them, (T, T)."""
-        apart = self.means - self.mean
-        between = np.einsum("j,ja,jb->ab", self.weights, apart, apart)
-        return np.einsum("j,jab->ab", self.weights, self.covs) + between  # type: ignore[no-any-return]
-
-    @property
-    def sd(self) -> Floats:
-        """Standard deviations of the targets over all data sets, (T,)."""
-        return np.sqrt(np.diagonal(self.cov))
-
-    def pdf(self, x: ArrayLike) -> Floats:
-        """The density of the targets at points.
-
-        Args:
-            x: a number or an array for one target; for T targets the last axis has T numbers.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
-            >>> net.posterior({"age": 20}, "bmi").pdf([20, 30]).round(3)
-            array([0.036, 0.051])
-        """
-        check_arguments(x=(x, NUMBERS))
-        points = np.asarray(x, dtype=np.float64)
-        T = len(self.targets)
-        if T > 1 and (points.ndim == 0 or points.shape[-1] != T):
-            raise OptionError(
-                f"a point of {T} targets has {T} numbers; the shape is {points.shape}"
-            )
-        if T == 1 and np.isfinite(self.df).any():
-            components = self._components(points.size)
-            return distribution(points.ravel(), *components)[1].reshape(points.shape)
-        rows = points.reshape(-1, T)[None]
-        every = np.ones((len(self.levels), T), dtype=bool)
-        given = condition(self.means, self.covs, rows, every, np.arange(0))
-        density: Floats = self.weights @ np.exp(given.loglik)
-        return density.reshape(points.shape if T == 1 else points.shape[:-1])
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """P(target <= x), for one target.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
-            >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
-            array([0.171, 0.686])
-        """
-        points = checked_points(x)
-        components = self._components(points.size)
-        return distribution(points.ravel(), *components)[0].reshape(points.shape)
-
-    def quantile(self, p: ArrayLike) -> Floats:
-        """The x with P(target <= x) = p, for one target.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
-            >>> net.posterior({"age": 20}, "bmi").quantile([0.25, 0.75]).round(1)
-            array([21.9, 31.3])
-        """
-        wanted = checked_probabilities(p)
-        components = self._components(1)
-        found = [quantiles(one, *components)[0] for one in wanted.ravel().tolist()]
-        return np.array(found).reshape(wanted.shape)
-
-    def _components(self, n: int) -> tuple[Floats, Floats, Floats, Floats | None]:
-        """Weights, means, standard deviations and df of one target, n times, (n, F) each."""
-        check_one(self.targets)
-        w, m, s, df = (
-            np.tile(of, (n, 1))
-            for of in (self.weights, self.means[:, 0], np.sqrt(self.covs[:, 0, 0]), self.df[:, 0])
-        )
-        return w, m, s, (df if np.isfinite(df).any() else None)
-
-    def __repr__(self) -> str:
-        targets = [visible(name) for name in self.targets]
-        lines = [f"Posterior of {', '.join(targets)}"]
-        lines += [
-            f"  {name}  mean {mean:.6g}, SD {sd:.4g}"
-            for name, mean, sd in zip(targets, self.mean, self.sd, strict=True)
-        ]
-        return "\n".join([*lines, shares_line(self.levels, self.weights)])
-
-
-def shares_line(levels: Sequence[Hashable], weights: Floats) -> str:
-    """A line with the most probable data sets."""
-    first = np.argsort(-weights, kind="stable")[:_SHOWN]
-    shares = [f"{levels[j]} {weights[j]:.3g}" for j in first if weights[j] > 0]
-    more = ", ..." if (weights > 0).sum() > _SHOWN else ""
-    return f"  data set  {visible(', '.join(shares))}{more}"
-
-
-def checked_points(x: ArrayLike) -> Floats:
-    """Points of a distribution function."""
-    check_arguments(x=(x, NUMBERS))
-    return np.asarray(x, dtype=np.float64)
-
-
-def checked_probabilities(p: ArrayLike) -> Floats:
-    """Probabilities of quantiles."""
-    check_arguments(p=(p, NUMBERS))
-    wanted = np.asarray(p, dtype=np.float64)
-    if not ((wanted > 0) & (wanted < 1)).all():
-        raise OptionError(Option("p", p), " is not between 0 and 1")
-    return wanted
-
-
-def check_one(targets: Sequence[str]) -> None:
-    """Raise unless there is one target."""
-    if len(targets) > 1:
-        raise OptionError(
-            f"there are {len(targets)} targets; a distribution function and quantiles need one: "
-            "ask for the posterior of that one"
-        )

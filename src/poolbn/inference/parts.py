@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from poolbn.inference.assembled import Joint, LinearNetwork
 from poolbn.inference.conditioning import Chunk
-from poolbn.inference.infer import Model, given_evidence
+from poolbn.inference.linear import Model, given_evidence
 from poolbn.inference.locals import Local, Term
 from poolbn.inference.plans import Method, Part
 from poolbn.inference.uncertain import uncertain_nodes
@@ -160,6 +160,22 @@ class Weighed:
     values: Mapping[int, Floats]
     normals: Mapping[int, Normal]
     grid: Grid | None = None
+
+    def turned(self) -> Weighed:
+        """Of one row: its data sets as rows, each from one data set."""
+
+        def turn(of: Floats) -> Floats:
+            return np.swapaxes(of, 0, 1)
+
+        normals = {
+            i: Normal(turn(of.mean), turn(of.variance), turn(of.df))
+            for i, of in self.normals.items()
+        }
+        values = {i: turn(of) for i, of in self.values.items()}
+        grid = self.grid
+        if grid is not None:
+            grid = replace(grid, centre=turn(grid.centre), scale=turn(grid.scale))
+        return Weighed(self.part, turn(self.log_z), turn(self.p), values, normals, grid)
 
 
 def is_spaced(mixed: Mixed, part: Part, i: int, size: int) -> bool:

@@ -34,6 +34,21 @@ class Method(Enum):
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How to find answers.
+
+    Attributes:
+        method: "auto", "exact" to refuse what is not, or "lw" for likelihood weighting.
+        particles: draws for each row and data set, where rows are drawn.
+        seed: of the draws.
+    """
+
+    method: str = "auto"
+    particles: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class Part:
     """Hidden nodes that depend on each other given the evidence.
 

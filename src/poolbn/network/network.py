@@ -42,9 +42,7 @@ from poolbn.writing import write_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-    from poolbn.inference.infer import Model
-    from poolbn.inference.parts import Mixed
-    from poolbn.inference.uncertain import Uncertain
+    from poolbn.inference.engines import Engine
 
 _SHOWN = 12  # effects that a printed network lists
 _NAMED = 5  # nodes in a line of it
@@ -135,46 +133,23 @@ class Network(Presented, Graphical, Questions):
         """Rows in all data sets together."""
         return int(self.n.sum())
 
-    def _model(self, plugin: bool) -> Model:
+    def _engine(self, plugin: bool) -> Engine:
         check_arguments(plugin=(plugin, FLAG))
-        return self._plugged_in if plugin else self._predictive
-
-    def _mixed(self, plugin: bool) -> Mixed:
-        check_arguments(plugin=(plugin, FLAG))
-        return self._mixed_plugged_in if plugin else self._mixed_predictive
+        return self._certain if plugin else self._uncertain
 
     @cached_property
-    def _mixed_plugged_in(self) -> Mixed:
-        from poolbn.inference.mixed import mixed_network
-
-        certain = [level for level in self.levels if level not in self.adapted]
-        return mixed_network(self.dag, self.fits, self.n, self.inputs, certain)
+    def _certain(self) -> Engine:
+        return self._engine_of(plugin=True)
 
     @cached_property
-    def _mixed_predictive(self) -> Mixed:
-        from poolbn.inference.mixed import mixed_network
+    def _uncertain(self) -> Engine:
+        return self._engine_of(plugin=False)
 
-        return mixed_network(self.dag, self.fits, self.n, self.inputs, ())
+    def _engine_of(self, *, plugin: bool) -> Engine:
+        from poolbn.inference.engines import engine_of
 
-    @cached_property
-    def _plugged_in(self) -> Model:
-        from poolbn.inference.uncertain import plugged_in
-
-        fits = [self.linear_fits[node] for node in self.dag.nodes]
-        return self._with(plugged_in(self.linear, fits, self.adapted))
-
-    @cached_property
-    def _predictive(self) -> Model:
-        from poolbn.inference.uncertain import with_uncertainty
-
-        fits = [self.linear_fits[node] for node in self.dag.nodes]
-        return self._with(with_uncertainty(self.linear, fits))
-
-    def _with(self, uncertain: Uncertain) -> Model:
-        from poolbn.inference.infer import Model
-
-        inputs = tuple(self.dag.nodes.index(node) for node in self.inputs)
-        return Model(self.linear, self.joint, uncertain, inputs)
+        own = (self.dag, self.fits, self.n, self.inputs, self.adapted)
+        return engine_of(*own, plugin=plugin)
 
     @cached_property
     def linear(self) -> LinearNetwork:

@@ -12,27 +12,17 @@ from numpy.typing import NDArray
 from poolbn.arguments import FLAG, among, check_arguments, names_of
 from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
 from poolbn.graph.dag import Dag
-from poolbn.inference.assembled import Joint
-from poolbn.network.mixedanswers import (
-    MOST_PROBABLE,
-    NUMBERS,
-    classified,
-    frame,
-    imputed,
-    kinds_of,
-    predicted,
-)
+from poolbn.network.cells import ESS, MOST_PROBABLE, NUMBERS, frame, kinds_of, with_cells
 from poolbn.nodes.localfit import LocalFit, level_columns
 from poolbn.tables.cells import Cells, NodeKinds, find_level, one_row, read_cells, read_evidence
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from poolbn.inference.engines import Engine
     from poolbn.inference.events import Event, Probability
-    from poolbn.inference.infer import Model
-    from poolbn.inference.mixedposterior import MixedPosterior
-    from poolbn.inference.mixtures import Posterior
-    from poolbn.inference.parts import Mixed
+    from poolbn.inference.plans import Effort
+    from poolbn.inference.posterior import Posterior
 
 Method = Literal["auto", "exact", "lw"]
 
@@ -50,26 +40,12 @@ class Questions(ABC):
 
     @property
     @abstractmethod
-    def is_linear(self) -> bool:
-        """Whether all columns are continuous."""
-
-    @property
-    @abstractmethod
     def levels(self) -> tuple[Hashable, ...]:
         """The data sets."""
 
-    @property
     @abstractmethod
-    def joint(self) -> Joint:
-        """The distribution of all nodes in each data set, and of the data sets."""
-
-    @abstractmethod
-    def _model(self, plugin: bool) -> Model:
-        """The network as inference works on it, with estimates plugged in or uncertain."""
-
-    @abstractmethod
-    def _mixed(self, plugin: bool) -> Mixed:
-        """The same where columns are of all kinds."""
+    def _engine(self, plugin: bool) -> Engine:
+        """What finds answers, with estimates plugged in or uncertain."""
 
     def predict(
         self,
@@ -105,8 +81,9 @@ class Questions(ABC):
             seed: of these draws.
 
         Returns:
-            Columns mean, sd, lower and upper; for several targets below the name of each. Rows as
-            in the table.
+            Columns mean, sd, lower and upper; of a discrete node the probabilities of its levels
+            and most_probable; for several targets below the name of each. Where rows were drawn,
+            the last column, ess, has effective sample sizes. Rows as in the table.
 
         Raises:
             DataError: the table cannot be used, a data set is not known, or a row is impossible.
@@ -123,28 +100,23 @@ class Questions(ABC):
         """
         import pandas as pd
 
-        from poolbn.inference import infer, weighting
-        from poolbn.inference.mixed import Effort
-
+        effort = _effort(method, particles, seed)
         check_interval(interval)
-        _check_method(method, particles, seed)
         at, cells = self._positions(target), self._read(data)
-        if not self.is_linear:
-            effort = Effort(method, particles, seed)
-            return predicted(self._mixed(plugin), self._kinds, cells, target, interval, effort)
-        model = self._model(plugin)
         evidence = cells.values.copy()
         evidence[:, at] = np.nan
-        given = (model, evidence, cells.codes, at, interval)
-        if method != "lw":
-            found = infer.predictions(*given)
-        else:
-            found = weighting.weighted_predictions(*given, particles=particles, seed=seed)
-        columns: pd.Index = pd.Index(NUMBERS)
-        if not isinstance(target, str):
-            columns = pd.MultiIndex.from_product([[self.dag.nodes[k] for k in at], NUMBERS])
-        table = np.moveaxis(found, 0, 2).reshape(len(evidence), len(columns))
-        return pd.DataFrame(table, index=cells.index, columns=columns)
+        found = self._engine(plugin).predictions(
+            evidence, cells.codes, at.tolist(), interval, effort
+        )
+        tables = {}
+        for name, own in zip([self.dag.nodes[k] for k in at], found.columns, strict=True):
+            levels = self.fits[name].categories
+            columns = _beside(levels) if levels else NUMBERS
+            tables[name] = pd.DataFrame(own, index=cells.index, columns=pd.Index(columns))
+            if levels:
+                tables[name][MOST_PROBABLE] = np.array(levels, dtype=object)[own.argmax(axis=1)]
+        table = tables[target] if isinstance(target, str) else pd.concat(tables, axis=1)
+        return _with_ess(table, found.ess)
 
     def classify(
         self,
@@ -187,28 +159,13 @@ class Questions(ABC):
         """
         import pandas as pd
 
-        from poolbn.inference import infer, weighting
-        from poolbn.inference.mixed import Effort
-
-        _check_method(method, particles, seed)
+        effort = _effort(method, particles, seed)
         cells = self._read(data, by_group=False)
-        if not self.is_linear:
-            effort, labels = (
-                Effort(method, particles, seed),
-                self._labels(np.arange(len(self.levels))),
-            )
-            return classified(self._mixed(plugin), cells, labels, effort)
-        model = self._model(plugin)
-        if method != "lw":
-            found = infer.data_set_probabilities(model, cells.values)
-        else:
-            found = weighting.weighted_probabilities(
-                model, cells.values, particles=particles, seed=seed
-            )
-        columns = pd.Index(level_columns(model.joint.levels, [MOST_PROBABLE]), dtype=object)
+        found, ess = self._engine(plugin).data_sets(cells.values, effort)
+        columns = pd.Index(level_columns(self.levels, [MOST_PROBABLE, ESS]), dtype=object)
         table = pd.DataFrame(found, index=cells.index, columns=columns)
         table[MOST_PROBABLE] = self._labels(found.argmax(axis=1))
-        return table
+        return _with_ess(table, ess)
 
     @overload
     def loglik(
@@ -251,16 +208,9 @@ class Questions(ABC):
         """
         import pandas as pd
 
-        from poolbn.inference import infer
-        from poolbn.inference.mixed import Effort, log_densities
-
         check_arguments(rows=(rows, FLAG))
         cells = self._read(data)
-        given = (cells.values, cells.codes)
-        if self.is_linear:
-            density = infer.log_densities(self._model(plugin), *given)
-        else:
-            density = log_densities(self._mixed(plugin), *given, Effort())
+        density = self._engine(plugin).log_densities(cells.values, cells.codes)
         if not rows:
             return float(density.sum())
         return pd.Series(density, index=cells.index, name="loglik")
@@ -288,9 +238,6 @@ class Questions(ABC):
         """
         import pandas as pd
 
-        from poolbn.inference import infer
-        from poolbn.inference.mixed import Effort
-
         data = one_row(data)
         cells, names = self._read(data), self.dag.nodes
         if isinstance(data, pd.DataFrame):
@@ -301,21 +248,24 @@ class Questions(ABC):
             table = pd.DataFrame(
                 {c: labels if c == self.group else nodes[c] for c in cells.columns}
             )
-        if not self.is_linear:
-            return imputed(self._mixed(plugin), self._kinds, cells, table, Effort())
-        model = self._model(plugin)
-        missing = np.isnan(cells.values) & np.isin(names, cells.columns)
-        rows = np.flatnonzero(missing.any(axis=1))
-        expected = infer.expectations(model, cells.values[rows], cells.codes[rows])
-        filled = cells.values.copy()
-        filled[rows] = np.where(missing[rows], expected, filled[rows])
-        for i in np.flatnonzero(missing.any(axis=0)):
-            table[names[i]] = filled[:, i]
+        missing = np.isnan(cells.values)
+        wanted = np.isin(names, cells.columns) & missing.any(axis=0)
+        rows = np.flatnonzero(missing[:, wanted].any(axis=1))
+        filled = self._engine(plugin).filled(cells.values[rows], cells.codes[rows], wanted)
+        for i in np.flatnonzero(wanted).tolist():
+            name, here = names[i], missing[rows, i]
+            at, new = rows[here], filled[here, i]
+            cells.values[at, i] = new
+            table[name] = (
+                with_cells(table[name], at, new, self.fits[name].categories)
+                if name in self._kinds.categories or name in self._kinds.counts
+                else cells.values[:, i]
+            )
         return table
 
     def posterior(
         self, evidence: Mapping[str, Any], target: str | Sequence[str], *, plugin: bool = False
-    ) -> Posterior | MixedPosterior:
+    ) -> Posterior:
         """The distribution of some nodes given evidence.
 
         It is exact where that of `predict` is.
@@ -337,22 +287,14 @@ class Questions(ABC):
             Posterior of gestation_days
               gestation_days  mean 254.759, SD 14.6
               data set  MN 0.355, NY 0.287, KY 0.245, MS 0.113
+              found by  exact
         """
-        from poolbn.inference import infer
-        from poolbn.inference.mixed import Effort
-        from poolbn.inference.mixedposterior import posterior as mixed_posterior
-
         at = self._positions(target)
         row, code = self._evidence(evidence)
         told = [self.dag.nodes[i] for i in at if not np.isnan(row[i])]
         if told:
             raise DataError(f"{told[0]!r} is both evidence and target; leave it out of one of them")
-        if not self.is_linear:
-            own = {self.dag.nodes[i]: self._kinds.categories.get(self.dag.nodes[i], ()) for i in at}
-            return mixed_posterior(
-                self._mixed(plugin), row, code, at.tolist(), own, Effort(particles=10_000)
-            )
-        return infer.posterior(self._model(plugin), row, code, at)
+        return self._engine(plugin).posterior(row, code, at.tolist())
 
     def query(
         self,
@@ -391,20 +333,12 @@ class Questions(ABC):
             >>> net.query("birthweight_g < 2500 and age < 30", {"gestation_days": 260})
             0.1302 (standard error 0.0034)
         """
-        from poolbn.inference import weighting
         from poolbn.inference.events import happens, probability
-        from poolbn.inference.mixed import Effort, conditional_rows
 
-        _check_method(method, particles, seed)
+        effort = _effort(method, particles, seed)
         row, code = self._evidence({} if evidence is None else evidence)
-        if not self.is_linear:
-            drawn_rows = conditional_rows(
-                self._mixed(plugin), row, code, Effort(method, particles, seed)
-            )
-            return probability(happens(event, self._frame(*drawn_rows[:2])), drawn_rows[2])
-        drawn = weighting.weighted_rows if method == "lw" else weighting.exact_rows
-        sets, values, weights = drawn(self._model(plugin), row, code, particles, seed)
-        return probability(happens(event, self._frame(sets, values)), weights)
+        drawn = self._engine(plugin).conditional_rows(row, code, effort)
+        return probability(happens(event, self._frame(drawn.sets, drawn.values)), drawn.weights)
 
     def sample(
         self, n: int, data_set: Hashable = None, *, plugin: bool = False, seed: int = 0
@@ -432,16 +366,9 @@ class Questions(ABC):
             0     KY  23.2  30.1
             1     KY  29.7  33.4
         """
-        from poolbn.inference import weighting
-        from poolbn.inference.mixed import sample
-
         check_count(n=n, seed=seed)
         code = -1 if data_set is None else find_level(data_set, self.levels)
-        if self.is_linear:
-            return self._frame(*weighting.sample_rows(self._model(plugin), n, code, seed))
-        nothing, rng = np.full((n, len(self.dag.nodes)), np.nan), np.random.default_rng(seed)
-        sets, values, _ = sample(self._mixed(plugin), nothing, np.full(n, code), rng)
-        return self._frame(sets, values)
+        return self._frame(*self._engine(plugin).sample(n, code, seed))
 
     @property
     def _kinds(self) -> NodeKinds:
@@ -479,7 +406,9 @@ class Questions(ABC):
         return np.array([names.index(name) for name in wanted])
 
 
-def _check_method(method: str, particles: int, seed: int) -> None:
+def _effort(method: str, particles: int, seed: int) -> Effort:
+    from poolbn.inference.plans import Effort
+
     if not among(method, get_args(Method)):
         raise OptionError(
             Option("method", method),
@@ -487,3 +416,16 @@ def _check_method(method: str, particles: int, seed: int) -> None:
         )
     check_count(1, particles=particles)
     check_count(seed=seed)
+    return Effort(method, particles, seed)
+
+
+def _beside(levels: Sequence[str]) -> list[str]:
+    """Columns for levels, beside those that every table has."""
+    return [f"{level} (level)" if level in (MOST_PROBABLE, ESS) else level for level in levels]
+
+
+def _with_ess(table: pd.DataFrame, ess: NDArray[np.float64]) -> pd.DataFrame:
+    """With a column of effective sample sizes where rows were drawn."""
+    if np.isfinite(ess).any():
+        table[ESS if table.columns.nlevels == 1 else (ESS, "")] = ess
+    return table

@@ -25,8 +25,8 @@ from poolbn.moments.data import Data, is_data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.table import Table
+from poolbn.network.cells import kinds_of
 from poolbn.network.exporting import names_of_data_sets
-from poolbn.network.mixedanswers import kinds_of
 from poolbn.network.network import Network, checked_data
 from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Partial

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
+from poolbn.inference.general import mixed_network
 from poolbn.inference.locals import Local, Term
-from poolbn.inference.mixed import mixed_network
 from poolbn.inference.parts import Mixed
 from poolbn.network.network import Network
 from poolbn.nodes.predicting import COUNT, Floats

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poolbn.arguments import FLAG, TEXT, check_arguments
 from poolbn.errors import DataError, GraphError, check_interval, nearest
 from poolbn.graph.dag import Dag
-from poolbn.network.mixedanswers import NUMBERS
+from poolbn.network.cells import ESS, NUMBERS
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import counted
@@ -81,13 +81,16 @@ class AveragedNetwork:
         if target not in nodes:
             raise GraphError(f"{target!r} is not a node{nearest(target, nodes)}")
         frame = _frame(data)
-        tables = [net.predict(frame, target, interval=interval) for net in self.networks]
+        tables = [
+            net.predict(frame, target, interval=interval).drop(columns=ESS, errors="ignore")
+            for net in self.networks
+        ]
         without = frame.drop(columns=target, errors="ignore")
         share = self._shares(without)
-        if list(tables[0].columns) != list(NUMBERS):
+        if self.networks[0].fits[target].categories:
             return _mean_probabilities(tables, share)
         own = np.array([table.to_numpy(dtype=float) for table in tables])  # (K, rows, 4)
-        return _mixed(tables[0], own, share, interval)
+        return _mixtures(tables[0], own, share, interval)
 
     @overload
     def loglik(self, data: object, *, rows: Literal[False] = False) -> float: ...
@@ -164,7 +167,7 @@ def _mean_probabilities(tables: list[pd.DataFrame], share: Floats) -> pd.DataFra
     return made
 
 
-def _mixed(like: pd.DataFrame, own: Floats, share: Floats, interval: float) -> pd.DataFrame:
+def _mixtures(like: pd.DataFrame, own: Floats, share: Floats, interval: float) -> pd.DataFrame:
     """Mean, SD and interval of mixtures of the networks' predictions, (K, rows, 4)."""
     from scipy.special import ndtr, ndtri
 

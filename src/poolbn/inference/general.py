@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from poolbn.inference.conditioning import patterns
 from poolbn.inference.locals import locals_of
 from poolbn.inference.marginals import Marginal, marginal
 from poolbn.inference.parts import Mixed, Weighed, count_sizes, is_spaced, weigh
-from poolbn.inference.plans import MOST, Method, Part, Plan, plan, sampled
+from poolbn.inference.plans import MOST, Effort, Method, Part, Plan, plan, sampled
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.predicting import COUNT, SPACED, Floats, Integers
 from poolbn.run.parallel import available_cores, map_threads
@@ -24,21 +23,6 @@ from poolbn.wording import counted, listed
 
 _CELLS = 2**17  # numbers in the largest array of a chunk
 _NODES = 161  # of a quadrature, about
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How to find answers.
-
-    Attributes:
-        method: "auto", "exact" to refuse what is not, or "lw" for likelihood weighting.
-        particles: draws for each row and data set, where rows are drawn.
-        seed: of the draws.
-    """
-
-    method: str = "auto"
-    particles: int = 1000
-    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +49,13 @@ class Answer:
         """The distribution of a target in these rows."""
         found = next(of for of in self.parts if target in of.part.hidden)
         return marginal(mixed, found, target, self.weights)
+
+    def by_set(self, mixed: Mixed, target: int) -> tuple[Marginal, bool]:
+        """Of one row, a target in each data set; whether it is normal or t there."""
+        found = next(of for of in self.parts if target in of.part.hidden)
+        turned = found.turned()
+        simple = target in turned.normals and turned.p[0].size == 1
+        return marginal(mixed, turned, target, np.ones((len(turned.p), 1))), simple
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +229,7 @@ def _answer(
     top = log.max(axis=1, keepdims=True)
     if not densities and not np.isfinite(top).all():
         row = int(rows[~np.isfinite(top[:, 0])].min())
-        raise _impossible(mixed, x[row], int(codes[row]), row)
+        raise impossible(mixed, x[row], int(codes[row]), row)
     with np.errstate(invalid="ignore"):
         weights = np.exp(log - top)
         weights /= weights.sum(axis=1, keepdims=True)
@@ -263,7 +254,7 @@ def _error(
     return ess, max((part.method for part in parts), key=order.index, default=Method.EXACT)
 
 
-def _impossible(mixed: Mixed, row: Floats, code: int, position: int) -> DataError:
+def impossible(mixed: Mixed, row: Floats, code: int, position: int) -> DataError:
     """The error for a row that no data set can have produced."""
     values = {i: row[[i]] for i in range(len(row))}
     sets = np.arange(len(mixed.levels)) if code < 0 else np.array([code])
@@ -279,106 +270,6 @@ def _impossible(mixed: Mixed, row: Floats, code: int, position: int) -> DataErro
         f"row {position + 1} cannot come from {where}: {of} given the others. Make such cells "
         "missing, or leave the row out"
     )
-
-
-# What is asked
-
-
-@dataclass(frozen=True, eq=False)
-class Predicted:
-    """The distribution of targets in n rows.
-
-    Attributes:
-        columns: for each target probabilities of its levels (n, K) if it is discrete, else mean,
-            standard deviation, and bounds of an interval, (n, 4).
-        ess: effective sample sizes; inf where nothing was drawn, (n,).
-    """
-
-    columns: tuple[Floats, ...]
-    ess: Floats
-
-
-def predictions(
-    mixed: Mixed,
-    x: Floats,
-    codes: Integers,
-    targets: Sequence[int],
-    interval: float,
-    effort: Effort,
-) -> Predicted:
-    """Distributions of targets; arguments as for `answers`, and the probability of intervals."""
-    n, tail = len(x), (1 - interval) / 2
-    widths = [max(mixed.nodes[t].levels, 0) or 4 for t in targets]
-    out, ess = [np.empty((n, width)) for width in widths], np.empty(n)
-
-    def work(answer: Answer) -> None:
-        ess[answer.rows] = answer.ess
-        for columns, t in zip(out, targets, strict=True):
-            found = answer.marginal(mixed, t)
-            if mixed.nodes[t].levels > 0:
-                columns[answer.rows] = found.weights  # type: ignore[attr-defined]
-            else:
-                bounds = (found.quantile(p) for p in (tail, 1 - tail))
-                columns[answer.rows] = np.column_stack([*found.moments(), *bounds])
-
-    answers(mixed, x, codes, targets, effort, work)
-    return Predicted(tuple(out), ess)
-
-
-def log_densities(mixed: Mixed, x: Floats, codes: Integers, effort: Effort) -> Floats:
-    """The log density of each row, in its data set or where that is not known over all, (n,)."""
-    out = np.empty(len(x))
-
-    def work(answer: Answer) -> None:
-        log = answer.log_z
-        if log.shape[1] > 1:
-            log = log + _log(mixed.prior)
-        top = np.maximum(log.max(axis=1), -1e300)
-        out[answer.rows] = top + _log(np.exp(log - top[:, None]).sum(axis=1))
-
-    answers(mixed, x, codes, [], effort, work, densities=True)
-    return out
-
-
-def data_set_probabilities(mixed: Mixed, x: Floats, effort: Effort) -> tuple[Floats, Floats]:
-    """P(data set | row), (n, F), and effective sample sizes, (n,)."""
-    out, ess = np.ones((len(x), len(mixed.levels))), np.full(len(x), math.inf)
-
-    def work(answer: Answer) -> None:
-        out[answer.rows], ess[answer.rows] = answer.weights, answer.ess
-
-    answers(mixed, x, np.full(len(x), -1), [], effort, work)
-    return out, ess
-
-
-def most_likely(
-    mixed: Mixed, x: Floats, codes: Integers, wanted: NDArray[np.bool_], effort: Effort
-) -> Floats:
-    """Rows with missing cells filled: the most probable level, a count's median, else the mean.
-
-    Args:
-        mixed: the network.
-        x: the rows, (n, N).
-        codes: their data sets, or -1, (n,).
-        wanted: the nodes to fill, (N,).
-        effort: how.
-    """
-    out = x.copy()
-    targets = np.flatnonzero(wanted).tolist()
-
-    def work(answer: Answer) -> None:
-        for t in targets:
-            if np.isnan(x[answer.rows[0], t]):
-                found: Any = answer.marginal(mixed, t)
-                levels = mixed.nodes[t].levels
-                if levels > 0:
-                    filled = found.weights.argmax(axis=1)
-                else:
-                    filled = found.quantile(0.5) if levels == COUNT else found.moments()[0]
-                out[answer.rows, t] = filled
-
-    answers(mixed, x, codes, targets, effort, work)
-    return out
 
 
 def sample(
@@ -407,22 +298,6 @@ def sample(
         else:
             raise AssertionError("all rows have the same evidence")
     return sets, values, log_weights
-
-
-def conditional_rows(
-    mixed: Mixed, evidence: Floats, code: int, effort: Effort
-) -> tuple[Integers, Floats, Floats]:
-    """Rows given evidence by likelihood weighting: data sets (K,), values (K, N), weights (K,).
-
-    Raises:
-        DataError: all of them have weight 0.
-    """
-    x, codes = np.tile(evidence, (effort.particles, 1)), np.full(effort.particles, code)
-    sets, values, log = sample(mixed, x, codes, np.random.default_rng(effort.seed))
-    if not np.isfinite(log.max()):
-        raise _impossible(mixed, evidence, code, 0)
-    weights = np.exp(log - log.max())
-    return sets, values, weights / weights.sum()
 
 
 def mixed_network(
