@@ -68,7 +68,7 @@ def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) ->
             given = iter(piece.columns)
             cells_of = {c: 0 if c in said else values[c] for c in columns if c in values}
             full = {
-                c: np.full(size, np.nan if v is None else float(v)) for c, v in own_cells.items()
+                c: np.full(size, np.nan if v is None else float(v)) for c, v in cells_of.items()
             }
             cut = [full[c] if c in values else next(given) for c in columns]
             meanings = piece.coded | said
