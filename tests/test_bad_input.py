@@ -36,7 +36,7 @@ import poolbn as pb
 from poolbn.errors import DataError, FileError, GraphError, Option, OptionError, PoolbnError
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats
-from poolbn.moments.statsfile import write_file
+from poolbn.moments.statsfile import Saved, write_file
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def forged(**changes: Any) -> Callable[[Path], Any]:
         own = stats(frame(), group="site")
         keys = ("names", "levels", "n", "mean", "scatter", "dropped", "group", "facts", "inputs")
         fields = {key: getattr(own, key) for key in keys} | changes
-        write_file(folder / "s.stats", tuple(fields.values()))
+        write_file(folder / "s.stats", Saved(*fields.values()))
         return GroupStats.load(folder / "s.stats")
 
     return call

@@ -333,7 +333,9 @@ def test_a_file_that_hides_something_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.stats"
     patterns = pb.stats(table, group="F", missing="em").patterns
     patterns.save(file)
-    fields, gaps = statsfile.read_patterns(file)
+    saved = statsfile.read_file(file, takes=["gaps"])
+    gaps = saved.gaps
+    assert gaps is not None
     at = np.flatnonzero(gaps.missing[0])[0]
     hidden = gaps.mean.copy()
     hidden[0, at] = 42.0
@@ -346,7 +348,7 @@ def test_a_file_that_hides_something_is_refused(tmp_path: Path) -> None:
     }
     for says, bad in wrong.items():
         with pytest.raises(pb.FileError, match=says):
-            statsfile.write_file(tmp_path / "b.stats", fields, bad)
+            statsfile.write_file(tmp_path / "b.stats", saved._replace(gaps=bad))
     content = bytearray(file.read_bytes())
     content[-9] ^= 1
     file.write_bytes(bytes(content))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property, reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -101,6 +103,23 @@ class AnyData:
         """Whether they are filled in for a round of EM that another one follows."""
         return False
 
+    def with_inputs(self, inputs: Iterable[str]) -> Self:
+        """The same with these columns as inputs: parents only, without a distribution.
+
+        Raises:
+            DataError: a column is unknown or named twice, or there is no other.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.learn(pb.stats(trial, group="clinic").with_inputs(["age"]))
+            >>> net.dag.parents("age"), net.inputs
+            ((), ('age',))
+        """
+        made: Any = self
+        made = replace(made, inputs=checked_inputs(self.names, inputs))
+        return cast("Self", made)
+
     def drawn(self, k: int) -> Any:
         """The k-th data that there may be without missing cells, all that is uncertain drawn."""
         return self
@@ -122,6 +141,14 @@ class WithoutRows(AnyData):
     def scattered(self) -> frozenset[str]:
         """Columns in which more than half of the rows have a value of their own: not known."""
         return frozenset()
+
+    def joined(self, alone: Sequence[int], name: Hashable) -> Self:
+        """These data sets apart, and all others as one, the last."""
+        own: Any = self
+        parts = [own.data_sets([j], [name]) for j in range(len(self.n)) if j not in alone]
+        if alone:
+            parts.insert(0, own.data_sets(alone, [own.levels[j] for j in alone]))
+        return cast("Self", reduce(add, parts))
 
 
 class OnlySums(WithoutRows):

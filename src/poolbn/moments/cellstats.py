@@ -25,7 +25,6 @@ from poolbn.errors import DataError, InPython, Option, check_count
 from poolbn.moments.cases import (
     Cases,
     WithoutRows,
-    checked_inputs,
     list_of_names,
     needs_rows,
     positions,
@@ -38,7 +37,8 @@ from poolbn.moments.groupstats import (
     check_size,
     check_values,
     data_set_lines,
-    fields_of,
+    of_saved,
+    saved_of,
     total,
 )
 from poolbn.moments.indicators import (
@@ -49,7 +49,7 @@ from poolbn.moments.indicators import (
     moments_of,
     spans,
 )
-from poolbn.moments.statsfile import OTHER, Discrete, read_cells, write_file
+from poolbn.moments.statsfile import OTHER, Discrete, read_file, write_file
 from poolbn.tables.kinds import ColumnKind, joined_levels
 from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, shortened, visible
@@ -397,21 +397,6 @@ class CellStats(WithoutRows):
             merged={name: self.merged[name] for name in names if name in self.merged},
         )
 
-    def with_inputs(self, inputs: Iterable[str]) -> CellStats:
-        """The same statistics with these columns as inputs: parents only, without a distribution.
-
-        Raises:
-            DataError: a column is unknown or named twice, or there is no other.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> old = pb.stats(trial.assign(old=trial["age"] > 25), group="clinic")
-            >>> old.with_inputs(["old"]).inputs
-            ('old',)
-        """
-        return replace(self, inputs=checked_inputs(self.names, inputs))
-
     def __add__(self, other: CellStats) -> CellStats:
         """Statistics of the rows of both: data sets of the same name become one.
 
@@ -464,21 +449,12 @@ class CellStats(WithoutRows):
 
         Levels that none of them has are gone.
         """
-        known, at = self.numbers, np.asarray(at)
         ends = np.searchsorted(self.cells.data_set, np.arange(len(self.levels) + 1))
         parts = [np.arange(ends[j], ends[j + 1]) for j in at]
         some = np.concatenate(parts)
         data_set = np.repeat(np.arange(len(at)), [len(part) for part in parts])
         cells = Cells(data_set, self.cells.codes[some], self.cells.n[some])
-        numbers = replace(
-            known,
-            levels=tuple(levels),
-            n=known.n[at],
-            mean=known.mean[at],
-            scatter=known.scatter[at],
-            dropped=known.dropped[at],
-            cubes=known.cubes[at],
-        )
+        numbers = self.numbers.data_sets(at, levels)
         columns, m = [], 0
         for k, own in enumerate(self.categories):
             if not own:
@@ -610,10 +586,10 @@ class CellStats(WithoutRows):
             check_size(self.levels, self.n)
             self._check_cells()
             check_values(self.numbers, SMALLEST)
-        fields = fields_of(replace(self.numbers, inputs=self.inputs))
+        saved = saved_of(replace(self.numbers, inputs=self.inputs))
         merged = tuple(name for name in self.names if name in self.merged)
         discrete = Discrete(self.names, self.categories, merged, self.cells)
-        write_file(path, fields, discrete=discrete)
+        write_file(path, saved._replace(discrete=discrete))
 
     def _check_cells(self) -> None:
         """Raise for configurations of few rows."""
@@ -647,8 +623,8 @@ class CellStats(WithoutRows):
             (('False', 'True'),)
         """
         check_arguments(path=(path, PATH))
-        fields, discrete = read_cells(path)
-        stats = GroupStats(*fields)
+        saved = read_file(path, takes=("levels",))
+        stats, discrete = of_saved(saved), saved.discrete
         if discrete is None:
             F = len(stats.levels)
             cells = Cells(np.arange(F), np.zeros((F, 0), dtype=np.int64), stats.n)
@@ -666,7 +642,7 @@ class CellStats(WithoutRows):
             several = shortened(levels) if levels else "several levels"
             lines.append(f'"{OTHER}" of {name} stands for {several}')
         lines += [f"left out: {shortened(self.left_out)}"] * bool(self.left_out)
-        sets = data_set_lines(self.levels, self.n.tolist(), self.dropped.tolist())
+        sets = data_set_lines(self.numbers)
         return "\n".join([*map(visible, lines), *sets])
 
 

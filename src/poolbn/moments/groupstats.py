@@ -5,47 +5,28 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import chain
-from operator import add
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from poolbn.arguments import FLAG, PATH, check_arguments, names_of
 from poolbn.errors import DataError, Option, left_out
-from poolbn.moments.cases import OnlySums, check_family, checked_inputs, list_of_names, positions
+from poolbn.moments.cases import OnlySums, check_family, list_of_names, positions
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
-from poolbn.moments.statsfile import Fields, read_file, write_file
+from poolbn.moments.patterns import Gaps
+from poolbn.moments.statsfile import Saved, read_file, write_file
 from poolbn.moments.sums import Sums
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
-from poolbn.wording import Noun, counted, listed, noun_of, shortened, visible
+from poolbn.wording import counted, listed, noun_of, shortened, visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 _NAMED = 8  # columns in a message
-
-
-# ruff: noqa: D102  (the names below are explained there)
-class Moments(Protocol):
-    """What is needed of a `GroupStats`, under the same names."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def levels(self) -> tuple[Hashable, ...]: ...
-    @property
-    def n(self) -> NDArray[np.int64]: ...
-    @property
-    def mean(self) -> NDArray[np.float64]: ...
-    @property
-    def scatter(self) -> NDArray[np.float64]: ...
-    @property
-    def facts(self) -> tuple[ColumnFacts, ...]: ...
 
 
 class Rare(NamedTuple):
@@ -57,7 +38,7 @@ class Rare(NamedTuple):
     rows: int
 
 
-def rare_values(stats: Moments, least: int, *, pairs: bool = True) -> Iterator[Rare]:
+def rare_values(stats: GroupStats, least: int, *, pairs: bool = True) -> Iterator[Rare]:
     """Values, and pairs of values of two columns, that fewer rows of a data set have than `least`.
 
     Args:
@@ -84,7 +65,7 @@ def rare_values(stats: Moments, least: int, *, pairs: bool = True) -> Iterator[R
 
 
 def _few(
-    stats: Moments,
+    stats: GroupStats,
     at: Sequence[int],
     values: Sequence[Sequence[float]],
     cells: NDArray[np.float64],
@@ -102,7 +83,7 @@ def _few(
         )
 
 
-def check_values(stats: Moments, least: int) -> None:
+def check_values(stats: GroupStats, least: int) -> None:
     """Raise for values that few rows have."""
     found = list(rare_values(stats, least))
     if not found:
@@ -129,75 +110,28 @@ def check_values(stats: Moments, least: int) -> None:
 SHOWN = 10
 
 
-def in_text(
-    names: Sequence[str],
-    levels: Sequence[Hashable],
-    n: Sequence[int],
-    dropped: Sequence[int],
-    sets: Noun,
-) -> str:
-    """Columns, and data sets with their rows, on lines.
-
-    Examples:
-        >>> sites = Noun("site", "sites")
-        >>> print(in_text(["age", "bmi"], ["NY", "Minnesota"], [1116, 237], [0, 9], sites))
-        GroupStats: 1,353 rows, 2 sites, 2 columns
-        columns: age, bmi
-          NY         1,116 rows
-          Minnesota    237 rows, 9 dropped
-    """
-    lines = [
-        f"GroupStats: {_counts(names, levels, n, sets)}",
-        f"columns: {visible(shortened(names, SHOWN))}",
-    ]
-    return "\n".join([*lines, *data_set_lines(levels, n, dropped)])
-
-
-def data_set_lines(
-    levels: Sequence[Hashable], n: Sequence[int], dropped: Sequence[int]
-) -> list[str]:
+def data_set_lines(stats: GroupStats) -> list[str]:
     """Data sets with their rows."""
-    lines = []
-    shown = zip(levels[:SHOWN], n, dropped, strict=False)
+    shown = zip(stats.levels[:SHOWN], stats.n.tolist(), stats.dropped.tolist(), strict=False)
     cells = [(visible(str(level)), f"{rows:,}", left) for level, rows, left in shown]
     wide = max(len(level) for level, _, _ in cells)
     long = max(len(rows) for _, rows, _ in cells)
+    lines = []
     for level, rows, left in cells:
         gone = f", {left:,} dropped" if left else ""
         lines.append(f"  {level:<{wide}}  {rows:>{long}} rows{gone}")
-    if len(levels) > SHOWN:
-        lines.append(f"  ... and {len(levels) - SHOWN:,} more")
-    return lines
+    more = len(stats.levels) - SHOWN
+    return [*lines, f"  ... and {more:,} more"] if more > 0 else lines
 
 
-def in_html(
-    names: Sequence[str],
-    levels: Sequence[Hashable],
-    n: Sequence[int],
-    dropped: Sequence[int],
-    sets: Noun,
-) -> str:
-    """The same as a table for notebooks."""
-    rows = "".join(
-        f"<tr><td>{html.escape(str(level))}</td><td>{count:,}</td><td>{left:,}</td></tr>"
-        for level, count, left in zip(levels[:SHOWN], n, dropped, strict=False)
-    )
-    if len(levels) > SHOWN:
-        rows += f'<tr><td colspan="3">and {len(levels) - SHOWN:,} more</td></tr>'
-    return (
-        f"<p><b>GroupStats</b>: {_counts(names, levels, n, sets)}<br>columns: "
-        f"{html.escape(shortened(names, SHOWN))}</p><table><thead><tr><th>{sets.one}</th>"
-        f"<th>rows</th><th>dropped</th></tr></thead><tbody>{rows}</tbody></table>"
-    )
-
-
-def _counts(names: Sequence[str], levels: Sequence[Hashable], n: Sequence[int], sets: Noun) -> str:
-    parts = (counted(sum(n), "row"), counted(len(levels), sets), counted(len(names), "column"))
-    return ", ".join(parts)
+def _counts(stats: GroupStats) -> str:
+    sets = counted(len(stats.levels), noun_of(stats.group))
+    return ", ".join((counted(stats.n_rows, "row"), sets, counted(len(stats.names), "column")))
 
 
 # Rows that a data set must have to be written to a file that is handed on.
 SMALLEST = 10
+_OF_DATA_SETS = ("n", "mean", "scatter", "dropped", "cubes")  # arrays (F, ...)
 _LARGEST = 1e75  # whose fourth power there is, and is less than the largest number
 
 
@@ -318,36 +252,13 @@ class GroupStats(OnlySums):
         if self.patterns is not None:
             chosen: GroupStats = self.patterns.data_sets(at, levels).completed()
             return chosen.select(self.names).with_inputs(self.inputs)
-        arrays = self.n[at], self.mean[at], self.scatter[at], self.dropped[at]
-        return GroupStats(self.names, tuple(levels), *arrays, self.group, self.facts, self.inputs)
-
-    def joined(self, alone: Sequence[int], name: Hashable) -> GroupStats:
-        """These data sets apart, and all others as one, the last."""
-        others = [j for j in range(len(self.levels)) if j not in alone]
-        parts = [self.data_sets([j], [name]) for j in others]
-        if alone:
-            parts.insert(0, self.data_sets(alone, [self.levels[j] for j in alone]))
-        return reduce(add, parts)
+        arrays = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
+        return replace(self, levels=tuple(levels), **arrays)
 
     @property
     def patterns(self) -> Any:
         """Where cells were missing, sums by what was, a `pb.PatternStats`; else None."""
         return None if self.filled is None else self.filled.patterns
-
-    def with_inputs(self, inputs: Iterable[str]) -> GroupStats:
-        """The same statistics with these columns as inputs: parents only, without a distribution.
-
-        Raises:
-            DataError: a column is unknown or named twice, or there is no other.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(pb.stats(trial, group="clinic").with_inputs(["age"]))
-            >>> net.dag.parents("age"), net.inputs
-            ((), ('age',))
-        """
-        return replace(self, inputs=checked_inputs(self.names, inputs))
 
     def __add__(self, other: GroupStats) -> GroupStats:
         """Statistics of the rows of both: data sets of the same name become one.
@@ -448,7 +359,7 @@ class GroupStats(OnlySums):
         if not allow_small:
             check_size(self.levels, self.n)
             check_values(self, SMALLEST)
-        write_file(path, fields_of(self))
+        write_file(path, saved_of(self))
 
     @staticmethod
     def load(path: str | PathLike[str]) -> GroupStats:
@@ -469,32 +380,29 @@ class GroupStats(OnlySums):
             ('age', 'bmi')
         """
         check_arguments(path=(path, PATH))
-        return GroupStats(*read_file(path))
+        return of_saved(read_file(path))
 
     def __repr__(self) -> str:
-        return in_text(
-            self.names, self.levels, self.n.tolist(), self.dropped.tolist(), noun_of(self.group)
-        )
+        columns = f"columns: {visible(shortened(self.names, SHOWN))}"
+        return "\n".join([f"GroupStats: {_counts(self)}", columns, *data_set_lines(self)])
 
     def _repr_html_(self) -> str:
-        return in_html(
-            self.names, self.levels, self.n.tolist(), self.dropped.tolist(), noun_of(self.group)
+        shown = zip(self.levels[:SHOWN], self.n.tolist(), self.dropped.tolist(), strict=False)
+        rows = "".join(
+            f"<tr><td>{html.escape(str(level))}</td><td>{n:,}</td><td>{left:,}</td></tr>"
+            for level, n, left in shown
+        )
+        if len(self.levels) > SHOWN:
+            rows += f'<tr><td colspan="3">and {len(self.levels) - SHOWN:,} more</td></tr>'
+        return (
+            f"<p><b>GroupStats</b>: {_counts(self)}<br>columns: "
+            f"{html.escape(shortened(self.names, SHOWN))}</p><table><thead><tr>"
+            f"<th>{noun_of(self.group).one}</th><th>rows</th><th>dropped</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
         )
 
 
-class Named(Protocol):
-    """What has columns, of which some are inputs."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Those that are parents only."""
-
-
-def check_same(left: Named, right: Named) -> None:
+def check_same(left: Any, right: Any) -> None:
     """Raise for statistics that cannot be added since their columns or inputs differ."""
     lacking = [c for c in right.names if c not in left.names]
     extra = [c for c in left.names if c not in right.names]
@@ -560,9 +468,15 @@ def of_sums(
     return GroupStats(names, levels, *arrays, group, facts, cubes=sums.cubes)
 
 
-def fields_of(s: GroupStats) -> Fields:
+def saved_of(stats: GroupStats, gaps: Gaps | None = None) -> Saved:
     """What a file keeps."""
-    return s.names, s.levels, s.n, s.mean, s.scatter, s.dropped, s.group, s.facts, s.inputs
+    own: Any = {name: getattr(stats, name) for name in Saved._fields[:-2]}
+    return Saved(**own, gaps=gaps)
+
+
+def of_saved(saved: Saved) -> GroupStats:
+    """The statistics that a file has of rows without gaps."""
+    return GroupStats(*saved[:-2])
 
 
 def check_magnitude(names: Sequence[str], size: NDArray[np.float64]) -> None:

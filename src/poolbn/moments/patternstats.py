@@ -22,7 +22,8 @@ from poolbn.moments.groupstats import (
     GroupStats,
     check_size,
     check_values,
-    fields_of,
+    of_saved,
+    saved_of,
     total,
 )
 from poolbn.moments.patterns import (
@@ -34,7 +35,7 @@ from poolbn.moments.patterns import (
     distinct,
     together,
 )
-from poolbn.moments.statsfile import read_patterns, write_file
+from poolbn.moments.statsfile import read_file, write_file
 from poolbn.moments.sums import Sums
 from poolbn.multiplicity import adjusted_p
 from poolbn.tables.missing import check_left, packed
@@ -263,15 +264,7 @@ class PatternStats(OnlySums):
         self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
     ) -> PatternStats:
         """The data sets at these positions, which may repeat, under other names."""
-        some = replace(
-            self.known,
-            levels=tuple(levels),
-            n=self.known.n[at],
-            mean=self.known.mean[at],
-            scatter=self.known.scatter[at],
-            dropped=self.known.dropped[at],
-            cubes=np.zeros(0),
-        )
+        some = self.known.data_sets(at, levels)
         return PatternStats(some, self.gaps.at(np.asarray(at)))
 
     def joined(self, alone: Sequence[int], name: Hashable) -> PatternStats:
@@ -485,7 +478,7 @@ class PatternStats(OnlySums):
         if not allow_small:
             check_values(made.known, SMALLEST)
             check_values(_as_data_sets(made), SMALLEST)
-        write_file(path, fields_of(made.known), made.gaps if made.has_gaps else None)
+        write_file(path, saved_of(made.known, made.gaps if made.has_gaps else None))
 
     @staticmethod
     def load(path: str | PathLike[str]) -> PatternStats:
@@ -504,9 +497,9 @@ class PatternStats(OnlySums):
             ('age',)
         """
         check_arguments(path=(path, PATH))
-        fields, gaps = read_patterns(path)
-        known = GroupStats(*fields)
-        return without_gaps(known) if gaps is None else PatternStats(known, gaps)
+        saved = read_file(path, takes=("gaps",))
+        known = of_saved(saved)
+        return without_gaps(known) if saved.gaps is None else PatternStats(known, saved.gaps)
 
     def completed(self, pseudo_rows: float = PSEUDO_ROWS) -> GroupStats:
         """Expected sufficient statistics, by EM in each data set.

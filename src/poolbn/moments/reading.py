@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from poolbn.errors import DROP, DataError, InPython, Option, OptionError
 from poolbn.moments.cases import list_of_names
 from poolbn.moments.cellstats import CellStats, settled, simplest
 from poolbn.moments.facts import NOTHING
-from poolbn.moments.groupstats import GroupStats, fields_of, of_sums, total
+from poolbn.moments.groupstats import GroupStats, of_saved, of_sums, saved_of, total
 from poolbn.moments.indicators import INDICATOR, Cells, labels_of
 from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.statsfile import Checkpoint, Fields
+from poolbn.moments.statsfile import Checkpoint, Saved
 from poolbn.moments.sums import Sums
 from poolbn.tables import data
 from poolbn.tables.data import Reading, Rows, prepare
@@ -38,21 +38,7 @@ if TYPE_CHECKING:
 _FAN_IN = 8  # statistics that are added up at once
 
 
-class Statistics(Protocol):
-    """What the tree needs to know of statistics."""
-
-    @property
-    def levels(self) -> tuple[Hashable, ...]:
-        """The data sets, in order of first appearance."""
-
-    @property
-    def n(self) -> NDArray[np.int64]:
-        """Rows of each data set, (F,)."""
-
-    def __add__(self, other: Self, /) -> Self: ...
-
-
-S = TypeVar("S", bound=Statistics)
+S = TypeVar("S", bound=GroupStats | PatternStats | CellStats)
 
 
 def of_partitions(
@@ -128,7 +114,8 @@ def _together(shares: Sequence[_Share[S]]) -> _Share[S]:
         if isinstance(right, DataError):
             return right
         try:
-            return left[0] + right[0], left[1].joined(right[1])
+            both: Any = left[0] + right[0]  # type: ignore[operator]  # of one kind
+            return both, left[1].joined(right[1])
         except DataError as error:
             return error
 
@@ -500,11 +487,11 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
             Option("checkpoint"), " is for files, and these rows are in memory; leave it out"
         )
 
-    def fields(each: data.Reading) -> Fields:
-        return fields_of(accumulate(each.rows(lenient=True)))
+    def saved(each: data.Reading) -> Saved:
+        return saved_of(accumulate(each.rows(lenient=True)))
 
-    parts = (checkpoint.fields(each, partial(fields, each)) for each in reading.each())
-    whole = total(GroupStats(*part) for part in parts)
+    parts = (checkpoint.saved(each, partial(saved, each)) for each in reading.each())
+    whole = total(map(of_saved, parts))
     check_left(whole.n, whole.levels, int(whole.dropped.sum()))
     return whole
 

@@ -20,7 +20,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -57,7 +57,7 @@ def _wrong(
         ((square < 0).any(), "has a sum of squares below zero"),
         (scatter[square == 0].any(), "has products with a constant column that are not zero"),
     )
-    told = next((words for _wrong, words in checks if _wrong), "")
+    told = next((words for fails, words in checks if fails), "")
     if told:
         return told
     if not _semidefinite(scatter):
@@ -172,22 +172,6 @@ class Discrete(NamedTuple):
     merged: tuple[str, ...]
     cells: Cells
 
-    @property
-    def discrete(self) -> list[tuple[str, ...]]:
-        """The levels of the discrete columns."""
-        return [levels for levels in self.categories if levels]
-
-
-def _levels_to_bytes(made: Discrete) -> bytes:
-    """The section `levels`."""
-    columns = {"names": made.names, "levels": made.categories, "merged": made.merged}
-    return json.dumps(columns).encode()
-
-
-def _cells_to_bytes(cells: Cells) -> bytes:
-    """The section `cells`; these are in order."""
-    return np.column_stack([cells.data_set, cells.codes, cells.n]).astype("<i8").tobytes()
-
 
 def _discrete_from_bytes(levels: bytes, cells: bytes, data_sets: int) -> Discrete:
     """What was written.
@@ -228,37 +212,24 @@ def _cells(section: bytes, sizes: Sequence[int], data_sets: int) -> Cells:
     return Cells(data_set, codes, n)
 
 
-def _check_moments(
-    made: Discrete,
-    labels: tuple[str, ...],
-    n: NDArray[np.int64],
-    mean: NDArray[np.float64],
-    scatter: NDArray[np.float64],
-) -> None:
+def _check_moments(found: Saved, made: Discrete) -> None:
     """Raise unless the moments of indicators are those of the cells.
-
-    Args:
-        made: the cells.
-        labels: the columns that moments are of.
-        n: rows, (F,).
-        mean: means, (F, W).
-        scatter: centred sums of products, (F, W, W).
 
     Raises:
         ValueError: they are not.
     """
-    if labels_of(made.names, made.categories) != labels:
+    if labels_of(made.names, made.categories) != found.names:
         raise ValueError("its moments are of other columns than its levels")
-    cells, F = made.cells, len(n)
+    cells, n = made.cells, found.n
     if (cells.n > n[cells.data_set]).any() or not np.array_equal(
-        np.bincount(cells.data_set, cells.n, F), n
+        np.bincount(cells.data_set, cells.n, len(n)), n
     ):
         raise ValueError("its cells have other rows than its data sets")
     at = indicator_columns(made.categories)
-    own = moments_of(cells, made.discrete, F)
+    own = moments_of(cells, [levels for levels in made.categories if levels], len(n))
     if not (
-        np.array_equal(mean[:, at], own.mean)
-        and np.array_equal(scatter[:, at[:, None], at], own.scatter)
+        np.array_equal(found.mean[:, at], own.mean)
+        and np.array_equal(found.scatter[:, at[:, None], at], own.scatter)
     ):
         raise ValueError("its moments of levels are not those of its cells")
 
@@ -272,18 +243,37 @@ _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _MOST = 2**53  # rows: counts stay exact as floats
 _RELEASE = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,40}")  # of poolbn
 _ANEW = "; make it anew with poolbn stats, or ask for it again"
-# Of a `GroupStats`, in its order.
-Fields = tuple[
-    tuple[str, ...],
-    tuple[Hashable, ...],
-    NDArray[np.int64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.int64],
-    str,
-    tuple[ColumnFacts, ...],
-    tuple[str, ...],
-]
+# What not every reader takes: what such a file has, and who reads it.
+_READERS = {
+    "gaps": ("rows with missing cells", "pb.PatternStats.load"),
+    "levels": ("discrete columns", "pb.CellStats.load"),
+}
+
+
+class Saved(NamedTuple):
+    """What a file keeps: the fields of a `GroupStats`, and what has gaps or levels.
+
+    With discrete columns, inputs are some of these and the others.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[Hashable, ...]
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    dropped: NDArray[np.int64]
+    group: str
+    facts: tuple[ColumnFacts, ...]
+    inputs: tuple[str, ...]
+    gaps: Gaps | None = None
+    discrete: Discrete | None = None
+
+    @property
+    def kinds(self) -> list[str]:
+        """What the columns of moments are of."""
+        levels = () if self.discrete is None else self.discrete.categories
+        indicators = set(indicator_columns(levels).tolist())
+        return ["discrete" if k in indicators else "continuous" for k in range(len(self.names))]
 
 
 @dataclass(frozen=True)
@@ -303,77 +293,33 @@ class About:
     size: int
 
 
-def write_file(
-    path: str | os.PathLike[str],
-    fields: Fields,
-    gaps: Gaps | None = None,
-    discrete: Discrete | None = None,
-) -> None:
-    """Write the fields of a `GroupStats`, and what has gaps or levels, whole or not at all.
-
-    With discrete columns, inputs are some of these and the others.
+def write_file(path: str | os.PathLike[str], saved: Saved) -> None:
+    """Write statistics, whole or not at all.
 
     Raises:
         FileError: `read_file` would refuse it: a data set's name is not a text, a number or a bool,
             the group is a column, or no rows have such statistics.
     """
-    body = _body(fields, VERSION, gaps, discrete)
+    body = _body(saved, VERSION)
     with _refusing(f"cannot write {os.fspath(path)!r}"):
         _content(_parsed(body), least=0)
     write_whole(path, _identity(body) + body)
 
 
-def read_file(path: str | os.PathLike[str], *, least: int = 1) -> Fields:
-    """The fields of a `GroupStats` that `write_file` wrote.
+def read_file(
+    path: str | os.PathLike[str], *, least: int = 1, takes: Collection[str] = ()
+) -> Saved:
+    """What `write_file` wrote.
 
     Args:
         path: the file.
         least: the smallest number of rows that a data set may have.
+        takes: what there may be beside statistics of rows: "gaps", "levels".
 
     Raises:
         FileError: the file is not there, not of this kind, of another version, damaged, cut short,
-            holds anything but statistics as `write_file` writes them, or some of rows with gaps.
+            holds anything but statistics as `write_file` writes them, or what is not taken.
     """
-    fields, gaps = read_patterns(path, least=least)
-    if gaps is not None:
-        raise FileError(
-            f"{os.fspath(path)!r} has statistics of rows with missing cells; read it with "
-            "pb.PatternStats.load"
-        )
-    return fields
-
-
-def read_patterns(path: str | os.PathLike[str], *, least: int = 1) -> tuple[Fields, Gaps | None]:
-    """The same with what has gaps, if there is any; see `read_file`."""
-    fields, gaps, discrete = _read(path, least)
-    if discrete is not None:
-        raise FileError(
-            f"{os.fspath(path)!r} has statistics of discrete columns; read it with "
-            "pb.CellStats.load"
-        )
-    return fields, gaps
-
-
-def has_levels(path: str | os.PathLike[str]) -> bool:
-    """Whether a file has statistics of discrete columns; see `read_file`."""
-    return _read(path, 1)[2] is not None
-
-
-def read_cells(path: str | os.PathLike[str]) -> tuple[Fields, Discrete | None]:
-    """The same with what has levels, if there is any; see `read_file`."""
-    fields, gaps, discrete = _read(path, 1)
-    if gaps is not None:
-        raise FileError(
-            f"{os.fspath(path)!r} has statistics of rows with missing cells, and no discrete "
-            "columns; read it with pb.PatternStats.load"
-        )
-    return fields, discrete
-
-
-_Content = tuple[Fields, Gaps | None, Discrete | None]
-
-
-def _read(path: str | os.PathLike[str], least: int) -> _Content:
     shown = repr(os.fspath(path))
     about, parsed, body = _opened(path)
     newer = [name for name in parsed.sections if name not in SECTIONS]
@@ -381,10 +327,18 @@ def _read(path: str | os.PathLike[str], least: int) -> _Content:
         raise FileError(f"{shown} has {newer[0]!r}, which a newer poolbn wrote; update poolbn")
     with _refusing(f"{shown} does not hold statistics as it should", _ANEW):
         found = _content(parsed, 0 if "gaps" in parsed.sections else least)
-        fields, gaps, discrete = found
-        if _body(fields, about.poolbn, gaps, discrete) != body:
+        if _body(found, about.poolbn) != body:
             raise ValueError("something is in it that poolbn does not write")
+    for name, (what, reader) in _READERS.items():
+        if name in parsed.sections and name not in takes:
+            none = ", and no discrete columns" * ("levels" in takes)
+            raise FileError(f"{shown} has statistics of {what}{none}; read it with {reader}")
     return found
+
+
+def has_levels(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has statistics of discrete columns; see `read_file`."""
+    return read_file(path, takes=_READERS).discrete is not None
 
 
 def read_about(path: str | os.PathLike[str]) -> About:
@@ -415,47 +369,41 @@ def _refusing(what: str, remedy: str = "") -> Iterator[None]:
         raise FileError(f"{what}: {error}{remedy}") from error
 
 
-def _content(parsed: _Parsed, least: int) -> _Content:
+def _content(parsed: _Parsed, least: int) -> Saved:
     """All that a file holds, checked."""
     sections, levels = parsed.sections, parsed.header["levels"]
-    discrete = gaps = None
+    discrete = None
     if "levels" in sections:
         discrete = _discrete_from_bytes(sections["levels"], sections["cells"], len(levels))
-    fields = _fields(parsed, least, discrete)
-    names, _, n, mean, scatter, *_ = fields
+    found = _moments(parsed, least, discrete)
     if discrete is not None:
-        _check_moments(discrete, names, n, mean, scatter)
-    if "gaps" in sections:
-        gaps = _gaps_from_bytes(sections["gaps"], len(n), len(names))
-        if discrete is not None:
-            raise ValueError("it has missing values and levels")
-    return fields, gaps, discrete
+        _check_moments(found, discrete)
+    if "gaps" not in sections:
+        return found
+    if discrete is not None:
+        raise ValueError("it has missing values and levels")
+    return found._replace(gaps=_gaps_from_bytes(sections["gaps"], *found.mean.shape))
 
 
-def _kinds(names: tuple[str, ...], discrete: Discrete | None) -> list[str]:
-    """What the columns of moments are of."""
-    of_levels = set() if discrete is None else set(indicator_columns(discrete.categories).tolist())
-    return ["discrete" if k in of_levels else "continuous" for k in range(len(names))]
-
-
-def _body(fields: Fields, release: str, gaps: Gaps | None, discrete: Discrete | None) -> bytes:
+def _body(saved: Saved, release: str) -> bytes:
     """All after the first line."""
-    names, levels, *arrays, group, facts, inputs = fields
-    check_levels(levels)
-    sections = {
-        "moments": b"".join(a.astype(t).tobytes() for a, t in zip(arrays, _DTYPES, strict=True))
-    }
-    if any(each.public() != UNKNOWN for each in facts):
-        sections["columns"] = _told(facts, _kinds(names, discrete))
-    if inputs:
-        sections["inputs"] = json.dumps(inputs).encode()
-    if gaps is not None:
-        sections["gaps"] = _gaps_to_bytes(gaps)
-    if discrete is not None:
-        sections["levels"] = _levels_to_bytes(discrete)
-        sections["cells"] = _cells_to_bytes(discrete.cells)
+    check_levels(saved.levels)
+    arrays = zip((saved.n, saved.mean, saved.scatter, saved.dropped), _DTYPES, strict=True)
+    sections = {"moments": b"".join(a.astype(dtype).tobytes() for a, dtype in arrays)}
+    if any(each.public() != UNKNOWN for each in saved.facts):
+        sections["columns"] = _told(saved.facts, saved.kinds)
+    if saved.inputs:
+        sections["inputs"] = json.dumps(saved.inputs).encode()
+    if saved.gaps is not None:
+        sections["gaps"] = _gaps_to_bytes(saved.gaps)
+    if saved.discrete is not None:
+        names, categories, merged, cells = saved.discrete
+        told = {"names": names, "levels": categories, "merged": merged}
+        sections["levels"] = json.dumps(told).encode()
+        table = np.column_stack([cells.data_set, cells.codes, cells.n])  # these are in order
+        sections["cells"] = table.astype("<i8").tobytes()
     sizes = {name: len(section) for name, section in sections.items()}
-    values = (release, group, names, levels, sizes)
+    values = (release, saved.group, saved.names, saved.levels, sizes)
     header = json.dumps(dict(zip(_HEADER, values, strict=True))).encode()
     return header + b"\n" + b"".join(sections.values())
 
@@ -564,7 +512,7 @@ def _facts(section: bytes, kinds: list[str]) -> tuple[ColumnFacts, ...]:
     return facts
 
 
-def _fields(parsed: _Parsed, least: int, discrete: Discrete | None) -> Fields:
+def _moments(parsed: _Parsed, least: int, discrete: Discrete | None) -> Saved:
     header, payload = parsed.header, parsed.sections["moments"]
     names, levels, group = tuple(header["names"]), tuple(header["levels"]), header["group"]
     columns = names if discrete is None else discrete.names
@@ -598,12 +546,13 @@ def _fields(parsed: _Parsed, least: int, discrete: Discrete | None) -> Fields:
         why = _wrong(int(n[j]), mean[j], scatter[j], int(dropped[j]), least)
         if why:
             raise ValueError(f"data set {level!r} {why}")
-    told = parsed.sections.get("columns")
-    facts = (UNKNOWN,) * width if told is None else _facts(told, _kinds(names, discrete))
     inputs = tuple(json.loads(parsed.sections.get("inputs", b"[]")))
     if [name for name in columns if name in inputs] != list(inputs):
         raise ValueError("its inputs are not some of its columns")
-    return names, levels, n, mean, scatter, dropped, group, facts, inputs
+    unknown = (UNKNOWN,) * width
+    found = Saved(names, levels, n, mean, scatter, dropped, group, unknown, inputs, None, discrete)
+    told = parsed.sections.get("columns")
+    return found if told is None else found._replace(facts=_facts(told, found.kinds))
 
 
 class Checkpoint:
@@ -628,7 +577,7 @@ class Checkpoint:
                 f"cannot keep a checkpoint in {self.folder!r}: {getattr(error, 'strerror', error)}"
             ) from error
 
-    def fields(self, reading: Reading, make: Callable[[], Fields]) -> Fields:
+    def saved(self, reading: Reading, make: Callable[[], Saved]) -> Saved:
         """The statistics of a single file: from the folder, or made and kept.
 
         Args:

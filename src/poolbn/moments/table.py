@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Self, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from poolbn.errors import DROP, DataError, InPython
 from poolbn.moments.cases import (
     AnyData,
     Cases,
-    checked_inputs,
     list_of_names,
     needs_rows,
     positions,
@@ -149,20 +148,6 @@ class Table(AnyData):
             values=self.values[at],
             inputs=tuple(name for name in chosen if name in self.inputs),
         )
-
-    def with_inputs(self, inputs: Iterable[str]) -> Self:
-        """The same rows with other inputs.
-
-        Raises:
-            DataError: there is no such column, or no other one.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.table(trial, group="clinic").with_inputs(["age"]).inputs
-            ('age',)
-        """
-        return replace(self, inputs=checked_inputs(self.names, inputs))
 
     @cached_property
     def scattered(self) -> frozenset[str]:
