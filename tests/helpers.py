@@ -20,6 +20,13 @@ from poolbn.nodes.localfit import Counts
 
 # What poolbn itself asks of data, and no user needs.
 ASKED_OF_DATA = {"data_sets", "drawn", "joined", "share", "some_rows"}
+# And of fits; what users call of these has examples.
+ASKED_OF_FITS = {
+    "adapted", "alone", "along", "as_columns", "blocks", "columns_of", "data_set_draws", "draw",
+    "equality", "explained", "in_population", "log_density", "mean", "new_data_sets", "predictive",
+    "quantile", "redrawing", "residuals", "taken", "terms", "with_imputation_error",
+    "within_between",
+}  # fmt: skip
 REFERENCE = Path(__file__).parent / "reference"
 
 

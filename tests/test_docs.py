@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from helpers import ASKED_OF_DATA
+from helpers import ASKED_OF_DATA, ASKED_OF_FITS
 from printed import Checker, same_output
 from typer.testing import CliRunner
 
@@ -45,7 +45,7 @@ def methods() -> Iterator[tuple[str, object]]:
         if inspect.isclass(found) and name not in OPTIONS:
             for inner, value in vars(found).items():
                 plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-                own = inner[0] == "_" or inner in ASKED_OF_DATA
+                own = inner[0] == "_" or inner in ASKED_OF_DATA | ASKED_OF_FITS
                 if inspect.isfunction(plain) and not own:
                     yield f"{name}.{inner}", plain
 

@@ -345,25 +345,6 @@ def test_files_of_version_4_load(made: pb.Table, tmp_path: Path) -> None:
     assert len(loaded.total_effects()) == len(net.total_effects())
 
 
-def test_files_of_version_3_load(made: pb.Table, tmp_path: Path) -> None:
-    """They had standard errors of the population alone."""
-    net = pb.learn(made, pooling="partial")
-    content = json.loads(net.to_json()) | {"version": 3}
-    del content["checksum"]
-    for node, own in content["fits"].items():
-        if own.get("model") == "regression":
-            del own["coef_cov"], own["fixed_cov"]
-            own["fixed_se"] = net.fits[node].fixed_se.tolist()
-    path = tmp_path / "net.json"
-    path.write_text(json.dumps(content))
-    loaded = pb.load(path)
-    assert str(loaded) == str(net)
-    for node in ("event", "visits"):
-        np.testing.assert_array_equal(loaded.fits[node].coef, net.fits[node].coef)
-        np.testing.assert_allclose(loaded.fits[node].fixed_se, net.fits[node].fixed_se)
-        assert not loaded.fits[node].coef_cov.any()
-
-
 def test_damaged_files_of_all_kinds_are_refused(made: pb.Table, tmp_path: Path) -> None:
     """Every value in turn is gone, or of another kind or shape."""
     net = pb.learn(made, pooling="partial")

@@ -19,7 +19,7 @@ import networkx
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import ASKED_OF_DATA
+from helpers import ASKED_OF_DATA, ASKED_OF_FITS
 
 import poolbn as pb
 
@@ -109,7 +109,7 @@ def arcs() -> pb.ArcPosterior:
 USED = {
     pb.Auto: "pooling", pb.Complete: "pooling", pb.NoPooling: "pooling", pb.Partial: "pooling",
     pb.Constraints: "constraints", pb.BGe: "score", pb.BDeu: "score",
-    pb.HillClimb: "search", pb.Tabu: "search", pb.Exact: "search",
+    pb.HillClimb: "search", pb.Tabu: "search", pb.OrderSearch: "search", pb.Exact: "search",
     pb.PC: "search", pb.Hybrid: "search",
 }  # fmt: skip
 READING: dict[str, Any] = {
@@ -206,6 +206,7 @@ def calls(folder: Path) -> list[Call]:
                              "continuous_to_discrete": True}),
         Call("HillClimb", {"restarts": 0, "perturb": 1, "max_iter": None, "seed": 0}),
         Call("Tabu", {"length": 10, "patience": 10, "max_iter": None}),
+        Call("OrderSearch", {"starts": 1, "max_parents": None, "seed": 0}),
         Call("PC", {"alpha": 0.01, "test": "auto", "rule": "majority", "max_given": None}),
         Call("PC.pattern", {"data": stats(), "pooling": "partial", "constraints": None}, pb.PC()),
         Call("Hybrid", {"restrict": pb.MMPC(), "maximise": pb.Tabu(), "widen": True}),
@@ -292,13 +293,13 @@ WITHOUT = {
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",
-    "LocalFit.columns_of", "LocalFit.equality", "LocalFit.terms", "LocalFit.within_between",
     "Look", "CellStats", "PatternStats", "Table", "ArcPosterior", "AveragedNetwork", "GraphSample",
     "IndependenceTest", "MMPC.joined", "Network", "Pattern", "Pattern.table",
     "Posterior",
     "Probability", "Status",
     *(f"{data}.{asked}" for data in ("GroupStats", "PatternStats", "CellStats", "Table")
       for asked in ASKED_OF_DATA),
+    *(f"LocalFit.{asked}" for asked in ASKED_OF_FITS),
     "GroupStats.cases", "PatternStats.cases",  # which raise always
     "Network.to_pgmpy",  # needs pgmpy; its own tests have a stand-in
 }  # fmt: skip

@@ -114,7 +114,8 @@ class GaussianFit(LinearFit):
         df, at, se = np.full(F, np.inf), np.empty(0), np.full((F, q), np.nan)
         if self.intervals is not None and len(self.intervals.at) == q - 1:
             at, se = self.intervals.at, self.intervals.se
-            least = np.nanmin(self.intervals.df, axis=1)
+            known = self.intervals.df
+            least = np.where(np.isnan(known), np.inf, known).min(axis=1)
             df = np.where(least > 0, least, np.inf)
         coef = around(self.coef, with_errors(uncertainty(self)[0], at, se), df, draws, rng)
         return self._imagined(coef, np.tile(self.sigma2, max(draws, 1)))
