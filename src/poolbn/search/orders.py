@@ -350,7 +350,7 @@ class OrderSearch:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(starts=self.starts)
+        check_count(1, starts=self.starts)
         check_whole(max_parents=self.max_parents)
         check_count(seed=self.seed)
 
