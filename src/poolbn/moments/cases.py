@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
@@ -41,10 +41,10 @@ class Cases(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-class AnyData:
+class AnyData(Protocol):
     """What all data answer alike: by default for those without missing cells."""
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # fields of some, which a property would give a default
 
         @property
         def names(self) -> tuple[str, ...]:
@@ -55,8 +55,53 @@ class AnyData:
             """What each holds."""
 
         @property
+        def categories(self) -> tuple[tuple[str, ...], ...]:
+            """The levels of each discrete column; none for others."""
+
+        @property
+        def levels(self) -> tuple[Hashable, ...]:
+            """The F data sets."""
+
+        @property
+        def group(self) -> str:
+            """The column that says which data set a row came from."""
+
+        @property
+        def inputs(self) -> tuple[str, ...]:
+            """Columns that may be parents but never children."""
+
+        @property
         def n(self) -> NDArray[np.int64]:
             """Rows of each data set, (F,)."""
+
+        @property
+        def dropped(self) -> NDArray[np.int64]:
+            """Rows of each data set left out because a cell is missing, (F,)."""
+
+        @property
+        def has_rows(self) -> bool:
+            """Whether a discrete node or a count may have a continuous parent."""
+
+        @property
+        def scattered(self) -> frozenset[str]:
+            """Columns in which more than half of the rows have a value of their own."""
+
+        def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
+            """The rows of some columns; raises where there are none, or cells are missing.
+
+            `incomplete` rows have NaN where a cell is missing.
+            """
+
+        def select(self, columns: Iterable[str]) -> Self:
+            """The same of some columns."""
+
+        def data_sets(
+            self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
+        ) -> Self:
+            """The data sets at these positions, which may repeat, under other names."""
+
+        def joined(self, alone: Sequence[int], name: Hashable) -> Self:
+            """These data sets apart, and all others as one, the last."""
 
     @property
     def n_rows(self) -> int:
@@ -129,7 +174,7 @@ class AnyData:
         return 1.0
 
 
-class WithoutRows(AnyData):
+class WithoutRows(AnyData, Protocol):
     """What all data without rows answer alike."""
 
     @property
@@ -151,7 +196,7 @@ class WithoutRows(AnyData):
         return cast("Self", reduce(add, parts))
 
 
-class OnlySums(WithoutRows):
+class OnlySums(WithoutRows, Protocol):
     """What all data that are sums of continuous columns answer alike."""
 
     @cached_property

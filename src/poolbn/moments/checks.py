@@ -13,14 +13,13 @@ from weakref import WeakSet
 
 import numpy as np
 
-from poolbn.errors import EM, InPython, MessagePart, Option, check_kind
+from poolbn.errors import EM, InPython, MessagePart, Option
 from poolbn.findings import DataWarning, Finding, FindingKind, about, as_inputs, without
-from poolbn.moments.cellstats import CellStats
-from poolbn.moments.data import Data
+from poolbn.moments.data import Data, check_data, only_sums
 from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import StandardisedStats, standardise
-from poolbn.moments.table import Table, gaps_of, has_gaps
+from poolbn.moments.table import gaps_of, has_gaps
 from poolbn.wording import counted, listed, noun_of, shortened
 
 if TYPE_CHECKING:
@@ -158,18 +157,15 @@ class _Levels:
     """
 
     def __init__(self, stats: Data) -> None:
-        at = [k for k, kind in enumerate(stats.kinds) if kind == "discrete"]
+        at = [k for k, levels in enumerate(stats.categories) if levels]
         self.names = [stats.names[k] for k in at]
         self.sizes = [len(stats.categories[k]) for k in at]
-        if isinstance(stats, Table):
-            rows = stats.values[at]
-            self.codes = np.where(np.isnan(rows), -1, rows).astype(np.int64)
-            self.data_set = np.repeat(np.arange(len(stats.levels)), stats.n)
-            self.n = np.ones(len(self.data_set), dtype=np.int64)
-        else:
-            assert isinstance(stats, CellStats)
-            self.codes = stats.cells.codes.T
-            self.data_set, self.n = stats.cells.data_set, stats.cells.n
+        rows = stats.cases(self.names, incomplete=True)
+        codes = np.array(rows.columns).reshape(len(at), len(rows.data_set))
+        self.codes = np.where(np.isnan(codes), -1, codes).astype(np.int64)
+        self.data_set = rows.data_set
+        n = np.ones(len(rows.data_set)) if rows.n is None else rows.n
+        self.n = n.astype(np.int64)
 
     def together(self, a: NDArray[np.int64], of: int, k: int) -> NDArray[np.int64]:
         """Rows by code of a column with `of` codes and level of column k, (of, levels)."""
@@ -219,10 +215,11 @@ def derived(stats: Data, sites: Sequence[str]) -> Finding | None:
 
 def rare(table: Data) -> Finding | None:
     """Levels that one row has, of which nothing can be learned; rows tell of them."""
-    if not isinstance(table, Table):
+    if not table.has_rows:
         return None
+    cells = table.cases(table.names, incomplete=True).columns
     found: dict[str, list[str]] = {}
-    for name, own, codes in zip(table.names, table.categories, table.values, strict=True):
+    for name, own, codes in zip(table.names, table.categories, cells, strict=True):
         if own:
             there = codes[~np.isnan(codes)].astype(np.int64)
             rows = np.bincount(there, minlength=len(own)).tolist()
@@ -253,13 +250,14 @@ def _coarser(columns: _Levels) -> Iterator[tuple[str, str]]:
 
 def _cuts(stats: Data, columns: _Levels) -> Iterator[tuple[str, str]]:
     """Discrete and continuous columns, whose values at different levels do not overlap."""
-    if not isinstance(stats, Table):
+    if not stats.has_rows:
         return
+    values = stats.cases(stats.names, incomplete=True).columns
     numbers = [k for k, kind in enumerate(stats.kinds) if kind != "discrete"]
     few = slice(None, None, max(stats.n_rows // _SAMPLE, 1))
     for name, size, codes in zip(columns.names, columns.sizes, columns.codes, strict=True):
         for k in numbers:
-            x = stats.values[k]
+            x = values[k]
             if _apart(codes[few], x[few], size, 1) and _apart(codes, x, size, ROWS // 2):
                 yield name, stats.names[k]
 
@@ -313,14 +311,13 @@ def check(stats: Data) -> list[Finding]:
         column 'id' is another whole number in every row, as ids are; leave it out with
         columns=['age', 'bmi']
     """
-    if not isinstance(stats, CellStats | Table):
-        check_kind(stats, GroupStats, "sufficient statistics", "pb.stats")
+    check_data(stats)
     return [about(found, noun_of(stats.group)) for found in _every(stats)]
 
 
 def _every(stats: Data) -> list[Finding]:
-    if isinstance(stats, GroupStats):
-        return _found(stats, stats)
+    if (sums := only_sums(stats)) is not None:
+        return _found(sums, sums)
     numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
     sites = of_sites(stats)
     if numbers:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, Self, TypeGuard, cast, get_args
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeGuard, cast, get_args
 
 import numpy as np
 
 from poolbn.errors import DataError, Option, check_kind
-from poolbn.moments.cases import AnyData, Cases, positions
+from poolbn.moments.cases import AnyData, positions
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of
 from poolbn.moments.patternstats import PatternStats
@@ -20,103 +20,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Data(Protocol):
+class Data(AnyData, Protocol):
     """What everything else asks of data; nothing outside this package asks for their class."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The N columns."""
-
-    @property
-    def kinds(self) -> tuple[ColumnKind, ...]:
-        """What each holds."""
-
-    @property
-    def categories(self) -> tuple[tuple[str, ...], ...]:
-        """The levels of each discrete column; none for others."""
-
-    @property
-    def levels(self) -> tuple[Hashable, ...]:
-        """The F data sets."""
-
-    @property
-    def group(self) -> str:
-        """The column that says which data set a row came from."""
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Columns that may be parents but never children."""
-
-    @property
-    def n(self) -> NDArray[np.int64]:
-        """Rows of each data set, (F,)."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows in all data sets together."""
-
-    @property
-    def dropped(self) -> NDArray[np.int64]:
-        """Rows of each data set left out because a cell is missing, (F,)."""
-
-    @property
-    def missing(self) -> NDArray[np.int64]:
-        """Missing cells of each data set and column, (F, N)."""
-
-    @property
-    def imputed(self) -> bool:
-        """Whether missing cells are filled in, so that estimates have an error of it."""
-
-    @property
-    def provisional(self) -> bool:
-        """Whether they are filled in for a round of EM that another one follows."""
 
     @property
     def patterns(self) -> PatternStats | None:
         """Where cells are missing, sums by what is; else None."""
 
-    def drawn(self, k: int) -> Data:
-        """The k-th data that there may be without missing cells, all that is uncertain drawn."""
-
-    def share(self, child: int, parents: Sequence[int]) -> float:
-        """Of the rows that a family counts for, where missing cells are drawn."""
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether a discrete node or a count may have a continuous parent."""
-
-    @property
-    def scattered(self) -> frozenset[str]:
-        """Columns in which more than half of the rows have a value of their own."""
-
-    def kind(self, name: str) -> ColumnKind:
-        """What a column holds."""
-
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """Sufficient statistics, with indicators for discrete columns."""
 
-    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
-        """The rows of some columns; raises where there are none, or cells are missing.
-
-        `incomplete` rows have NaN where a cell is missing.
-        """
-
-    def select(self, columns: Iterable[str]) -> Self:
-        """The same of some columns."""
-
-    def with_inputs(self, inputs: Iterable[str]) -> Self:
-        """The same with other inputs."""
-
-    def data_sets(self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]) -> Self:
-        """The data sets at these positions, which may repeat, under other names."""
-
-    def joined(self, alone: Sequence[int], name: Hashable) -> Self:
-        """These data sets apart, and all others as one, the last."""
+    def drawn(self, k: int) -> Data:
+        """The k-th data that there may be without missing cells, all that is uncertain drawn."""
 
 
 def is_data(source: object) -> TypeGuard[Data]:
     """Whether data are read already: statistics, counts, a table; else there are rows to read."""
-    return isinstance(source, AnyData)
+    return AnyData in type(source).__mro__
 
 
 def check_no_group(group: Group) -> None:
