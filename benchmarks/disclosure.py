@@ -22,12 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from tiny import parsed
 
 import poolbn as pb
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+HERE = Path(__file__).parent
+sys.path += [str(HERE), str(HERE.parent / "tests")]
 from attacks import claims
+from tiny import parsed
 
 POOLINGS = {
     "partial": "partial",

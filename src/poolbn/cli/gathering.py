@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.data import Data, check_no_group
-from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats, added, without_gaps
 from poolbn.moments.reading import of_levels, of_reading, patterns, stats
 from poolbn.moments.statsfile import has_levels
@@ -58,125 +57,84 @@ def read_data(
     `tell` is told what a user should know of a sum of statistics.
     """
     saved, rows = parted(entries)
-    if any(map(has_levels, saved)):
-        return read_levels(entries, tell, kinds, **reading)
     if not saved:
         made = gathered(rows, kinds=kinds, **reading)
         if made.patterns is not None and not made.patterns.has_gaps:
             return made.patterns.known.with_inputs(reading["inputs"])
         return made
-    if kinds is not None:
+    if kinds is not None and not any(map(has_levels, saved)):
         raise OptionError(
             Option("kinds", dict(kinds)), f" is for rows, and '{saved[0]}' has none; leave it out"
         )
-    return read_stats(entries, tell, **reading)
+    found = read_sums(entries, tell, kinds, **reading)
+    if found.cells is not None:
+        return found.cells
+    assert found.patterns is not None
+    known = found.patterns if found.patterns.has_gaps else found.patterns.known
+    return stats(known, inputs=reading["inputs"])
 
 
-def read_levels(
+class Sums(NamedTuple):
+    """Statistics of one kind or the other: with discrete columns, or with missing cells."""
+
+    cells: CellStats | None = None
+    patterns: PatternStats | None = None
+
+
+def read_sums(
     entries: Sequence[str],
     tell: Callable[[str], None],
-    kinds: Mapping[str, ColumnKind] | None,
-    *,
-    name: str | None = None,
-    **reading: Unpack[ReadingOptions],
-) -> CellStats:
-    """The statistics of rows and of .stats files that have discrete columns, added up.
-
-    `tell` and `name` are as for `read_patterns`.
-    """
-    saved, rows = parted(entries)
-    if not rows:
-        check_no_group(reading["group"])
-    parts = {path: CellStats.load(path) for path in saved}
-    columns = reading["columns"]
-    if columns is not None:
-        parts = {path: part.select(columns) for path, part in parts.items()}
-    if rows:
-        prepared, held = data.prepare_kinds(
-            rows, name=name, kinds=kinds, group=reading["group"], columns=columns,
-            missing=reading["missing"],
-        )  # fmt: skip
-        parts[_ROWS] = of_levels(prepared, held, kinds or {})
-    check_columns({path: part.names for path, part in parts.items()}, columns)
-    if name is None:
-        _tell_shared({path: part.levels for path, part in parts.items()}, tell)
-    first, *rest = parts.values()
-    whole = sum(rest, first)
-    return whole.with_inputs(reading["inputs"]) if reading["inputs"] else whole
-
-
-def holds_levels(
-    entries: Sequence[str],
-    kinds: Mapping[str, ColumnKind] | None,
-    *,
-    name: str | None = None,
-    **reading: Unpack[ReadingOptions],
-) -> bool:
-    """Whether files of rows or .stats files have discrete columns."""
-    saved, rows = parted(entries)
-    if any(map(has_levels, saved)):
-        return True
-    if not rows:
-        return False
-    _, held = data.prepare_kinds(
-        rows, name=name, kinds=kinds, group=reading["group"], columns=reading["columns"],
-        missing=reading["missing"],
-    )  # fmt: skip
-    return any(kind != "continuous" for kind in held)
-
-
-def read_stats(
-    entries: Sequence[str], tell: Callable[[str], None], **reading: Unpack[ReadingOptions]
-) -> GroupStats:
-    """The statistics of rows and of .stats files, added up, and completed where cells are missing.
-
-    `tell` is told what a user should know of the sum.
-    """
-    found = read_patterns(entries, tell, **reading)
-    return stats(found if found.has_gaps else found.known, inputs=reading["inputs"])
-
-
-def read_patterns(
-    entries: Sequence[str],
-    tell: Callable[[str], None],
+    kinds: Mapping[str, ColumnKind] | None = None,
     *,
     name: str | None = None,
     checkpoint: Checkpoint | None = None,
     **reading: Unpack[ReadingOptions],
-) -> PatternStats:
-    """The statistics of rows and of .stats files, with and without gaps, added up.
+) -> Sums:
+    """The statistics of rows and of .stats files, added up.
 
     `tell` is told what a user should know of the sum. With a `name` all is one data set. A
     checkpoint keeps the statistics of each file of rows.
     """
     saved, rows = parted(entries)
-    columns = reading["columns"]
-    if not rows:
-        check_no_group(reading["group"])
-    if checkpoint is not None and not rows:
-        raise OptionError("--checkpoint is for files of rows; leave it out")
-    found = {path: PatternStats.load(path) for path in saved}
-    prepared = None
-    names = {path: part.names for path, part in found.items()}
+    columns, prepared, discrete = reading["columns"], None, any(map(has_levels, saved))
+    held: tuple[ColumnKind, ...] = ()
     if rows:
-        prepared = data.prepare(
-            rows, name=name, group=reading["group"], columns=columns, missing=reading["missing"]
-        )
-        names[_ROWS] = prepared.names
-    check_columns(names, columns)
-    parts = found if columns is None else {path: p.select(columns) for path, p in found.items()}
-    if name is not None:
-        parts = {path: as_one(part, name) for path, part in parts.items()}
-    if prepared is not None and reading["missing"] == "em":
+        prepared, held = data.prepare_kinds(
+            rows, name=name, kinds=kinds, group=reading["group"], columns=columns,
+            missing=reading["missing"],
+        )  # fmt: skip
+        discrete |= any(kind != "continuous" for kind in held)
+    else:
+        check_no_group(reading["group"])
         if checkpoint is not None:
-            raise OptionError("--checkpoint does not go with ", Option("missing", "em"))
-        parts[_ROWS] = patterns(prepared.rows())
+            raise OptionError("--checkpoint is for files of rows; leave it out")
+    if checkpoint is not None and discrete:
+        raise OptionError("--checkpoint is for continuous columns; leave it out")
+    if checkpoint is not None and reading["missing"] == "em":
+        raise OptionError("--checkpoint does not go with ", Option("missing", "em"))
+    found = [(CellStats if discrete else PatternStats).load(path) for path in saved]
+    names = {path: part.names for path, part in zip(saved, found, strict=True)}
+    check_columns(names | ({_ROWS: prepared.names} if prepared else {}), columns)
+    parts: list[Any] = found if columns is None else [part.select(columns) for part in found]
+    if name is not None and not discrete:
+        parts = [as_one(part, name) for part in parts]
+    if prepared is not None and discrete:
+        parts.append(of_levels(prepared, held, kinds or {}))
+    elif prepared is not None and reading["missing"] == "em":
+        parts.append(patterns(prepared.rows()))
     elif prepared is not None:
-        parts[_ROWS] = without_gaps(of_reading(prepared, checkpoint))
+        parts.append(without_gaps(of_reading(prepared, checkpoint)))
     if name is None:
-        _tell_shared({path: part.levels for path, part in parts.items()}, tell)
-    whole = added(parts.values())
-    return replace(whole, known=stats(whole.known, inputs=reading["inputs"]))
+        every = [*saved, *[_ROWS] * (prepared is not None)]
+        levels = {path: part.levels for path, part in zip(every, parts, strict=True)}
+        _tell_shared(levels, tell)
+    if not discrete:
+        whole = added(parts)
+        whole = replace(whole, known=stats(whole.known, inputs=reading["inputs"]))
+        return Sums(patterns=whole)
+    first, *rest = parts
+    cells: CellStats = sum(rest, first)
+    return Sums(cells.with_inputs(reading["inputs"]) if reading["inputs"] else cells)
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:

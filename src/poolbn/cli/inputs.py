@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack, cast
 
 import numpy as np
 import typer
@@ -17,7 +17,6 @@ from poolbn.cli.scoring import Scoring
 from poolbn.cli.terminal import Terminal, check_free, write_csv
 from poolbn.errors import DataError, OptionError
 from poolbn.learning import SearchOptions
-from poolbn.moments.reading import in_memory
 from poolbn.moments.table import table as read_table
 from poolbn.nodes.mixed import Residuals
 from poolbn.nodes.model import Choice
@@ -39,7 +38,6 @@ from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 _NAMES = "Names with a comma go in double quotes."
 
@@ -284,52 +282,26 @@ def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind] | None:
     return found or None
 
 
-def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.DataFrame:
-    """All rows that were read, the group column first; for reports that show residuals."""
-    rows = data.read(
-        list(entries),
-        group=reading["group"],
-        columns=reading["columns"],
-        missing=reading["missing"],
-    )
-    codes, values, _ = in_memory(rows)
-    return _framed(dict(zip(rows.names, values.T, strict=True)), rows.group, rows.levels, codes)
-
-
-def read_mixed_frame(
+def read_frame(
     entries: Sequence[str],
-    kinds: Mapping[str, ColumnKind],
+    kinds: Mapping[str, ColumnKind] | None,
     **reading: Unpack[ReadingOptions],
 ) -> pd.DataFrame:
-    """The same of columns that are not all continuous."""
+    """All rows that were read, the group column first; for reports that show residuals."""
+    import pandas as pd
+
     rows = read_table(
-        list(entries),
-        group=reading["group"],
-        columns=reading["columns"],
-        kinds=kinds,
+        list(entries), kinds=kinds, group=reading["group"], columns=reading["columns"],
         missing=reading["missing"],
-    )
+    )  # fmt: skip
     columns = {
         name: np.array(levels, dtype=object)[own.astype(int)] if levels else own
         for name, own, levels in zip(rows.names, rows.values, rows.categories, strict=True)
     }
-    codes = np.repeat(np.arange(len(rows.levels)), rows.n)
-    return _framed(columns, rows.group, rows.levels, codes)
-
-
-def _framed(
-    columns: Mapping[str, NDArray[Any]],
-    group: str,
-    levels: Sequence[Hashable],
-    codes: NDArray[np.int64],
-) -> pd.DataFrame:
-    """A table of these columns, the data set of each row first."""
-    import pandas as pd
-
-    labels = np.empty(len(levels), dtype=object)
-    labels[:] = levels
-    sets = pd.Series(labels[codes], dtype=object).astype("category")
-    return pd.DataFrame({group: sets, **columns})
+    labels = np.empty(len(rows.levels), dtype=object)
+    labels[:] = rows.levels
+    sets = pd.Series(np.repeat(labels, rows.n), dtype=object).astype("category")
+    return pd.DataFrame({rows.group: sets, **columns})
 
 
 def group_of(entries: Sequence[str], group: str) -> str | None:

@@ -214,7 +214,7 @@ class _Job:
             return data
         if not given.has_rows(self.files) or data.n_rows * len(data.names) > _CELLS:
             return None
-        return given.read_frame(self.files, **self.reading)
+        return given.read_frame(self.files, self.kinds, **self.reading)
 
     def _settings(self) -> dict[str, object]:
         """For the report, so that a reader can repeat the analysis."""

@@ -231,10 +231,7 @@ def report(
             inputs=net.inputs,
         )
         kinds = {node: fit.kind for node, fit in net.fits.items()}
-        if net.is_linear:
-            rows = given.read_frame(data, **reading)
-        else:
-            rows = given.read_mixed_frame(data, kinds, **reading)
+        rows = given.read_frame(data, kinds, **reading)
     make_folder(out.parent)
     write_report(net, out, data=rows, rows=include_rows)
     Terminal(quiet=quiet).note(f"written: {out}")

@@ -9,7 +9,7 @@ import typer
 
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import STATS, holds_levels, parted, read_levels, read_patterns
+from poolbn.cli.gathering import STATS, Sums, parted, read_sums
 from poolbn.cli.terminal import (
     Command,
     Group,
@@ -79,15 +79,10 @@ def make(
         raise OptionError("--group and --group-name exclude each other; give one of them")
     check_free([_checked(out)], force=force)
     options = reading.options(files, terminal.note if common else None)
-    chosen = given.kinds_of(kinds)
-    if holds_levels(files, chosen, name=group_name, **options):
-        if checkpoint is not None:
-            raise OptionError("--checkpoint is for continuous columns; leave it out")
-        levels = read_levels(files, terminal.note, chosen, name=group_name, **options)
-        _keep_levels(terminal, levels, out, allow_small=allow_small)
-        return
     kept = None if checkpoint is None else Checkpoint(checkpoint)
-    made = read_patterns(files, terminal.note, name=group_name, checkpoint=kept, **options)
+    made = read_sums(
+        files, terminal.note, given.kinds_of(kinds), name=group_name, checkpoint=kept, **options
+    )
     if kept is not None:
         terminal.note(
             f"checkpoint: {kept.taken} of {kept.taken + kept.made} files were taken from "
@@ -116,11 +111,7 @@ def add(
             f"'{rows[0]}' is no {STATS} file; poolbn stats make makes one of rows, and adds "
             "others that it is given"
         )
-    if holds_levels(files, None, **options):
-        levels = read_levels(files, terminal.note, None, **options)
-        _keep_levels(terminal, levels, out, allow_small=allow_small)
-        return
-    _keep(terminal, read_patterns(files, terminal.note, **options), out, allow_small=allow_small)
+    _keep(terminal, read_sums(files, terminal.note, **options), out, allow_small=allow_small)
 
 
 @app.command(cls=Command)
@@ -153,9 +144,21 @@ def _checked(out: Path) -> Path:
     return out
 
 
-def _keep_levels(terminal: Terminal, stats: CellStats, out: Path, *, allow_small: bool) -> None:
-    """The same with discrete columns; rare configurations are put together."""
+def _keep(terminal: Terminal, made: Sums, out: Path, *, allow_small: bool) -> None:
+    """Write statistics, and say what is in the file, and what is not."""
     make_folder(out.parent)
+    if made.cells is not None:
+        record = _keep_levels(terminal, made.cells, out, allow_small=allow_small)
+    elif made.patterns is not None:
+        record = _keep_patterns(terminal, made.patterns, out, allow_small=allow_small)
+    terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
+    terminal.result(record)
+
+
+def _keep_levels(
+    terminal: Terminal, stats: CellStats, out: Path, *, allow_small: bool
+) -> dict[str, Any]:
+    """With discrete columns; rare configurations are put together."""
     if not allow_small:
         check_size(stats.levels, stats.n)
     made = stats if allow_small else stats.coarsened()
@@ -167,12 +170,12 @@ def _keep_levels(terminal: Terminal, stats: CellStats, out: Path, *, allow_small
             "set have are not in the file; levels are put together, or columns left out, as said "
             "above"
         )
-    terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
-    terminal.result(showing.cells_record(made))
+    return showing.cells_record(made)
 
 
-def _keep(terminal: Terminal, stats: PatternStats, out: Path, *, allow_small: bool) -> None:
-    make_folder(out.parent)
+def _keep_patterns(
+    terminal: Terminal, stats: PatternStats, out: Path, *, allow_small: bool
+) -> dict[str, Any]:
     if stats.has_gaps:
         stats.save(out, allow_small=allow_small)
         whole, stats = stats, PatternStats.load(out)
@@ -193,5 +196,4 @@ def _keep(terminal: Terminal, stats: PatternStats, out: Path, *, allow_small: bo
             f"note: {listed(few)}: no more rows than columns ({width}); such "
             "statistics say much about single rows, so think before you share them"
         )
-    terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
-    terminal.result(showing.stats_record(stats))
+    return showing.stats_record(stats)
