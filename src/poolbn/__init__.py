@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from poolbn.search.pattern import Pattern
     from poolbn.search.pc import PC
     from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
+    from poolbn.tables.kinds import Kind, register_kind
 
 # The only module that knows all others says who shows what.
 shown_by(
@@ -101,6 +102,7 @@ _LATER = {
     "Hybrid": "search.hybrid",
     "OrderSearch": "search.orders",
     "IndependenceTest": "scoring.independence",
+    "Kind": "tables.kinds",
     "LocalFit": "nodes.localfit",
     "Look": "moments.looking",
     "MMPC": "search.hybrid",
@@ -133,6 +135,7 @@ _LATER = {
     "load": "network.network",
     "look": "moments.looking",
     "on_cluster": "run.cluster",
+    "register_kind": "tables.kinds",
     "random_dag": "simulate",
     "random_network": "simulate",
     "random_table": "simulate",
@@ -177,6 +180,7 @@ __all__ = [
     "HillClimb",
     "Hybrid",
     "IndependenceTest",
+    "Kind",
     "LocalFit",
     "Look",
     "MissingPackageError",
@@ -214,6 +218,7 @@ __all__ = [
     "random_dag",
     "random_network",
     "random_table",
+    "register_kind",
     "report",
     "score",
     "stats",

@@ -14,7 +14,7 @@ from poolbn.moments.table import Table, has_gaps, in_order
 from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.tables.data import Rows, prepare_kinds
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import ColumnKind, has_levels, is_normal, is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ def impute(
     check_count(1, imputations=imputations)
     check_count(seed=seed)
     reading, found = prepare_kinds(source, group=group, columns=columns, missing="em", kinds=kinds)
-    if all(kind == "continuous" for kind in found):
+    if all(is_normal(kind) for kind in found):
         return list(_numbers_imputed(reading.rows(), imputations, seed))
     table, order = in_order(reading, found, kinds or {})
     back = np.argsort(order)
@@ -82,8 +82,8 @@ def _frame(table: Table, order: NDArray[np.intp]) -> pd.DataFrame:
     for name, kind, levels, column in zip(
         table.names, table.kinds, table.categories, table.values[:, order], strict=True
     ):
-        made[name] = column.astype(np.int64) if kind == "count" else column
-        if kind == "discrete":
+        made[name] = column.astype(np.int64) if is_whole(kind) else column
+        if has_levels(kind):
             made[name] = pd.Categorical.from_codes(column.astype(np.int64), pd.Index(levels))
     return pd.DataFrame(made)
 

@@ -37,7 +37,7 @@ from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.ordering import canonical_order
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import ColumnKind, has_levels
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
 
@@ -373,7 +373,7 @@ def _in_order(found: Found, names: Sequence[str], wanted: Sequence[str]) -> Foun
 
 def _forbid_what_needs_rows(allowed: Allowed, data: Data) -> None:
     """Arcs from continuous columns to discrete ones."""
-    discrete = np.array([kind == "discrete" for kind in data.kinds])
+    discrete = np.array([has_levels(kind) for kind in data.kinds])
     need = ~discrete[:, None] & discrete[None, :]
     if (allowed.required & need).any():
         p, c = np.argwhere(allowed.required & need)[0]

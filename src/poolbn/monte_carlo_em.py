@@ -19,6 +19,7 @@ from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
 from poolbn.moments.table import FilledTable, Table, gappy_numbers, gaps_of
 from poolbn.network.network import Network
+from poolbn.tables.kinds import has_levels, is_whole
 
 Floats = NDArray[np.float64]
 
@@ -184,8 +185,8 @@ def _cells(table: Table, numbers: Floats) -> Floats:
         width = len(levels) - 1 if levels else 1
         own = numbers[at : at + width]
         at += width
-        if kind == "discrete":
+        if has_levels(kind):
             made.append(np.vstack([1 - own.sum(axis=0), own]).argmax(axis=0).astype(float))
         else:
-            made.append(np.maximum(np.rint(own[0]), 0) if kind == "count" else own[0])
+            made.append(np.maximum(np.rint(own[0]), 0) if is_whole(kind) else own[0])
     return np.array(made)

@@ -34,7 +34,7 @@ from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import ColumnKind, is_normal
 from poolbn.tables.missing import Missing
 
 Floats = NDArray[np.float64]
@@ -154,7 +154,7 @@ def _is_continuous(
     _, found = data.prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
-    return all(kind == "continuous" for kind in found)
+    return all(is_normal(kind) for kind in found)
 
 
 def _is_alone(fit: LocalFit) -> bool:

@@ -12,6 +12,7 @@ from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, wei
 from poolbn.inference.plans import Effort, plan
 from poolbn.moments.data import Data
 from poolbn.nodes.predicting import COUNT
+from poolbn.tables.kinds import has_levels
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -182,7 +183,7 @@ def spreads(table: Data) -> Floats:
     out = np.empty(len(table.names))
     for i, column in enumerate(table.cases(table.names, incomplete=True).columns):
         out[i] = np.nanstd(column) or 1.0
-        if table.kinds[i] == "discrete":
+        if has_levels(table.kinds[i]):
             times = _counted(column)
             share = times / times.sum()
             out[i] = np.sqrt((share * (1 - share)).sum())

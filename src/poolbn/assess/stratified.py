@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.tables.kinds import is_normal, is_whole
 
 Floats = NDArray[np.float64]
 
@@ -119,7 +120,7 @@ def mean_effect(rows: Rows, kind: str, interval: float) -> Mean:
 
     A ratio without an end is infinite on the logarithmic scale; NaN is what the rows do not give.
     """
-    if kind == "continuous":
+    if is_normal(kind):
         return _linear(rows, interval)
     score = score_of(rows, kind)
     far = _FAR / max(float(_range(rows).max(initial=0.0)), CONSTANT_TOLERANCE)
@@ -143,9 +144,9 @@ def mean_effect(rows: Rows, kind: str, interval: float) -> Mean:
 
 def score_of(rows: Rows, kind: str) -> Score:
     """The scores of an outcome that is "continuous", "discrete" or "count", at any effect."""
-    if kind == "continuous":
+    if is_normal(kind):
         return _differences(rows)
-    if kind == "count":
+    if is_whole(kind):
         return _rates(rows)
     arms = bool(np.isin(rows.x, (0.0, 1.0)).all())
     return _tables(rows) if arms else _logits(rows)

@@ -21,7 +21,7 @@ from poolbn.nodes.choosing import as_pooling, fit_node
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import ColumnKind, has_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ def _means(
 
 def _contrasts(of: Data, name: str, values: Floats) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
     """A column and the rows to use: of a discrete one each level, as 1, and the first, as 0."""
-    if of.kind(name) != "discrete":
+    if not has_levels(of.kind(name)):
         yield values, np.ones(len(values), dtype=bool)
         return
     for level in range(1, len(of.categories[of.names.index(name)])):

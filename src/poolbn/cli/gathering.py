@@ -12,11 +12,11 @@ from poolbn.moments.cellstats import CellStats
 from poolbn.moments.data import Data, check_no_group
 from poolbn.moments.patternstats import PatternStats, added, without_gaps
 from poolbn.moments.reading import of_levels, of_reading, patterns, stats
-from poolbn.moments.statsfile import has_levels
+from poolbn.moments.statsfile import file_has_levels
 from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns, warn_of_row_names
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import ColumnKind, is_normal
 from poolbn.tables.missing import Missing
 from poolbn.tables.paths import check_once, paths
 from poolbn.wording import listed
@@ -62,7 +62,7 @@ def read_data(
         if made.patterns is not None and not made.patterns.has_gaps:
             return made.patterns.known.with_inputs(reading["inputs"])
         return made
-    if kinds is not None and not any(map(has_levels, saved)):
+    if kinds is not None and not any(map(file_has_levels, saved)):
         raise OptionError(
             Option("kinds", dict(kinds)), f" is for rows, and '{saved[0]}' has none; leave it out"
         )
@@ -96,14 +96,14 @@ def read_sums(
     checkpoint keeps the statistics of each file of rows.
     """
     saved, rows = parted(entries)
-    columns, prepared, discrete = reading["columns"], None, any(map(has_levels, saved))
+    columns, prepared, discrete = reading["columns"], None, any(map(file_has_levels, saved))
     held: tuple[ColumnKind, ...] = ()
     if rows:
         prepared, held = data.prepare_kinds(
             rows, name=name, kinds=kinds, group=reading["group"], columns=columns,
             missing=reading["missing"],
         )  # fmt: skip
-        discrete |= any(kind != "continuous" for kind in held)
+        discrete |= any(not is_normal(kind) for kind in held)
     else:
         check_no_group(reading["group"])
         if checkpoint is not None:
@@ -161,7 +161,8 @@ def _each(entries: Sequence[str], group: str | None) -> list[list[str]]:
     """The columns of each file."""
     saved, rows = parted(entries)
     each = [
-        list((CellStats if has_levels(path) else PatternStats).load(path).names) for path in saved
+        list((CellStats if file_has_levels(path) else PatternStats).load(path).names)
+        for path in saved
     ]
     parts = data.as_parts(rows) if rows else []
     if parts:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import numpy as np
 import typer
@@ -278,7 +278,7 @@ def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind] | None:
             )
         if name in found:
             raise OptionError(f"--kinds names {name!r} twice; give one kind")
-        found[name] = cast("ColumnKind", kind)  # checked where the columns are known
+        found[name] = kind  # checked where the columns are known
     return found or None
 
 

@@ -23,7 +23,7 @@ from poolbn.errors import OptionError
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import SMALLEST, check_size
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.statsfile import Checkpoint, has_levels, read_about
+from poolbn.moments.statsfile import Checkpoint, file_has_levels, read_about
 from poolbn.tables.paths import paths
 from poolbn.wording import counted, listed
 
@@ -124,7 +124,7 @@ def show(files: StatsFiles, json: Json = False) -> None:
         about = read_about(path)
         own = {"file": path, "format": about.version, "poolbn": about.poolbn}
         own |= {"bytes": about.size, "sha256": about.sha256}
-        if has_levels(path):
+        if file_has_levels(path):
             levels = CellStats.load(path)
             showing.show_stats(terminal, levels.numbers, about, path)
             showing.show_cells(terminal, levels)

@@ -13,6 +13,7 @@ from poolbn.arguments import FLAG, check_arguments, is_list
 from poolbn.errors import GraphError, Option, OptionError, check_whole, nearest
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
+from poolbn.tables.kinds import has_levels
 from poolbn.wording import counted
 
 
@@ -89,7 +90,7 @@ class Constraints:
         tier = self._tiers(index)
         both = (tier[:, None] >= 0) & (tier[None, :] >= 0)
         against = both & (tier[:, None] > tier[None, :])
-        discrete = np.array([kind == "discrete" for kind in kinds] or [False] * N)
+        discrete = np.array([has_levels(kind) for kind in kinds] or [False] * N)
         into = ~discrete[:, None] & discrete[None, :] & (not self.continuous_to_discrete)
         for rule, matrix in (
             ("forbidden", forbidden),

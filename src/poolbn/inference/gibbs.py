@@ -94,7 +94,7 @@ class _Cells:
     def drawn(self, rng: np.random.Generator) -> Floats:
         """A value for each row, (r,)."""
         node = self.sampler.nodes[self.v]
-        if node.is_linear:
+        if node.is_gaussian:
             return self._continuous(node, rng)
         if node.levels <= 0:
             return self._proposed(node, rng)

@@ -39,7 +39,7 @@ class Local:
         return self.of.n_categories
 
     @property
-    def is_linear(self) -> bool:
+    def is_gaussian(self) -> bool:
         """Whether it is normal or t around what is linear in its parents."""
         return self.of.linear is not None
 

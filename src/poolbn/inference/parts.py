@@ -214,9 +214,9 @@ class _Worker:
                 levels = np.arange(float(size))
                 self.values[i] = levels.reshape([-1 if a == k else 1 for a in range(len(shape))])
         drawn = part.cut if part.method is Method.SAMPLING else ()
-        self.others = [i for i in part.factors if not mixed.nodes[i].is_linear and i not in drawn]
+        self.others = [i for i in part.factors if not mixed.nodes[i].is_gaussian and i not in drawn]
         self.continuous = tuple(
-            i for i in part.factors if mixed.nodes[i].is_linear and i not in drawn
+            i for i in part.factors if mixed.nodes[i].is_gaussian and i not in drawn
         )
         self.left = [i for i in part.hidden if i not in part.cut]
         self.grid: Grid | None = None
@@ -392,7 +392,7 @@ def unstretched(g: Floats) -> Floats:
 
 def _place(worker: _Worker, c: int) -> None:
     """Find nodes for a quadrature over c, from what continuous nodes say to where weights are."""
-    hidden = [i for i in worker.part.hidden if worker.mixed.nodes[i].is_linear]
+    hidden = [i for i in worker.part.hidden if worker.mixed.nodes[i].is_gaussian]
     found = worker.linear(worker.continuous, hidden, [c])[1][c]
     full = np.broadcast_shapes(worker.shape, *(of.shape for of in worker.values.values()))
     grid = Grid(

@@ -134,7 +134,7 @@ def _part(nodes: Sequence[Local], hidden: list[int], factors: list[int], *, draw
     above = {
         parent
         for i in factors
-        if not nodes[i].is_linear
+        if not nodes[i].is_gaussian
         for parent in nodes[i].parents
         if parent in hidden and not nodes[parent].levels
     }
@@ -146,7 +146,7 @@ def _part(nodes: Sequence[Local], hidden: list[int], factors: list[int], *, draw
         if nodes[i].levels == COUNT
         and any(p in hidden and nodes[p].levels <= 0 for p in nodes[i].parents)
     }
-    endless |= {i for i in hidden if not (nodes[i].levels or nodes[i].is_linear)}
+    endless |= {i for i in hidden if not (nodes[i].levels or nodes[i].is_gaussian)}
     if size <= MOST and len(above) <= 1 and not endless and not drawn:
         cut = [i for i in hidden if i in above or nodes[i].levels]
         method = Method.QUADRATURE if above else Method.EXACT
@@ -159,9 +159,9 @@ def sampled(
     nodes: Sequence[Local], hidden: tuple[int, ...], factors: tuple[int, ...], why: Collection[int]
 ) -> Part:
     """A part in which nodes are drawn: all but those that are linear and not above drawn ones."""
-    others = [i for i in factors if not nodes[i].is_linear]
+    others = [i for i in factors if not nodes[i].is_gaussian]
     above = {parent for i in others for parent in nodes[i].parents}
-    needed = {i for i in hidden if not nodes[i].is_linear or i in above}
+    needed = {i for i in hidden if not nodes[i].is_gaussian or i in above}
     for i in reversed(hidden):
         if i in needed:
             needed.update(parent for parent in nodes[i].parents if parent in hidden)

@@ -20,6 +20,7 @@ from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.table import gaps_of, has_gaps
+from poolbn.tables.kinds import has_levels, is_normal
 from poolbn.wording import counted, listed, noun_of, shortened
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def _cuts(stats: Data, columns: _Levels) -> Iterator[tuple[str, str]]:
     if not stats.has_rows:
         return
     values = stats.cases(stats.names, incomplete=True).columns
-    numbers = [k for k, kind in enumerate(stats.kinds) if kind != "discrete"]
+    numbers = [k for k, kind in enumerate(stats.kinds) if not has_levels(kind)]
     few = slice(None, None, max(stats.n_rows // _SAMPLE, 1))
     for name, size, codes in zip(columns.names, columns.sizes, columns.codes, strict=True):
         for k in numbers:
@@ -318,7 +319,7 @@ def check(stats: Data) -> list[Finding]:
 def _every(stats: Data) -> list[Finding]:
     if (sums := only_sums(stats)) is not None:
         return _found(sums, sums)
-    numbers = [name for name in stats.names if stats.kind(name) == "continuous"]
+    numbers = [name for name in stats.names if is_normal(stats.kind(name))]
     sites = of_sites(stats)
     if numbers:
         found = _found(stats, _numbers(stats, numbers), sites)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeGuard, cast, get_args
+from typing import TYPE_CHECKING, Protocol, TypeGuard, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of
 from poolbn.moments.patternstats import PatternStats
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import has_levels, is_normal, known_kinds
 from poolbn.wording import counted, noun_of, shortened
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def only_sums(data: Data) -> GroupStats | None:
 
 def is_continuous(data: Data) -> bool:
     """Whether all columns are."""
-    return all(kind == "continuous" for kind in data.kinds)
+    return all(is_normal(kind) for kind in data.kinds)
 
 
 def sums_with(data: Data, columns: Iterable[str]) -> GroupStats:
@@ -89,7 +89,7 @@ def numbers(data: Data, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[
     rows = data.cases(chosen)
     found: list[NDArray[np.float64]] = []
     for k, column in zip(at, rows.columns, strict=True):
-        if data.kinds[k] == "discrete":
+        if has_levels(data.kinds[k]):
             found += [
                 (column == code).astype(np.float64) for code in indicators(data.categories[k])
             ]
@@ -106,7 +106,7 @@ def in_words(what: str, data: Data) -> list[str]:
         counted(len(data.names), "column"),
     )
     lines = [f"{what}: {counted(data.n_rows, 'row')}, {sets}, {columns}"]
-    for kind in get_args(ColumnKind):
+    for kind in known_kinds():
         some = [k for k, own in enumerate(data.kinds) if own == kind]
         told = [data.names[k] + _listed(data.categories[k]) for k in some]
         lines += [f"{kind}: {shortened(told)}"] * bool(told)

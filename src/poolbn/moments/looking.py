@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from math import inf, isnan, nan
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from poolbn.tables.kinds import (
     check_varied,
     checked_kinds,
     column_kinds,
+    has_levels,
     is_date,
+    known_kinds,
 )
 from poolbn.tables.missing import Missing
 from poolbn.wording import (
@@ -121,7 +123,8 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
         else:
             found[name] = kind, None
     nested = [n for n, (kind, error) in found.items() if error and kind.startswith(_NESTED)]
-    coded = frozenset(n for n, (kind, _) in found.items() if kind not in ("continuous", "count"))
+    numbers = [kind for kind in known_kinds() if not has_levels(kind)]
+    coded = frozenset(n for n, (kind, _) in found.items() if kind not in numbers)
     names = tuple(name for name in reading.names if name not in nested)
     rows = replace(reading, names=names, discrete=coded.intersection(names)).rows()
     seen = {name: _Seen(name in coded) for name in names}
@@ -413,8 +416,8 @@ def _learned(found: Look, *, shell: bool) -> str:
     lost = f"; {word} leaves out {counted(total - found.rows, 'row')}" * (found.rows < total)
     if found.options.missing == "em":
         lost = f"; {word} uses what rows with missing values have"
-    kinds = [f"{list(found.nodes.values()).count(k)} {k}" for k in ("continuous", "discrete",
-             "count") if k in found.nodes.values()]  # fmt: skip
+    held = list(found.nodes.values())
+    kinds = [f"{held.count(kind)} {kind}" for kind in known_kinds() if kind in held]
     several = counted(len(found.nodes), "column")
     return f"To learn from: {counted(found.rows, 'row')}{of}, {several} ({', '.join(kinds)}){lost}."
 
@@ -523,7 +526,7 @@ def _files(source: object) -> tuple[str, ...]:
 
 def _short(column: ColumnFacts) -> str:
     """Why a column cannot be learned from, in two or three words."""
-    if column.kind not in get_args(ColumnKind):
+    if column.kind not in known_kinds():
         return _words(column.kind)
     if not column.levels:
         return "no values"
@@ -537,7 +540,7 @@ def _short(column: ColumnFacts) -> str:
 
 def _words(kind: str) -> str:
     """A kind of column, for people."""
-    return "date" if kind not in get_args(ColumnKind) and is_date(kind) else kind
+    return "date" if kind not in known_kinds() and is_date(kind) else kind
 
 
 def _proposed(

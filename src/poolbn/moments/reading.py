@@ -25,7 +25,16 @@ from poolbn.moments.sums import Sums
 from poolbn.tables import data
 from poolbn.tables.data import Reading, Rows, prepare
 from poolbn.tables.grouping import GROUP_KIND, Group
-from poolbn.tables.kinds import MOST_LEVELS, ColumnKind, Levels, check_levels
+from poolbn.tables.kinds import (
+    MOST_LEVELS,
+    ColumnKind,
+    Levels,
+    a_kind,
+    check_levels,
+    has_levels,
+    is_normal,
+    is_whole,
+)
 from poolbn.tables.missing import Missing, Scan, Tally, check_left, check_missing
 from poolbn.tables.sources import Part, computed, is_dask, pandas_part, partition_origin
 from poolbn.wording import counted, shortened
@@ -389,7 +398,7 @@ def _of_rows(
     )
     spread = is_dask(source) and checkpoint is None
     read = partial(of_partitions, source, group=reading.group, columns=columns, missing=missing)
-    if all(kind == "continuous" for kind in held):
+    if all(is_normal(kind) for kind in held):
         if spread:
             return read(patterns).completed() if missing == "em" else read(accumulate)
         return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
@@ -429,10 +438,11 @@ def _check_discrete(reading: data.Reading, held: Sequence[ColumnKind], checkpoin
     """Raise for what statistics of discrete columns do not have."""
     check_no_em(reading.missing)
     for name, kind in zip(reading.names, held, strict=True):
-        if kind == "count":
+        if not (is_normal(kind) or has_levels(kind)):
+            such = "counts" if is_whole(kind) else "such columns"
             raise DataError(
-                f"column {name!r} is a count, and counts need rows, which sufficient statistics do "
-                "not hold; use ",
+                f"column {name!r} is {a_kind(kind)}, and {such} need rows, which sufficient "
+                "statistics do not hold; use ",
                 InPython("pb.table(data, ...)", "the files of rows"),
                 " or ",
                 Option("kinds", {name: "continuous"}),

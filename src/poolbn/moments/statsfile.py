@@ -336,7 +336,7 @@ def read_file(
     return found
 
 
-def has_levels(path: str | os.PathLike[str]) -> bool:
+def file_has_levels(path: str | os.PathLike[str]) -> bool:
     """Whether a file has statistics of discrete columns; see `read_file`."""
     return read_file(path, takes=_READERS).discrete is not None
 

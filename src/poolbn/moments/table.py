@@ -35,7 +35,14 @@ from poolbn.moments.reading import check_reading, in_memory, of_reading, pattern
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind, check_counts, check_levels, check_varied
+from poolbn.tables.kinds import (
+    ColumnKind,
+    check_levels,
+    check_values,
+    check_varied,
+    has_levels,
+    is_normal,
+)
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
 from poolbn.wording import counted, listed
@@ -157,7 +164,7 @@ class Table(AnyData):
         return frozenset(
             name
             for name, kind, column in columns
-            if kind != "discrete" and len(np.unique(column)) > few
+            if not has_levels(kind) and len(np.unique(column)) > few
         )
 
     def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
@@ -203,7 +210,7 @@ class Table(AnyData):
         values = self.values[:, np.concatenate(parts)]
         categories = list(self.categories)
         for k, kind in enumerate(self.kinds):
-            if kind == "discrete" and not every:
+            if has_levels(kind) and not every:
                 there = ~np.isnan(values[k])
                 categories[k], coded = _seen(categories[k], values[k][there].astype(np.int64))
                 values[k][there] = coded
@@ -396,7 +403,7 @@ def gathered(
         reading, found = prepare_kinds(
             source, group=group, columns=columns, missing=missing, kinds=kinds
         )
-        if any(kind != "continuous" for kind in found):
+        if any(not is_normal(kind) for kind in found):
             made = _of_reading(reading, found, kinds or {})
         elif is_dask(source):  # rows stay where they are
             made = stats(source, group=group, columns=reading.names, missing=missing)
@@ -442,7 +449,7 @@ def in_order(
         there = ~np.isnan(made[k])
         if not there.any():
             raise DataError(f"all cells of column {name!r} are missing; leave it out of columns")
-        if kind == "discrete":
+        if has_levels(kind):
             own = rows.categories[name]
             codes_there = own.in_order(made[k][there])
             if known is not None:
@@ -455,8 +462,8 @@ def in_order(
             counts = np.bincount(coded)
             check_levels(name, categories[k], counts, guessed=guessed, origin=origin)
             made[k][there] = coded
-        elif kind == "count":
-            check_counts(name, made[k][there], codes[order][there], levels)
+        else:
+            check_values(name, kind, made[k][there], codes[order][there], levels)
     offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
     found = Table(
         reading.names, kinds, tuple(categories), levels, offsets, made, dropped, rows.group

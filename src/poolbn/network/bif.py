@@ -13,6 +13,7 @@ from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.network.tabulating import network_tables
 from poolbn.nodes.localfit import LocalFit
+from poolbn.tables.kinds import has_levels
 from poolbn.wording import listed
 
 _NAMED = 5  # nodes in an error
@@ -28,7 +29,7 @@ def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np
     Raises:
         GraphError: a node is not discrete, or two names are the same in letters, digits and "_".
     """
-    if others := [node for node in dag.nodes if fits[node].kind != "discrete"]:
+    if others := [node for node in dag.nodes if not has_levels(fits[node].kind)]:
         are = "is" if len(others) == 1 else "are"
         raise GraphError(
             f"BIF is for networks whose columns are all discrete, and {listed(others, _NAMED)} "

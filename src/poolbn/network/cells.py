@@ -9,6 +9,7 @@ import numpy as np
 
 from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.cells import NodeKinds
+from poolbn.tables.kinds import is_normal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,11 @@ def kinds_of(fits: Mapping[str, LocalFit]) -> NodeKinds:
     """The levels of discrete nodes, and the counts."""
     return NodeKinds(
         categories={name: fit.categories for name, fit in fits.items() if fit.categories},
-        counts=frozenset(name for name, fit in fits.items() if fit.kind == "count"),
+        kinds={
+            name: fit.kind
+            for name, fit in fits.items()
+            if not (fit.categories or is_normal(fit.kind))
+        },
     )
 
 

@@ -17,6 +17,7 @@ from poolbn.graph.formats import dot_arc, dot_name, write_dot
 from poolbn.network.tabulating import probability_table, regression_table
 from poolbn.nodes.localfit import INTERCEPT, LocalFit, level_columns
 from poolbn.nodes.terms import DIFFERENCE, opposite
+from poolbn.tables.kinds import is_whole
 from poolbn.wording import listed
 
 Attributes = dict[str, str | float]
@@ -248,7 +249,7 @@ def _check_bnlearn(dag: Dag, fits: Mapping[str, LocalFit]) -> None:
             f"discrete nodes with parents that are not ({listed(mixed, _NAMED)}): learn with "
             "constraints=pb.Constraints(continuous_to_discrete=False)"
         )
-    if counts := [node for node in dag.nodes if fits[node].kind == "count"]:
+    if counts := [node for node in dag.nodes if is_whole(fits[node].kind)]:
         reasons.append(
             f"counts ({listed(counts, _NAMED)}): learn with kinds={{{counts[0]!r}: 'continuous'}}"
         )

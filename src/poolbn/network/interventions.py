@@ -13,8 +13,8 @@ from poolbn.errors import OptionError
 from poolbn.graph.dag import Dag
 from poolbn.nodes.given import given_fit
 from poolbn.nodes.localfit import Counts, Given, LocalFit, Status
-from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
+from poolbn.tables.kinds import a_kind, is_whole, wrong_values
 from poolbn.tables.labels import plain, written
 from poolbn.wording import listed
 
@@ -60,8 +60,11 @@ def _value(fit: LocalFit, value: object) -> float:
     number = _number(value)
     if not math.isfinite(number):
         raise OptionError(f"{cannot}; give a finite number")
-    if isinstance(fit, RegressionFit) and not (number >= 0 and number.is_integer()):
-        raise OptionError(f"{cannot}, it is a count; give a whole number from 0")
+    if is_whole(fit.kind) and not (number >= 0 and number.is_integer()):
+        raise OptionError(f"{cannot}, it is a {fit.kind}; give a whole number from 0")
+    wrong, why = wrong_values(fit.kind, np.array([number]))
+    if wrong.any():
+        raise OptionError(f"{cannot}: it is {a_kind(fit.kind)}, and the value is {why}")
     return number
 
 

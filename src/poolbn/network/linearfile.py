@@ -133,7 +133,8 @@ def decode_linear(
 
 def written(pooling: object) -> dict[str, Any]:
     """A pooling of continuous nodes as a file has it."""
-    own = {name: value for name, value in vars(pooling).items() if name != "discrete"}
+    own = dict(vars(pooling))
+    own.pop("discrete", None)
     return {"kind": type(pooling).__name__} | own
 
 

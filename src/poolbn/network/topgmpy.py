@@ -15,6 +15,7 @@ from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.tabulating import network_tables
 from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.cells import find_level
+from poolbn.tables.kinds import is_normal
 from poolbn.wording import listed
 
 
@@ -47,7 +48,7 @@ def to_pgmpy(
                 f"pgmpy the evidence {{{group!r}: {data_set!r}}}"
             )
         return _discrete(dag, fits, group, prior)
-    others = [node for node, kind in kinds.items() if kind != "continuous"]
+    others = [node for node, kind in kinds.items() if not is_normal(kind)]
     if others:
         are = "is" if len(others) == 1 else "are"
         raise GraphError(

@@ -19,6 +19,7 @@ from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
 from poolbn.nodes.localfit import LocalFit, grouped
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.tables.kinds import is_normal
 
 _BY_NAME: dict[str, Choice] = {
     "complete": Complete(),
@@ -89,7 +90,7 @@ def fit_node(
 
 def _fit(stats: Data, child: str, parents: Sequence[str], model: Choice) -> LocalFit:
     check_family(stats.names, child, parents)
-    if stats.kind(child) == "continuous":
+    if is_normal(stats.kind(child)):
         levels = [stats.categories[stats.names.index(name)] for name in parents]
         found = sums_with(stats, [*parents, child])
         fit = _fit_gaussian(found, child, labels_of(parents, levels), model)

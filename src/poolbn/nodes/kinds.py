@@ -39,6 +39,7 @@ from poolbn.nodes.tabular import (
     sizes_of,
     tabular_scores,
 )
+from poolbn.tables.kinds import has_levels, is_normal
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
@@ -224,10 +225,10 @@ def _too_large(table: Data, family: Names) -> DataError:
 
 def input_of(table: Data, name: str) -> LocalFit:
     """An input: what each data set has of it; no likelihood, no parameters."""
-    if table.kind(name) == "continuous":
+    if is_normal(table.kind(name)):
         return input_fit(sums_with(table, [name]), name)
     made: LocalFit
-    if table.kind(name) == "discrete":
+    if has_levels(table.kind(name)):
         made = fit_tabular(table, name, (), NoPooling())
     else:
         made = fit_regression(table, name, (), responses(table, name)[0], NoPooling())
@@ -244,7 +245,7 @@ def input_of(table: Data, name: str) -> LocalFit:
 def _tabular(table: Data, family: Names) -> bool:
     """Whether all columns are discrete."""
     child, parents = family
-    return all(table.kind(name) == "discrete" for name in (child, *parents))
+    return all(has_levels(table.kind(name)) for name in (child, *parents))
 
 
 def _asked(how: Candidate) -> str:

@@ -22,6 +22,7 @@ from poolbn.network.network import Network
 from poolbn.nodes.predicting import COUNT, Floats
 from poolbn.page.disclosure import Disclosed
 from poolbn.page.numbers import rounded
+from poolbn.tables.kinds import has_levels, is_whole
 from poolbn.wording import BEYOND, listed
 
 if TYPE_CHECKING:
@@ -199,13 +200,13 @@ def _ranges(net: Network) -> list[_Range]:
 
 def _range(rows: pd.DataFrame, name: str, net: Network) -> _Range:
     kind = net.fits[name].kind
-    if kind == "discrete":
+    if has_levels(kind):
         return _Range(0.0, 0.0, 0.0, 0.0)
     values = rows[name].to_numpy(dtype=np.float64)
     mean, sd = float(values.mean()), float(values.std())
     if not sd > 1e-9 * abs(mean):
         return _Range(mean, mean, 0.0, mean)
-    if kind == "count":
+    if is_whole(kind):
         return _Range(0.0, float(math.ceil(mean + _REACH * sd)), 1.0, float(round(mean)))
     step = _nice(2 * _REACH * sd / _STEPS)
     low, high, middle = (step * round((mean + k * _REACH * sd) / step) for k in (-1, 1, 0))

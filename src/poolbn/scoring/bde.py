@@ -18,6 +18,7 @@ from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete
 from poolbn.nodes.tabular import counts_of, fit_tabular
+from poolbn.tables.kinds import has_levels
 from poolbn.wording import listed
 
 Marginal = Callable[[Sequence[NDArray[np.int64]]], NDArray[np.float64]]
@@ -55,7 +56,7 @@ class _Dirichlet:
                 Option("score", self.name), " is for tables without missing cells; use ",
                 Option("missing", "drop"), " or ", Option("score", "bic"),
             )  # fmt: skip
-        others = sorted(name for name in data.names if data.kind(name) != "discrete")
+        others = sorted(name for name in data.names if not has_levels(data.kind(name)))
         if others:
             raise DataError(
                 Option("score", self.name), f" is for discrete columns, and {listed(others, 5)} ",

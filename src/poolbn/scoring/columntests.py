@@ -24,6 +24,7 @@ from poolbn.run.compiling import kernels
 from poolbn.scoring.rotating import lr_test, partial_scatter
 from poolbn.scoring.scorevectors import ScoreVectors
 from poolbn.scoring.separating import COMPLETE, GAUSSIAN, GaussianTests
+from poolbn.tables.kinds import has_levels, is_normal
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -83,7 +84,7 @@ class ColumnTests:
         return "f" if self.test == "lr" and isinstance(self.model, NoPooling) else self.test
 
     def _continuous(self, k: int) -> bool:
-        return self.data.kinds[k] == "continuous"
+        return is_normal(self.data.kinds[k])
 
     def log_p(self, x: int, y: int, S: Sequence[int]) -> float:
         """The log p-value alone."""
@@ -196,7 +197,7 @@ class ColumnTests:
                 "partial pooling, as neither is continuous; use ",
                 Option("test", "combined"),
             )
-        discrete = all(self.data.kinds[k] == "discrete" for k in (x, y, *S))
+        discrete = all(has_levels(self.data.kinds[k]) for k in (x, y, *S))
         statistic, df = self._counted(x, y, S) if discrete else self._regressed(x, y, S)
         if df == 0 or not math.isfinite(statistic):
             return self._nothing()

@@ -1,7 +1,7 @@
 """Scores of nodes by what kind they are, on one scale: one object for all data.
 
 What nodes of one kind are scored and fitted by is a `KindFamily`. Kinds have one each, see
-`register_family`; a discrete parent is a block of columns, which comes and goes whole.
+`pb.register_kind`; a discrete parent is a block of columns, which comes and goes whole.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from poolbn.nodes.poolings import Partial
 from poolbn.run.warming import prefetch
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
+from poolbn.tables.kinds import kind_named
 
 Floats = NDArray[np.float64]
 
@@ -159,9 +160,10 @@ _FAMILIES: dict[str, KindFamily] = {
 }
 
 
-def register_family(kind: str, family: KindFamily) -> None:
-    """Say how nodes of a kind are scored and fitted."""
-    _FAMILIES[kind] = family
+def _family(kind: str) -> KindFamily:
+    """How nodes of a kind are scored and fitted; a registered kind says it itself."""
+    own: KindFamily | None = kind_named(kind).family
+    return _FAMILIES[kind] if own is None else own
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +185,7 @@ class NodeScores:
     @cached_property
     def _by_kind(self) -> dict[str, KindScores]:
         some = dict.fromkeys(self.data.kinds)
-        return {kind: _FAMILIES[kind].on(self.data, self.model, self.penalty) for kind in some}
+        return {kind: _family(kind).on(self.data, self.model, self.penalty) for kind in some}
 
     def of(self, child: int) -> KindScores:
         """Those of a node's kind."""

@@ -18,6 +18,7 @@ from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import NeighbourScores, NodeModel, all_exact, same_for_all
 from poolbn.scoring.families import NodeScores, family_of
 from poolbn.scoring.sparsity import sparsity
+from poolbn.tables.kinds import is_normal
 
 Floats = NDArray[np.float64]
 
@@ -92,13 +93,13 @@ class GPriorScores:
     @cached_property
     def _plain(self) -> bool:
         """Whether all nodes are continuous, and each is one column of numbers."""
-        return all(kind == "continuous" for kind in self.data.kinds)
+        return all(map(is_normal, self.data.kinds))
 
     def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
         if not families:
             return np.zeros(0)
-        own = np.array([self.data.kinds[child] == "continuous" for child, _ in families])
+        own = np.array([is_normal(self.data.kinds[child]) for child, _ in families])
         values = np.zeros(len(families))
         for at, compute in ((own, self._of_numbers), (~own, self._of_rows)):
             some = [families[m] for m in np.flatnonzero(at).tolist()]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from poolbn.assess.spreads import Spreads
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit
+from poolbn.tables.kinds import is_whole
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def curves(net: Network, fit: LocalFit, found: Spreads) -> list[Curve]:
             continue
         reach = _REACH * found.columns[parent]
         x = np.linspace(found.means[parent] - reach, found.means[parent] + reach, _POINTS)
-        if net.fits[parent].kind == "count":
+        if is_whole(net.fits[parent].kind):
             x = x[x >= 0]
         others = [np.full(len(x), found.means[name]) for name in fit.columns]
         at = [x if name == parent else own for name, own in zip(fit.columns, others, strict=True)]

@@ -15,7 +15,7 @@ from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.grouping import DATA_SET
-from poolbn.tables.kinds import no_counts
+from poolbn.tables.kinds import a_kind, is_whole, wrong_values
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
 from poolbn.tables.sources import Wanted
@@ -60,11 +60,16 @@ class NodeKinds:
 
     Attributes:
         categories: the levels of the discrete ones.
-        counts: those that are counts.
+        kinds: what nodes hold that are neither discrete nor continuous.
     """
 
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    counts: frozenset[str] = frozenset()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> frozenset[str]:
+        """Those that are counts."""
+        return frozenset(name for name, kind in self.kinds.items() if is_whole(kind))
 
 
 _CONTINUOUS = NodeKinds()
@@ -106,8 +111,8 @@ def read_cells(
     for column in found.values():
         column.check()
     values = np.concatenate([values for values, _ in read])
-    for name in kinds.counts:
-        _check_counts(name, values[:, names.index(name)])
+    for name, kind in kinds.kinds.items():
+        _check_values(name, kind, values[:, names.index(name)])
     codes = np.concatenate([codes for _, codes in read])
     index = source.index if isinstance(source, pd.DataFrame) else pd.RangeIndex(len(codes))
     known = {name for part in parts for name in part.types}
@@ -171,8 +176,10 @@ def read_evidence(
                 "not known"
             )
         row[names.index(name)] = float(value)
-        if name in kinds.counts and no_counts(row[[names.index(name)]])[0].any():
-            raise DataError(f"evidence on {name!r} is {value!r}, and it is a count: 0, 1, 2, ...")
+        kind = kinds.kinds.get(name)
+        if kind is not None and wrong_values(kind, row[[names.index(name)]])[0].any():
+            such = ": 0, 1, 2, ..." * is_whole(kind)
+            raise DataError(f"evidence on {name!r} is {value!r}, and it is {a_kind(kind)}{such}")
     return row, code
 
 
@@ -274,13 +281,13 @@ class _Found:
         )
 
 
-def _check_counts(name: str, values: NDArray[np.float64]) -> None:
-    wrong, why = no_counts(values)
+def _check_values(name: str, kind: str, values: NDArray[np.float64]) -> None:
+    wrong, why = wrong_values(kind, values)
     if wrong.any():
         raise DataError(
-            f"column {name!r} is a count, and {int(wrong.sum())} of its cells are {why}, the first "
-            f"is {values[wrong.argmax()]:g} in row {wrong.argmax() + 1}; correct them, or make "
-            "them missing"
+            f"column {name!r} is {a_kind(kind)}, and {int(wrong.sum())} of its cells are {why}, "
+            f"the first is {values[wrong.argmax()]:g} in row {wrong.argmax() + 1}; correct them, "
+            "or make them missing"
         )
 
 

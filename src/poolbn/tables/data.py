@@ -18,7 +18,7 @@ from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
 from poolbn.tables.derived import constant, with_keys
 from poolbn.tables.grouping import DATA_SET, Group, grouped_by
-from poolbn.tables.kinds import ColumnKind, Levels, column_kinds
+from poolbn.tables.kinds import ColumnKind, Levels, column_kinds, has_levels
 from poolbn.tables.labels import Spellings
 from poolbn.tables.missing import (
     Missing,
@@ -191,7 +191,7 @@ def prepare_kinds(
     reading = opened(source, group, columns, missing, name)
     found = column_kinds(reading.parts, reading.names, kinds)
     held = zip(reading.names, found, strict=True)
-    discrete = frozenset(name for name, kind in held if kind == "discrete")
+    discrete = frozenset(name for name, kind in held if has_levels(kind))
     return replace(reading, discrete=discrete), found
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.errors import DataError, Option, OptionError, left_out, nearest
+from poolbn.errors import DataError, Option, OptionError, check_kind, left_out, nearest
 from poolbn.tables.labels import is_name, plain, written
 from poolbn.tables.text import looks_numeric
 from poolbn.wording import counted, shortened
@@ -19,7 +19,82 @@ if TYPE_CHECKING:
 
     from poolbn.tables.sources import Coded, Part
 
-ColumnKind = Literal["continuous", "discrete", "count"]
+ColumnKind = str  # the name of a `Kind`
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column holds.
+
+    A kind of your own has a `family` and a `fit`; see `register_kind`.
+
+    Attributes:
+        name: as `kinds=` has it.
+        has_levels: whether cells are levels; as a parent each but the first has an indicator.
+        whole: whether cells are whole numbers from 0.
+        normal: whether a node of it is a linear regression with normal residuals, of which sums of
+            squares and products tell all.
+        wrong: which cells cannot be, (n,), and why in words; None where all numbers can.
+        family: what makes scores and fits of nodes of this kind.
+        fit: the class of its fits, a `pb.LocalFit`, which reads them from a file.
+
+    Examples:
+        >>> kind_named("count").whole, kind_named("discrete").has_levels
+        (True, True)
+    """
+
+    name: str
+    has_levels: bool = False
+    whole: bool = False
+    normal: bool = False
+    wrong: Callable[[NDArray[np.float64]], tuple[NDArray[np.bool_], str]] | None = None
+    family: Any = None
+    fit: Any = None
+
+
+_KINDS: dict[str, Kind] = {}
+
+
+def register_kind(kind: Kind) -> None:
+    """Let `kinds=` name one more kind of column, with its kind of node.
+
+    Raises:
+        OptionError: there is another kind of this name.
+
+    Examples:
+        >>> register_kind(kind_named("count"))  # as it is
+        >>> known_kinds()
+        ('continuous', 'discrete', 'count')
+    """
+    check_kind(kind, Kind, "kind of column", "pb.Kind('cost', family=..., fit=...)")
+    if _KINDS.setdefault(kind.name, kind) != kind:
+        raise OptionError(f"there is another kind of column called {kind.name!r}")
+
+
+def kind_named(name: str) -> Kind:
+    """The kind that is called so."""
+    return _KINDS[name]
+
+
+def known_kinds() -> tuple[str, ...]:
+    """What kinds are called."""
+    return tuple(_KINDS)
+
+
+def has_levels(kind: str) -> bool:
+    """Whether the cells of a column of this kind are levels."""
+    return kind in _KINDS and _KINDS[kind].has_levels
+
+
+def is_whole(kind: str) -> bool:
+    """Whether they are whole numbers from 0."""
+    return kind in _KINDS and _KINDS[kind].whole
+
+
+def is_normal(kind: str) -> bool:
+    """Whether a node of this kind is a linear regression with normal residuals."""
+    return kind in _KINDS and _KINDS[kind].normal
+
 
 MOST_LEVELS = 50  # of a column
 MOST_COUNT = 1e12  # so that sums of counts do not overflow
@@ -79,14 +154,14 @@ def checked_kinds(
         if name not in names:
             raise DataError("no column ", repr(name), " for ", Option("kinds", dict(chosen)),
                             nearest(name, names))  # fmt: skip
-        if kind not in get_args(ColumnKind):
-            known = ", ".join(map(repr, get_args(ColumnKind)))
+        if kind not in known_kinds():
+            known = ", ".join(map(repr, known_kinds()))
             raise OptionError(f"the kind of column {name!r} is {kind!r}; use one of {known}")
     return chosen
 
 
 def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnKind:
-    if given == "discrete":
+    if given is not None and has_levels(given):
         return given
     text = [part for part in parts if part.types[name]]
     for part in text:
@@ -269,6 +344,22 @@ def _dressed(levels: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+def a_kind(kind: str) -> str:
+    """What a column is, in a sentence.
+
+    Examples:
+        >>> a_kind("count")
+        'a count'
+    """
+    return f"a {kind}" if is_whole(kind) else f"of the kind {kind!r}"
+
+
+def wrong_values(kind: str, values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
+    """Which values a kind cannot have, and why."""
+    judge = _KINDS[kind].wrong
+    return (np.zeros(len(values), dtype=bool), "") if judge is None else judge(values)
+
+
 def no_counts(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
     """Which values count nothing, but for missing ones, and why."""
     wrong = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)
@@ -277,16 +368,25 @@ def no_counts(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
     return values > MOST_COUNT, f"above {MOST_COUNT:g}"
 
 
-def check_counts(
-    name: str, values: NDArray[np.float64], codes: NDArray[np.int64], levels: Sequence[Hashable]
+def check_values(
+    name: str,
+    kind: str,
+    values: NDArray[np.float64],
+    codes: NDArray[np.int64],
+    levels: Sequence[Hashable],
 ) -> None:
-    """Raise for values that count nothing; `codes` are the data sets of the rows."""
-    wrong, why = no_counts(values)
+    """Raise for values that a kind cannot have; `codes` are the data sets of the rows."""
+    wrong, why = wrong_values(kind, values)
     if wrong.any():
         first = int(wrong.argmax())
         raise DataError(
-            f"column {name!r} is a count, and {int(wrong.sum())} of its {len(values)} values are "
-            f"{why}, the first is {values[first]:g} in data set "
+            f"column {name!r} is {a_kind(kind)}, and {int(wrong.sum())} of its {len(values)} "
+            f"values are {why}, the first is {values[first]:g} in data set "
             f"{levels[codes[first]]!r}; correct them, or use ",
             Option("kinds", {name: "continuous"}),
         )
+
+
+register_kind(Kind("continuous", normal=True))
+register_kind(Kind("discrete", has_levels=True))
+register_kind(Kind("count", whole=True, wrong=no_counts))
