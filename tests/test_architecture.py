@@ -81,8 +81,7 @@ ORDER = {
         "posterior", "asking",
     ],
     "show": [
-        "layers", "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",
-        "residualplots",
+        "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",
     ],
     "plots": [],
     "page": [
@@ -92,7 +91,7 @@ ORDER = {
     ],
     "sklearn": [],
     "cli": [
-        "terminal", "gathering", "scoring", "inputs", "looking", "showing", "learning",
+        "terminal", "gathering", "inputs", "looking", "showing", "learning",
         "networks", "statistics", "demonstration", "warmup", "app",
     ],
     "__init__": [],

@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 
 import poolbn as pb
 from poolbn import errors
-from poolbn.cli import demonstration, gathering, inputs, learning, scoring, showing
+from poolbn.cli import demonstration, gathering, inputs, learning, showing
 from poolbn.cli.app import app
 from poolbn.cli.terminal import Terminal, plain
 from poolbn.errors import DataError, InPython, Option
@@ -455,7 +455,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "four clinics" in done.stdout
     assert done.stdout.rstrip().endswith("poolbn-demo/report.html")
     out = tmp_path / "poolbn-demo"
-    tiers = scoring.read_tiers(out / "tiers.toml")
+    tiers = inputs.read_tiers(out / "tiers.toml")
     net = pb.load(out / "network.json")
     assert sorted(net.dag.nodes) == sorted(name for tier in tiers for name in tier)
     assert (net.n_rows, net.inputs) == (823, ("treatment",))

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.show.layers import Levelled, crossings, levelled, ordered
-from poolbn.show.layout import Layout, layered, smooth
+from poolbn.show.layout import Layout, Levelled, crossings, layered, levelled, ordered, smooth
 
 GAP = 10.0
 

@@ -18,7 +18,7 @@ from poolbn.errors import check_count, check_kind
 from poolbn.moments.data import Data
 from poolbn.network.network import Network
 from poolbn.posteriors.posterior import ArcPosterior
-from poolbn.show import netplot, residualplots, rowplots
+from poolbn.show import netplot, rowplots
 from poolbn.show.figures import MOST, arc_strengths, equality_tests
 from poolbn.wording import noun_of
 
@@ -213,7 +213,7 @@ def residuals(
     """
     _check_network(net)
     check_arguments(node=(node, TEXT))
-    return residualplots.draw_residuals(node_residuals(net, data, node), ax)
+    return rowplots.draw_residuals(node_residuals(net, data, node), ax)
 
 
 def calibration(
@@ -248,7 +248,7 @@ def calibration(
     """
     _check_network(net)
     check_arguments(node=(node, TEXT))
-    return residualplots.draw_calibration(node_calibration(net, data, node), ax)
+    return rowplots.draw_calibration(node_calibration(net, data, node), ax)
 
 
 def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArray[np.object_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -13,15 +14,17 @@ import numpy as np
 import typer
 
 from poolbn.cli.gathering import ReadingOptions, common_columns, parted, without_columns
-from poolbn.cli.scoring import Scoring
 from poolbn.cli.terminal import Terminal, check_free, write_csv
 from poolbn.errors import DataError, OptionError
+from poolbn.graph.constraints import Constraints
+from poolbn.graph.pairs import Pair
 from poolbn.learning import SearchOptions
 from poolbn.moments.table import table as read_table
 from poolbn.nodes.mixed import Residuals
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Partial
 from poolbn.run.cluster import on_cluster
+from poolbn.scoring.local import Kind
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
 from poolbn.search.hybrid import MMPC, Hybrid
@@ -35,9 +38,94 @@ from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
+from poolbn.writing import open_regular
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Which networks are good, and which are allowed."""
+
+    score: Annotated[
+        Kind,
+        typer.Option(
+            help="The score to maximise; bge, and for discrete columns bde and k2, are for "
+            "complete pooling, gprior for few data sets."
+        ),
+    ] = "bic"
+    require: Annotated[
+        list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must be there.")
+    ] = None
+    forbid: Annotated[
+        list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must not be there.")
+    ] = None
+    tiers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TOML",
+            help="A file with tiers = [[...], [...]], columns in order of time: no arc points from "
+            "a later tier to an earlier one.",
+        ),
+    ] = None
+    max_parents: Annotated[
+        int | None, typer.Option(min=0, help="Upper bound of the parents of a node.")
+    ] = None
+    discrete_first: Annotated[
+        bool,
+        typer.Option(
+            "--no-continuous-to-discrete",
+            help="No arcs from continuous columns or counts to discrete ones.",
+        ),
+    ] = False
+
+    def constraints(self) -> Constraints:
+        """Which networks are allowed."""
+        return Constraints(
+            required=[_arc(text, "--require") for text in self.require or ()],
+            forbidden=[_arc(text, "--forbid") for text in self.forbid or ()],
+            tiers=() if self.tiers is None else read_tiers(self.tiers),
+            max_parents=self.max_parents,
+            continuous_to_discrete=not self.discrete_first,
+        )
+
+
+def _arc(text: str, option: str) -> Pair:
+    by = "->" if "->" in text else ":"
+    ends = [end.strip() for end in text.split(by)]
+    if len(ends) != 2 or not all(ends):
+        raise OptionError(
+            f"{option} {text!r} is not an arc; write PARENT:CHILD, or where names have a colon "
+            "'PARENT -> CHILD'"
+        )
+    return ends[0], ends[1]
+
+
+def read_tiers(path: Path) -> list[list[str]]:
+    """The tiers in a TOML file: `tiers = [["age", "bmi"], ["outcome"]]`, the earliest first."""
+    example = 'tiers = [["age", "bmi"], ["outcome"]]'
+    try:
+        with open_regular(path) as file:
+            content = tomllib.load(file)
+    except ValueError as error:
+        raise OptionError(
+            f"'{path}' is not TOML: {error}; it should have a line {example}"
+        ) from error
+    unknown = sorted(set(content) - {"tiers"})
+    found = content.get("tiers")
+    if unknown or found is None:
+        have = f"has {', '.join(map(repr, unknown))}" if unknown else "is empty"
+        raise OptionError(f"'{path}' {have}; it should have only a line {example}")
+    tiers = found if isinstance(found, list) else [found]
+    for number, tier in enumerate(tiers, start=1):
+        if not isinstance(tier, list) or not all(isinstance(name, str) for name in tier):
+            raise OptionError(
+                f"tier {number} in '{path}' is {tier!r}, not a list of names; write tiers as in "
+                f"{example}"
+            )
+    return tiers
+
 
 _NAMES = "Names with a comma go in double quotes."
 

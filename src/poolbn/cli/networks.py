@@ -14,7 +14,7 @@ from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
 from poolbn.cli.gathering import ReadingOptions, read_data
-from poolbn.cli.scoring import Scoring
+from poolbn.cli.inputs import Scoring
 from poolbn.cli.terminal import INTERRUPTED, Quiet, Terminal, check_free, command, make_folder
 from poolbn.errors import Option, OptionError
 from poolbn.network.network import load

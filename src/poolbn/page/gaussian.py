@@ -1,6 +1,6 @@
 """What a report says and shows of a Gaussian node.
 
-All that is particular to this kind of node is here, in `show.residualplots` and in the script
+All that is particular to this kind of node is here, in `show.rowplots` and in the script
 `report-node.js`. Others are in `page.discrete`; `page.nodes` dispatches on the kind.
 """
 

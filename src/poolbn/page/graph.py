@@ -12,7 +12,7 @@ from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
 from poolbn.page.words import arc_label, node_label
 from poolbn.show.drawing import ArcShape, Drawing, Sizes, cut_corners, drawn, look_of, looks
-from poolbn.show.layers import Floats
+from poolbn.show.layout import Floats
 from poolbn.wording import Noun, noun_of
 
 # Pixels, at a scale of 1.

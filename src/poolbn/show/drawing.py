@@ -10,8 +10,7 @@ import numpy as np
 
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.network.network import Network
-from poolbn.show.layers import Floats
-from poolbn.show.layout import Layout, layered, smooth
+from poolbn.show.layout import Floats, Layout, layered, smooth
 from poolbn.show.texts import wrapped
 
 

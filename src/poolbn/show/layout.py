@@ -10,14 +10,249 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair
-from poolbn.show.layers import Floats, Ints, Levelled, across, levelled, ordered, ports
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_STARTS = (2, 16)  # least and most orders that the search for few crossings begins with
+_SWEEPS = 24
+_IDLE = 6  # sweeps without a better order, after which a search ends
+_WORK = 4000  # starts times vertices
+
+_WEIGHTS = np.array([1.0, 3.0, 8.0])  # of pieces of arcs with none, one or both ends between nodes
+_CENTRING = 4  # sweeps
+_PORTS = 0.7  # part of a node's edge that arcs begin and end on
+
+
+@dataclass(frozen=True, eq=False)
+class Levelled:
+    """A graph in layers, with one more vertex wherever an arc passes a layer: V of them in all.
+
+    Attributes:
+        level: the layer of each vertex, 0 on top, (V,). The nodes come first.
+        ways: for each arc of the graph the vertices from parent to child, a layer further each.
+    """
+
+    level: Ints
+    ways: tuple[Ints, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of vertices, V."""
+        return len(self.level)
+
+    @cached_property
+    def arcs(self) -> Ints:
+        """The pieces of the ways, each from a layer to the next one, (E, 2)."""
+        pieces = [np.column_stack([way[:-1], way[1:]]) for way in self.ways]
+        return np.concatenate([np.empty((0, 2), dtype=np.int64), *pieces])
+
+    def positions(self, rows: Sequence[Ints]) -> Ints:
+        """The position of each vertex in its layer, with the layers in these orders, (V,)."""
+        found = np.zeros(self.size, dtype=np.int64)
+        for row in rows:
+            found[row] = np.arange(len(row))
+        return found
+
+
+def levelled(N: int, arcs: Ints) -> Levelled:
+    """Put the N nodes of a connected graph in layers, with arcs as short as can be in sum.
+
+    That is a linear programme whose corners are whole numbers (Gansner and others, 1993). Arcs are
+    pairs (parent, child), (A, 2).
+    """
+    if not len(arcs):
+        return Levelled(np.zeros(N, dtype=np.int64), ())
+    from scipy.optimize import linprog
+
+    down = _differences(arcs[:, 0], arcs[:, 1], N)
+    found = linprog(down.sum(axis=0), A_ub=-down, b_ub=-np.ones(len(arcs)))
+    own = np.rint(found.x).astype(np.int64)
+    level = (own - own.min()).tolist()
+    ways = []
+    for parent, child in arcs.tolist():
+        between = range(level[parent] + 1, level[child])
+        passed = range(len(level), len(level) + len(between))
+        level += between
+        ways.append(np.array([parent, *passed, child]))
+    return Levelled(np.array(level), tuple(ways))
+
+
+def ordered(graph: Levelled) -> list[Ints]:
+    """The vertices of each layer from left to right, so that few arcs cross.
+
+    From several orders, which are always the same, layers are sorted in turn by the mean position
+    of their neighbours above or below, and neighbours in a layer are swapped while that helps. The
+    best order met on the way is the result.
+    """
+    rng = np.random.default_rng(0)
+    starts = [np.arange(graph.size), np.arange(graph.size)[::-1]]
+    count = int(np.clip(_WORK // graph.size, *_STARTS))
+    starts += [rng.permutation(graph.size) for _ in range(count - len(starts))]
+    above: list[list[int]] = [[] for _ in range(graph.size)]
+    below: list[list[int]] = [[] for _ in range(graph.size)]
+    for a, b in graph.arcs.tolist():
+        above[b].append(a)
+        below[a].append(b)
+    found = (_improved(graph, start, above, below) for start in starts)
+    return min(found, key=lambda rows: crossings(graph, rows))
+
+
+def crossings(graph: Levelled, rows: list[Ints]) -> int:
+    """How many pairs of arcs cross, with the layers in these orders."""
+    position, total = graph.positions(rows), 0
+    for r in range(len(rows) - 1):
+        a, b = position[graph.arcs[graph.level[graph.arcs[:, 0]] == r]].T
+        total += int(((a[:, None] - a) * (b[:, None] - b) < 0).sum()) // 2
+    return total
+
+
+def _improved(
+    graph: Levelled, start: Ints, above: list[list[int]], below: list[list[int]]
+) -> list[Ints]:
+    """The best order found from a start."""
+    rows = [start[graph.level[start] == r].tolist() for r in range(int(graph.level.max()) + 1)]
+    position = graph.positions([np.array(row) for row in rows]).tolist()
+    best, least, idle = [np.array(row) for row in rows], np.inf, 0
+    for sweep in range(_SWEEPS):
+        downwards = sweep % 2 == 0
+        around = above if downwards else below
+        for row in rows if downwards else rows[::-1]:
+            beside = {v: [position[w] for w in around[v]] or [position[v]] for v in row}
+            mean = {v: sum(own) / len(own) for v, own in beside.items()}
+            row.sort(key=mean.__getitem__)
+            for i, v in enumerate(row):
+                position[v] = i
+        while sum(_swapped(row, position, above, below) for row in rows):
+            pass
+        found = [np.array(row) for row in rows]
+        count = crossings(graph, found)
+        idle += 1
+        if count < least:
+            best, least, idle = found, count, 0
+        if idle == _IDLE or count == 0:
+            break
+    return best
+
+
+def _swapped(row: list[int], position: list[int], *sides: list[list[int]]) -> bool:
+    """Swap neighbours wherever that takes crossings away; whether there were any."""
+    any_swap = False
+    for i in range(len(row) - 1):
+        a, b = row[i], row[i + 1]
+        pairs = [(position[v], position[w]) for near in sides for v in near[a] for w in near[b]]
+        if sum((v > w) - (v < w) for v, w in pairs) > 0:
+            row[i], row[i + 1] = b, a
+            position[a], position[b] = i + 1, i
+            any_swap = True
+    return any_swap
+
+
+# Horizontal positions: arcs run straight down where they can
+
+
+def ports(graph: Levelled, rows: Sequence[Ints], width: Floats) -> Floats:
+    """How far from the middle of its vertices each piece of an arc begins and ends, (E, 2).
+
+    Arcs touch a node side by side, in the order of where they go.
+    """
+    position = graph.positions(rows)
+    ends = np.zeros((len(graph.arcs), 2))
+    for side, other in ((0, 1), (1, 0)):
+        order = np.lexsort((position[graph.arcs[:, other]], graph.arcs[:, side]))
+        node, first, count = np.unique(
+            graph.arcs[order, side], return_index=True, return_counts=True
+        )
+        within = np.arange(len(order)) - np.repeat(first, count)
+        share = (within + 0.5) / np.repeat(count, count) - 0.5
+        ends[order, side] = _PORTS * np.repeat(width[node], count) * share
+    return ends
+
+
+def across(
+    graph: Levelled, rows: Sequence[Ints], ends: Floats, width: Floats, gap: float
+) -> Floats:
+    """The horizontal position of each vertex, the order and the gaps kept, (V,).
+
+    The weighted sum of the ways sideways along the arcs is the least there can be. Sums of
+    distances, not of squares, make most ways exactly straight; arcs through several layers weigh
+    more (Gansner and others, 1993). Vertices where arcs pass have a width of 0; `ends` are ports.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, hstack, identity, vstack
+
+    if not len(graph.arcs):
+        return np.zeros(graph.size)
+    passing = width == 0
+    weight = _WEIGHTS[passing[graph.arcs].sum(axis=1)]
+    gaps = []
+    for row in rows:
+        # Arcs beside each other may be closer than nodes.
+        clear = np.where(passing[row][:-1] & passing[row][1:], gap / 2, gap)
+        gaps.append((width[row][:-1] + width[row][1:]) / 2 + clear)
+    left = np.concatenate([row[:-1] for row in rows])
+    right = np.concatenate([row[1:] for row in rows])
+    # Unknown are the positions x and the ways sideways: t >= |x_b + end_b - x_a - end_a|.
+    shift = ends[:, 1] - ends[:, 0]
+    sideways = _differences(graph.arcs[:, 0], graph.arcs[:, 1], graph.size)
+    t = identity(len(graph.arcs))
+    order = hstack([-_differences(left, right, graph.size), csr_array((len(left), len(weight)))])
+    found = linprog(
+        np.concatenate([np.zeros(graph.size), weight]),
+        A_ub=vstack([hstack([sideways, -t]), hstack([-sideways, -t]), order]),
+        b_ub=np.concatenate([-shift, shift, -np.concatenate(gaps)]),
+        bounds=(None, None),
+    )
+    x = np.array(found.x[: graph.size])
+    own, other = np.concatenate([graph.arcs, graph.arcs[:, ::-1]]).T
+    target, pull = np.concatenate([shift, -shift]), np.tile(weight, 2)
+    here = {int(v): np.flatnonzero(own == v) for v in np.flatnonzero(~passing)}
+    # The vertices that each node is joined to, how far from these straight arcs have it, weights.
+    pulls = {v: (other[at], target[at], pull[at]) for v, at in here.items()}
+    for _ in range(_CENTRING):
+        for row, between in zip(rows, gaps, strict=True):
+            _centre(x, row, between, pulls)
+    return x
+
+
+def _centre(
+    x: Floats, row: Ints, between: Floats, pulls: dict[int, tuple[Ints, Floats, Floats]]
+) -> None:
+    """Move the nodes of a row to the middle of positions that are as good, neighbours kept apart.
+
+    The best position is a weighted median, and that is often any position between two.
+    """
+    for i, v in enumerate(row.tolist()):
+        if v not in pulls:
+            continue
+        other, shift, weight = pulls[v]
+        target = x[other] + shift
+        order = np.argsort(target, kind="stable")
+        total = np.cumsum(weight[order])
+        k = int(np.searchsorted(total, total[-1] / 2))
+        middle = target[order[k : k + 1 + int(total[k] == total[-1] / 2)]].mean()
+        low = x[row[i - 1]] + between[i - 1] if i > 0 else -np.inf
+        high = x[row[i + 1]] - between[i] if i + 1 < len(row) else np.inf
+        x[v] = min(max(middle, low), high)
+
+
+def _differences(start: Ints, end: Ints, size: int) -> Any:
+    """The sparse matrix that takes x to x[end] - x[start]."""
+    from scipy.sparse import csr_array
+
+    m = len(start)
+    values = np.repeat([-1.0, 1.0], m)
+    return csr_array((values, (np.tile(np.arange(m), 2), np.concatenate([start, end]))), (m, size))
+
 
 _BOX = (1.0, 0.5)  # width and height of a node that has no size
 _ASPECT = 1.6  # of the whole, where there are parts that can be put beside or below each other
