@@ -135,7 +135,7 @@ def test_the_summary_has_the_counts_and_the_verdict(
     sizes = " and ".join(sizes.rsplit(", ", 1))
     assert f"{len(whole)} rows in 4 clinics: {sizes}." in words
     assert f"{len(trial) - len(whole)} rows with missing values were left out." in words
-    assert "4 variables, 3 arcs." in words
+    assert "4 variables (4 continuous), 3 arcs." in words
     assert "Partial pooling for all variables." in words
     assert " ".join(compared.verdict.split()) in words
     strongest = words[words.index("Strongest effects") :]
@@ -515,17 +515,17 @@ def column(page: Chromium, table: str, place: int) -> list[str]:
 
 
 def test_a_table_sorts(page: Chromium, net: pb.Network) -> None:
-    head = "#table-arcs thead th:nth-child(2)"
+    head = "#table-arcs thead th:nth-child(4)"
     ways = f"document.querySelector('{head}').getAttribute('aria-sort')"
     effects = sorted(net.effects()["effect"])
     assert page.run(ways) == "none"
     page.click(f"{head} button")
     assert page.run(ways) == "descending"
-    assert column(page, "arcs", 2) == [number(value) for value in effects[::-1]]
+    assert column(page, "arcs", 4) == [number(value) for value in effects[::-1]]
     page.run(f"document.querySelector('{head} button').focus()")
     page.press("Enter")
     assert page.run(ways) == "ascending"
-    assert column(page, "arcs", 2) == [number(value) for value in effects]
+    assert column(page, "arcs", 4) == [number(value) for value in effects]
     page.click("#table-arcs thead th:nth-child(1) button")
     assert page.run(ways) == "none"
     assert column(page, "arcs", 1) == sorted(f"{a} → {b}" for a, b in ARCS)

@@ -35,12 +35,14 @@ class Spreads:
         means: of the columns.
         explained: the share of a node's variance that its parents explain; NaN where it has several
             outcomes, or does not vary.
+        exact: whether nothing was drawn.
     """
 
     columns: Mapping[str, float]
     children: Mapping[tuple[str, str], float]
     means: Mapping[str, float]
     explained: Mapping[str, float]
+    exact: bool
 
 
 def spreads(net: Network) -> Spreads:
@@ -49,7 +51,8 @@ def spreads(net: Network) -> Spreads:
     Data sets count by their rows. Of a node that has one value in each data set, the variance is
     that of these values.
     """
-    return _exact(net) if net.is_linear else _drawn(net)
+    linear = all(fit.gaussian is not None for fit in net.fits.values())
+    return _exact(net) if linear else _drawn(net)
 
 
 def _exact(net: Network) -> Spreads:
@@ -64,6 +67,7 @@ def _exact(net: Network) -> Spreads:
         {(node, ""): float(value) for node, value in sd.items()},
         dict(zip(net.joint.names, (weights @ mean).tolist(), strict=True)),
         {n: 1 - left[n] / total[n] if total[n] > 0 else math.nan for n in net.joint.names},
+        exact=True,
     )
 
 
@@ -99,4 +103,4 @@ def _drawn(net: Network) -> Spreads:
             shares.append(variance / (variance + left))
         explained[node] = shares[0] if len(shares) == 1 else math.nan
     means = {name: float(weights @ v.reshape(F, each).mean(axis=1)) for name, v in numbers.items()}
-    return Spreads(columns, children, means, explained)
+    return Spreads(columns, children, means, explained, exact=False)

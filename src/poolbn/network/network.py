@@ -19,7 +19,7 @@ from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_dis
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.network.adapting import adapted_fits, new_data_set
+from poolbn.network.adapting import check_name, new_data_set
 from poolbn.network.effects import (
     By,
     effects_table,
@@ -323,13 +323,11 @@ class Network(Presented, Graphical, Questions):
             >>> dict(zip(net.levels, net.n.tolist()))
             {'NY': 116, 'MN': 237, 'KY': 205, 'Mississippi': 50, 'anywhere': 0}
         """
-        if not self.is_linear:
-            found, rows = adapted_fits(self.fits, self.n, source, name, missing)
-            n = np.append(self.n, rows)
-            return replace(self, fits=found, n=n, adapted=(*self.adapted, name))
-        new = new_data_set(source, name, levels=self.levels, nodes=self.dag.nodes, missing=missing)
+        check_name(name, self.levels)
+        new = None if source is None else new_data_set(self.fits, source, name, missing)
         fits = {node: fit.adapted(name, new, self.n) for node, fit in self.fits.items()}
-        return replace(self, fits=fits, n=np.append(self.n, new.n), adapted=(*self.adapted, name))
+        n = np.append(self.n, 0 if new is None else new.n_rows)
+        return replace(self, fits=fits, n=n, adapted=(*self.adapted, name))
 
     def do(
         self, values: Mapping[str, float | str] | None = None, /, **named: float | str
@@ -742,11 +740,6 @@ class Network(Presented, Graphical, Questions):
             for node, fit in self.fits.items()
         ]
         return pd.DataFrame(rows)
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether all columns are continuous."""
-        return all(fit.gaussian is not None for fit in self.fits.values())
 
     def __repr__(self) -> str:
         lines = [*self.title(), *self._effect_lines()]

@@ -112,7 +112,8 @@ def _disclosed(net: Network, data: Data | None) -> Disclosed:
     left_out = tuple(level for level in net.levels if level in small)
     scarce = any(net.n[net.levels.index(level)] >= FEWEST for level in left_out)
     kept = [level for level in net.levels if level not in small and level not in net.adapted]
-    if not small and net.is_linear:
+    countable = any(fit.gaussian is None for fit in net.fits.values())
+    if not small and not countable:
         return undisclosed(net)
     if small - set(net.adapted) and (data is None or not kept):
         return replace(_population(net, data), left_out=left_out, scarce=scarce)
@@ -129,7 +130,7 @@ def _disclosed(net: Network, data: Data | None) -> Disclosed:
         later=tuple(v for v in net.adapted if v not in small and v not in found.net.levels),
         shown=np.ones(len(found.net.levels), dtype=bool),
     )
-    if net.is_linear:
+    if not countable:
         return found
     return _put_together(found, data if found.data is None else found.data)
 
@@ -173,7 +174,7 @@ def _small(net: Network, data: Data | None) -> set[Hashable]:
 def _population(net: Network, data: Data | None) -> Disclosed:
     """The population's estimates alone, from which nothing can be subtracted."""
     found = Disclosed(net, None, np.zeros(len(net.levels), dtype=bool))
-    if net.is_linear:
+    if all(fit.gaussian is not None for fit in net.fits.values()):
         return found
     groupings = _groupings(net, data, whole=True)
     return found if data is None else _again(found, data, groupings)

@@ -87,7 +87,8 @@ def _leading(of: Material) -> list[Point]:
 
 def _zero(of: Material) -> str:
     """No effect, in numbers."""
-    return "zero" if of.net.is_linear else "zero, or a ratio of 1"
+    ratios = any(found.is_ratio for terms in of.estimates for found in terms)
+    return "zero, or a ratio of 1" if ratios else "zero"
 
 
 def _it(several: Sequence[object]) -> str:

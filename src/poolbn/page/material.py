@@ -122,13 +122,14 @@ class Material:
 
     @cached_property
     def totals(self) -> list[Total]:
-        """Total effects of inputs, which are simulated: as few as take little time."""
+        """Total effects: those that are exact, and of inputs as many as take little time."""
         dag, found, room = self.net.dag, list[Total](), _PAIRS
-        for cause in self.net.inputs:
-            reached = len(dag.descendants(cause))
-            if 0 < reached <= room:
+        for cause in dag.nodes:
+            reached = dag.descendants(cause)
+            simulated = [n for n in reached if self.net.fits[n].gaussian is None]
+            if reached and (not simulated or (cause in self.net.inputs and len(reached) <= room)):
                 found += _totals(self.net, cause)
-                room -= reached
+                room -= len(reached) if simulated else 0
         return found
 
     @cached_property
@@ -161,7 +162,7 @@ class Material:
 
 
 class Total(NamedTuple):
-    """A row of `Network.total_effects` where columns are not all continuous."""
+    """A row of `Network.total_effects`."""
 
     cause: str
     before: str
@@ -172,15 +173,18 @@ class Total(NamedTuple):
     total: float
     lower: float
     upper: float
+    between: float
+    exact: bool
     own: NDArray[np.float64]  # in each data set, (F,)
 
 
 def _totals(net: Network, cause: str) -> Iterator[Total]:
     for row in net.total_effects(cause).itertuples(index=False, name=None):
-        _, *ends, effect, outcome, scale, total, lower, upper = row[:9]
+        _, *ends, effect, outcome, scale, total, lower, upper, between, error = row[:11]
         before, after = (number(end) if isinstance(end, float) else str(end) for end in ends)
         own = np.array(row[-len(net.levels) :], dtype=np.float64)
-        yield Total(cause, before, after, effect, outcome, scale, total, lower, upper, own)
+        told = (cause, before, after, effect, outcome, scale)
+        yield Total(*told, total, lower, upper, between, error == 0, own)
 
 
 def masked(found: Estimates, shown: NDArray[np.bool_]) -> Estimates:
@@ -255,7 +259,7 @@ def _learned(net: Network, cells: RowCells, table: Data | None) -> Data | None:
     n = np.bincount(cells.codes[whole], minlength=len(net.levels))
     if (n != np.where(old, net.n, 0)).any():
         return None
-    if not net.is_linear:
+    if any(fit.gaussian is None for fit in net.fits.values()):
         return _table(net, cells, net.dag.nodes, whole, np.zeros(len(n), dtype=np.int64))
     return _stats(net, cells, whole).with_inputs(net.inputs)
 
@@ -326,7 +330,7 @@ def _complete(
     whole &= np.append(n >= least, False)[cells.codes]
     if not whole.any():
         return None
-    if not net.is_linear:
+    if any(fit.gaussian is None for fit in net.fits.values()):
         lost = np.array([dropped[level] for level in net.levels])
         return _table(net, cells, net.dag.nodes, whole, lost)
     found = _stats(net, cells, whole)

@@ -32,7 +32,7 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
     elif of.net.missing is not None:
         given = of.given if of.net.adapted == () else None
         tables.append(_missing(of, of.net.missing, None if given is None else given.n_rows))
-    if of.sizes and (of.net.is_linear or of.totals):
+    if of.totals:
         tables.append(totals(of))
     if of.tests:
         tables.append(_tests(of))
@@ -51,28 +51,22 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
 
 def _arcs(of: Material) -> ReportTable:
     """A row for each arc, or for each of its effects where levels have one each."""
-    linear = of.net.is_linear
     help = {
         "arc": f"choose it to see its effect in each {of.sets.one}",
         "for": "levels of the first and of the second variable, each beside the one they replace",
         "scale": "of the effect, in each row",
-        "effect": "change of the second for one unit of the first, in the population of "
-        f"{of.sets.many}",
+        "effect": "change of the second for one unit or another level of the first, or what its "
+        f"odds or its mean are multiplied by, in the population of {of.sets.many}",
         "95% interval": "of the effect",
-        "standardised": "in standard deviations of the second for one of the first",
-        "SD between": f"standard deviation of the effect between {of.sets.many}",
+        "standardised": "in standard deviations of the second for one of the first, of log odds or "
+        "logarithms where effects are ratios",
+        "SD between": f"standard deviation of the effect between {of.sets.many}, or of the "
+        "logarithm of a ratio",
         "opposite": f"share of the {of.sets.many} in which the effect has the other sign",
         "p, same effect": f"test for the same effect in all {of.sets.many}",
         "strength": "share of bootstrap networks with an arc between the two",
         "direction": "whether equivalent networks have the arc the other way round",
     }
-    if not linear:
-        help["effect"] = (
-            "change of the second for one unit or another level of the first, or what its odds or "
-            f"its mean are multiplied by, in the population of {of.sets.many}"
-        )
-        help["standardised"] += ", of log odds or logarithms where effects are ratios"
-        help["SD between"] += ", or of the logarithm of a ratio"
     rows = []
     for size, terms in zip(of.sizes, of.estimates, strict=True):
         strength = None if of.strengths is None else of.strengths[size.index].strength
@@ -84,11 +78,11 @@ def _arcs(of: Material) -> ReportTable:
             opposite = float(np.mean(known * found.population < 0)) if len(known) else math.nan
             cells = (
                 text_cell(arrow(size.parent, size.child), arc=size.index),
-                None if linear else text_cell(term_name(found) or "each unit"),
-                None if linear else text_cell(found.scale),
+                text_cell(term_name(found) or "each unit"),
+                text_cell(found.scale),
                 value_cell(effects),
                 value_cell(ends[0], _interval(*ends)),
-                value_cell(effect, standardised(of.net, effect)),
+                value_cell(effect, standardised(of, effect)),
                 value_cell(found.between_sd),
                 value_cell(opposite, percent(opposite) if len(known) else "–"),
                 p_cell(of.p_values.get((size.parent, size.child))) if of.tests else None,
@@ -106,13 +100,13 @@ def _interval(low: float, high: float) -> str:
 
 def _nodes(of: Material) -> ReportTable:
     """A row for each node."""
-    linear = of.net.is_linear
     help = {
         "variable": "choose it to see its distribution",
         "kind": "continuous, discrete or a count; inputs have no distribution of their own",
         "depends on": "its parents",
         "model": "of its distribution given its parents",
-        "explained": f"share of the variance inside {of.sets.many} that its parents explain",
+        "explained": f"share of the variance inside {of.sets.many} that its parents explain, of "
+        "log odds of two levels and of the logarithm of a count",
         "residual SD": f"least and largest of the {of.sets.many}",
         "p, same SD": f"test for the same residual variance in all {of.sets.many}",
         "log-likelihood": "of its rows given its parents",
@@ -120,8 +114,6 @@ def _nodes(of: Material) -> ReportTable:
         "pooling": f"how the {of.sets.many} share strength",
         "fit": "what happened in the fit",
     }
-    if not linear:
-        help["explained"] += ", of log odds of two levels and of the logarithm of a count"
     rows = []
     for i, node in enumerate(of.net.dag.nodes):
         fit, share = of.net.fits[node], of.spreads.explained[node]
@@ -133,9 +125,9 @@ def _nodes(of: Material) -> ReportTable:
             sd = value_cell(own, sd_range(of, one))
         cells = (
             text_cell(node, node=i),
-            None if linear else text_cell(f"{fit.kind}{given}"),
+            text_cell(f"{fit.kind}{given}"),
             text_cell(", ".join(of.net.dag.parents(node)) or "–"),
-            None if linear else text_cell(fit.model),
+            text_cell(fit.model),
             value_cell(share if known else math.nan, percent(share) if known else "–"),
             sd,
             p_cell(of.p_values.get((RESIDUAL, node))) if of.tests else None,
@@ -154,15 +146,12 @@ def _tests(of: Material) -> ReportTable:
         "what": "an effect, or the residual variance of a variable",
         "test": (
             "Welch or simulated: residual variances may differ; F: as if they were equal, where no "
-            f"two {of.sets.many} show one"
+            f"two {of.sets.many} show one; score: of odds or rate ratios"
         ),
-        "statistic": "F, or Bartlett's chi-square",
+        "statistic": "F, or the chi-square of Bartlett's or of a score test",
         "p-value": f"small if {of.sets.many} differ by more than chance makes",
         "adjusted": "for the number of arcs, or of variables (Benjamini and Hochberg)",
     }
-    if not of.net.is_linear:
-        help["test"] += "; score: of odds or rate ratios"
-        help["statistic"] += ", or that of a score test"
     index = {node: i for i, node in enumerate(of.net.dag.nodes)}
     arcs = {arc: k for k, arc in enumerate(of.net.dag.arcs)}
     rows = []
@@ -199,7 +188,7 @@ def _within_between(of: Material) -> ReportTable:
         arc = (row["parent"], row["child"])
         if arc[1] in of.disclosed.grouped:
             continue
-        level = None if net.is_linear else text_cell(row["level"] or "–")
+        level = text_cell(row["level"] or "–")
         within, low, high, between, difference = (
             float(row[name])
             for name in ("within", "within_lower", "within_upper", "between", "difference")
@@ -334,7 +323,7 @@ def _errors(of: Material, found: Comparison) -> ReportTable:
         f"deviation, with the {sets.one} of a row known and unknown: 1 is as bad as always "
         "predicting the mean."
     )
-    if not net.is_linear:
+    if any(fit.categories for fit in net.fits.values()):
         note += " Of a discrete variable it is that of probabilities of levels (Brier's)."
     help = dict.fromkeys(["variable", *names], "")
     return made("errors", "Errors of predictions", help, rows, note)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from itertools import compress
 
 import numpy as np
 
-from poolbn.page.material import Material
+from poolbn.page.material import Material, Total
 from poolbn.page.sheets import MOST, ReportTable, made, text_cell, value_cell
 
 _NOTE = (
@@ -17,42 +16,7 @@ _NOTE = (
 
 
 def totals(of: Material) -> ReportTable:
-    """A row for each two nodes that a directed path joins: the largest ones, if they are many."""
-    return _linear(of) if of.net.is_linear else _simulated(of)
-
-
-def _linear(of: Material) -> ReportTable:
-    """In closed form."""
-    help = {
-        "cause": "that is set by an intervention",
-        "effect": "that follows",
-        "total": "expected change for one unit of the cause, along all paths",
-        "lower": "of the 95% interval of the total",
-        "upper": "of the 95% interval of the total",
-        "SD between": f"standard deviation of the total between {of.sets.many}",
-        "least": f"of the {of.sets.many}",
-        "largest": f"of the {of.sets.many}",
-        "standardised": f"mean of the {of.sets.many}, in standard deviations",
-    }
-    net = of.net
-    sd = of.spreads.columns
-    index = {node: i for i, node in enumerate(net.dag.nodes)}
-    rows = []
-    table = net.total_effects().itertuples(index=False, name=None)
-    for cause, _, _, effect, _, _, total, lower, upper, between, _, *own in table:
-        unit = sd[cause] / sd[effect] if sd[effect] > 0 else math.nan
-        ends = (text_cell(node, node=index[node]) for node in (cause, effect))
-        told = list(compress(own, of.shown.tolist())) or [math.nan]
-        numbers = (total, lower, upper, between, min(told), max(told), float(np.mean(own)) * unit)
-        rows.append((*ends, *(value_cell(float(value)) for value in numbers)))
-    count = len(rows)
-    rows.sort(key=lambda row: -abs(row[-1].value) if isinstance(row[-1].value, float) else 0.0)
-    more = f"The {MOST} largest of {count:,}; net.total_effects() has all." * (count > MOST)
-    return made("totals", "Total effects", help, rows[:MOST], _NOTE, more)
-
-
-def _simulated(of: Material) -> ReportTable:
-    """By drawing rows, which takes its time: of inputs."""
+    """A row for each change of a cause and each number: the largest ones, if they are many."""
     help = {
         "cause": "that is set by an intervention",
         "change": "from what to what",
@@ -61,29 +25,51 @@ def _simulated(of: Material) -> ReportTable:
         "total": f"along all paths, in the population of {of.sets.many}",
         "lower": "of the 95% interval of the total",
         "upper": "of the 95% interval of the total",
+        "SD between": f"standard deviation of the total between {of.sets.many}, or of the "
+        "logarithm of a ratio",
         "least": f"of the {of.sets.many}",
         "largest": f"of the {of.sets.many}",
+        "standardised": f"mean of the {of.sets.many}, in standard deviations, where a mean changes",
     }
     net = of.net
     index = {node: i for i, node in enumerate(net.dag.nodes)}
+    every = sorted(of.totals, key=lambda total: -_size(of, total))
     rows = []
-    for total in of.totals:
+    for total in every[:MOST]:
         outcome = f" = {total.outcome}" * bool(total.outcome)
         between = set(net.dag.descendants(total.cause)) & set(net.dag.ancestors(total.effect))
         path = [total.cause, total.effect, *between]
         shown = np.logical_and.reduce([of.disclosed.of(node) for node in path])
         own = total.own[shown].tolist() or [math.nan]
-        numbers = (total.total, total.lower, total.upper, min(own), max(own))
+        numbers = (total.total, total.lower, total.upper, total.between, min(own), max(own))
         rows.append(
             (
                 text_cell(total.cause, node=index[total.cause]),
                 text_cell(f"{total.before} to {total.after}"),
                 text_cell(f"{total.effect}{outcome}", node=index[total.effect]),
                 text_cell(total.scale),
-                *(value_cell(value) for value in numbers),
+                *(value_cell(value) for value in (*numbers, _standardised(of, total))),
             )
         )
-    chosen = list(dict.fromkeys(total.cause for total in of.totals))
-    some = any(net.dag.children(node) and node not in chosen for node in net.dag.nodes)
-    more = f"Here of {', '.join(chosen)}; net.total_effects() has all." * some
-    return made("totals", "Total effects", help, rows[:MOST], _NOTE, more)
+    more = f"The {MOST} largest of {len(every):,}; net.total_effects() has all." * (
+        len(every) > MOST
+    )
+    chosen = {total.cause for total in every}
+    if any(net.dag.children(node) and node not in chosen for node in net.dag.nodes):
+        more = f"Here of {', '.join(dict.fromkeys(t.cause for t in of.totals))}; " + (
+            "net.total_effects() has all."
+        )
+    return made("totals", "Total effects", help, rows, _NOTE, more)
+
+
+def _standardised(of: Material, total: Total) -> float:
+    """Of a change of a mean, with the standard deviation of the cause; NaN for others."""
+    sd = of.spreads.children.get((total.effect, ""), 0.0)
+    level = f"{total.cause}={total.after}"
+    unit = of.spreads.columns[level if level in of.spreads.columns else total.cause]
+    return float(np.mean(total.own)) * unit / sd if total.exact and sd > 0 else math.nan
+
+
+def _size(of: Material, total: Total) -> float:
+    size = abs(_standardised(of, total))
+    return size if math.isfinite(size) else 0.0

@@ -89,8 +89,7 @@ def is_warning(fit: LocalFit) -> bool:
 def node_label(net: Network, node: str) -> str:
     """A node in the drawing, in words."""
     fit, parents = net.fits[node], net.dag.parents(node)
-    kind = "" if net.is_linear else f"{fit.kind}, "
-    told = [f"{node}: {kind}{fit.pooling}"]
+    told = [f"{node}: {fit.kind}, {fit.pooling}"]
     if parents:
         told.append(f"depends on {', '.join(parents)}")
     if not fit.status.ok:
@@ -128,7 +127,7 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
     strongest = "that is" if len(terms) == 1 else "the strongest of these is"
     said[-1] += (
         f" In standard deviations{f' of {fit.measure}' * bool(fit.measure)} {strongest} "
-        f"{standardised(of.net, size.effect)}."
+        f"{standardised(of, size.effect)}."
     )
     if size.between_sd > 0:
         found = terms[size.term]
@@ -154,9 +153,9 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
     return said
 
 
-def standardised(net: Network, effect: float) -> str:
+def standardised(of: Material, effect: float) -> str:
     """A standardised effect; to two decimals where it is found by simulation."""
-    return number(effect if net.is_linear else round(effect, 2))
+    return number(effect if of.spreads.exact else round(effect, 2))
 
 
 def _change(found: Estimates) -> str:
@@ -241,8 +240,8 @@ def _data(of: Material) -> list[str]:
 
 def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
     kinds = Counter(fit.kind for fit in net.fits.values())
-    told = "" if net.is_linear else f" ({listed([f'{n} {kind}' for kind, n in kinds.items()])})"
-    said = [f"{counted(len(net.dag.nodes), 'variable')}{told}, {counted(len(sizes), 'arc')}."]
+    told = listed([f"{n} {kind}" for kind, n in kinds.items()])
+    said = [f"{counted(len(net.dag.nodes), 'variable')} ({told}), {counted(len(sizes), 'arc')}."]
     if not sizes:
         return [*said, "No variable depends on another."]
     free = sum(size.reversible for size in sizes)
@@ -279,7 +278,7 @@ def _strongest(of: Material) -> list[str]:
         found = of.estimates[size.index][size.term]
         said.append(
             f"{arrow(size.parent, size.child)}: {_short(found)} {_interval(found)}; "
-            f"{standardised(of.net, size.effect)} in standard deviations."
+            f"{standardised(of, size.effect)} in standard deviations."
         )
     return said
 
