@@ -42,7 +42,8 @@ ORDER = {
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
         "reference", "linear", "mixed", "polya", "design", "quadrature", "glmm", "marginal",
-        "rowscores", "shrinking", "intervals", "logeffects", "equality", "terms", "withinbetween",
+        "rowscores", "rowneighbours", "shrinking", "intervals", "logeffects", "equality", "terms",
+        "withinbetween",
         "blup", "links", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
         "imputed", "logfit", "gaussianfit", "model", "neighbours", "grouplevel", "views",
         "gaussian", "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",

@@ -108,8 +108,10 @@ def test_errors_name_what_is_wrong(folder: Path, tmp_path: Path) -> None:
     ("command", "words"),
     [
         ("posterior gaps.csv -g clinic --missing em", "poolbn learn, bootstrap and compare fill"),
-        ("learn rows.csv -g clinic --score bge --pooling complete", "use 'bic', 'aic'"),
-        ("learn rows.csv -g clinic --score gprior", "use 'bic', 'aic'"),
+        (
+            "learn rows.csv -g clinic --score bge --pooling complete",
+            "bge is for continuous columns; use --score bic or --score bic-h",
+        ),
         ("bootstrap cells.stats", "use --unit data-set"),
         ("compare cells.stats", "give the rows"),
         ("stats gaps.csv -g clinic --missing em -o a.stats", "or use --missing drop"),

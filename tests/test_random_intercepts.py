@@ -240,5 +240,5 @@ def test_a_discrete_node_has_a_logit(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_vary_cannot_be_listed(make: object, words: str) -> None:
-    with pytest.raises(pb.OptionError, match=words):
+    with pytest.raises(pb.PoolbnError, match=words):
         make()  # type: ignore[operator]

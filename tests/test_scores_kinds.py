@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn.scoring.local import LocalScores
+from poolbn.scoring.local import LocalScores, changed_by
+from poolbn.search.problem import Problem
 
 TABLES = ("continuous", "mixed", "discrete", "counts")
 SCORES = ("bic", "bic-h", "gprior", "aic", "loglik")
@@ -48,7 +49,7 @@ def table(kind: str, rows: int = 60, seed: int = 0) -> pb.Table:
 
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize(
-    ("score", "pooling"), [*product(SCORES, ["complete", "none", "partial", "auto"])]
+    ("score", "pooling"), [*itertools.product(SCORES, ["complete", "none", "partial", "auto"])]
 )
 def test_every_score_and_pooling_learns(kind: str, score: str, pooling: str) -> None:
     data = table(kind)
@@ -193,3 +194,88 @@ def test_a_score_of_ones_own_needs_two_methods(kind: str, search: object) -> Non
     assert net.score_kind == "Wanted"
     assert net.fits["b"].parents == ("a",)
     assert math.isfinite(net.effects()["effect"].iloc[0])
+
+
+class All(LocalScores):
+    """Scores that leave nothing out."""
+
+    def _at_once(self, families, candidates, improving_only):
+        return super()._at_once(families, candidates, False)
+
+
+class Hopeless(LocalScores):
+    """Scores that say which changes are left out."""
+
+    def out(self, family):
+        child, parents = family
+        candidates = np.ones((1, len(self.names)), dtype=bool)
+        candidates[0, child] = False
+        values, exact = self.neighbours([family], candidates, improving_only=True)
+        others = [p for p in range(len(self.names)) if p != child and p not in parents]
+        left = ~exact[0] & (values[0] < values[0, child]) & (values[0] > values[0, child] - 1e-5)
+        return others, left[others]
+
+
+@pytest.mark.parametrize("kind", ["mixed", "discrete", "counts"])
+def test_no_parent_that_raises_the_score_is_left_out(kind: str) -> None:
+    left = 0
+    for seed in range(4):
+        data = table(kind, [60, 150][seed % 2], seed)
+        scores = Hopeless(data, threads=1)
+        for child in range(4):
+            for parents in ((), ((child + 1) % 4,), tuple(sorted({0, 1, 2} - {child}))[:2]):
+                others, out = scores.out((child, parents))
+                own = scores([(child, parents)])[0]
+                more = [(child, tuple(sorted((*parents, p)))) for p in others]
+                assert not (scores(more) > own)[out].any()
+                left += int(out.sum())
+    assert left > 0
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("score", ["bic", "bic-h", "aic"])
+def test_a_search_that_leaves_columns_out_ends_in_the_same_graph(kind: str, score: str) -> None:
+    for seed in range(3):
+        data = table(kind, 100, seed)
+        N = len(data.names)
+        allowed = pb.Constraints().on(data.names)
+        one, two = (
+            pb.HillClimb().learn(
+                Problem(of(data, score=score), allowed, np.zeros((N, N), dtype=bool))
+            )
+            for of in (LocalScores, All)
+        )
+        assert (one.arcs == two.arcs).all()
+        assert one.score == pytest.approx(two.score, abs=1e-6)
+
+
+def test_changes_of_continuous_children_come_at_once_in_mixed_tables() -> None:
+    data = table("mixed")
+    scores = LocalScores(data, threads=1)
+    candidates = np.ones((2, 4), dtype=bool)
+    families = [(0, ()), (0, (1, 2))]
+    values, exact = scores._scores.neighbours(families, candidates, improving_only=False)
+    assert np.isfinite(values[:, [0, 1]]).all()  # c is a block of two columns
+    assert np.isnan(values[:, 2]).all()
+    for m, p in zip(*np.nonzero(exact), strict=True):
+        changed = families[m] if p == 0 else changed_by(families[m], int(p))
+        assert values[m, p] == pytest.approx(scores([changed])[0], abs=1e-5)
+    at_once = scores.neighbours(families, candidates, improving_only=False)
+    for m, p in itertools.product(range(2), range(1, 4)):
+        known = scores([changed_by(families[m], p)])[0]
+        assert at_once.values[m, p] >= known - 1e-5
+
+
+@pytest.mark.parametrize("kind", ["mixed", "discrete", "counts"])
+def test_bounds_are_bounds(kind: str) -> None:
+    data = table(kind, 40, 3)
+    scores = LocalScores(data, threads=1)._scores
+    families = [
+        (c, parents)
+        for c in range(4)
+        for k in range(3)
+        for parents in itertools.combinations([p for p in range(4) if p != c], k)
+    ]
+    bounds, values = scores.bounds(families), scores.scores(families)
+    known = np.isfinite(bounds) if bounds is not None else np.zeros(len(families), dtype=bool)
+    assert (bounds[known] >= values[known] - 1e-6).all() if known.any() else kind == "counts"

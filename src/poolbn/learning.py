@@ -309,9 +309,9 @@ def learn(
         group: the column that says which data set a row came from, or a list, array or Series with
             the data set of each row.
         pooling: "complete", "none", "partial", "auto", or an object.
-        score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
-            `pb.BGe(...)`. With columns that are not continuous "bic", "aic", "loglik", and where
-            all are discrete for complete pooling "bde", `pb.BDeu(...)` or "k2".
+        score: "bic", "bic-h", "gprior", "aic", "loglik"; for complete pooling of continuous
+            columns "bge" or `pb.BGe(...)`, and of discrete ones "bde", `pb.BDeu(...)` or "k2"; or
+            an object of your own.
         search: "hc" for hill climbing (the default), "tabu", "orders", "exact", "pc", "hybrid";
             with options `pb.HillClimb(...)`, `pb.Tabu(...)`, `pb.OrderSearch(...)`,
             `pb.Exact(...)`, `pb.PC(...)`, `pb.Hybrid(...)`.

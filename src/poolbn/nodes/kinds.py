@@ -10,8 +10,9 @@ nothing could come in for changing the form.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ from poolbn.nodes.regression import (
     regression_score,
     responses,
 )
+from poolbn.nodes.rowneighbours import Fitted, Step, is_hopeless
 from poolbn.nodes.tabular import (
     TabularFit,
     counts_of,
@@ -85,6 +87,7 @@ def scores(
     each: Floats,
     *,
     final: bool = False,
+    keep: Callable[[Names, Fitted], None] = lambda family, fitted: None,
 ) -> Floats:
     """Log-likelihoods of families minus penalties, each by its best model.
 
@@ -94,13 +97,14 @@ def scores(
         hows: the poolings of `poolings`.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
         final: whether regressions start from everywhere.
+        keep: is given the regressions with random effects.
     """
     certain = [len(table.categories[table.names.index(child)]) == 1 for child, _ in families]
     if any(certain):  # one level is left, as in a part of the rows
         values = np.zeros(len(families))
         others = np.flatnonzero(~np.array(certain)).tolist()
         rest = [families[m] for m in others]
-        values[others] = scores(table, rest, hows, each, final=final)
+        values[others] = scores(table, rest, hows, each, final=final, keep=keep)
         return values
     values = np.full(len(families), -np.inf)
     for how in hows:
@@ -112,7 +116,10 @@ def scores(
         some = [how for how in hows if _has_regression(table, family, how)]
         if some:
             made = problems_of(table, *family)
-            each_kind = (regression_score(problems, some, each, final=final) for problems in made)
+            tell = partial(keep, family)
+            each_kind = (
+                regression_score(problems, some, each, final=final, keep=tell) for problems in made
+            )
             sure, rough = zip(*each_kind, strict=True)
             best = max(values[m], *sure)
             values[m] = best if best > -np.inf else max(rough)
@@ -122,17 +129,61 @@ def scores(
 def bounds(
     table: Data, families: Sequence[Names], hows: Sequence[Candidate], each: Floats
 ) -> Floats:
-    """Upper bounds of scores that cost less; NaN where there are none."""
+    """Upper bounds of scores that cost less; NaN where there are none.
+
+    A table costs little: where it competes with a regression its score is one of two bounds.
+    """
     values = np.full(len(families), np.nan)
-    if not any(isinstance(how, Partial) for how in hows):
-        return values
-    for m, (child, parents) in enumerate(families):
+    mixed = [how for how in hows if isinstance(how, Partial)]
+    for m, family in enumerate(families):
+        child, _ = family
         levels = len(table.categories[table.names.index(child)])
-        small = _coefficients(table, (child, parents)) <= _MOST
-        if levels > 1 and small and not _tabular(table, (child, parents)):
-            (problems,) = problems_of(table, child, parents)
-            values[m] = regression_bound(problems, hows, each)
+        some = [how for how in hows if _has_regression(table, family, how)]
+        if levels <= 1 or not any(how in mixed for how in some):
+            continue
+        (problems,) = problems_of(table, *family)
+        values[m] = regression_bound(problems, some, each)
+        tables = [how for how in hows if _has_table(table, family, how)]
+        if tables:
+            counts = [counts_of(table, *family)]
+            best = max(float(tabular_scores(counts, how, each)[0]) for how in tables)
+            values[m] = max(values[m], best)
     return values
+
+
+def hopeless(
+    table: Data, family: Names, more: Sequence[str], how: Partial, each: Floats, at: Fitted | None
+) -> list[bool]:
+    """Which parents more would lower the score of a family, as far as a score test can tell.
+
+    The test is from its regression, `at`; without parents a table has none.
+    """
+    child, parents = family
+    levels = len(table.categories[table.names.index(child)])
+    kept = [] if at is None else [at]
+    if not kept and not parents and levels > 1:
+        (problems,) = problems_of(table, child, ())
+        regression_score(problems, [how], each, final=False, keep=kept.append)
+    if levels == 1 or not kept or not kept[0].tells:
+        return [False] * len(more)
+    at = kept[0]
+    own = float(scores(table, [family], [how], each)[0]) if _tabular(table, family) else at.score
+    step, found = Step(table, child, parents, at), list[bool]()
+    for name in more:
+        wider = child, sorted([*parents, name])
+        if _has_table(table, wider, how):
+            counts = [counts_of(table, *wider)]
+            if float(tabular_scores(counts, how, each)[0]) > own:
+                found.append(False)
+                continue
+        width = max(len(table.categories[table.names.index(name)]) - 1, 1)
+        C, r = step.C, at.basis.varying
+        varies = how.random == "full" or (how.random != "intercept" and name in how.random)
+        new = (r + width) * (r + width + 1) // 2 - r * (r + 1) // 2 if varies else 0
+        charge = float(np.array([C * width, new, 0]) @ each) + own - at.score
+        gain = step.gain(name, varies=varies)
+        found.append(is_hopeless(gain, charge, new))
+    return found
 
 
 def gains(

@@ -49,6 +49,7 @@ from poolbn.nodes.logeffects import (
 from poolbn.nodes.logfit import LogFit, appended
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
+from poolbn.nodes.rowneighbours import Fitted
 from poolbn.nodes.rowscores import Rows, scores
 from poolbn.tables.kinds import ColumnKind
 
@@ -572,7 +573,12 @@ def problems_of(table: Data, child: str, parents: Sequence[str]) -> list[Problem
 
 
 def regression_score(
-    problems: Problems, hows: Sequence[Candidate], each: Floats, *, final: bool
+    problems: Problems,
+    hows: Sequence[Candidate],
+    each: Floats,
+    *,
+    final: bool,
+    keep: Callable[[Fitted], None] = lambda fitted: None,
 ) -> tuple[float, float]:
     """The best log-likelihood minus penalty, with the effort of a search or a final fit.
 
@@ -583,6 +589,7 @@ def regression_score(
         hows: the ways to share strength.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
         final: whether to start from everywhere.
+        keep: is given the fits of partial pooling.
     """
     if problems.plain.basis.dependent >= 0:
         return -inf, -inf
@@ -593,6 +600,8 @@ def regression_score(
             problem, found, _ = problems.partial(how, final=final)
             rough = marginal.is_rough(found)
             loglik = found.loglik + float(problem.constants.sum())
+            charge = float(np.array(problems.counts(how)) @ each)
+            keep(Fitted(problem.basis, found, problem.response, loglik - charge))
         else:
             plain = problems.plain
             one = plain.complete() if isinstance(how, Complete) else plain.none()

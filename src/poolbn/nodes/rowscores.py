@@ -81,6 +81,12 @@ def scores(rows: Rows, coef: Floats) -> Scores:
     return Scores(loglik, gradient.reshape(F, C * q), information.reshape(F, C * q, C * q))
 
 
+def rows_at(rows: Rows, predictor: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of each row the log-likelihood, its derivatives, and minus second ones; (m, C, C)."""
+    each = _levels if rows.response.family is Family.LOGIT else _counts
+    return each(rows, predictor, rows.design.y)
+
+
 def _levels(rows: Rows, predictor: Floats, y: Integers) -> tuple[Floats, Floats, Floats]:
     """Of each row the log-likelihood, its derivatives, and minus second ones; (m, C, C)."""
     utility = np.column_stack([np.zeros(len(y)), predictor])

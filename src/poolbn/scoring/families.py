@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.moments.data import Data
+from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import Family, expanded, standardise
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Candidate
@@ -24,12 +25,15 @@ from poolbn.nodes.kinds import Names
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
 from poolbn.nodes.poolings import Partial
+from poolbn.nodes.rowneighbours import Fitted
 from poolbn.run.warming import prefetch
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
 from poolbn.tables.kinds import kind_named
 
 Floats = NDArray[np.float64]
+
+_KEPT = 1024  # fits of a search, without their rows
 
 
 class KindScores(Protocol):
@@ -78,10 +82,21 @@ class GaussianNodes:
     def neighbours(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
     ) -> NeighbourScores | None:
-        """All changes of parents at once, see `scoring.local.Scores`."""
-        if not self._plain:
+        """All changes of parents at once, but NaN for those that are several columns."""
+        look = partial(self.columns.neighbours, improving_only=improving_only)
+        if self._plain:
+            return look(families, candidates)
+        columns = spans(self.data.categories)
+        at = np.array([span[0] if len(span) == 1 else -1 for span in columns])
+        one = at >= 0
+        several = np.zeros((len(families), columns[-1].stop), dtype=bool)
+        several[:, at[one]] = candidates[:, one]
+        made = look(expanded(self.data, families), several)
+        if made is None:
             return None
-        return self.columns.neighbours(families, candidates, improving_only=improving_only)
+        found = NeighbourScores(np.full(candidates.shape, np.nan), np.zeros_like(candidates))
+        found.values[:, one], found.exact[:, one] = made.values[:, at[one]], made.exact[:, at[one]]
+        return found
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
@@ -118,13 +133,43 @@ class RowNodes:
     def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
         hows = self.hows if final else self.hows[:1]
-        return kinds.scores(
-            self.data, list(map(self._named, families)), hows, self.each, final=final
-        )
+        named, keep = list(map(self._named, families)), self._keep
+        return kinds.scores(self.data, named, hows, self.each, final=final, keep=keep)
+
+    @cached_property
+    def _fitted(self) -> dict[tuple[str, ...], Fitted]:
+        return {}
+
+    def _keep(self, family: Names, fitted: Fitted) -> None:
+        """Of a count the best one."""
+        if len(self._fitted) > _KEPT:
+            self._fitted.clear()
+        key = (family[0], *family[1])
+        if key not in self._fitted or self._fitted[key].score < fitted.score:
+            self._fitted[key] = fitted
 
     def bounds(self, families: Sequence[Family]) -> Floats:
         """Upper bounds; NaN where there are none."""
         return kinds.bounds(self.data, list(map(self._named, families)), self.hows[:1], self.each)
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """Only which parents more would lower the score, as score tests say; others are NaN."""
+        how = self.hows[0]
+        if not (improving_only and isinstance(how, Partial)):
+            return None
+        shape = candidates.shape
+        found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+        for m, family in enumerate(families):
+            child, parents = self._named(family)
+            more = [p for p in np.flatnonzero(candidates[m]).tolist() if p not in family[1]]
+            names = [self.data.names[p] for p in more]
+            at = self._fitted.get((child, *parents))
+            out = kinds.hopeless(self.data, (child, parents), names, how, self.each, at)
+            for p in (p for p, lower in zip(more, out, strict=True) if lower):
+                found.values[m, p] = -math.inf
+        return found
 
     def cost(self) -> float:
         """Regressions of rows cost most."""

@@ -31,6 +31,7 @@ from poolbn.scoring.observed import ObservedScores
 
 _FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
+_LOSS = 1e-6  # of score, by a column of which only that is known
 _SLOW = 1e3  # regressions that one score costs, from which bounds are worth threads
 _WORTH_PARTS = 2**10  # changes of parents, likewise
 _REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
@@ -54,6 +55,8 @@ class Scores(Protocol):
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
     ) -> NeighbourScores | None:
         """Of each family with each column added, or removed; NaN or None where not at once.
+
+        Of a column that would lower the score it is enough to say -inf, and that it is not exact.
 
         Args:
             families: the families.
@@ -338,7 +341,7 @@ class LocalScores:
     def neighbours(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
     ) -> NeighbourScores:
-        """See `Scores`; those that do not come at once are remembered, or have upper bounds.
+        """See `Scores`; what is NaN there comes one by one and is remembered, or has a bound.
 
         `made` counts all scores.
         """
@@ -347,15 +350,19 @@ class LocalScores:
             shape = candidates.shape
             found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
         children = [child for child, _ in families]
-        rest = np.flatnonzero(np.isnan(found.values[range(len(families)), children])).tolist()
-        self.made += int(np.count_nonzero(found.exact))
-        if not rest:
+        unknown = np.isnan(found.values)
+        own = unknown[range(len(families)), children]
+        self.made += int(np.count_nonzero(found.exact[~own]))
+        if not unknown.any():
             return found
-        found.values[rest], found.exact[rest] = -np.inf, True
+        found.values[unknown], found.exact[unknown] = -np.inf, True
+        rest = np.flatnonzero(own).tolist()
         found.values[rest, [children[m] for m in rest]] = self([families[m] for m in rest])
-        m, p = np.nonzero(candidates[rest])
+        lower = ~found.exact & np.isneginf(found.values)
+        m, p = np.nonzero(lower)
+        found.values[m, p] = found.values[m, np.array(children)[m]] - _LOSS
+        m, p = np.nonzero(unknown & candidates)
         if len(m):
-            m = np.array(rest)[m]
             changed = [
                 changed_by(families[k], v) for k, v in zip(m.tolist(), p.tolist(), strict=True)
             ]
