@@ -23,8 +23,7 @@ from poolbn.wording import listed
 Attributes = dict[str, str | float]
 
 _SHARED = ("effect", "se", "between_sd", "opposite")
-_SHAPES: dict[str, Attributes] = {
-    "continuous": {},
+_SHAPES: dict[str, Attributes] = {  # others have the usual one
     "discrete": {"shape": "box"},
     "count": {"peripheries": 2},
 }
@@ -118,7 +117,7 @@ def to_dot(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
     because Graphviz would take a name such as "color" for a command.
     """
     lines = [
-        dot_name(node) + _dot_attributes(attributes | _SHAPES[str(attributes["kind"])])
+        dot_name(node) + _dot_attributes(attributes | _SHAPES.get(str(attributes["kind"]), {}))
         for node, attributes in zip(dag.nodes, node_attributes(dag, fits), strict=True)
     ]
     names = [f"{name} (data set)" for name in names_of_data_sets(dag, fits, ())]

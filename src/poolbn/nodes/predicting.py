@@ -137,13 +137,15 @@ class Predictions(ABC):
     def taking(self, sets: Integers) -> Self:
         """The same of some of the data sets."""
 
-    @abstractmethod
     def script(self, to: Floats) -> dict[str, Any]:
         """What the script of a page has of it, under the script's names; arrays (F, ...).
+
+        Nothing of a kind that the script does not know.
 
         Args:
             to: what coefficients are multiplied by to be those of centred parents, (q, q).
         """
+        return {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
 from poolbn.page.words import arc_label, node_label
-from poolbn.show.drawing import ArcShape, Drawing, Sizes, cut_corners, drawn, look_of, looks
+from poolbn.show.drawing import ArcShape, Drawing, Sizes, cut_corners, drawn, outline_of, outlines
 from poolbn.show.layout import Floats
 from poolbn.wording import Noun, noun_of
 
@@ -83,7 +83,7 @@ def picture(net: Network, effects: Sequence[EffectSize] | None = None) -> Pictur
         round(high + 2 * _MARGIN, 1),
         tuple(_arc(arc, high, sets) for arc in found.arcs),
         tuple(_node(net, found, index[node]) for node in net.dag.topological_order()),
-        tuple(look.value for look in looks(net)),
+        tuple(look.value for look in outlines(net)),
     )
 
 
@@ -142,7 +142,7 @@ def _node(net: Network, found: Drawing, i: int) -> SvgNode:
         lines=tuple((round(first + k * LINE, 1), line) for k, line in enumerate(lines)),
         ok=net.fits[name].status.ok,
         label=node_label(net, name),
-        look=look_of(net, name).value,
+        look=outline_of(net, name).value,
         given=name in net.inputs,
         corners=" ".join(f"{a:.1f},{b:.1f}" for a, b in cut_corners(*corner, wide, high, _CUT)),
     )

@@ -21,7 +21,7 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.network.network import Network
 from poolbn.page.graph import FONT, Picture, SvgArc, SvgNode, picture
 from poolbn.show import style
-from poolbn.show.drawing import Look
+from poolbn.show.drawing import Outline
 from poolbn.show.figures import pair_name
 from poolbn.wording import figure, sure, visible
 
@@ -123,7 +123,7 @@ def _node(node: SvgNode) -> str:
 
 def _box(node: SvgNode) -> str:
     """The outline of a node, by its kind."""
-    if node.look == Look.COUNT:
+    if node.look == Outline.COUNT:
         return f'<polygon points="{node.corners}"/>'
 
     def rect(inset: float, more: str = "") -> str:
@@ -131,7 +131,7 @@ def _box(node: SvgNode) -> str:
         wide, high = node.width - 2 * inset, node.height - 2 * inset
         return f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}"{more}/>'
 
-    return rect(0) + rect(3) if node.look == Look.DISCRETE else rect(0, ' rx="6"')
+    return rect(0) + rect(3) if node.look == Outline.DISCRETE else rect(0, ' rx="6"')
 
 
 def _escaped(text: str) -> str:

@@ -66,6 +66,10 @@ def whatif_numbers(
     closed = not may.shown.all()
     sure, digits = (closed if plugin is None else plugin), (_COARSE if closed else _DIGITS)
     mixed = _mixed(found, veiled, new, plugin=sure)
+    known = zip(mixed.names, mixed.nodes, strict=True)
+    foreign = [name for name, node in known if name not in net.inputs and not _script(node)]
+    if foreign:
+        return {"free": False, "foreign": foreign, "sets": [], "new": None}
     use, left_out = _usable(mixed, may, veiled, new)
     if plugin is None and not sure and _size(mixed, use) > _MOST:
         sure, mixed = True, _mixed(found, veiled, new, plugin=True)
@@ -93,6 +97,7 @@ def whatif_numbers(
         "free": any(
             i not in mixed.inputs and not _is_set(node) for i, node in enumerate(mixed.nodes)
         ),
+        "foreign": [],
         "sure": sure,
         "leftOut": [names[j] for j in left_out],
         "veiled": [
@@ -171,8 +176,12 @@ def _is_set(node: Local) -> bool:
 
 def _arrays(node: Local) -> list[Floats]:
     """What a node has of each data set but variances, (F, ...) each."""
-    found = node.of.script(np.eye(len(node.terms) + 1))
+    found = _script(node)
     return [found[name] for name in ("coef", "cov", "between", "p") if name in found]
+
+
+def _script(node: Local) -> dict[str, Any]:
+    return node.of.script(np.eye(len(node.terms) + 1))
 
 
 def _size(mixed: Mixed, use: Sequence[int]) -> int:

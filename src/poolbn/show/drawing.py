@@ -12,25 +12,29 @@ from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.network.network import Network
 from poolbn.show.layout import Floats, Layout, layered, smooth
 from poolbn.show.texts import wrapped
+from poolbn.tables.kinds import kind_named
 
 
-class Look(StrEnum):
-    """What the box of a node shows: its kind, as values are read from it."""
+class Outline(StrEnum):
+    """What the box of a node shows: the kind of values that it has."""
 
     CONTINUOUS = "continuous"  # rounded corners
     DISCRETE = "discrete"  # two lines around it
     COUNT = "count"  # corners cut off
 
 
-def look_of(net: Network, node: str) -> Look:
-    """What kind of node it is. Inputs have dashed lines, whatever their kind."""
-    return Look(net.fits[node].kind)
+def outline_of(net: Network, node: str) -> Outline:
+    """What kind of values it has. Inputs have dashed lines, whatever these are."""
+    kind = kind_named(net.fits[node].kind)
+    if kind.has_levels:
+        return Outline.DISCRETE
+    return Outline.COUNT if kind.whole else Outline.CONTINUOUS
 
 
-def looks(net: Network) -> list[Look]:
-    """The kinds that a legend has to explain: none where all nodes are continuous."""
-    there = {look_of(net, node) for node in net.dag.nodes}
-    return [] if there == {Look.CONTINUOUS} else [look for look in Look if look in there]
+def outlines(net: Network) -> list[Outline]:
+    """Those that a legend has to explain: none where all nodes are continuous."""
+    there = {outline_of(net, node) for node in net.dag.nodes}
+    return [] if there == {Outline.CONTINUOUS} else [own for own in Outline if own in there]
 
 
 def cut_corners(x: float, y: float, width: float, height: float, cut: float) -> Floats:

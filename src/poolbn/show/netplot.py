@@ -10,7 +10,16 @@ import numpy as np
 from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
 from poolbn.show import style
-from poolbn.show.drawing import ArcShape, Drawing, Look, Sizes, cut_corners, drawn, look_of, looks
+from poolbn.show.drawing import (
+    ArcShape,
+    Drawing,
+    Outline,
+    Sizes,
+    cut_corners,
+    drawn,
+    outline_of,
+    outlines,
+)
 from poolbn.wording import noun_of
 
 if TYPE_CHECKING:
@@ -143,7 +152,7 @@ def _node(ax: Axes, net: Network, found: Drawing, i: int) -> None:
     corner = (x - w / 2, y - h / 2, w, h)
     colour = style.NODE if net.fits[name].status.ok else style.TROUBLE
     dashes: Any = (0, _INPUT) if name in net.inputs else "solid"
-    box, *inner = _boxes(look_of(net, name), *corner)
+    box, *inner = _boxes(outline_of(net, name), *corner)
     box.set(facecolor=colour, edgecolor=style.SOFT, linewidth=0.8, linestyle=dashes, zorder=3)
     box.set_gid(f"node: {name}")
     ax.add_patch(box)
@@ -159,13 +168,13 @@ def _node(ax: Axes, net: Network, found: Drawing, i: int) -> None:
     )  # fmt: skip
 
 
-def _boxes(look: Look, x: float, y: float, width: float, height: float) -> list[Patch]:
+def _boxes(look: Outline, x: float, y: float, width: float, height: float) -> list[Patch]:
     """The outline of a node, and of a discrete one the line inside it."""
     from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
 
-    if look is Look.COUNT:
+    if look is Outline.COUNT:
         return [Polygon(cut_corners(x, y, width, height, _CUT))]
-    if look is Look.CONTINUOUS:
+    if look is Outline.CONTINUOUS:
         rounded = "round,pad=0,rounding_size=4"
         return [FancyBboxPatch((x, y), width, height, boxstyle=rounded)]
     inner = (x + _INNER, y + _INNER), width - 2 * _INNER, height - 2 * _INNER
@@ -177,7 +186,7 @@ class _NodeHandle:
 
     def legend_artist(self, legend: Any, handle: Patch, size: Any, box: Any) -> list[Patch]:
         wide, high = box.width, 1.25 * box.height
-        drawn = _boxes(Look(handle.get_gid() or ""), box.xdescent, -0.15 * high, wide, high)
+        drawn = _boxes(Outline(handle.get_gid() or ""), box.xdescent, -0.15 * high, wide, high)
         for line in drawn:
             line.set(facecolor=style.NODE, edgecolor=style.SOFT, linewidth=0.8)
             line.set(linestyle=handle.get_linestyle(), transform=box.get_transform())
@@ -189,10 +198,10 @@ def _kinds(net: Network) -> list[Artist]:
     """Of nodes, for the legend."""
     from matplotlib.patches import Patch
 
-    entries: list[Artist] = [Patch(label=look.value, gid=look.value) for look in looks(net)]
+    entries: list[Artist] = [Patch(label=look.value, gid=look.value) for look in outlines(net)]
     if net.inputs:
         dashes: Any = (0, _INPUT)
-        entries.append(Patch(label="input", gid=Look.CONTINUOUS.value, linestyle=dashes))
+        entries.append(Patch(label="input", gid=Outline.CONTINUOUS.value, linestyle=dashes))
     return entries
 
 
