@@ -69,11 +69,11 @@ class Survey:
     levels: tuple[Hashable, ...]
     n: tuple[int, ...]
     unknown: int
-    columns: tuple[ColumnFacts, ...]
+    columns: tuple[SurveyedColumn, ...]
 
 
 @dataclass(frozen=True)
-class ColumnFacts:
+class SurveyedColumn:
     """What one column holds.
 
     Attributes:
@@ -139,7 +139,7 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
     facts = []
     for name, (holds, reason) in found.items():
         if name in nested:
-            facts.append(ColumnFacts(name, holds, (), nan, nan, (0,) * len(n), reason))
+            facts.append(SurveyedColumn(name, holds, (), nan, nan, (0,) * len(n), reason))
             continue
         order = rows.categories[name].names if name in coded else ()
         told = rows.categories[name].index if name in coded else {}
@@ -147,14 +147,14 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
         # Rows that do not say their data set have no values here, but name levels.
         times = {level: int(counts[k]) for level in order if (k := told[level]) < len(counts)}
         levels = tuple((level, rows) for level, rows in times.items() if rows)
-        made = ColumnFacts(name, holds, levels, seen[name].low, seen[name].high,
+        made = SurveyedColumn(name, holds, levels, seen[name].low, seen[name].high,
                           tuple(seen[name].missing.tolist()), reason)  # fmt: skip
         checked = made if reason else replace(made, error=_wrong(made, guessed=name not in kinds))
         facts.append(checked)
     return Survey(rows.group, tuple(rows.levels), tuple(n.tolist()), rows.tally.keys, tuple(facts))
 
 
-def _wrong(column: ColumnFacts, *, guessed: bool) -> DataError | None:
+def _wrong(column: SurveyedColumn, *, guessed: bool) -> DataError | None:
     """Why a column cannot be learned from, by its values."""
     name = column.name
     if not column.levels and np.isnan(column.low):
@@ -206,7 +206,7 @@ class _Seen:
         return self._high if self._high > -inf else nan
 
 
-def worst(columns: Sequence[ColumnFacts], n: Sequence[int]) -> ColumnFacts | None:
+def worst(columns: Sequence[SurveyedColumn], n: Sequence[int]) -> SurveyedColumn | None:
     """The column that lacks the largest share of rows of a data set; None where nothing lacks."""
     shares = {
         c.name: max(gaps / max(rows, 1) for gaps, rows in zip(c.missing, n, strict=True))
@@ -282,7 +282,7 @@ class Look:
     group: str | None
     levels: tuple[Hashable, ...]
     n: tuple[int, ...]
-    columns: tuple[ColumnFacts, ...]
+    columns: tuple[SurveyedColumn, ...]
     likely: tuple[str, ...]
     rows: int
     nodes: Mapping[str, ColumnKind]
@@ -307,7 +307,7 @@ class Look:
         names = ("column", "kind", "use", "missing", "values", "where")
         return pd.DataFrame([self._line(column) for column in self.columns], columns=list(names))
 
-    def _line(self, column: ColumnFacts) -> tuple[str, str, str, int, str, str]:
+    def _line(self, column: SurveyedColumn) -> tuple[str, str, str, int, str, str]:
         if column.levels:
             cells = [f"{clipped(level, _WIDE)} ({count})" for level, count in column.levels]
             values = shortened(cells, _LEVELS)
@@ -524,7 +524,7 @@ def _files(source: object) -> tuple[str, ...]:
     return tuple(map(without_secrets, map(str, paths))) if len(paths) == len(several) else ()
 
 
-def _short(column: ColumnFacts) -> str:
+def _short(column: SurveyedColumn) -> str:
     """Why a column cannot be learned from, in two or three words."""
     if column.kind not in known_kinds():
         return _words(column.kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,9 @@ from poolbn.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+_NO_ROOM = np.zeros((0, 0))
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Sums:
     dropped: NDArray[np.int64]
     cubes: NDArray[np.float64]
     facts: list[ColumnFacts] = field(default_factory=list)
-    room: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    room: NDArray[np.float64] = field(default_factory=lambda: _NO_ROOM)
 
     @staticmethod
     def zeros(size: int, width: int) -> Sums:
@@ -64,30 +67,20 @@ class Sums:
     def grown(self, size: int) -> Sums:
         """Room for `size` data sets; doubles, so that growing one by one costs little."""
         have, width = self.mean.shape
-        if size <= have:
-            return self
-        larger = Sums.zeros(max(size, 2 * have), width)
-        larger.n[:have] = self.n
-        larger.mean[:have] = self.mean
-        larger.scatter[:have] = self.scatter
-        larger.dropped[:have] = self.dropped
-        larger.cubes[:have] = self.cubes
-        larger.facts = self.facts
-        larger.room = self.room
-        return larger
+        return self if size <= have else self._resized(max(size, 2 * have), width)
 
     def widened(self, width: int) -> Sums:
         """With more columns, in which all rows have zero."""
         have = self.mean.shape[1]
-        if width == have:
-            return self
-        wider = Sums.zeros(len(self.n), width)
-        wider.n[:], wider.dropped[:] = self.n, self.dropped
-        wider.mean[:, :have] = self.mean
-        wider.scatter[:, :have, :have] = self.scatter
-        wider.cubes[:, :have] = self.cubes
-        wider.facts = self.facts
-        return wider
+        return self if width == have else replace(self._resized(len(self.n), width), room=_NO_ROOM)
+
+    def _resized(self, size: int, width: int) -> Sums:
+        have, wide = self.mean.shape
+        made = Sums.zeros(size, width)
+        made.n[:have], made.dropped[:have] = self.n, self.dropped
+        made.mean[:have, :wide], made.cubes[:have, :wide] = self.mean, self.cubes
+        made.scatter[:have, :wide, :wide] = self.scatter
+        return replace(made, facts=self.facts, room=self.room)
 
     def add_rows(
         self, codes: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]
@@ -142,10 +135,7 @@ class Sums:
     def cut(self, size: int) -> Sums:
         """The first `size` data sets, without room for more."""
         part = slice(size)
+        moments = self.mean[part].copy(), self.scatter[part].copy()
         return Sums(
-            self.n[part].copy(),
-            self.mean[part].copy(),
-            self.scatter[part].copy(),
-            self.dropped[part].copy(),
-            self.cubes[part].copy(),
+            self.n[part].copy(), *moments, self.dropped[part].copy(), self.cubes[part].copy()
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,73 +194,59 @@ class Table(AnyData):
         return Cases([self.values[k] for k in at], self.offsets, None)
 
     def some_rows(
-        self,
-        parts: Sequence[NDArray[np.intp]],
-        levels: Iterable[Hashable] | None = None,
-        *,
-        every: bool = False,
-    ) -> Table:
+        self, parts: Sequence[NDArray[np.intp]], levels: Iterable[Hashable] | None = None
+    ) -> Self:
         """Some rows, a row as often as it is named; levels that none of them has are gone.
 
         Args:
             parts: the positions of those of each data set.
             levels: what to call these; as in the table by default.
-            every: whether all levels of columns stay.
         """
-        values = self.values[:, np.concatenate(parts)]
-        categories = list(self.categories)
-        for k, kind in enumerate(self.kinds):
-            if has_levels(kind) and not every:
-                there = ~np.isnan(values[k])
-                categories[k], coded = _seen(categories[k], values[k][there].astype(np.int64))
-                values[k][there] = coded
-        return replace(
-            self,
-            categories=tuple(categories),
-            levels=self.levels if levels is None else tuple(levels),
-            offsets=np.cumsum([0, *map(len, parts)]),
-            values=values,
-            dropped=np.zeros(len(parts), dtype=np.int64),
-        )
+        names = self.levels if levels is None else levels
+        return self._rows(np.concatenate(parts), list(map(len, parts)), names)._seen_alone()
 
-    def data_sets(
-        self,
-        at: Sequence[int] | NDArray[np.int64],
-        levels: Iterable[Hashable],
-        *,
-        every: bool = False,
-    ) -> Table:
+    def data_sets(self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]) -> Self:
         """The data sets at these positions, which may repeat, under other names.
 
-        Levels that none of them has are gone, unless `every` one stays.
+        Levels that none of them has are gone.
         """
         parts = [np.arange(self.offsets[j], self.offsets[j + 1]) for j in at]
-        return replace(self.some_rows(parts, levels, every=every), dropped=self.dropped[at])
+        return replace(self.some_rows(parts, levels), dropped=self.dropped[at])
 
-    def joined(self, alone: Sequence[int], name: Hashable) -> Table:
+    def joined(self, alone: Sequence[int], name: Hashable) -> Self:
         """These data sets apart, and all others as one, the last."""
-        return self._arranged(self._apart(alone), [*(self.levels[j] for j in alone), name])
+        F = len(alone) + 1
+        new = np.full(len(self.levels), F - 1)
+        new[list(alone)] = np.arange(F - 1)
+        order = np.argsort(np.repeat(new, self.n), kind="stable")
+        levels = [*(self.levels[j] for j in alone), name]
+        made = self._rows(order, np.bincount(new, self.n, F).astype(np.int64), levels)
+        return replace(made, dropped=np.bincount(new, self.dropped, F).astype(np.int64))
 
-    def _apart(self, alone: Sequence[int]) -> NDArray[np.int64]:
-        """Where each data set goes if these are apart and all others are one, the last, (F,)."""
-        new = np.full(len(self.levels), len(alone))
-        new[list(alone)] = np.arange(len(alone))
-        return new
-
-    def _order(self, new: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Where the rows of `_arranged` are now, (n,)."""
-        return np.argsort(np.repeat(new, self.n), kind="stable")
-
-    def _arranged(self, new: NDArray[np.int64], levels: Sequence[Hashable]) -> Table:
-        """All rows, those of each data set in another, (F,), of these names."""
-        n = np.bincount(new, self.n, len(levels)).astype(np.int64)
+    def _rows(
+        self,
+        rows: NDArray[np.intp],
+        n: Sequence[int] | NDArray[np.int64],
+        levels: Iterable[Hashable],
+    ) -> Self:
+        """These rows, n of each of these data sets."""
         return replace(
             self,
             levels=tuple(levels),
-            offsets=np.concatenate([[0], np.cumsum(n)]),
-            values=self.values[:, self._order(new)],
-            dropped=np.bincount(new, self.dropped, len(levels)).astype(np.int64),
+            offsets=np.concatenate([[0], np.cumsum(n)]).astype(np.int64),
+            values=self.values[:, rows],
+            dropped=np.zeros(len(n), dtype=np.int64),
         )
+
+    def _seen_alone(self) -> Self:
+        """Without levels that no row has."""
+        values, categories = self.values.copy(), list(self.categories)
+        for k, levels in enumerate(self.categories):
+            if levels:
+                there = ~np.isnan(values[k])
+                categories[k], coded = _seen(levels, values[k][there].astype(np.int64))
+                values[k][there] = coded
+        return replace(self, categories=tuple(categories), values=values)
 
     @cached_property
     def patterns(self) -> PatternStats | None:
@@ -617,27 +603,22 @@ class FilledTable(Table):
         kept = np.isnan(some.values[:, self.gappy]).any(axis=0)
         return FilledTable.of(some, self.draws[:, at][:, :, kept])
 
-    def data_sets(
+    def _rows(
         self,
-        at: Sequence[int] | NDArray[np.int64],
+        rows: NDArray[np.intp],
+        n: Sequence[int] | NDArray[np.int64],
         levels: Iterable[Hashable],
-        *,
-        every: bool = True,
-    ) -> FilledTable:
-        """The data sets at these positions, which may repeat, under other names."""
-        rows = np.concatenate([np.arange(self.offsets[j], self.offsets[j + 1]) for j in at])
-        return self._taken(rows, lambda table: table.data_sets(at, levels, every=True))
-
-    def joined(self, alone: Sequence[int], name: Hashable) -> FilledTable:
-        """These data sets apart, and all others as one, the last."""
-        rows = self._order(self._apart(alone))
-        return self._taken(rows, lambda table: table.joined(alone, name))
-
-    def _taken(self, rows: NDArray[np.intp], taken: Callable[[Table], Table]) -> FilledTable:
-        """Some rows, and how they are taken from a table."""
+    ) -> Self:
         gappy, drawn = np.searchsorted(self.gappy, rows[np.isin(rows, self.gappy)]), self.plausible
-        plausible = None if drawn is None else lambda k: taken(drawn(k))
-        return FilledTable.of(taken(self.source), self.draws[..., gappy], plausible)
+        return replace(
+            super()._rows(rows, n, levels),
+            draws=self.draws[..., gappy],
+            plausible=None if drawn is None else lambda k: drawn(k)._rows(rows, n, levels),
+        )
+
+    def _seen_alone(self) -> Self:
+        """As it is: a level may be in draws alone."""
+        return self
 
     @cached_property
     def together(self) -> Floats:
