@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from poolbn.posteriors.mixing import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import percent
 from poolbn.wording import DATA_SET, counted, figure, listed, noun_of
-
-if TYPE_CHECKING:
-    pass
 
 _ACROSS = 4  # columns of sums beside each other
 _DATA_SETS = 12  # whose rows a map of missing values counts

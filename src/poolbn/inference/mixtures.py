@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from poolbn.inference.conditioning import Floats
 from poolbn.nodes.links import MANY, log_constant
-
-if TYPE_CHECKING:
-    pass
 
 _STEPS = 200  # halving brackets takes fewer, unless the quantile is 0
 _TINY = 1e-300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.kinds import a_kind, is_whole, wrong_values
 from poolbn.tables.labels import plain, written
 from poolbn.wording import listed
-
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 

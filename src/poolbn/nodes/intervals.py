@@ -348,16 +348,6 @@ def from_spread(P: Floats, Q: Floats, e: Floats, T: Floats) -> tuple[Floats, Flo
     return np.sqrt(total * scale), df, np.einsum("ak,ka->k", L, T)
 
 
-def generalised_least_squares(x: Sums, weights: Weights) -> Floats:
-    """The population's coefficients with these weights, (q,)."""
-    A, c = _gram(x)
-    M = _middle(x, A, weights)
-    u = np.einsum("jab,jb->a", M, c)
-    coef = to_units(x) @ np.linalg.solve((M @ A).sum(axis=0), u)
-    coef[0] += x.center[-1]
-    return np.asarray(coef)
-
-
 def _middle(x: Sums, A: Floats, weights: Weights) -> Floats:
     """M_j = (I + A_j D)^-1 / sigma_j^2 of standardised columns, (F, q, q); P_j = M_j A_j."""
     C, unit = from_units(x), x.scale[-1] ** 2
