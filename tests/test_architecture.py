@@ -47,6 +47,7 @@ ORDER = {
         "blup", "links", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
         "imputed", "logfit", "gaussianfit", "model", "neighbours", "grouplevel", "views",
         "gaussian", "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",
+        "fields", "files",
     ],
     "scoring": [
         "sparsity", "likelihoods", "families", "observed", "gprior", "criteria", "bge", "bde",
@@ -64,8 +65,8 @@ ORDER = {
     ],
     "network": [
         "presenting", "graphical", "summary", "cells", "questions", "adapting",
-        "interventions", "totals", "effects", "tabulating", "exporting", "bif", "topgmpy", "fields",
-        "linearfile", "kindsfile", "file", "network",
+        "interventions", "totals", "effects", "tabulating", "exporting", "bif", "topgmpy",
+        "file", "network",
     ],
     "monte_carlo_em": [],
     "learning": [],

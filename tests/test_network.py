@@ -16,8 +16,7 @@ from helpers import simulate
 
 import poolbn as pb
 from poolbn.moments.statsfile import SECTIONS
-from poolbn.network.kindsfile import encode_other
-from poolbn.network.linearfile import written
+from poolbn.nodes.files import encode_other, written
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Given
 from poolbn.nodes.predictive import uncertainty

@@ -19,14 +19,8 @@ from numpy.typing import NDArray
 
 from poolbn.errors import FileError, FileWarning
 from poolbn.graph.dag import Dag
-from poolbn.network.fields import are_counts, as_float, as_list, as_text, check_keys, number
-from poolbn.network.kindsfile import (
-    categories_in,
-    decode_other,
-    encode_other,
-)
-from poolbn.network.linearfile import check_linear, decode_linear, encode_linear
-from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.fields import are_counts, as_float, as_list, as_text, check_keys, number
+from poolbn.nodes.files import categories_in, decode, encode
 from poolbn.nodes.localfit import Given, LocalFit
 from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
@@ -80,7 +74,7 @@ def network_text(content: Content) -> str:
         "score": number(content["score"]),
         "score_kind": content["score_kind"],
         "search": content["search"],
-        "fits": {node: _encoded(fit) for node, fit in fits.items()},
+        "fits": {node: encode(fit) for node, fit in fits.items()},
         "trace": [move._asdict() | {"gain": number(move.gain)} for move in content["trace"]],
     }
     if content["missing"] is not None:
@@ -221,26 +215,14 @@ def _decode_missing(missing: Any, rows: list[int], nodes: int) -> NDArray[np.int
     return np.array(missing, dtype=np.int64)
 
 
-def _encoded(fit: LocalFit) -> dict[str, Any]:
-    return encode_linear(fit) if isinstance(fit, GaussianFit) else encode_other(fit)
-
-
 def _decoded(
     encoded: dict[str, Any], dag: Dag, levels: tuple[Hashable, ...]
 ) -> dict[str, LocalFit]:
     """The fits, checked against the graph."""
-    fits: dict[str, LocalFit] = {}
-    categories = {node: categories_in(node, encoded["fits"][node]) for node in dag.nodes}
-    for node in dag.nodes:
-        fit = encoded["fits"][node]
-        given = {parent: categories[parent] for parent in dag.parents(node)}
-        if isinstance(fit, dict) and "model" in fit:
-            fits[node] = decode_other(node, fit, levels, given)
-        else:
-            found = decode_linear(node, fit, levels, given)
-            check_linear(node, found)
-            fits[node] = found
-    return fits
+    own = encoded["fits"]
+    categories = {node: categories_in(node, own[node]) for node in dag.nodes}
+    given = {node: {name: categories[name] for name in dag.parents(node)} for node in dag.nodes}
+    return {node: decode(node, own[node], levels, given[node]) for node in dag.nodes}
 
 
 def _decode_move(move: dict[str, Any], dag: Dag) -> Move:
