@@ -193,3 +193,55 @@ def test_the_import_is_light() -> None:
     code = f"import sys, poolbn; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# What nobody asks
+
+
+def subclasses(base: type) -> set[str]:
+    """What a class and those below it are called."""
+    return {base.__name__}.union(*map(subclasses, base.__subclasses__()))
+
+
+def kinds_compared(text: str, kinds: set[str]) -> list[int]:
+    """The lines in which something is compared with the name of a kind of column."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
+        if any(isinstance(each, ast.Constant) and each.value in kinds for each in ast.walk(side))
+    ]
+
+
+def outside(*parts: str) -> dict[str, str]:
+    """The source files that are not in a package, or not a module."""
+    return {
+        str(path.relative_to(SOURCE)): path.read_text()
+        for path in SOURCE.rglob("*.py")
+        if path.relative_to(SOURCE).parts[: len(parts)] != parts
+    }
+
+
+def test_nothing_outside_nodes_asks_which_class_a_fit_is() -> None:
+    from poolbn.nodes.regression import RegressionFit
+    from poolbn.nodes.tabular import TabularFit
+
+    fits = subclasses(poolbn.LocalFit)
+    assert {RegressionFit.__name__, TabularFit.__name__, "GaussianFit"} <= fits
+    found = {name: asked_classes(text) & fits for name, text in outside("nodes").items()}
+    assert {name: asked for name, asked in found.items() if asked} == {}
+
+
+def test_nothing_but_their_module_compares_kinds() -> None:
+    kinds = {"continuous", "discrete", "count"}
+    assert kinds_compared('if kind != "count":\n    pass', kinds) == [1]
+    assert kinds_compared('of = kind in ("count", "discrete")', kinds) == [1]
+    found = {
+        name: kinds_compared(text, kinds) for name, text in outside("tables", "kinds.py").items()
+    }
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_nothing_asks_whether_a_network_is_linear() -> None:
+    assert [name for name, text in outside("").items() if "is_linear" in text] == []

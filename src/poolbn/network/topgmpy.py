@@ -15,7 +15,7 @@ from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.tabulating import network_tables
 from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.cells import find_level
-from poolbn.tables.kinds import is_normal
+from poolbn.tables.kinds import has_levels, is_normal
 from poolbn.wording import listed
 
 
@@ -41,7 +41,7 @@ def to_pgmpy(
         MissingPackageError: pgmpy is not installed.
     """
     kinds = {node: fits[node].kind for node in dag.nodes}
-    if set(kinds.values()) == {"discrete"}:
+    if all(map(has_levels, kinds.values())):
         if data_set is not None:
             raise DataError(
                 "the data sets are a node of a discrete network; leave data_set out, and give "

@@ -36,6 +36,7 @@ from poolbn.nodes.poolings import Complete, Partial
 from poolbn.nodes.regression import fit_regression
 from poolbn.scoring import combined
 from poolbn.scoring.rotating import partial_scatter
+from poolbn.tables.kinds import has_levels, is_normal
 
 Floats = NDArray[np.float64]
 
@@ -90,9 +91,9 @@ class ScoreVectors:
     def test(self, x: str, y: str, given: Sequence[str]) -> Combination:
         """Of two columns given others."""
         kinds = [self.table.kind(name) for name in (x, y, *given)]
-        if "continuous" in kinds[:2]:
+        if any(map(is_normal, kinds[:2])):
             found: tuple[Floats, Floats] | None = self._linear(x, y, given)
-        elif set(kinds[2:]) <= {"discrete"}:
+        elif all(map(has_levels, kinds[2:])):
             found = self._stratified(x, y, given)
         else:
             found = self._modelled(x, y, given)
