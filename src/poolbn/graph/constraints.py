@@ -135,9 +135,6 @@ class Constraints:
 def as_constraints(given: Constraints | Mapping[str, Any] | None) -> Constraints:
     """The constraints that are meant: as they are, as a dict of them, or none.
 
-    Raises:
-        OptionError: they are none of these, or a dict has a key that is no constraint.
-
     Examples:
         >>> as_constraints({"tiers": [["age"], ["bmi"]]}).tiers
         (('age',), ('bmi',))

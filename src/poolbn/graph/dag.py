@@ -635,9 +635,6 @@ def as_dag(value: object, nodes: Iterable[str]) -> Dag:
             nodes, or pairs (parent, child), which may leave nodes without arcs.
         nodes: the names, whose order the result has.
 
-    Raises:
-        GraphError: `value` is none of these, or has other nodes.
-
     Examples:
         >>> as_dag([("age", "bmi")], ["age", "bmi", "weight"])
         Dag('[age][weight][bmi|age]')

@@ -142,11 +142,7 @@ def reached(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def extended(
     nodes: Sequence[str], directed: Sequence[Pair], undirected: Sequence[Pair]
 ) -> list[Pair]:
-    """Arcs of an acyclic graph with these arcs, the edges directed, and no other v-structures.
-
-    Raises:
-        GraphError: there is no such graph.
-    """
+    """Arcs of an acyclic graph with these arcs, the edges directed, and no other v-structures."""
     # Dor and Tarsi (1992): take away, as a sink, any node without children whose undirected
     # neighbours are joined to all that it is joined to. A removal changes this only for the
     # nodes around it, which are looked at again.

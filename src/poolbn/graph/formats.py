@@ -26,11 +26,7 @@ def is_igraph(value: object) -> bool:
 
 
 def read_graph(given: Any) -> tuple[Iterable[str], Iterable[Pair]]:
-    """Nodes and arcs of what may have both; names alone are nodes without arcs.
-
-    Raises:
-        GraphError: it has arcs, and does not say which.
-    """
+    """Nodes and arcs of what may have both; names alone are nodes without arcs."""
     if isinstance(given, str) and given[:1] in ("[", ""):
         return read_modelstring(given)
     if (found := read_object(given)) is not None:
@@ -57,11 +53,7 @@ def read_graph(given: Any) -> tuple[Iterable[str], Iterable[Pair]]:
 
 
 def read_object(given: Any) -> tuple[Iterable[str], Iterable[Pair]] | None:
-    """Nodes and arcs of another program's graph, or of a table of arcs; None for what is neither.
-
-    Raises:
-        GraphError: a table is not one of arcs, or a graph has no directions.
-    """
+    """Nodes and arcs of another program's graph, or of a table of arcs; None for other things."""
     if is_networkx(given):
         return read_networkx(given)
     if is_igraph(given):

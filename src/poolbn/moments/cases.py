@@ -248,11 +248,7 @@ def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> 
 
 
 def checked_inputs(names: tuple[str, ...], inputs: Iterable[str]) -> tuple[str, ...]:
-    """Columns that are inputs, in the order of all columns.
-
-    Raises:
-        DataError: a column is unknown or named twice, or there is no other.
-    """
+    """Columns that are inputs, in the order of all columns."""
     chosen = list_of_names("inputs", inputs)
     positions(names, chosen)
     if len(chosen) == len(names):

@@ -68,10 +68,6 @@ def of_partitions(
         columns: as for `pb.stats`.
         missing: as for `pb.stats`.
         discrete: columns that hold levels.
-
-    Raises:
-        ClusterError: the cluster that had the work is gone.
-        DataError: a column or a cell cannot be used; of several, the first.
     """
     from dask import delayed
 
@@ -482,12 +478,7 @@ def stats_of_numbers(
 
 
 def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
-    """The statistics of what is to be read; with a checkpoint file by file.
-
-    Raises:
-        DataError: rows cannot be used.
-        OptionError: a checkpoint of frames.
-    """
+    """The statistics of what is to be read; with a checkpoint file by file."""
     if reading.missing == "em":
         return patterns(reading.rows()).completed()
     if checkpoint is None:

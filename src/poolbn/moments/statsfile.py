@@ -115,11 +115,7 @@ def _gaps_to_bytes(gaps: Gaps) -> bytes:
 
 
 def _gaps_from_bytes(section: bytes, data_sets: int, width: int) -> Gaps:
-    """What `_gaps_to_bytes` wrote.
-
-    Raises:
-        ValueError: it did not write this, or no rows have such statistics.
-    """
+    """What `_gaps_to_bytes` wrote."""
     whole = -(-width // 8)
     kind = np.dtype(
         [("set", "<i8"), ("bits", "u1", (whole,)), ("n", "<i8"), ("mean", "<f8", (width,)),
@@ -174,11 +170,7 @@ class Discrete(NamedTuple):
 
 
 def _discrete_from_bytes(levels: bytes, cells: bytes, data_sets: int) -> Discrete:
-    """What was written.
-
-    Raises:
-        ValueError: it was not, or no rows have such cells.
-    """
+    """What was written."""
     told = json.loads(levels)
     names, categories = tuple(told["names"]), tuple(map(tuple, told["levels"]))
     merged = tuple(told["merged"])
@@ -213,11 +205,7 @@ def _cells(section: bytes, sizes: Sequence[int], data_sets: int) -> Cells:
 
 
 def _check_moments(found: Saved, made: Discrete) -> None:
-    """Raise unless the moments of indicators are those of the cells.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """Raise unless the moments of indicators are those of the cells."""
     if labels_of(made.names, made.categories) != found.names:
         raise ValueError("its moments are of other columns than its levels")
     cells, n = made.cells, found.n
@@ -315,10 +303,6 @@ def read_file(
         path: the file.
         least: the smallest number of rows that a data set may have.
         takes: what there may be beside statistics of rows: "gaps", "levels".
-
-    Raises:
-        FileError: the file is not there, not of this kind, of another version, damaged, cut short,
-            holds anything but statistics as `write_file` writes them, or what is not taken.
     """
     shown = repr(os.fspath(path))
     about, parsed, body = _opened(path)

@@ -44,11 +44,7 @@ class Sums:
 
     @staticmethod
     def zeros(size: int, width: int) -> Sums:
-        """Room for `size` data sets of `width` columns.
-
-        Raises:
-            DataError: there is not enough memory.
-        """
+        """Room for `size` data sets of `width` columns."""
         try:
             return Sums(
                 np.zeros(size, dtype=np.int64),

@@ -421,9 +421,6 @@ def in_order(
         kinds: of its columns.
         given: the kinds that somebody said.
         known: the levels of discrete columns, where only these can be.
-
-    Raises:
-        DataError: rows cannot be used.
     """
     rows = reading.rows()
     codes, values, dropped = in_memory(rows)

@@ -131,9 +131,6 @@ def walked(
         sweeps: more of each chain.
         N: columns.
         tell: is told how many sweeps are done, and how many there will be.
-
-    Raises:
-        KeyboardInterrupt: the user stopped them before there is anything to average.
     """
     found: list[Summed | Sampled] = []
     stopped = False

@@ -131,9 +131,6 @@ def all_families(
         allowed: the constraints.
         most: parents of a node.
         tell: is told how many families are scored, and how many there are.
-
-    Raises:
-        DataError: a node has no likelihood with any parents.
     """
     arcs = possible(allowed)
     sets = [list(_parent_sets(arcs, allowed.required, c, most)) for c in range(len(arcs))]

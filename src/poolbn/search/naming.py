@@ -32,9 +32,6 @@ def as_learner(search: SearchName | Learner | None) -> Learner:
         search: an object with `learn`, or a name: "hc", "tabu", "orders", "exact", "pc" or
             "hybrid" is that search with its defaults; None is hill climbing.
 
-    Raises:
-        OptionError: it is none.
-
     Examples:
         >>> as_learner("tabu")
         Tabu(length=10, patience=10, max_iter=None)

@@ -86,11 +86,7 @@ class Problem:
 
 
 def limited(problem: Problem, max_parents: int | None) -> Allowed:
-    """The constraints of a problem, with a learner's own limit of parents.
-
-    Raises:
-        GraphError: more arcs into a node are required.
-    """
+    """The constraints of a problem, with a learner's own limit of parents."""
     allowed = problem.allowed
     if max_parents is None or max_parents >= allowed.max_parents:
         return allowed
