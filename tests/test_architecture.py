@@ -60,7 +60,8 @@ ORDER = {
     ],
     "inference": [
         "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "linear",
-        "locals", "gibbs", "plans", "parts", "marginals", "general", "posterior", "engines",
+        "locals", "gibbs", "plans", "parts", "marginals", "general", "posterior",
+        "heldout", "engines",
         "conditions", "events",
     ],
     "network": [
@@ -75,7 +76,7 @@ ORDER = {
     "metrics": [],
     "assess": [
         "arceffects", "patternmap", "residualsds", "residuals", "calibration", "spreads",
-        "effectsizes", "leaveout", "mixedleaveout", "replicates", "strengths", "resample", "folds",
+        "effectsizes", "replicates", "strengths", "resample", "folds",
         "comparison", "comparing", "stratified", "treatment",
     ],
     "posteriors": [

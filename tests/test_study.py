@@ -30,7 +30,7 @@ from helpers import REFERENCE, reference
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn.assess.leaveout import leave_out
+from poolbn.inference.heldout import leave_out
 
 CHUNK = Chunk("balanced", N=4, mean_parents=1, F=3, network=0)
 TINY = Preset((4,), (1,), (2, 3), (3,), rows=(10, 20), networks=1, replicates=2)
@@ -186,7 +186,7 @@ def test_leave_out_is_predict_with_each_node_in_turn(seed: int) -> None:
     rows = true.sample(40, seed=seed)
     nodes = list(true.dag.nodes)
     codes = np.array([true.levels.index(level) for level in rows["F"]])
-    found = leave_out(true, rows[nodes].to_numpy(), codes)
+    found = leave_out(true.linear, true.joint.prior, rows[nodes].to_numpy(), codes)
     for i, node in enumerate(nodes):
         known, unknown = (true.predict(t, node)["mean"] for t in (rows, rows.drop(columns="F")))
         np.testing.assert_allclose(found.known[:, i], known, rtol=1e-10, atol=1e-10)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn import metrics
-from poolbn.assess.leaveout import leave_out
 from poolbn.errors import OptionError, nearest
 from poolbn.graph.constraints import Constraints
+from poolbn.inference.heldout import leave_out
 from poolbn.learning import learn
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
@@ -318,7 +318,7 @@ def _predictions(
     if any((fit.sigma2 <= 0).any() for fit in net.linear_fits.values()):
         names = ("rmad_known", "rmad_unknown", "median_rmad_known", "median_rmad_unknown")
         return dict.fromkeys((*names, "f1", "f1_predicted"), math.nan)
-    predicted = leave_out(net, values, codes)
+    predicted = leave_out(net.linear, net.joint.prior, values, codes)
     f1 = metrics.f1(codes.tolist(), predicted.data_set.tolist(), range(len(net.levels)))
     return {
         "rmad_known": metrics.rmad(values, predicted.known),

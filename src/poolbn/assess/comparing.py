@@ -13,12 +13,8 @@ from poolbn import metrics
 from poolbn.arguments import is_list
 from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
 from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
-from poolbn.assess.leaveout import leave_out
-from poolbn.assess.mixedleaveout import held_out, node_logs, row_logs, spreads, squares
 from poolbn.errors import DataError, Option, OptionError, check_count
-from poolbn.inference.engines import General
-from poolbn.inference.parts import Mixed
-from poolbn.inference.plans import Effort
+from poolbn.inference.heldout import held_out
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.cases import list_of_names
 from poolbn.moments.checks import warn
@@ -34,13 +30,12 @@ from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind, is_normal
+from poolbn.tables.kinds import ColumnKind, has_levels, is_normal
 from poolbn.tables.missing import Missing
 
 Floats = NDArray[np.float64]
 _RESIDUALS = Partial(residuals="pooled")
 _LEFT_OUT = 20  # upper bound of the data sets that are left out in turn
-_NUMBERS = 2**21  # in an array of predictions from all data sets
 
 
 def compare(
@@ -245,7 +240,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     P, cut = len(plans), len(plans) * len(folds)
     of_folds = [results[:cut][p::P] for p in range(P)]
     of_sets = [results[cut:][p::P] for p in range(P)]
-    sd = spreads(total) if total.has_rows else standardise(total.stats()).scale
+    sd = _spreads(total) if total.has_rows else standardise(total.stats()).scale
     rows = np.array([len(at) for at in held])
     whole = np.array([[result.rows for result in of] for of in of_folds])
     actual = [dealt.codes[at] for at in held]
@@ -262,6 +257,18 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
         trouble=tuple(_troubles(of, "folds") for of in of_folds),
         no_population=tuple(_troubles(of, "data sets") for of in of_sets),
     )
+
+
+def _spreads(table: Data) -> Floats:
+    """Standard deviations of columns in all rows; of a discrete one over all its levels, (N,)."""
+    out = np.empty(len(table.names))
+    for i, column in enumerate(table.cases(table.names, incomplete=True).columns):
+        out[i] = np.nanstd(column) or 1.0
+        if has_levels(table.kinds[i]):
+            times = np.bincount(column[~np.isnan(column)].astype(np.int64))
+            share = times / times.sum()
+            out[i] = np.sqrt((share * (1 - share)).sum())
+    return out
 
 
 def _alone(total: Data) -> NDArray[np.intp]:
@@ -301,41 +308,14 @@ def _assess(task: _Task) -> _Result:
             return _nothing(task, f"{node!r} is without pooling, so there is no population", np.nan)
     if task.new is not None:
         net = net.adapt(name=(task.new,))  # like no other name: of 7 and 007 each is left out
-    engine = net._engine(plugin=False)
-    if isinstance(engine, General):
-        return _assess_general(task, net, engine.mixed)
-    loglik = float(engine.log_densities(values, codes).mean())
-    if task.new is not None:
+    engine, rows = net._engine(plugin=False), held_out(task.train, task.categories, values)
+    found = engine.judged(rows, codes, net.n, guess=task.new is None)
+    loglik = float(found.log_density.mean())
+    if found.data_set is None:
         return _nothing(task, "", loglik)
-    N = values.shape[1]
-    known, unknown = np.zeros(N), np.zeros(N)
-    whole = np.flatnonzero(~np.isnan(values).any(axis=1))
-    step = max(1, _NUMBERS // (N * len(net.levels)))
-    for start in range(0, len(whole), step):
-        at = whole[start : start + step]
-        predicted = leave_out(net, values[at], codes[at])
-        known += ((predicted.known - values[at]) ** 2).sum(axis=0)
-        unknown += ((predicted.unknown - values[at]) ** 2).sum(axis=0)
-    data_set = engine.data_sets(values, Effort())[0].argmax(axis=1)
-    return _Result(loglik, len(whole), known, unknown, data_set)
-
-
-def _assess_general(task: _Task, net: Network, mixed: Mixed) -> _Result:
-    """Predict rows with columns of all kinds."""
-    rows = held_out(task.train, task.categories, task.values)
-    log = row_logs(mixed, rows, net.n)
-    loglik = float(log[np.arange(len(log)), task.codes].mean())
-    if task.new is not None:
-        return _nothing(task, "", loglik)
-    with np.errstate(divide="ignore"):
-        data_set = (log + np.log(net.n / net.n.sum())).argmax(axis=1)
-    engine = net._engine(plugin=True)
-    assert isinstance(engine, General)
-    certain = engine.mixed
     whole = rows.whole
-    rows = rows.some(whole)
-    known, unknown = squares(certain, rows, node_logs(certain, rows, net.n), task.codes[whole])
-    return _Result(loglik, len(whole), known, unknown, data_set)
+    errors = net._engine(plugin=True).squares(rows.some(whole), codes[whole], net.n)
+    return _Result(loglik, len(whole), *errors, found.data_set)
 
 
 def _no_population(pooling: Choice, train: Data) -> str:

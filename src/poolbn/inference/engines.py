@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.graph.dag import Dag
-from poolbn.inference import general, linear
+from poolbn.inference import general, heldout, linear
 from poolbn.inference.assembled import assemble, joint_distribution
 from poolbn.inference.general import Answer, answers, mixed_network, sample
+from poolbn.inference.heldout import HeldOut
 from poolbn.inference.linear import Model
 from poolbn.inference.marginals import Mixture
 from poolbn.inference.parts import Mixed
@@ -45,6 +46,18 @@ class Drawn(NamedTuple):
     sets: Integers
     values: Floats
     weights: Floats
+
+
+class Judged(NamedTuple):
+    """What a network says of rows that it was not learned from.
+
+    Attributes:
+        log_density: in the data set of each, (r,).
+        data_set: the most probable one of each, (r,); None if that was not asked.
+    """
+
+    log_density: Floats
+    data_set: Integers | None
 
 
 class Engine(Protocol):
@@ -80,6 +93,18 @@ class Engine(Protocol):
 
     def sample(self, n: int, code: int, seed: int) -> tuple[Integers, Floats]:
         """Rows of the network: data sets (n,) and values (n, N)."""
+
+    def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:
+        """Densities of rows in their data sets, and perhaps which of these they come from.
+
+        What has no probability counts as if half a row of a data set, which has n, had it.
+        """
+
+    def squares(self, rows: HeldOut, codes: Integers, n: Integers) -> tuple[Floats, Floats]:
+        """Squared errors of each node given all others, summed over rows, (N,) each.
+
+        With data sets known, then unknown; rows have no missing cells, and estimates are certain.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +169,16 @@ class Linear:
     def sample(self, n: int, code: int, seed: int) -> tuple[Integers, Floats]:
         """Rows of the network."""
         return linear.sample_rows(self.model, n, code, seed)
+
+    def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:
+        """Densities of rows, and which data sets they come from."""
+        log = self.log_densities(rows.x, codes)
+        return Judged(log, self.data_sets(rows.x, Effort())[0].argmax(axis=1) if guess else None)
+
+    def squares(self, rows: HeldOut, codes: Integers, n: Integers) -> tuple[Floats, Floats]:
+        """Squared errors of each node given all others."""
+        model = self.model
+        return heldout.linear_squares(model.network, model.joint.prior, rows, codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +305,17 @@ class General:
         """Rows of the network."""
         nothing, rng = np.full((n, len(self.mixed.names)), np.nan), np.random.default_rng(seed)
         return sample(self.mixed, nothing, np.full(n, code), rng)[:2]
+
+    def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:
+        """Densities of rows, and which data sets they come from."""
+        log = heldout.row_logs(self.mixed, rows, n)
+        with np.errstate(divide="ignore"):
+            most = (log + np.log(self.mixed.prior)).argmax(axis=1) if guess else None
+        return Judged(log[np.arange(len(log)), codes], most)
+
+    def squares(self, rows: HeldOut, codes: Integers, n: Integers) -> tuple[Floats, Floats]:
+        """Squared errors of each node given all others."""
+        return heldout.squares(self.mixed, rows, heldout.node_logs(self.mixed, rows, n), codes)
 
 
 def engine_of(

@@ -1,4 +1,4 @@
-"""Rows that networks with columns of all kinds were not learned from: densities and predictions."""
+"""Rows that networks were not learned from: densities, and each cell given all others."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.general import Answer, answers
 from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, weigh
 from poolbn.inference.plans import Effort, plan
 from poolbn.moments.data import Data
 from poolbn.nodes.predicting import COUNT
-from poolbn.tables.kinds import has_levels
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _IMPOSSIBLE = -1e4  # log density of what cannot be, beside which all else is likely
 _ROWS = 128  # that are predicted at a time
+_NUMBERS = 2**21  # in an array of predictions from all data sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,13 +179,69 @@ def _expected(found: Weighed, t: int, levels: int) -> Floats:
     return np.asarray((found.p * found.values[t]).sum(axis=-1, keepdims=True))
 
 
-def spreads(table: Data) -> Floats:
-    """Standard deviations of columns in all rows; of a discrete one over all its levels, (N,)."""
-    out = np.empty(len(table.names))
-    for i, column in enumerate(table.cases(table.names, incomplete=True).columns):
-        out[i] = np.nanstd(column) or 1.0
-        if has_levels(table.kinds[i]):
-            times = _counted(column)
-            share = times / times.sum()
-            out[i] = np.sqrt((share * (1 - share)).sum())
-    return out
+# Linear networks
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOut:
+    """Of linear networks, posterior means of every cell given the rest of its row."""
+
+    known: Floats  # with the row's data set known, (n, N)
+    unknown: Floats  # with it unknown, (n, N)
+    data_set: NDArray[np.int64]  # the position of the most probable one given all cells, (n,)
+
+
+def leave_out(
+    linear: LinearNetwork, prior: Floats, values: Floats, codes: NDArray[np.int64]
+) -> LeaveOut:
+    """Predict each cell from the rest of its row, in closed form, estimates taken for certain.
+
+    With residuals e = (I - B) x - intercepts of variances s, the precision matrix of a data set is
+    Lambda = (I - B)' diag(1 / s) (I - B), and x_i less its prediction is g_i / Lambda_ii, g =
+    (I - B)' (e / s). Nothing is inverted. P(F | the rest) comes from the density of the whole row
+    over that of x_i given the rest.
+
+    Args:
+        linear: the network; residual variances must be positive, and no data set adapted.
+        prior: P(F), (F,).
+        values: rows without missing values, in the order of the nodes, (n, N).
+        codes: the data set of each row, as a position, (n,).
+    """
+    n, N = values.shape
+    F = len(prior)
+    known = np.empty((n, N))
+    miss = np.empty((F, n, N))  # cell less prediction
+    loglik = np.empty((F, n))
+    log_weight = np.empty((F, n, N))
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    for j in range(F):
+        B = np.eye(N) - linear.slopes[j]  # I - B
+        center, s = linear.intercept[j], linear.sigma2[j]
+        e = values @ B.T - center
+        precision = (B**2 / s[:, None]).sum(axis=0)  # diagonal of Lambda
+        miss[j] = (e / s) @ B / precision
+        loglik[j] = log_prior[j] - 0.5 * ((e**2 / s) + np.log(s)).sum(axis=1)
+        given_rest = 0.5 * (np.log(precision) - precision * miss[j] ** 2)
+        log_weight[j] = loglik[j][:, None] - given_rest
+        of_j = codes == j
+        known[of_j] = values[of_j] - miss[j][of_j]
+    weight = np.exp(log_weight - log_weight.max(axis=0))
+    weight /= weight.sum(axis=0)
+    unknown = values - (weight * miss).sum(axis=0)
+    return LeaveOut(known, unknown, loglik.argmax(axis=0))
+
+
+def linear_squares(
+    linear: LinearNetwork, prior: Floats, rows: HeldOut, codes: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """As `squares`, of rows without missing cells."""
+    N = rows.x.shape[1]
+    known, unknown = np.zeros(N), np.zeros(N)
+    step = max(1, _NUMBERS // (N * len(prior)))
+    for start in range(0, len(rows.x), step):
+        x = rows.x[start : start + step]
+        found = leave_out(linear, prior, x, codes[start : start + step])
+        known += ((found.known - x) ** 2).sum(axis=0)
+        unknown += ((found.unknown - x) ** 2).sum(axis=0)
+    return known, unknown
