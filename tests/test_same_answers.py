@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -206,3 +207,29 @@ def test_totals_are_exact_where_all_on_the_way_is_linear(name: str) -> None:
         exact = all(net.fits[node].gaussian is not None for node in way)
         assert (row["simulation_se"] == 0) == exact
         assert np.isfinite([row["total"], row["lower"], row["upper"], row["between_sd"]]).all()
+
+
+def test_a_node_without_a_likelihood_says_so(tmp_path: Path) -> None:
+    few = frame("mixed").groupby("site", sort=False).head(3)
+    net = pb.learn(few, group="site", pooling="none", start=ARCS, search=STILL)
+    assert not net.fits["b"].status.ok
+    found = net.heterogeneity()
+    assert list(found.columns) == list(network("continuous").heterogeneity().columns)
+    net.save(tmp_path / "net.json")
+    loaded = pb.load(tmp_path / "net.json")
+    with pytest.raises(pb.DataError, match=r"'b' has no likelihood \(rank deficient\)"):
+        loaded.heterogeneity()
+    with pytest.raises(pb.DataError, match=r"no likelihood.*net.within_between\(pb.table"):
+        loaded.within_between()
+    again = loaded.heterogeneity(pb.table(few, group="site"))
+    pd.testing.assert_series_equal(again["test"], found["test"])
+
+
+@each_table
+def test_one_data_set_has_no_differences(name: str) -> None:
+    alone = frame(name).query("site == 'north'")
+    kinds = {c: "count" for c, make in zip("abc", TABLES[name], strict=True) if make is count}
+    net = pb.learn(alone, group="site", kinds=kinds, pooling="complete", start=ARCS, search=STILL)
+    for ask in (net.heterogeneity, net.within_between):
+        with pytest.raises(pb.DataError, match="there is one data set, 'north'"):
+            ask()
