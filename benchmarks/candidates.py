@@ -4,6 +4,7 @@ Of each family, each column beside the child and its parents is tried as one mor
 score computed. A miss is a column that raises the score, but is left out. Families are those of a
 search's last graph, and these with parents taken away at random. The tables:
 
+  - columns of all kinds, with discrete nodes and counts;
   - networks as in the paper, and the continuous columns of the trial in `pb.datasets.opt`;
   - columns that act in ways that are hard to see from a fit without them: slopes of mean zero, in
     one data set only, means of data sets that explain random intercepts, mediators of a parent
@@ -39,13 +40,14 @@ PAPER = tiny(
     [(6, 1, 4, 30)],
 )  # fmt: skip
 NOISE = 10  # columns
+KINDS = tiny([(4, 100), (10, 50), (20, 200)], [(4, 60)])  # data sets and their rows
 
 
 class All(LocalScores):
     """Scores that leave nothing out."""
 
-    def neighbours(self, families, wanted, *, improving_only):
-        return super().neighbours(families, wanted, improving_only=False)
+    def _at_once(self, families, candidates, improving_only):
+        return super()._at_once(families, candidates, False)
 
 
 def hard(seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -76,7 +78,32 @@ def hard(seed: int) -> Iterator[tuple[str, pd.DataFrame]]:
         yield name, pd.DataFrame(noise).assign(x=of_x, p=of_p, y=y + e, F=[f"g{i}" for i in j])
 
 
-def families(stats: pb.GroupStats, rng: np.random.Generator) -> set[Family]:
+def of_all_kinds(seed: int, F: int, rows: int) -> pb.Table:
+    """Two continuous columns, two discrete ones and a count, related at random."""
+    rng = np.random.default_rng([seed, F, rows])
+    j = np.repeat(np.arange(F), rows)
+    kinds, names = rng.permutation(["number", "number", "two", "three", "count"]), list("abcde")
+    columns: list[np.ndarray] = []
+    frame: dict[str, object] = {"F": j}
+    for name, kind in zip(names, kinds, strict=True):
+        eta = rng.normal(size=F)[j] * 0.4
+        for other in columns:
+            if rng.random() < 0.5:
+                eta = eta + (0.4 * rng.normal() + 0.2 * rng.normal(size=F))[j] * other
+        if kind == "number":
+            value = eta + rng.normal(size=len(j))
+        elif kind == "count":
+            value = rng.poisson(np.exp(np.clip(eta, -1.5, 1.5)) * rng.gamma(3, 1 / 3, len(j)))
+        else:
+            levels = np.arange(2 if kind == "two" else 3)
+            value = (rng.gumbel(size=(len(j), len(levels))) + eta[:, None] * levels).argmax(axis=1)
+        frame[name] = np.array(list("xyz"))[value] if kind in ("two", "three") else value
+        columns.append((value - value.mean()) / max(value.std(), 1e-9))
+    counts = {name: "count" for name, kind in zip(names, kinds, strict=True) if kind == "count"}
+    return pb.table(pd.DataFrame(frame), group="F", kinds=counts)
+
+
+def families(stats: pb.GroupStats | pb.Table, rng: np.random.Generator) -> set[Family]:
     """Of a search, and some with fewer parents."""
     net = pb.learn(stats)
     found = set()
@@ -88,7 +115,7 @@ def families(stats: pb.GroupStats, rng: np.random.Generator) -> set[Family]:
     return found
 
 
-def tried(stats: pb.GroupStats, of: set[Family]) -> np.ndarray:
+def tried(stats: pb.GroupStats | pb.Table, of: set[Family]) -> np.ndarray:
     """Columns, those that raise a score, misses, and how many of the others are left out."""
     N = len(stats.names)
     counts = np.zeros(4, dtype=int)
@@ -100,7 +127,6 @@ def tried(stats: pb.GroupStats, of: set[Family]) -> np.ndarray:
         found = scores.neighbours(
             [(child, parents)], np.ones((1, N), dtype=bool), improving_only=True
         )
-        assert found is not None
         values = found.values[0, others]
         left_out = ~found.exact[0, others] & (values < own) & (values > own - 1e-5)
         raises = np.array(with_more) > own
@@ -108,7 +134,7 @@ def tried(stats: pb.GroupStats, of: set[Family]) -> np.ndarray:
     return counts
 
 
-def same_graph(stats: pb.GroupStats) -> bool:
+def same_graph(stats: pb.GroupStats | pb.Table) -> bool:
     N = len(stats.names)
     allowed, start = pb.Constraints().on(stats.names), np.zeros((N, N), dtype=bool)
     found = [pb.HillClimb().learn(Problem(of(stats), allowed, start)) for of in (LocalScores, All)]
@@ -142,6 +168,12 @@ def main() -> None:
             counts[name] = counts.get(name, 0) + tried(stats, families(stats, rng))
             searches += 1
             different += not same_graph(stats)
+        for F, rows in KINDS:
+            table = of_all_kinds(seed, F, rows)
+            name = f"columns of all kinds, {F} x {rows}"
+            counts[name] = counts.get(name, 0) + tried(table, families(table, rng))
+            searches += 1
+            different += not same_graph(table)
         for name, frame in hard(seed):
             stats = pb.stats(frame, group="F")
             y, p = stats.names.index("y"), stats.names.index("p")

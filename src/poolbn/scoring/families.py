@@ -163,7 +163,8 @@ class RowNodes:
         found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
         for m, family in enumerate(families):
             child, parents = self._named(family)
-            more = [p for p in np.flatnonzero(candidates[m]).tolist() if p not in family[1]]
+            others = set(np.flatnonzero(candidates[m]).tolist()) - {family[0], *family[1]}
+            more = sorted(others)
             names = [self.data.names[p] for p in more]
             at = self._fitted.get((child, *parents))
             out = kinds.hopeless(self.data, (child, parents), names, how, self.each, at)

@@ -361,6 +361,7 @@ class LocalScores:
         lower = ~found.exact & np.isneginf(found.values)
         m, p = np.nonzero(lower)
         found.values[m, p] = found.values[m, np.array(children)[m]] - _LOSS
+        unknown[range(len(families)), children] = False
         m, p = np.nonzero(unknown & candidates)
         if len(m):
             changed = [
