@@ -283,7 +283,7 @@ def test_expected_statistics_are_means_over_draws(table: pd.DataFrame) -> None:
 
 def values_of(source: pb.Table, filled: FilledTable, draw: int) -> np.ndarray:
     values = source.values.copy()
-    values[:, filled.gappy] = filled.draws[draw]
+    values[:, filled.incomplete] = filled.draws[draw]
     at = [source.names.index(name) for name in ("x", "z", "event")]
     return values[at]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
-from poolbn.moments.table import FilledTable, Table, gappy_numbers, gaps_of
+from poolbn.moments.table import FilledTable, Table, gaps_of, incomplete_numbers
 from poolbn.network.network import Network
 from poolbn.tables.kinds import has_levels, is_whole
 
@@ -81,12 +81,12 @@ class MonteCarloEM:
     def rows(self) -> NDArray[np.intp]:
         """Those with missing cells, in the order of data sets' names and of their cells, (R,)."""
         table = self.table
-        gappy = np.flatnonzero(np.isnan(table.values).any(axis=0))
+        incomplete = np.flatnonzero(np.isnan(table.values).any(axis=0))
         levels = [(type(level).__name__, str(level)) for level in table.levels]
         rank = np.argsort(sorted(range(len(levels)), key=levels.__getitem__))
-        cells = np.nan_to_num(table.values[np.ix_(self.columns, gappy)], nan=np.inf)
-        order = np.lexsort([*cells[::-1], rank[self._sets[gappy]]])
-        return gappy[order]
+        cells = np.nan_to_num(table.values[np.ix_(self.columns, incomplete)], nan=np.inf)
+        order = np.lexsort([*cells[::-1], rank[self._sets[incomplete]]])
+        return incomplete[order]
 
     @cached_property
     def _sets(self) -> NDArray[np.int64]:
@@ -113,7 +113,7 @@ class MonteCarloEM:
         """Draws by EM on indicators, (M, N, R)."""
         table = self.table.select([self.table.names[k] for k in self.columns])
         completion = gaps_of(table).completion
-        numbers = gappy_numbers(table)[1].T[self.rows]
+        numbers = incomplete_numbers(table)[1].T[self.rows]
         sets, made = self._sets[self.rows], []
         for m in range(self.draws):
             filled = numbers.copy()

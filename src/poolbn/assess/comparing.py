@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from poolbn import metrics
 from poolbn.arguments import is_list
 from poolbn.assess.comparison import POOLED_RESIDUALS, Comparison
-from poolbn.assess.folds import Folds, check_folds, deal, deal_gappy, deal_table
+from poolbn.assess.folds import Folds, check_folds, deal, deal_incomplete, deal_table
 from poolbn.errors import DataError, Option, OptionError, check_count
 from poolbn.inference.heldout import held_out
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
@@ -134,7 +134,7 @@ def _dealt(
     rows = data.read(source, group=group, columns=columns, missing=missing)
     for plan in plans:
         plan.constraints.on(rows.names)
-    return (deal_gappy if missing == "em" else deal)(rows, folds, seed, inputs)
+    return (deal_incomplete if missing == "em" else deal)(rows, folds, seed, inputs)
 
 
 def _is_continuous(

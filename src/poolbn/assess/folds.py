@@ -61,7 +61,7 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
     return Folds(total, tuple(train), values, codes, np.where(alone[codes], -1, fold))
 
 
-def deal_gappy(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
+def deal_incomplete(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
     """The same where cells are missing: rows are held in memory, with their gaps."""
     codes, values, _ = in_memory(rows)
     levels = tuple(rows.levels)

@@ -72,7 +72,7 @@ def row_replicates(
         yield list(islice(made, replicates - first * _STACK))
 
 
-def gappy_replicates(
+def incomplete_replicates(
     read: Callable[[], Rows], known: GroupStats, replicates: int, seed: int
 ) -> Iterator[list[GroupStats]]:
     """The same where cells are missing: rows are drawn with their gaps, and then completed.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poolbn.arguments import FLAG, check_arguments, is_finite
 from poolbn.assess.replicates import (
     data_set_replicates,
-    gappy_replicates,
+    incomplete_replicates,
     row_replicates,
     shuffled_columns,
     table_replicates,
@@ -331,7 +331,7 @@ def _replicates(
     elif not known.imputed:
         yield from row_replicates(read, known.stats(), replicates, seed)
     else:
-        yield from gappy_replicates(read, known.stats(), replicates, seed)
+        yield from incomplete_replicates(read, known.stats(), replicates, seed)
 
 
 def _directions(

@@ -121,8 +121,8 @@ class _Job:
             f"{counted(len(data.names), 'column')}"
         )
         if patterns is not None:
-            gappy = data.n_rows - patterns.known.n_rows
-            said += f"; {counted(gappy, 'row')} with missing values count for what is there"
+            incomplete = data.n_rows - patterns.known.n_rows
+            said += f"; {counted(incomplete, 'row')} with missing values count for what is there"
         if left:
             lack = "without any" if patterns is not None else "with missing"
             said += f"; left out: {counted(left, 'row')} {lack} values"

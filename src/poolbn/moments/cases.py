@@ -83,7 +83,7 @@ class AnyData(Protocol):
             """Whether a discrete node or a count may have a continuous parent."""
 
         @property
-        def scattered(self) -> frozenset[str]:
+        def mostly_unique(self) -> frozenset[str]:
             """Columns in which more than half of the rows have a value of their own."""
 
         def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
@@ -183,7 +183,7 @@ class WithoutRows(AnyData, Protocol):
         return False
 
     @property
-    def scattered(self) -> frozenset[str]:
+    def mostly_unique(self) -> frozenset[str]:
         """Columns in which more than half of the rows have a value of their own: not known."""
         return frozenset()
 

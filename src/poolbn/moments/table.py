@@ -157,7 +157,7 @@ class Table(AnyData):
         )
 
     @cached_property
-    def scattered(self) -> frozenset[str]:
+    def mostly_unique(self) -> frozenset[str]:
         """Columns in which more than half of the rows have a value of their own."""
         few = self.n_rows // 2
         columns = zip(self.names, self.kinds, self.values, strict=True)
@@ -511,17 +511,19 @@ class FilledTable(Table):
         return self.plausible(k)
 
     @cached_property
-    def gappy(self) -> NDArray[np.intp]:
+    def incomplete(self) -> NDArray[np.intp]:
         """The rows with missing cells, (I,)."""
         return np.flatnonzero(np.isnan(self.values).any(axis=0))
 
     @cached_property
     def _which(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Of each row that is here, the one that it is of, and its draw, -1 for all; (R,) each."""
-        whole = np.setdiff1d(np.arange(self.n_rows), self.gappy)
+        whole = np.setdiff1d(np.arange(self.n_rows), self.incomplete)
         M = len(self.draws)
-        row = np.concatenate([whole, np.repeat(self.gappy, M)])
-        draw = np.concatenate([np.full(len(whole), -1), np.tile(np.arange(M), len(self.gappy))])
+        row = np.concatenate([whole, np.repeat(self.incomplete, M)])
+        draw = np.concatenate(
+            [np.full(len(whole), -1), np.tile(np.arange(M), len(self.incomplete))]
+        )
         order = np.argsort(row, kind="stable")
         return row[order], draw[order]
 
@@ -597,7 +599,7 @@ class FilledTable(Table):
         """The same of some columns."""
         some = self.source.select(columns)
         at = positions(self.names, some.names)
-        kept = np.isnan(some.values[:, self.gappy]).any(axis=0)
+        kept = np.isnan(some.values[:, self.incomplete]).any(axis=0)
         return FilledTable.of(some, self.draws[:, at][:, :, kept])
 
     def _rows(
@@ -606,10 +608,13 @@ class FilledTable(Table):
         n: Sequence[int] | NDArray[np.int64],
         levels: Iterable[Hashable],
     ) -> Self:
-        gappy, drawn = np.searchsorted(self.gappy, rows[np.isin(rows, self.gappy)]), self.plausible
+        incomplete, drawn = (
+            np.searchsorted(self.incomplete, rows[np.isin(rows, self.incomplete)]),
+            self.plausible,
+        )
         return replace(
             super()._rows(rows, n, levels),
-            draws=self.draws[..., gappy],
+            draws=self.draws[..., incomplete],
             plausible=None if drawn is None else lambda k: drawn(k)._rows(rows, n, levels),
         )
 
@@ -634,7 +639,7 @@ class FilledTable(Table):
         return min(1.0, 2 * told)
 
 
-def gappy_numbers(table: Table) -> tuple[tuple[str, ...], Floats]:
+def incomplete_numbers(table: Table) -> tuple[tuple[str, ...], Floats]:
     """Columns of numbers, NaN where cells are missing, (W, n), and what they are called."""
     found: list[Floats] = []
     for column, categories in zip(table.values, table.categories, strict=True):
@@ -646,4 +651,4 @@ def gappy_numbers(table: Table) -> tuple[tuple[str, ...], Floats]:
 
 def gaps_of(table: Table) -> PatternStats:
     """Sums of a table's columns of numbers by what is missing."""
-    return table._gaps(*gappy_numbers(table))
+    return table._gaps(*incomplete_numbers(table))

@@ -465,7 +465,7 @@ def design_of(table: Data, child: str, parents: Sequence[str]) -> Design:
     design = Design(np.vstack([ones, X]).T, y.astype(np.int64), weight, offsets)
     if not weight.all():
         design = _counting(design)
-    return design if table.scattered.intersection(parents) else collapse(design)
+    return design if table.mostly_unique.intersection(parents) else collapse(design)
 
 
 def _counting(design: Design) -> Design:
