@@ -110,7 +110,8 @@ def saved(net: pb.Network, folder: Path) -> Path:
 def test_a_summary_has_the_digits_that_are_sure(net: pb.Network) -> None:
     row = net.effects(0.9).iloc[0]
     text = str(net.summary(0.9))
-    effect, low, _, high, _ = text.splitlines()[3].partition("y ")[2].split()
+    effect, low, _, high, scale, _ = text.splitlines()[3].partition("y ")[2].split()
+    assert scale == "difference"
     assert "90% interval" in text
     step = 10.0 ** (np.floor(np.log10(row["se"])) - 1)  # of the second digit of the error
     for printed, exact in zip((effect, low, high), row[["effect", "lower", "upper"]], strict=True):

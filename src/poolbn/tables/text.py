@@ -68,13 +68,13 @@ class Text:
 def text_part(
     text: Text,
     kinds: Mapping[str, str],
-    query: Callable[[Mapping[str, str]], str],
+    as_sql: Callable[[Mapping[str, str]], str],
     cells: Callable[[str], Iterable[Any]],
     wrong: Callable[[BaseException, tuple[str, ...]], DataError],
 ) -> Part:
     """The part that a file of text is.
 
-    `kinds` are the types that DuckDB found, `query` reads columns as others, `cells` are as `Part`
+    `kinds` are the types that DuckDB found, `as_sql` reads columns as others, `cells` are as `Part`
     has them, and `wrong` tells of an error, where these columns were read.
     """
     import duckdb
@@ -90,7 +90,7 @@ def text_part(
         }  # fmt: skip
         try:
             with connected() as connection:
-                for batch in connection.sql(query(read)).to_arrow_reader(wanted.rows):
+                for batch in connection.sql(as_sql(read)).to_arrow_reader(wanted.rows):
                     named = batch.rename_columns(wanted.names)
                     yield arrow_piece(named, wanted, text.name, text.origin)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -127,7 +127,7 @@ def connected() -> Iterator[Any]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """With Ctrl-C as Python has it: DuckDB has errors of its own for a query that it ended."""
+    """With Ctrl-C as Python has it: DuckDB has errors of its own for a as_sql that it ended."""
     import duckdb
 
     try:
@@ -147,7 +147,7 @@ def _database(process: int) -> Any:
 
 
 def literal(text: str) -> str:
-    """A text in a query."""
+    """A text in a as_sql."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -208,7 +208,7 @@ def csv_part(text: Text) -> Part:
         spec = ", ".join(f"c{i}: '{read.get(c, 'VARCHAR')}'" for i, c in enumerate(header))
         return f"{scan}, auto_detect=false, columns={{{spec}}})"
 
-    def query(read: Mapping[str, str]) -> str:
+    def as_sql(read: Mapping[str, str]) -> str:
         at = {c: i for i, c in enumerate(header)}
         return f"select {', '.join(f'c{at[c]}' for c in read)} from {typed(read)}"
 
@@ -234,7 +234,7 @@ def csv_part(text: Text) -> Part:
             f"{text.shown!r} has one column, {_cut(header[0])}, and it is not numeric; columns are "
             "separated by a comma, a semicolon, a tab or |"
         )
-    return text_part(text, kinds, query, cells, lambda error, cs: _csv_error(text, error, cs))
+    return text_part(text, kinds, as_sql, cells, lambda error, cs: _csv_error(text, error, cs))
 
 
 def _decimal_commas(text: Text, plainly: Sequence[str], with_commas: Sequence[str]) -> bool:
@@ -435,14 +435,14 @@ def json_part(text: Text) -> Part:
     if any((other := _RENAMED.fullmatch(name.lower())) and other[1] in lower for name in kinds):
         _check_capitals(text)
 
-    def query(read: Mapping[str, str]) -> str:
+    def as_sql(read: Mapping[str, str]) -> str:
         spec = ", ".join(f"{literal(c)}: '{kind}'" for c, kind in read.items())
         return f"from {scan}, columns={{{spec}}})"
 
     return text_part(
         text,
         kinds,
-        query,
+        as_sql,
         cells=lambda column: (row.get(column) for row in _objects(text)),
         wrong=lambda error, columns: _json_error(text, error),
     )
