@@ -373,9 +373,12 @@ class LocalFit(ABC):
     def new_data_sets(self, sets: int, draws: int, rng: np.random.Generator) -> Self:
         """Parameters of new data sets, for each draw of the population if there are draws."""
 
-    @abstractmethod
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], Predictions]:
-        """What draws the parameters that rows leave possible, as if they were certain."""
+        """What draws the parameters that rows leave possible, as if they were certain.
+
+        By default they are the estimates.
+        """
+        return lambda rng: self.predictive(np.ones(len(self.levels), dtype=bool))
 
     @abstractmethod
     def adapted(self, name: Hashable, new: Data | None, n: Integers) -> Self:
@@ -387,9 +390,9 @@ class LocalFit(ABC):
             n: rows of each data set so far, (F,).
         """
 
-    @abstractmethod
     def with_imputation_error(self, data: Data) -> Self:
-        """The fit with intervals that contain what missing cells leave open."""
+        """The fit with intervals that contain what missing cells leave open, if it has such."""
+        return self
 
     @abstractmethod
     def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
