@@ -291,6 +291,8 @@ def encode_other(fit: LocalFit) -> dict[str, Any]:
             value = {name: numbers(own) for name, own in value._asdict().items()}
         if isinstance(value, np.ndarray):
             value = numbers(value)
+        if isinstance(value, LocalFit):
+            value = encode(value)
         encoded[field.name] = number(value) if isinstance(value, float) else value
     del encoded["levels"], encoded["group"]  # there once for all nodes
     if isinstance(fit, LogFit):
@@ -344,7 +346,9 @@ def decode_other(
         as_text(of("categories"), text)
     _check_given(of, values, tuple(given.values()))
     if not issubclass(kind, LogFit):
-        return kind(**{name: _value(of(name), value) for name, value in values.items()})
+        inner = {name: value for name, value in values.items() if isinstance(value, dict)}
+        fits = {name: decode(node, value, levels, given) for name, value in inner.items()}
+        return kind(**{name: _value(of(name), value) for name, value in values.items()} | fits)
     fit = _table(of, values) if kind is TabularFit else _regression(of, values)
     return replace(fit, saved_effects=_effects(of("effects"), encoded["effects"], fit))
 
