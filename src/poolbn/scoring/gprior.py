@@ -16,7 +16,7 @@ from poolbn.nodes import grouplevel, kinds, linear
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import NeighbourScores, NodeModel, all_exact, same_for_all
-from poolbn.scoring.families import NodeScores, family_of
+from poolbn.scoring.families import NodeScores, RowNodes, family_of
 from poolbn.scoring.sparsity import sparsity
 from poolbn.tables.kinds import is_normal
 
@@ -48,8 +48,9 @@ class GPrior:
     7,200 simulated pairs of columns in 2 to 15 data sets, of which half are related, it has the
     wrong sign in 36%, with g = n / 4 in 25%. Jeffreys' prior on probabilities has it in 23%.
 
-    Nothing is pooled between data sets: with few of them there is little to learn a distribution
-    between them from. Final fits are those of the pooling.
+    Nodes of a registered kind have BIC's difference from no parents. Nothing is pooled between data
+    sets: with few of them there is little to learn a distribution between them from. Final fits are
+    those of the pooling.
     """
 
     @property
@@ -101,7 +102,9 @@ class GPriorScores:
             return np.zeros(0)
         own = np.array([is_normal(self.data.kinds[child]) for child, _ in families])
         values = np.zeros(len(families))
-        for at, compute in ((own, self._of_numbers), (~own, self._of_rows)):
+        rows = np.array([isinstance(self.fits.of(child), RowNodes) for child, _ in families])
+        of_all = (own, self._of_numbers), (rows, self._of_rows), (~own & ~rows, self._by_bic)
+        for at, compute in of_all:
             some = [families[m] for m in np.flatnonzero(at).tolist()]
             if some:
                 values[at] = compute(some)
@@ -149,6 +152,11 @@ class GPriorScores:
         g = _TOLD * (self.data.n if self._separate else np.array([self.data.n_rows]))
         shrunk, log = g / (1 + g), np.log1p(g) / 2
         return np.array([max(float((shrunk * z - log * d).sum()) for z, d in of) for of in found])
+
+    def _by_bic(self, families: Sequence[Family]) -> Floats:
+        """Of nodes of a registered kind, of which no Bayes factor is known."""
+        alone = [(child, ()) for child, _ in families]
+        return self.fits.scores(families) - self.fits.scores(alone)
 
     def neighbours(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
