@@ -250,10 +250,20 @@ class GroupStats(OnlySums):
     ) -> GroupStats:
         """The data sets at these positions, which may repeat, under other names."""
         if self.patterns is not None:
-            chosen: GroupStats = self.patterns.data_sets(at, levels).completed()
-            return chosen.select(self.names).with_inputs(self.inputs)
+            return self._completed(self.patterns.data_sets(at, levels))
         arrays = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
         return replace(self, levels=tuple(levels), **arrays)
+
+    def joined(self, alone: Sequence[int], name: Hashable) -> GroupStats:
+        """These data sets apart, and all others as one, the last."""
+        if self.patterns is not None:  # which add up
+            return self._completed(self.patterns.joined(alone, name))
+        return super().joined(alone, name)
+
+    def _completed(self, patterns: Any) -> GroupStats:
+        """The same columns, completed anew."""
+        whole: GroupStats = patterns.completed()
+        return whole.select(self.names).with_inputs(self.inputs)
 
     @property
     def patterns(self) -> Any:
