@@ -221,8 +221,8 @@ def test_scores_are_those_of_bnlearn(case: dict, score: str) -> None:
     assert value == pytest.approx(sum(case["scores"][score].values()), rel=1e-8)
 
 
-def test_other_scores_are_for_statistics() -> None:
-    with pytest.raises(pb.OptionError, match="'bic', 'aic' or 'loglik'"):
+def test_a_score_of_continuous_columns_says_so() -> None:
+    with pytest.raises(pb.OptionError, match="continuous columns; use score='bic' or score='bic-h"):
         pb.score(pb.table(rows(), group="site"), [], score="bge")
 
 
