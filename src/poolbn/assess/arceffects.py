@@ -114,7 +114,7 @@ def arc_effects(
         net: the network.
         parent: a node.
         child: a child of it.
-        stats: the sufficient statistics, or rows where columns are not all continuous; by default
+        stats: the sufficient statistics, or rows; by default
             those that the network was learned from. Without any, as for a loaded network, there
             are no estimates of data sets alone.
         interval: the probability of the intervals.

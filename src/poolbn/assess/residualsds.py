@@ -45,7 +45,7 @@ def residual_sds(
     Args:
         net: the network.
         node: a node.
-        stats: the sufficient statistics, or rows where columns are not all continuous; by default
+        stats: the sufficient statistics, or rows; by default
             those that the network was learned from. Without any, as for a loaded network, there
             are no estimates of data sets alone.
         interval: the probability of the intervals.

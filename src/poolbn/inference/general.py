@@ -1,4 +1,4 @@
-"""Answers of networks with columns of all kinds, for many rows: `plans` says how each is found."""
+"""Answers of networks whose nodes are of any kinds: `plans` says how each is found."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def connected() -> Iterator[Any]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """With Ctrl-C as Python has it: DuckDB has errors of its own for a as_sql that it ended."""
+    """With Ctrl-C as Python has it: DuckDB has errors of its own for a query that it ended."""
     import duckdb
 
     try:
@@ -147,7 +147,7 @@ def _database(process: int) -> Any:
 
 
 def literal(text: str) -> str:
-    """A text in a as_sql."""
+    """A text in a query."""
     return "'" + text.replace("'", "''") + "'"
 
 
