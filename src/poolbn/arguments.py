@@ -35,10 +35,6 @@ class Kind:
         return Kind(f"{self.words}, or None", lambda value: value is None or self.holds(value))
 
 
-def _is_path(value: object) -> bool:
-    return isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
-
-
 def _is_hashable(value: object) -> bool:
     try:
         hash(value)
@@ -95,7 +91,10 @@ def _are_numbers(value: object) -> bool:
 
 
 TEXT = Kind("a text", lambda value: isinstance(value, str))
-PATH = Kind("a path: a text, or a pathlib.Path", _is_path)
+PATH = Kind(
+    "a path: a text, or a pathlib.Path",
+    lambda value: isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str),
+)
 FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
 NUMBER = Kind("a finite number", _is_number)
 NUMBERS = Kind("a number, or an array of numbers", _are_numbers)

@@ -116,8 +116,9 @@ def read_sums(
     names = {path: part.names for path, part in zip(saved, found, strict=True)}
     check_columns(names | ({_ROWS: prepared.names} if prepared else {}), columns)
     parts: list[Any] = found if columns is None else [part.select(columns) for part in found]
-    if name is not None and not discrete:
-        parts = [as_one(part, name) for part in parts]
+    if name is not None and not discrete:  # all data sets as one of this name
+        each = [[part.data_sets([j], [name]) for j in range(len(part.levels))] for part in parts]
+        parts = [added(own) for own in each]
     if prepared is not None and discrete:
         parts.append(of_levels(prepared, held, kinds or {}))
     elif prepared is not None and reading["missing"] == "em":
@@ -202,11 +203,6 @@ def common_columns(
     if left:
         tell(f"left out, because not all files have them: {_names(left)}")
     return common
-
-
-def as_one(found: PatternStats, name: str) -> PatternStats:
-    """All data sets as one of this name."""
-    return added(found.data_sets([j], [name]) for j in range(len(found.levels)))
 
 
 def _tell_shared(levels: Mapping[str, tuple[Hashable, ...]], tell: Callable[[str], None]) -> None:

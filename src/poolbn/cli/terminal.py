@@ -216,12 +216,8 @@ class Terminal:
         """Print a value as JSON, for programs."""
         if self.json:
             text = json.dumps(plain(value), indent=1, ensure_ascii=False)
-            typer.echo("".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text))
-
-
-def _escaped(character: str) -> str:
-    """As JSON has it in a text."""
-    return json.dumps(character)[1:-1]
+            plainly = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+            typer.echo("".join(plainly))
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
 from poolbn.show import style
 from poolbn.show.drawing import (
@@ -128,7 +127,8 @@ def _arc(ax: Axes, arc: ArcShape, order: float) -> None:
     from matplotlib.path import Path
 
     size, line = arc.size, arc.width
-    colour = _colour(size)
+    sign = style.NEGATIVE if size.effect < 0 else style.POSITIVE
+    colour = style.paler(sign if size.one_sign else style.SOFT, _PALE * size.varies)
     path = Path(arc.curve, [Path.MOVETO] + [Path.CURVE4] * (len(arc.curve) - 1))
     look: dict[str, Any] = {"fill": False, "capstyle": "butt", "zorder": order}
     # Paper around an arc shows which of two that cross is above.
@@ -139,11 +139,6 @@ def _arc(ax: Axes, arc: ArcShape, order: float) -> None:
     ax.add_patch(patch)
     inside = style.PAPER if size.reversible else colour
     ax.add_patch(Polygon(arc.head, facecolor=inside, edgecolor=colour, linewidth=0.9, zorder=order))
-
-
-def _colour(size: EffectSize) -> tuple[float, float, float]:
-    colour = style.NEGATIVE if size.effect < 0 else style.POSITIVE
-    return style.paler(colour if size.one_sign else style.SOFT, _PALE * size.varies)
 
 
 def _node(ax: Axes, net: Network, found: Drawing, i: int) -> None:
