@@ -413,12 +413,15 @@ class LocalFit(ABC):
     def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
         """Residuals that are standard normal if the model is right, (n,).
 
+        By default those of rows in units of their own standard deviation.
+
         Args:
             x: values, (n,).
             fitted: see `mean`.
             sets: positions of data sets, (n,).
         """
-        raise NotImplementedError
+        rest = x - fitted
+        return np.asarray(rest / (rest.std() or 1.0))
 
     def explained(
         self, x: Floats, values: Values, sets: Integers
