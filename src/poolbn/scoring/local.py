@@ -374,7 +374,8 @@ class LocalScores:
         self, families: Sequence[Family], candidates: NDArray[np.bool_], improving_only: bool
     ) -> NeighbourScores | None:
         look = partial(_neighbours, self._scores, improving_only)
-        if self._threads == 1 or candidates.size < _WORTH_PARTS:
+        slow = self._scores.cost() >= _SLOW and _worth_threads(self._scores, families)
+        if self._threads == 1 or (candidates.size < _WORTH_PARTS and not slow):
             found = look((families, candidates))
         else:
             step = -(-len(families) // (4 * self._threads))
