@@ -197,8 +197,7 @@ class _Parents:
             full = parents.bit_count() >= self.most
             row[_members((0 if full else node.may) | parents)] = True
             row[_members(node.must)] = False
-        found = self.scores.neighbours(families, able, improving_only=True)
-        values, exact = found
+        values, exact = self.scores.neighbours(families, able, improving_only=True)
         for m, (child, parents) in enumerate(wanted):
             own = np.where(able[m], values[m], -np.inf)
             self._keep(child, _Step(parents, float(values[m, child]), own, exact[m].copy()))
@@ -240,11 +239,6 @@ def _members(bits: int) -> list[int]:
 
 def _family(child: int, parents: int) -> Family:
     return child, tuple(_members(parents))
-
-
-def _changed(family: Family, w: int) -> Family:
-    child, parents = family
-    return child, tuple(sorted(set(parents) ^ {w}))
 
 
 class _Order:
