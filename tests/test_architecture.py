@@ -41,7 +41,7 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "mixed", "polya", "design", "quadrature", "glmm", "marginal",
+        "reference", "linear", "lmm", "polya", "design", "quadrature", "glmm", "marginal",
         "rowscores", "rowneighbours", "shrinking", "intervals", "logeffects", "equality", "terms",
         "withinbetween",
         "blup", "links", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
@@ -88,9 +88,9 @@ ORDER = {
     ],
     "plots": [],
     "page": [
-        "fewrows", "refitting", "disclosure", "sheets", "doubts", "material", "facts", "words",
+        "fewrows", "refitting", "disclosure", "spreadsheet", "doubts", "context", "facts", "words",
         "privacy", "graph", "numbers", "gaussian", "discrete", "nodes", "totals", "treatments",
-        "inshort", "tables", "patterns", "whatif", "reporting", "notebook",
+        "summary", "tables", "patterns", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "cli": [

@@ -9,7 +9,7 @@ from helpers import simulate, simulate_network
 
 import poolbn as pb
 from poolbn.moments.standardised import Family, pack, standardise, units
-from poolbn.nodes import mixed
+from poolbn.nodes import lmm
 from poolbn.run.compiling import kernels
 from poolbn.scoring.local import LocalScores
 from poolbn.search.problem import Problem
@@ -23,7 +23,7 @@ def falls(stats: pb.GroupStats, family: Family) -> np.ndarray:
     F, N = data.mean.shape
     q = len(family[1]) + 1
     work, room = kernels("work"), kernels("screens").room(F, q, N)
-    slopes, model = mixed.Slopes.of(data, "full"), mixed.RESIDUALS["shared"]
+    slopes, model = lmm.Slopes.of(data, "full"), lmm.RESIDUALS["shared"]
     packed = pack(data, [family], slopes.key)
     (buffer,) = work.rooms(F, q + 1, False, work.shapes)
     found = np.empty((2, N))

@@ -464,8 +464,8 @@ def test_networks_are_those_of_rows_without_arcs_that_need_them(
     assert [w.message.finding.kind for w in told] == [pb.FindingKind.NEEDS_ROWS]  # type: ignore[union-attr]
     assert one.dag == two.dag
     assert one.score == pytest.approx(two.score, rel=1e-10)
-    assert two.without_rows
-    assert not one.without_rows
+    assert two.from_statistics
+    assert not one.from_statistics
     assert "learned without rows: no discrete node could have a continuous parent" in repr(two)
     three = pb.learn(found.with_inputs(["arm"]), constraints=NO)  # silent: it was said
     assert three.inputs == ("arm",)

@@ -169,12 +169,12 @@ def test_rows_stay_with_the_workers(
 ) -> None:
     original = sources.pandas_part
 
-    def without_rows(table: pd.DataFrame, name: object, place: str) -> sources.Part:
+    def from_statistics(table: pd.DataFrame, name: object, place: str) -> sources.Part:
         assert not len(table)
         return original(table, name, place)
 
-    monkeypatch.setattr(sources, "pandas_part", without_rows)
-    monkeypatch.setattr(reading, "pandas_part", without_rows)
+    monkeypatch.setattr(sources, "pandas_part", from_statistics)
+    monkeypatch.setattr(reading, "pandas_part", from_statistics)
     with pb.on_cluster(workers):
         assert pb.stats(parted(table, *CUTS), group="site").n_rows == len(table)
 

@@ -22,7 +22,7 @@ from poolbn.moments.standardised import imputed, standardise
 from poolbn.tables.missing import packed
 
 
-def gappy(seed: int, share: float = 0.2, rows: int = 30, data_sets: int = 4) -> pd.DataFrame:
+def incomplete(seed: int, share: float = 0.2, rows: int = 30, data_sets: int = 4) -> pd.DataFrame:
     """A table with cells missing completely at random, but for the data set."""
     table = simulate(seed, data_sets=data_sets, rows=rows)
     rng = np.random.default_rng(seed)
@@ -105,7 +105,7 @@ def test_without_gaps_nothing_changes() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_order_does_not_matter(seed: int) -> None:
-    table = gappy(seed)
+    table = incomplete(seed)
     first = pb.stats(table, group="F", missing="em")
     mixed = table.sample(frac=1, random_state=seed)[table.columns[::-1]]
     second = pb.stats(mixed, group="F", missing="em").select(first.names)
@@ -120,7 +120,7 @@ def test_order_does_not_matter(seed: int) -> None:
 
 @pytest.mark.parametrize("rows", [30, 200])
 def test_patterns_add_up(rows: int) -> None:
-    table = gappy(4, rows=rows)
+    table = incomplete(4, rows=rows)
     whole = pb.stats(table, group="F", missing="em")
     parts = [
         pb.stats(part, group="F", missing="em").patterns
@@ -204,7 +204,7 @@ def test_a_column_that_a_data_set_never_measured_follows_the_others() -> None:
 
 
 def test_a_constant_stays_one() -> None:
-    table = gappy(5)
+    table = incomplete(5)
     site = table["F"].iloc[0]
     table.loc[table["F"] == site, "x1"] = table.loc[table["F"] == site, "x1"] * 0 + 3.0
     stats = pb.stats(table, group="F", missing="em")
@@ -215,7 +215,7 @@ def test_a_constant_stays_one() -> None:
 
 
 def test_rows_count_as_far_as_they_are_there() -> None:
-    table = gappy(6, share=0.25)
+    table = incomplete(6, share=0.25)
     stats = pb.stats(table, group="F", missing="em")
     cells = table.drop(columns="F").notna().groupby(table["F"], sort=False).sum().to_numpy()
     empty = table.drop(columns="F").isna().all(axis=1)
@@ -233,7 +233,7 @@ def test_rows_count_as_far_as_they_are_there() -> None:
 
 
 def test_what_cannot_be_filled_in() -> None:
-    table = gappy(7)
+    table = incomplete(7)
     with pytest.raises(pb.DataError, match="'x2' is missing in all rows"):
         pb.stats(table.assign(x2=np.nan), group="F", missing="em")
     few = table.assign(y=np.where(table.index < 2, table["y"], np.nan))
@@ -244,7 +244,7 @@ def test_what_cannot_be_filled_in() -> None:
 
 @pytest.mark.parametrize("unit", ["row", "data set"])
 def test_bootstrap_draws_rows_with_their_gaps(unit: str) -> None:
-    table = gappy(8)
+    table = incomplete(8)
     boot = pb.bootstrap(table, group="F", missing="em", replicates=4, unit=unit, seed=3)
     again = pb.bootstrap(table, group="F", missing="em", replicates=4, unit=unit, seed=3)
     assert boot.table().equals(again.table())
@@ -252,7 +252,7 @@ def test_bootstrap_draws_rows_with_their_gaps(unit: str) -> None:
 
 
 def test_compare_holds_out_rows_with_their_gaps() -> None:
-    table = gappy(8, share=0.05, rows=24)
+    table = incomplete(8, share=0.05, rows=24)
     some = {"poolings": ["complete", "partial"], "folds": 2, "seed": 2}
     found = pb.compare(table, group="F", missing="em", **some)
     assert np.isfinite(found.loglik).all()
@@ -265,7 +265,7 @@ def test_compare_holds_out_rows_with_their_gaps() -> None:
 
 def test_from_the_command_line(tmp_path: Path) -> None:
     file, out = tmp_path / "gaps.csv", tmp_path / "out"
-    table = gappy(9)
+    table = incomplete(9)
     table.to_csv(file, index=False)
     done = CliRunner().invoke(
         app, ["learn", str(file), "--group", "F", "--missing", "em", "-o", str(out)]
@@ -283,7 +283,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_sites_hand_on_patterns_of_ten_rows_and_more(tmp_path: Path) -> None:
-    table = gappy(12, rows=120, share=0.1)
+    table = incomplete(12, rows=120, share=0.1)
     whole = pb.stats(table, group="F", missing="em")
     files = []
     for site in table["F"].unique():
@@ -316,7 +316,7 @@ def test_sites_hand_on_patterns_of_ten_rows_and_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_coarser_patterns_are_sums_of_the_rows(seed: int) -> None:
     """What is left of a cell, from the rows themselves."""
-    table = gappy(seed, rows=40, share=0.15, data_sets=2)
+    table = incomplete(seed, rows=40, share=0.15, data_sets=2)
     patterns = pb.stats(table, group="F", missing="em").patterns
     made = patterns.coarsened(7)
     counts = [*made.gaps.n.tolist(), *(n for n in made.known.n.tolist() if n)]
@@ -329,7 +329,7 @@ def test_coarser_patterns_are_sums_of_the_rows(seed: int) -> None:
 
 
 def test_a_file_that_hides_something_is_refused(tmp_path: Path) -> None:
-    table = gappy(13, rows=120, share=0.1)
+    table = incomplete(13, rows=120, share=0.1)
     file = tmp_path / "a.stats"
     patterns = pb.stats(table, group="F", missing="em").patterns
     patterns.save(file)
@@ -357,7 +357,7 @@ def test_a_file_that_hides_something_is_refused(tmp_path: Path) -> None:
 
 
 def test_completed_tables_keep_what_was_there() -> None:
-    table = gappy(10, rows=60)
+    table = incomplete(10, rows=60)
     columns = [name for name in table.columns if name != "F"]
     table.loc[table["F"] == table["F"].iloc[0], "x2"] = np.nan  # never measured there
     table = table.dropna(subset=columns, how="all").reset_index(drop=True)
@@ -378,7 +378,7 @@ def test_completed_tables_keep_what_was_there() -> None:
 
 def test_partitions_of_dask_add_up() -> None:
     dask = pytest.importorskip("dask.dataframe")
-    table = gappy(11)
+    table = incomplete(11)
     whole = pb.stats(table, group="F", missing="em")
     parts = pb.stats(dask.from_pandas(table, npartitions=3), group="F", missing="em")
     at = [parts.levels.index(level) for level in whole.levels]
@@ -389,7 +389,7 @@ def test_what_missing_values_depend_on() -> None:
     """Against scipy: Student's t in one data set, and chi-squared between data sets."""
     from scipy.stats import chi2_contingency, ttest_ind
 
-    table = gappy(3, rows=40, data_sets=1)
+    table = incomplete(3, rows=40, data_sets=1)
     table["F"] = np.where(np.arange(len(table)) < 25, "one", "two")
     one = table[table["F"] == "one"]
     names = [name for name in table.columns if name != "F"]
@@ -428,7 +428,7 @@ def test_tests_of_missing_values_keep_their_size(shape: tuple[int, int, float]) 
 
 
 def test_counts_of_patterns_are_those_of_the_rows() -> None:
-    table = gappy(5, share=0.3)
+    table = incomplete(5, share=0.3)
     names = [name for name in table.columns if name != "F"]
     counts = pb.stats(table, group="F", missing="em").patterns.counts()
     lacks = [tuple(n for n in names if row[n]) for _, row in table[names].isna().iterrows()]
@@ -439,7 +439,7 @@ def test_counts_of_patterns_are_those_of_the_rows() -> None:
 
 def test_selected_patterns_are_those_of_the_selected_columns() -> None:
     """Rows that become whole are counted as such, and rows without a value are dropped."""
-    table = gappy(7, share=0.4)
+    table = incomplete(7, share=0.4)
     names = [name for name in table.columns if name != "F"][:2]
     selected = pb.stats(table, group="F", missing="em").patterns.select(names)
     read = pb.stats(table, group="F", columns=names, missing="em").patterns
@@ -452,7 +452,7 @@ def test_selected_patterns_are_those_of_the_selected_columns() -> None:
 
 
 def test_a_data_set_of_which_nothing_is_left_is_named() -> None:
-    table = gappy(7, rows=60)
+    table = incomplete(7, rows=60)
     table = pd.concat([table[table["F"] != "set 1"], table[table["F"] == "set 1"].head(12)])
     table = table.reset_index(drop=True)
     table.loc[table["F"] == "set 1", "y"] = 0.5
@@ -500,12 +500,12 @@ def test_a_warning_says_what_missing_values_depend_on() -> None:
     assert found.columns == ("birthweight_g", "bmi")
     assert "rows without 'birthweight_g' have lower 'gestation_days' (by 4.3 SDs)" in found.what
     assert "'bmi' is missing in 33% of 'NY' and 0% of 'MS'" in found.what
-    assert pb.check(pb.stats(gappy(3), group="F", missing="em")) == []
+    assert pb.check(pb.stats(incomplete(3), group="F", missing="em")) == []
 
 
 def test_a_data_set_that_measured_little_has_a_report(tmp_path: Path) -> None:
     """Nothing is divided by the rows that it has of a family: none."""
-    table = gappy(4, rows=40)
+    table = incomplete(4, rows=40)
     table.loc[table["F"] == "set 2", ["x1", "y"]] = np.nan
     net = pb.learn(table, group="F", missing="em", pooling="partial")
     assert net.fits["y"].left_out == ("set 2",)

@@ -47,7 +47,7 @@ def drawn(seed: int, rows: int = 60, sets: int = 4) -> pd.DataFrame:
     )
 
 
-def gappy(table: pd.DataFrame, share: float, seed: int = 0) -> pd.DataFrame:
+def incomplete(table: pd.DataFrame, share: float, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     names = [name for name in table if name != "site"]
     missing = rng.random((len(table), len(names))) < share
@@ -66,7 +66,7 @@ def learned(table: pd.DataFrame, **options: object) -> pb.Network:
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return gappy(drawn(1), 0.15)
+    return incomplete(drawn(1), 0.15)
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +308,7 @@ def test_intervals_are_wider_than_those_of_the_full_data() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.DataWarning)
         whole = pb.learn(small, group="site", constraints=only)
-        some = pb.learn(gappy(small, 0.3), group="site", constraints=only, missing="em")
+        some = pb.learn(incomplete(small, 0.3), group="site", constraints=only, missing="em")
     one, two = (net.effects(by="data set").set_index(["child", "data_set"])["se"]
                 for net in (whole, some))  # fmt: skip
     for child in ("x", "event"):
@@ -381,7 +381,7 @@ def test_imputations_of_a_full_table_are_copies() -> None:
 
 
 def test_imputed_numbers_are_as_ever() -> None:
-    gaps = gappy(drawn(8)[["site", "x", "z"]], 0.2)
+    gaps = incomplete(drawn(8)[["site", "x", "z"]], 0.2)
     (made,) = pb.impute(gaps, group="site", imputations=1, seed=5)
     stats = pb.stats(gaps, group="site", missing="em")
     codes = pd.factorize(gaps["site"])[0]

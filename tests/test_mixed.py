@@ -20,7 +20,7 @@ from poolbn.kernels import deviance as _kernels
 from poolbn.kernels import shared as _shared
 from poolbn.kernels import work as _work
 from poolbn.moments.standardised import standardise
-from poolbn.nodes import mixed
+from poolbn.nodes import lmm
 from poolbn.scoring.local import LocalScores
 
 
@@ -264,12 +264,12 @@ def test_scores_try_again_where_the_first_maximum_is_not_the_best(
     assert LocalScores(stats)([family])[0] == pytest.approx(final.bic, abs=1e-6)
     data = standardise(stats)
     places = [(data.names.index(child), [data.names.index(parent) for parent in parents])]
-    first = mixed.log_likelihoods(data, places, random="full")
-    model = mixed.RESIDUALS["shared"]
+    first = lmm.log_likelihoods(data, places, random="full")
+    model = lmm.RESIDUALS["shared"]
     with pytest.MonkeyPatch.context() as patch:
         one = replace(model, score_starts=model.score_starts[:1])
-        patch.setitem(mixed.RESIDUALS, "shared", one)
-        assert mixed.log_likelihoods(data, places, random="full")[0] < first[0] - 0.3
+        patch.setitem(lmm.RESIDUALS, "shared", one)
+        assert lmm.log_likelihoods(data, places, random="full")[0] < first[0] - 0.3
 
 
 SCRIPT = """

@@ -248,10 +248,10 @@ def test_what_does_not_go_together_is_said(made: pb.Table, options: dict, words:
 
 
 def test_missing_cells_of_discrete_columns(tmp_path: Path) -> None:
-    gappy = rows(1, 30)
-    gappy.loc[3, "sex"] = None
+    incomplete = rows(1, 30)
+    incomplete.loc[3, "sex"] = None
     path = tmp_path / "rows.csv"
-    gappy.to_csv(path, index=False)
+    incomplete.to_csv(path, index=False)
     with pytest.raises(pb.OptionError, match="missing='em' is for continuous columns"):
         pb.stats(path, group="site", missing="em")
     assert pb.learn(path, group="site", missing="em").n_rows == 120

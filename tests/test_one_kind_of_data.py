@@ -31,8 +31,8 @@ def data(kind: str) -> Data:
         return pb.stats(levels, group="site")
     if kind == "rows":
         return pb.table(levels, group="site")
-    gappy = levels.assign(z=levels["z"].where(rng.random(120) > 0.2))
-    return MonteCarloEM(pb.table(gappy, group="site", missing="em")).start()
+    incomplete = levels.assign(z=levels["z"].where(rng.random(120) > 0.2))
+    return MonteCarloEM(pb.table(incomplete, group="site", missing="em")).start()
 
 
 @pytest.mark.parametrize("kind", KINDS)

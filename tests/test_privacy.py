@@ -324,13 +324,13 @@ def test_a_report_is_that_of_the_other_data_sets(
 def test_missing_cells_are_completed_without_small_data_sets(
     small: pd.DataFrame, tmp_path: Path
 ) -> None:
-    gappy = small.reset_index(drop=True)
-    gappy.loc[gappy.index[::9], "bmi"] = np.nan
+    incomplete = small.reset_index(drop=True)
+    incomplete.loc[incomplete.index[::9], "bmi"] = np.nan
     how: dict[str, Any] = {"group": "clinic", "missing": "em", "start": ARCS,
                            "search": pb.HillClimb(max_iter=0)}  # fmt: skip
     found = [
         embedded(text_of(tmp_path, pb.learn(table, **how)))["whatif"]["nodes"]
-        for table in (gappy, gappy[gappy["clinic"].isin(["NY", "MN"])])
+        for table in (incomplete, incomplete[incomplete["clinic"].isin(["NY", "MN"])])
     ]
     np.testing.assert_allclose(flat(found[0]), flat(found[1]), rtol=1e-6)
 

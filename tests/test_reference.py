@@ -14,7 +14,7 @@ from scipy.stats import invgamma, multivariate_normal, multivariate_t, norm, t
 import poolbn as pb
 from poolbn.kernels import deviance, pooled, separate, shared, work
 from poolbn.moments.standardised import standardise
-from poolbn.nodes import mixed, reference
+from poolbn.nodes import lmm, reference
 
 
 def rows(frame: pd.DataFrame) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -252,8 +252,8 @@ def test_fits(random: str, residuals: str) -> None:
     reml = residuals == "reml"
     child, parents = data.family("y", ["x1", "x2"])
     kind = "shared" if reml else residuals
-    fit = mixed.fit(data, child, parents, random=random, residuals=kind, reml=reml)
-    assert isinstance(fit, mixed.MixedFit)
+    fit = lmm.fit(data, child, parents, random=random, residuals=kind, reml=reml)
+    assert isinstance(fit, lmm.MixedFit)
     x = reference.sums(*rows(frame))
     if residuals == "separate":
         value, _ = reference.deviance_separate(x, fit.random_cov, fit.sigma2)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn.page.material import gathered
+from poolbn.page.context import gathered
 from poolbn.page.tables import report_tables
 from poolbn.page.treatments import treatment_cards, treatment_tables
 from poolbn.page.words import summary
@@ -86,19 +86,19 @@ def test_an_input_that_describes_data_sets(tmp_path: Path, rows: pd.DataFrame) -
 
 
 def test_rows_with_missing_values_count(rows: pd.DataFrame) -> None:
-    gappy = rows.assign(y=rows["y"].where(np.arange(len(rows)) % 11 > 0))
-    net = pb.learn(gappy, group="site", inputs=["arm"], missing="em")
-    of = gathered(net, gappy, None, None)
+    incomplete = rows.assign(y=rows["y"].where(np.arange(len(rows)) % 11 > 0))
+    net = pb.learn(incomplete, group="site", inputs=["arm"], missing="em")
+    of = gathered(net, incomplete, None, None)
     cards = {card.heading: " ".join(card.sentences) for card in summary(of)}
-    lack = gappy.isna().any(axis=1)
+    lack = incomplete.isna().any(axis=1)
     assert f"{lack.sum()} rows with missing values count for those they have." in cards["Data"]
     assert "left out" not in cards["Data"]
     tables = report_tables(of)
     told = {row[0].text: row for row in tables["missing"].rows}
     for name in ("y", "event"):
-        assert told[name][1].value == gappy[name].isna().mean()
-        assert told[name][-1].value == gappy.loc[lack, name].notna().sum()
-    by_site = lack.groupby(gappy["site"]).sum()
+        assert told[name][1].value == incomplete[name].isna().mean()
+        assert told[name][-1].value == incomplete.loc[lack, name].notna().sum()
+    by_site = lack.groupby(incomplete["site"]).sum()
     columns = list(tables["data"].columns)
     assert "left out" not in columns
     found = {row[0].text: row[columns.index("incomplete")].value for row in tables["data"].rows}

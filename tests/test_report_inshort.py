@@ -13,11 +13,11 @@ from test_report import Page
 
 import poolbn as pb
 from poolbn.assess.effectsizes import effect_sizes
+from poolbn.page.context import Context, gathered
 from poolbn.page.facts import differences, leading, pooling_advice, unsure
-from poolbn.page.inshort import in_short
-from poolbn.page.material import Material, gathered
 from poolbn.page.numbers import shorter
 from poolbn.page.reporting import _with_options
+from poolbn.page.summary import in_short
 from poolbn.show.texts import percent
 
 KEPT = pb.HillClimb(max_iter=0)
@@ -36,14 +36,14 @@ def schools(slopes: list[float], rows: int = 200, seed: int = 4) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def material(table: pd.DataFrame, pooling: str = "partial", **more: Any) -> Material:
+def material(table: pd.DataFrame, pooling: str = "partial", **more: Any) -> Context:
     net = pb.learn(table, group="school", pooling=pooling, start=[("x", "y"), ("y", "z")],
                    search=KEPT)  # fmt: skip
     given = {"boot": None, "found": None} | more
     return gathered(net, table, given.pop("boot"), given.pop("found"), **given)
 
 
-def said(of: Material) -> str:
+def said(of: Context) -> str:
     return " ".join(point.sentence for point in in_short(of))
 
 

@@ -312,10 +312,10 @@ def test_all_such_networks_have_a_page(
 def test_rows_of_a_table_count_those_that_it_left_out(
     net: pb.Network, rows: pd.DataFrame, tmp_path: Path
 ) -> None:
-    gappy = rows.copy()
-    gappy.loc[[0, 1, 400], "ill"] = None
+    incomplete = rows.copy()
+    incomplete.loc[[0, 1, 400], "ill"] = None
     pb.report(
-        net, tmp_path / "r.html", data=pb.table(gappy, group="F", kinds=KINDS, missing="drop")
+        net, tmp_path / "r.html", data=pb.table(incomplete, group="F", kinds=KINDS, missing="drop")
     )
     assert "3 rows with missing values were left out." in Page(tmp_path / "r.html").words
 

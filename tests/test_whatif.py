@@ -371,8 +371,8 @@ def test_what_few_rows_tell_is_as_in_a_new_data_set() -> None:
     net = learned(table)
     may = disclosed(net, pb.table(table, **READ))
     numbers = whatif_numbers(may.net, [str(level) for level in net.levels], may)
-    veiled = [of.split(" in ") for of in numbers["veiled"]]
-    assert {name for name, sets in veiled if "a" in sets} >= {"grade", "pressure", "event"}
+    suppressed = [of.split(" in ") for of in numbers["suppressed"]]
+    assert {name for name, sets in suppressed if "a" in sets} >= {"grade", "pressure", "event"}
     at, new = numbers["sets"].index("a"), numbers["new"]
     nodes = {node["name"]: node for node in numbers["nodes"]}
     for name in ("pressure", "event"):
@@ -396,7 +396,10 @@ def test_tables_are_as_in_a_new_data_set_where_few_rows_tell() -> None:
     rows = pb.table(table, group="site")
     may = disclosed(net, rows)
     numbers = whatif_numbers(may.net, ["a", "b", "c"], may)
-    assert numbers["veiled"] in (["y in a and b"], ["y in b and c"])  # with one alone, it follows
+    assert numbers["suppressed"] in (
+        ["y in a and b"],
+        ["y in b and c"],
+    )  # with one alone, it follows
     (y,) = (node for node in numbers["nodes"] if node["name"] == "y")
     at, new = numbers["sets"].index("b"), numbers["new"]
     assert y["p"][at] == y["p"][new]

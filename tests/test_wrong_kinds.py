@@ -82,7 +82,7 @@ def cells() -> pb.CellStats:
 
 
 @cache
-def gappy() -> pb.PatternStats:
+def incomplete() -> pb.PatternStats:
     return pb.stats(rows(), group="site", missing="em").patterns
 
 
@@ -129,9 +129,9 @@ def calls(folder: Path) -> list[Call]:
         Call("stats", READING | {"checkpoint": None, "kinds": {"x": "continuous"}}),
         Call("GroupStats.stats", {"columns": ["x"]}, stats()),
         Call("GroupStats.kind", {"name": "x"}, stats()),
-        Call("PatternStats.stats", {"columns": ["x"]}, gappy()),
-        Call("PatternStats.kind", {"name": "x"}, gappy()),
-        Call("PatternStats.with_inputs", {"inputs": ["x"]}, gappy()),
+        Call("PatternStats.stats", {"columns": ["x"]}, incomplete()),
+        Call("PatternStats.kind", {"name": "x"}, incomplete()),
+        Call("PatternStats.with_inputs", {"inputs": ["x"]}, incomplete()),
         Call("CellStats.stats", {"columns": ["x"]}, cells()),
         Call("CellStats.kind", {"name": "x"}, cells()),
         Call("CellStats.cases", {"columns": ["x"]}, cells()),
@@ -148,11 +148,11 @@ def calls(folder: Path) -> list[Call]:
         Call("Table.select", {"columns": ["x"]}, pb.table(rows(), group="site")),
         Call("Table.with_inputs", {"inputs": ["x"]}, pb.table(rows(), group="site")),
         Call("check", {"stats": stats()}),
-        Call("PatternStats.select", {"columns": ["x"]}, gappy()),
-        Call("PatternStats.coarsened", {"rows": 10}, gappy()),
-        Call("PatternStats.save", {"path": folder / "p.stats", "allow_small": True}, gappy()),
+        Call("PatternStats.select", {"columns": ["x"]}, incomplete()),
+        Call("PatternStats.coarsened", {"rows": 10}, incomplete()),
+        Call("PatternStats.save", {"path": folder / "p.stats", "allow_small": True}, incomplete()),
         Call("PatternStats.load", {"path": "s.stats"}),
-        Call("PatternStats.completed", {"pseudo_rows": 2.0}, gappy()),
+        Call("PatternStats.completed", {"pseudo_rows": 2.0}, incomplete()),
         Call("impute", {"source": rows(), "group": "site", "columns": None, "imputations": 1,
                         "seed": 0}),
         Call("learn", {"source": rows(), "group": "site", "inputs": [], "start": (),

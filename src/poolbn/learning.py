@@ -186,7 +186,7 @@ class Plan:
             search=repr(self.search),
             trace=found.trace,
             stats=only_sums(data),
-            without_rows=not data.has_rows and any(data.categories),
+            from_statistics=not data.has_rows and any(data.categories),
             missing=data.missing if data.missing.any() else None,
         )
 

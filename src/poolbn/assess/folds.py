@@ -105,11 +105,7 @@ def _constant(table: Table) -> list[str]:
 
 
 def check_folds(folds: int) -> None:
-    """Raise for a number of folds that no comparison has.
-
-    Raises:
-        OptionError: it is not a whole number from 2 to the rows that are predicted at most.
-    """
+    """Raise for a number of folds that no comparison has."""
     check_count(2, folds=folds)
     if folds > _KEPT:
         raise OptionError(

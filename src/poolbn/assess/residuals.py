@@ -171,12 +171,7 @@ def node_residuals(net: Network, data: object, node: str) -> Residuals:
 
 
 def node_cells(net: Network, data: object, node: str) -> Cells:
-    """The cells of a node and its parents.
-
-    Raises:
-        GraphError: there is no such node.
-        DataError: the table cannot be used.
-    """
+    """The cells of a node and its parents."""
     if node not in net.fits:
         raise GraphError(f"no node is called {node!r}{nearest(node, net.dag.nodes)}")
     family = (*net.dag.parents(node), node)
@@ -189,9 +184,6 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
 
     Those of a count are randomised quantile residuals (Dunn and Smyth 1996): normal if the model is
     right. The seed is always the same.
-
-    Raises:
-        DataError: no row has all that is needed, or the node is discrete or does not vary.
     """
     fit = net.fits[node]
     if (linear := fit.gaussian) is not None and not (linear.sigma2 > 0).all():
@@ -226,9 +218,6 @@ def known_rows(
     Returns:
         Their data sets, (n,), columns of the parents with codes, (n,) each, values or codes of
         the node, (n,), and how many other rows there are.
-
-    Raises:
-        DataError: there are none, or a column is not there.
     """
     parents = net.dag.parents(node)
     names = (*parents, node)

@@ -49,11 +49,6 @@ def residual_sds(
             those that the network was learned from. Without any, as for a loaded network, there
             are no estimates of data sets alone.
         interval: the probability of the intervals.
-
-    Raises:
-        GraphError: there is no such node.
-        OptionError: `interval` is not between 0 and 1.
-        DataError: `stats` are none, or lack a column, or the node is not continuous.
     """
     check_interval(interval)
     net.dag.parents(node)  # which raises for an unknown node

@@ -20,7 +20,7 @@ from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.learning import SearchOptions
 from poolbn.moments.table import table as read_table
-from poolbn.nodes.mixed import Residuals
+from poolbn.nodes.lmm import Residuals
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Partial
 from poolbn.run.cluster import on_cluster

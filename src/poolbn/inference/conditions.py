@@ -93,9 +93,6 @@ def read_condition(text: str, rows: pd.DataFrame) -> NDArray[Any]:
         text: of the grammar above.
         rows: (K, N).
 
-    Raises:
-        OptionError: the text is not of the grammar, or names a column that is not there.
-
     Examples:
         >>> import pandas as pd
         >>> table = pd.DataFrame({"age": [20, 40, 60], "b c": [1, 2, 3]})

@@ -68,9 +68,6 @@ def happens(event: Event, rows: pd.DataFrame) -> NDArray[np.bool_]:
         event: a condition as `conditions` reads it, or a function of the table.
         rows: (K, N).
 
-    Raises:
-        OptionError: the condition is not one, or the answer is not one truth value for each row.
-
     Examples:
         >>> import pandas as pd
         >>> happens("bmi > 25 and age < 30", pd.DataFrame({"age": [20, 40], "bmi": [26, 27]}))

@@ -81,17 +81,17 @@ def row_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
     out = np.empty((len(rows.x), len(mixed.levels)))
     whole = rows.whole
     out[whole] = node_logs(mixed, rows.some(whole), n).sum(axis=0)
-    gappy = np.setdiff1d(np.arange(len(out)), whole)
+    incomplete = np.setdiff1d(np.arange(len(out)), whole)
     least = _least(n)
     possible = tuple(replace(node, of=node.of.possible(least)) for node in mixed.nodes)
 
     def work(answer: Answer) -> None:
-        out[gappy[answer.rows]] = answer.log_z
+        out[incomplete[answer.rows]] = answer.log_z
 
-    known = np.where(rows.strange, np.nan, rows.x)[gappy]
-    unknown = np.full(len(gappy), -1)
+    known = np.where(rows.strange, np.nan, rows.x)[incomplete]
+    unknown = np.full(len(incomplete), -1)
     answers(replace(mixed, nodes=possible), known, unknown, [], Effort(), work, densities=True)
-    out[gappy] += rows.strange[gappy].sum(axis=1, keepdims=True) * least
+    out[incomplete] += rows.strange[incomplete].sum(axis=1, keepdims=True) * least
     return np.where(np.isneginf(out), least, out)
 
 

@@ -38,12 +38,7 @@ def check_name(name: Hashable, levels: Sequence[Hashable]) -> None:
 def new_data_set(
     fits: Mapping[str, LocalFit], source: object, name: Hashable, missing: Literal["error", "drop"]
 ) -> Data:
-    """The rows of one data set called `name`; their statistics where all columns are continuous.
-
-    Raises:
-        DataError: there is more than one data set, the rows cannot be used, or a row has a level
-            that the network does not know.
-    """
+    """The rows of one data set called `name`; their statistics where all columns are continuous."""
     sums = all(fit.gaussian is not None for fit in fits.values())
     if is_data(source) and not sums:
         raise DataError(

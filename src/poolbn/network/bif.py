@@ -25,9 +25,6 @@ def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np
     """A network whose nodes are all discrete; the data sets are a node too.
 
     That node is a parent of the nodes whose tables differ between data sets.
-
-    Raises:
-        GraphError: a node is not discrete, or two names are the same in letters, digits and "_".
     """
     if others := [node for node in dag.nodes if not has_levels(fits[node].kind)]:
         are = "is" if len(others) == 1 else "are"

@@ -135,12 +135,7 @@ def _dot_attributes(attributes: Attributes) -> str:
 
 
 def to_graphml(dag: Dag, fits: Mapping[str, LocalFit]) -> str:
-    """GraphML, as networkx writes it; the identifier of a node is its name.
-
-    Raises:
-        GraphError: a name has a character that XML cannot hold.
-        MissingPackageError: networkx is not installed.
-    """
+    """GraphML, as networkx writes it; the identifier of a node is its name."""
     graph = to_networkx(dag, fits)
     levels = [own["levels"] for own in graph.nodes.values() if "levels" in own]
     for name in [*dag.nodes, *levels, *_keys(graph.edges.values())]:
@@ -257,11 +252,7 @@ def _check_bnlearn(dag: Dag, fits: Mapping[str, LocalFit]) -> None:
 
 
 def _text(name: str) -> str:
-    """A string of R; what does not print as itself is escaped.
-
-    Raises:
-        GraphError: it has a character that R cannot hold.
-    """
+    """A string of R; what does not print as itself is escaped."""
     if strange := _NOT_R.search(name):
         raise GraphError(
             f"{name!r} contains {strange[0]!r}, which R cannot hold; rename it, or use to_json()"

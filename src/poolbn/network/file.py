@@ -89,9 +89,6 @@ def read_network(path: str | os.PathLike[str]) -> Content:
 
     Warns:
         FileWarning: the file has another checksum than its content.
-
-    Raises:
-        FileError: the file is not there, damaged, of another kind, or too new.
     """
     shown = repr(os.fspath(path))
     with open_regular(path) as file:

@@ -24,12 +24,7 @@ Floats = NDArray[np.float64]
 def checked_values(
     dag: Dag, fits: Mapping[str, LocalFit], *given: Mapping[str, Any]
 ) -> dict[str, float]:
-    """All the values that nodes are to be set to; of discrete ones the codes of their levels.
-
-    Raises:
-        GraphError: a name is no node.
-        OptionError: there is no value, two for a node, or one that the node cannot have.
-    """
+    """All the values that nodes are to be set to; of discrete ones the codes of their levels."""
     values: dict[str, float] = {}
     for named in given:
         if not isinstance(named, Mapping):

@@ -65,7 +65,7 @@ class Network(Presented, Graphical, Questions):
         search: the learner that found the graph, as Python writes it; "" where there was none.
         trace: the moves that led to it, in order.
         stats: the statistics it was learned from; not saved.
-        without_rows: whether it was learned from sufficient statistics with discrete columns, so
+        from_statistics: whether it was learned from sufficient statistics with discrete columns, so
             that no discrete node could have a continuous parent.
         missing: missing cells of each data set and node, which learning allowed for, (F, N); None
             where there were none.
@@ -88,7 +88,7 @@ class Network(Presented, Graphical, Questions):
     search: str = ""
     trace: tuple[Move, ...] = ()
     stats: GroupStats | None = None
-    without_rows: bool = False
+    from_statistics: bool = False
     missing: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
@@ -658,7 +658,7 @@ class Network(Presented, Graphical, Questions):
             lacking = self.missing_cells().sum(axis=1)
             told = [f"{node} {count:,}" for node, count in lacking.items() if count]
             out.append(f"missing cells that learning allowed for: {shortened(told, 8)}")
-        if self.without_rows:
+        if self.from_statistics:
             out.append("learned without rows: no discrete node could have a continuous parent")
         if self.stats is not None:
             out += [f"{found.what}; arcs there say nothing" for found in alike(self.stats)]
@@ -754,11 +754,7 @@ class Network(Presented, Graphical, Questions):
 
 
 def checked_data(net: Network, data: Data | None) -> Data | None:
-    """What a network was learned from, or data that are given for it, if they have its columns.
-
-    Raises:
-        DataError: they are no data, lack a column, or have it with another kind or other levels.
-    """
+    """What a network was learned from, or data that are given for it, if they have its columns."""
     if data is None:
         return net.stats
     check_data(data)

@@ -276,9 +276,6 @@ class Questions(ABC):
             target: a node, or several.
             plugin: whether to take estimates for certain, as bnlearn does.
 
-        Raises:
-            DataError: a name is not known, or the evidence is impossible.
-
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]

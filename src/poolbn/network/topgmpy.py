@@ -34,11 +34,6 @@ def to_pgmpy(
         group: the group column.
         prior: the probability of each data set, (F,).
         data_set: of a linear Gaussian network, whose coefficients to take.
-
-    Raises:
-        GraphError: pgmpy has no such network.
-        DataError: data sets differ, and none is named; or it is not known.
-        MissingPackageError: pgmpy is not installed.
     """
     kinds = {node: fits[node].kind for node in dag.nodes}
     if all(map(has_levels, kinds.values())):

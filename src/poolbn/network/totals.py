@@ -124,11 +124,7 @@ class Question:
 def causes_and_effects(
     dag: Dag, cause: str | None, effect: str | None
 ) -> list[tuple[str, list[str]]]:
-    """Causes with their effects: nodes that a directed path joins, or those asked.
-
-    Raises:
-        GraphError: a name is no node, or cause and effect are the same.
-    """
+    """Causes with their effects: nodes that a directed path joins, or those asked."""
     if cause is not None and cause == effect:
         raise GraphError(f"{cause!r} is both cause and effect; give two nodes")
     causes = set(dag.nodes if effect is None else dag.ancestors(effect))

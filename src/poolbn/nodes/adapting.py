@@ -13,8 +13,8 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.nodes import predictive
 from poolbn.nodes.blup import effective_df, random_effects, total_cov
 from poolbn.nodes.intervals import Intervals
+from poolbn.nodes.lmm import expected_variance
 from poolbn.nodes.localfit import Floats, LinearFit
-from poolbn.nodes.mixed import expected_variance
 
 Fit = TypeVar("Fit", bound=LinearFit)
 

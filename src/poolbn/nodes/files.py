@@ -275,11 +275,7 @@ def _wrong(fit: GaussianFit) -> str:
 
 
 def encode_other(fit: LocalFit) -> dict[str, Any]:
-    """As JSON has it.
-
-    Raises:
-        FileError: the fit or its pooling is none of poolbn's own.
-    """
+    """As JSON has it."""
     name = next((name for name, kind in _models().items() if isinstance(fit, kind)), None)
     if name is None or not isinstance(fit.pooling, Complete | NoPooling | Partial | Given):
         raise FileError(f"{fit.child!r} has a model that is not poolbn's own and cannot be saved")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats, pack, units
-from poolbn.nodes import mixed
+from poolbn.nodes import lmm
 from poolbn.nodes.model import NeighbourScores
 from poolbn.run.compiling import kernels
 
@@ -42,7 +42,7 @@ def neighbours(
             fit, are left out: of them it is only said that they do.
     """
     F, N = data.mean.shape
-    model, slopes = mixed.RESIDUALS["shared"], mixed.Slopes.of(data, "full")
+    model, slopes = lmm.RESIDUALS["shared"], lmm.Slopes.of(data, "full")
     packed, without = pack(data, families, slopes.key), slopes.without(families)
     sizes = packed.sizes.tolist()
     counts = zip(sizes, without.tolist(), strict=True)
@@ -52,7 +52,7 @@ def neighbours(
     values, exact = np.empty((len(families), N)), np.empty((len(families), N), dtype=bool)
     kernel.look(
         data.n, data.mean, data.scatter, data.squares, *packed, without, slopes.ranks, slopes.flags,
-        candidates, model.score_starts, model.near * (F - 1), mixed.TOLERANCE,
+        candidates, model.score_starts, model.near * (F - 1), lmm.TOLERANCE,
         np.array([charges(p, p - none) for p, none in counts]), units(data, packed, False),
         _MORE, _OWN, _LOSS if improving_only else 0.0, buffer,
         *np.empty((2, q + 1), dtype=np.int64), np.zeros(4), np.empty((q, q)), np.empty((q, q)),

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
-from poolbn.nodes import linear, mixed, neighbours, statuses, views
+from poolbn.nodes import linear, lmm, neighbours, statuses, views
 from poolbn.nodes.gaussian import Gaussian
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.intervals import family_sums
+from poolbn.nodes.lmm import Random, Residuals
 from poolbn.nodes.localfit import INTERCEPT, Counts, Status
-from poolbn.nodes.mixed import Random, Residuals
 from poolbn.nodes.model import Likelihoods, NeighbourScores, Penalty
 from poolbn.nodes.statuses import Ending
 from poolbn.wording import listed
@@ -288,7 +288,7 @@ class Partial(Gaussian):
     @property
     def kernels(self) -> tuple[str, ...]:
         """That of the residuals."""
-        return (mixed.RESIDUALS[self.residuals].kernel,)
+        return (lmm.RESIDUALS[self.residuals].kernel,)
 
     @property
     def own_variances(self) -> bool:
@@ -307,7 +307,7 @@ class Partial(Gaussian):
 
     def counts_with(self, parents: int, slopes: int, data_sets: int) -> Counts:
         """The same, with so many slopes that vary."""
-        rows, groups, own = mixed.RESIDUALS[self.residuals].counts
+        rows, groups, own = lmm.RESIDUALS[self.residuals].counts
         return Counts(
             rows=parents + 1 + rows,
             groups=(slopes + 1) * (slopes + 2) // 2 + groups,
@@ -315,10 +315,10 @@ class Partial(Gaussian):
         )
 
     def _with_counts(
-        self, found: mixed.Maxima, data: StandardisedStats, families: Sequence[Family]
+        self, found: lmm.Maxima, data: StandardisedStats, families: Sequence[Family]
     ) -> Likelihoods:
         sizes = parent_counts(families)
-        slopes = sizes - mixed.Slopes.of(data, self.random).without(families)
+        slopes = sizes - lmm.Slopes.of(data, self.random).without(families)
         known = _all_counts(self, int(sizes.max(initial=0)), len(data.n))
         return Likelihoods(found.loglik, known[sizes, slopes], found.uneven)
 
@@ -351,7 +351,7 @@ class Partial(Gaussian):
         if len(data.levels) < 2 and self.own_variances:
             return views.nothing(len(families))
         uneven = penalty.rows is not None
-        found = mixed.log_likelihoods(data, families, **self._kind(), final=final, uneven=uneven)
+        found = lmm.log_likelihoods(data, families, **self._kind(), final=final, uneven=uneven)
         return self._with_counts(found, data, families)
 
     def bounds(
@@ -366,10 +366,10 @@ class Partial(Gaussian):
 
     def _bounds(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
         if self.residuals == "shared":
-            loglik = mixed.upper_bounds(data, families, reml=self.method == "reml")
+            loglik = lmm.upper_bounds(data, families, reml=self.method == "reml")
         else:
             loglik = linear.largest_separate(data, families)
-        found = mixed.Maxima(loglik, np.zeros(len(families)))
+        found = lmm.Maxima(loglik, np.zeros(len(families)))
         return self._with_counts(found, data, families)
 
     def neighbours(
@@ -396,12 +396,12 @@ class Partial(Gaussian):
 
     def _fit(self, data: StandardisedStats, family: Family) -> GaussianFit:
         some = len(data.levels) > 1 or not self.own_variances
-        f = mixed.fit(data, *family, **self._kind()) if some else None
-        if not isinstance(f, mixed.MixedFit):
+        f = lmm.fit(data, *family, **self._kind()) if some else None
+        if not isinstance(f, lmm.MixedFit):
             return self._without_likelihood(data, family, f)
         child, parents = _names(data, family)
         F, q = len(data.levels), len(parents) + 1
-        of = mixed.Slopes.of(data, self.random)
+        of = lmm.Slopes.of(data, self.random)
         slopes = [data.names[parent] for parent in family[1] if of.vary[parent]]
         between = np.array([True, *(of.between[parent] for parent in family[1])])
         ending = statuses.of_mixed(f, (INTERCEPT, *parents), (INTERCEPT, *slopes))
@@ -444,7 +444,7 @@ class Partial(Gaussian):
             sums=family_sums(data, family, between),
         )
 
-    def _kind(self) -> mixed.Kind:
+    def _kind(self) -> lmm.Kind:
         return {
             "random": self.random,
             "residuals": self.residuals,
@@ -456,7 +456,7 @@ class Partial(Gaussian):
         if not isinstance(self.random, str):
             random = f" of {listed(['the intercept', *self.random])}"
         reml = " (REML)" if self.method == "reml" else ""
-        return f"partial pooling{random}{mixed.RESIDUALS[self.residuals].words}{reml}"
+        return f"partial pooling{random}{lmm.RESIDUALS[self.residuals].words}{reml}"
 
     def _without_likelihood(
         self, data: StandardisedStats, family: Family, dependent: int | None

@@ -80,9 +80,6 @@ def predictive(fit: LinearFit) -> Predictive:
 def new_data_set(fit: LinearFit) -> Predictive:
     """The distribution of rows of a data set that the fit knows nothing of; F = 1.
 
-    Raises:
-        ValueError: there is no pooling, and so no population of data sets.
-
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()

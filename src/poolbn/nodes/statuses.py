@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from poolbn.nodes import linear, mixed
+from poolbn.nodes import linear, lmm
 from poolbn.nodes.localfit import Status
 from poolbn.wording import counted, listed
 
@@ -79,7 +79,7 @@ def _rows(f: linear.LeastSquaresFit, j: int) -> str:
     return f"{n} row{'s' * (n != 1)}"
 
 
-def of_mixed(f: mixed.MixedFit, coefficients: Sequence[str], random: Sequence[str]) -> Ending:
+def of_mixed(f: lmm.MixedFit, coefficients: Sequence[str], random: Sequence[str]) -> Ending:
     """Of a mixed-effects model: which variances of the random coefficients are zero."""
     if not f.converged:
         return (

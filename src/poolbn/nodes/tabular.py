@@ -193,9 +193,6 @@ class TabularFit(LogFit):
 
         Its probabilities are the means given its counts: with those of the population counting for
         `concentration` rows.
-
-        Raises:
-            DataError: without pooling, there are no rows.
         """
         if new is None and isinstance(self.pooling, NoPooling):
             raise DataError(

@@ -14,8 +14,8 @@ from poolbn.network.tabulating import probability_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import INTERCEPT, LocalFit
 from poolbn.nodes.poolings import Complete, NoPooling
+from poolbn.page.context import Context
 from poolbn.page.gaussian import likelihood, residual_numbers, weighted_sum
-from poolbn.page.material import Material
 from poolbn.page.numbers import digits_of, farthest, rounded
 from poolbn.show.curves import Curve, curves
 from poolbn.show.texts import number, percent
@@ -25,7 +25,7 @@ _PANELS = 24  # of probabilities, at most
 _COARSE = 4  # digits of numbers that are only drawn
 
 
-def other_numbers(of: Material, fit: LocalFit) -> dict[str, Any]:
+def other_numbers(of: Context, fit: LocalFit) -> dict[str, Any]:
     """Of a node with probabilities of levels, or whose mean is not linear in its parents."""
     found = of.residuals[fit.child]
     return {
@@ -43,7 +43,7 @@ def other_numbers(of: Material, fit: LocalFit) -> dict[str, Any]:
 # Parameters
 
 
-def _probabilities(of: Material, fit: LocalFit) -> dict[str, Any]:
+def _probabilities(of: Context, fit: LocalFit) -> dict[str, Any]:
     """Probabilities of levels by data set and configuration of the parents, if all are discrete."""
     parents = of.net.dag.parents(fit.child)
     given = [of.net.fits[parent].categories for parent in parents]
@@ -83,7 +83,7 @@ def _is_mean(fit: LocalFit) -> bool:
     return isinstance(fit.pooling, NoPooling) or fit.pooling == INPUT
 
 
-def _population(of: Material, fit: LocalFit, own: Any) -> Any:
+def _population(of: Context, fit: LocalFit, own: Any) -> Any:
     """Probabilities in the population, (C, K); without one, means over data sets by their rows."""
     if _is_mean(fit):
         weights = of.net.n / of.net.n.sum() if of.net.n.any() else np.ones(len(own)) / len(own)
@@ -92,7 +92,7 @@ def _population(of: Material, fit: LocalFit, own: Any) -> Any:
     return probability_table(fit.in_population(), parents, of.net.fits).reshape(own.shape[1:])
 
 
-def _coefficients(of: Material, fit: LocalFit) -> dict[str, Any] | None:
+def _coefficients(of: Context, fit: LocalFit) -> dict[str, Any] | None:
     """Coefficients by level of the node, in the population and in each data set."""
     shown, blocks = of.disclosed.of(fit.child)[:, None], fit.blocks()
     if not blocks:
@@ -112,7 +112,7 @@ def _coefficients(of: Material, fit: LocalFit) -> dict[str, Any] | None:
     }
 
 
-def _curve(of: Material, curve: Curve) -> dict[str, Any]:
+def _curve(of: Context, curve: Curve) -> dict[str, Any]:
     shown = of.disclosed.of(curve.child)
     return {
         "parent": curve.parent,
@@ -126,7 +126,7 @@ def _curve(of: Material, curve: Curve) -> dict[str, Any]:
 # How it fits
 
 
-def _calibration(of: Material, fit: LocalFit) -> dict[str, Any]:
+def _calibration(of: Context, fit: LocalFit) -> dict[str, Any]:
     found = of.residuals[fit.child]
     if fit.pooling == INPUT:
         return {"calibration": None, "note": "An input has no distribution to compare with rows."}
@@ -190,7 +190,7 @@ _EXTRA = {
 }
 
 
-def _facts(of: Material, fit: LocalFit) -> str:
+def _facts(of: Context, fit: LocalFit) -> str:
     said = likelihood(fit)
     if fit.extra is not None:
         name, value = fit.extra

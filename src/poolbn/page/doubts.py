@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from poolbn.errors import ArgumentError, DataError
 from poolbn.network.network import Network
-from poolbn.page.sheets import MOST, Cell, ReportTable, made, p_cell, text_cell, value_cell
+from poolbn.page.spreadsheet import MOST, Cell, ReportTable, made, p_cell, text_cell, value_cell
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.search.pattern import Pattern
 from poolbn.show.texts import arrow, p_value

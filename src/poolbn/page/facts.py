@@ -1,4 +1,4 @@
-"""What a reader should know first, as values: `page.inshort` puts it into words."""
+"""What a reader should know first, as values: `page.summary` puts it into words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poolbn.assess.arceffects import Estimates
 from poolbn.assess.comparison import Difference
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.nodes.poolings import Complete
-from poolbn.page.material import Material
+from poolbn.page.context import Context
 from poolbn.show.figures import is_sure
 
 LEAST = 0.05  # standardised effects and differences below are not worth naming
@@ -55,7 +55,7 @@ class PoolingAdvice:
     behind: Difference | None
 
 
-def differences(of: Material) -> Differences:
+def differences(of: Context) -> Differences:
     """Sort the arcs by whether their effects differ, and whether that matters."""
     kinds: dict[str, list[EffectSize]] = {}
     for size in most_different(of.sizes):
@@ -64,7 +64,7 @@ def differences(of: Material) -> Differences:
     return Differences(bool(of.tests), **{kind: tuple(arcs) for kind, arcs in kinds.items()})
 
 
-def _kind(of: Material, size: EffectSize) -> str:
+def _kind(of: Context, size: EffectSize) -> str:
     test = of.tests.get((size.parent, size.child))
     found = of.estimates[size.index][size.term]
     if of.tests and not (test is not None and test.p_adjusted < _CLEAR):
@@ -91,7 +91,7 @@ def is_clear(found: Estimates) -> bool:
     return low > 0 or high < 0
 
 
-def leading(of: Material) -> tuple[EffectSize, ...]:
+def leading(of: Context) -> tuple[EffectSize, ...]:
     """Effects that a report begins with: strong ones that are sure, in the order of time.
 
     Their interval is on one side of no effect, their direction is determined by the data or by
@@ -103,7 +103,7 @@ def leading(of: Material) -> tuple[EffectSize, ...]:
     return tuple(sorted(found[:_LEADING], key=lambda size: _when(of, size)))
 
 
-def _is_sure(of: Material, size: EffectSize) -> bool:
+def _is_sure(of: Context, size: EffectSize) -> bool:
     if of.boot is not None and of.strengths is not None:
         found = of.strengths[size.index]
         known = is_sure(of.boot, found.strength) and found.direction >= _ONE_WAY
@@ -114,7 +114,7 @@ def _is_sure(of: Material, size: EffectSize) -> bool:
     return known and not size.reversible and is_clear(of.estimates[size.index][size.term])
 
 
-def probability(of: Material, size: EffectSize) -> tuple[float, float] | None:
+def probability(of: Context, size: EffectSize) -> tuple[float, float] | None:
     """Of an arc between the two, either way, and its share for this direction, if it is known."""
     pair = of.doubts.get(frozenset((size.parent, size.child)))
     if pair is None or pair.probability is None:
@@ -123,13 +123,13 @@ def probability(of: Material, size: EffectSize) -> tuple[float, float] | None:
     return pair.probability, share if pair.parent == size.parent else 1 - share
 
 
-def _when(of: Material, size: EffectSize) -> tuple[int, int]:
+def _when(of: Context, size: EffectSize) -> tuple[int, int]:
     """The tiers of the child and of the parent; arcs that are in none stay in their order."""
     tier = {name: k for k, names in enumerate(of.tiers) for name in names}
     return tier.get(size.child, -1), tier.get(size.parent, -1)
 
 
-def unsure(of: Material) -> list[tuple[EffectSize, float]]:
+def unsure(of: Context) -> list[tuple[EffectSize, float]]:
     """Arcs that are not sure, with what says so, the weakest first.
 
     They are below the threshold of the bootstrap; without one, of low probability.
@@ -143,7 +143,7 @@ def unsure(of: Material) -> list[tuple[EffectSize, float]]:
     return sorted(weak, key=lambda pair: pair[1])
 
 
-def pooling_advice(of: Material) -> PoolingAdvice | None:
+def pooling_advice(of: Context) -> PoolingAdvice | None:
     """What a comparison recommends."""
     if of.found is None or not any(map(math.isfinite, of.found.loglik.mean(axis=1).tolist())):
         return None
@@ -154,7 +154,7 @@ def pooling_advice(of: Material) -> PoolingAdvice | None:
     return PoolingAdvice(best, own, behind)
 
 
-def _same(of: Material, name: str) -> bool:
+def _same(of: Context, name: str) -> bool:
     """Whether the network has the pooling of that name."""
     assert of.found is not None
     own, other = (

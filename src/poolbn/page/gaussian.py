@@ -18,7 +18,7 @@ from poolbn.assess.residualsds import residual_sds
 from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.localfit import INTERCEPT, LinearFit, LocalFit
 from poolbn.nodes.poolings import Partial
-from poolbn.page.material import Fitting, Material, masked
+from poolbn.page.context import Context, Fitting, masked
 from poolbn.page.numbers import digits_of, farthest, forest_numbers, rounded
 from poolbn.page.words import p_words
 from poolbn.show.texts import number, percent
@@ -30,7 +30,7 @@ _COLOURS = 8  # data sets that have a colour of their own
 _COARSE = 3  # digits of numbers that are only drawn
 
 
-def gaussian_numbers(of: Material, fit: LinearFit) -> dict[str, Any]:
+def gaussian_numbers(of: Context, fit: LinearFit) -> dict[str, Any]:
     """What is said and drawn of a continuous node."""
     found = of.residuals[fit.child]
     sds = masked(residual_sds(of.net, fit.child, stats=of.stats), of.disclosed.of(fit.child))
@@ -52,7 +52,7 @@ def gaussian_numbers(of: Material, fit: LinearFit) -> dict[str, Any]:
     }
 
 
-def residual_numbers(of: Material, found: Fitting) -> dict[str, Any]:
+def residual_numbers(of: Context, found: Fitting) -> dict[str, Any]:
     """What is drawn of the residuals of a node, and words about it."""
     assert not isinstance(found, Calibration)
     return {
@@ -61,7 +61,7 @@ def residual_numbers(of: Material, found: Fitting) -> dict[str, Any]:
     }
 
 
-def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
+def _residuals(of: Context, found: Residuals) -> dict[str, Any]:
     """What is drawn of the residuals of a node: sums and counts, and rows only if they may be."""
     boxes = found.spreads()
     few = len(found.present) <= _COLOURS
@@ -91,7 +91,7 @@ def _residuals(of: Material, found: Residuals) -> dict[str, Any]:
 # Sentences
 
 
-def equation(of: Material, fit: LinearFit) -> str:
+def equation(of: Context, fit: LinearFit) -> str:
     """The distribution of a node, with the population's coefficients."""
     values = fit.coef.mean(axis=0) if fit.fixed is None else fit.fixed
     mean = weighted_sum(values.tolist(), fit.columns)
@@ -106,7 +106,7 @@ def weighted_sum(values: Sequence[float], names: Sequence[str]) -> str:
     return " ".join(terms)
 
 
-def sd_range(of: Material, fit: LinearFit) -> str:
+def sd_range(of: Context, fit: LinearFit) -> str:
     """The least and largest residual SD of the data sets."""
     own = np.sqrt(fit.sigma2[of.disclosed.of(fit.child)])
     if not len(own):
@@ -138,7 +138,7 @@ def _about_sds(fit: LinearFit, sets: Noun) -> str:
     return f"All {sets.many} share one, whatever they say alone."
 
 
-def _facts(of: Material, fit: LinearFit) -> str:
+def _facts(of: Context, fit: LinearFit) -> str:
     p = of.p_values.get((RESIDUAL, fit.child), math.nan)
     said = likelihood(fit)
     share = of.spreads.explained[fit.child]
@@ -154,7 +154,7 @@ def likelihood(fit: LocalFit) -> str:
     return f"Log-likelihood {number(fit.loglik)}, {fit.n_params} parameters, BIC {number(fit.bic)}."
 
 
-def _about_residuals(of: Material, found: Residuals) -> str:
+def _about_residuals(of: Context, found: Residuals) -> str:
     said = f"{counted(len(found.residual), 'row')}."
     if not _drawn(found):
         return f"{said} Residuals of fewer than {FEWEST} rows are not drawn."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from poolbn.page.context import Context
 from poolbn.page.discrete import other_numbers
 from poolbn.page.gaussian import gaussian_numbers
-from poolbn.page.material import Material
 from poolbn.page.words import about_pooling, is_warning
 
 
-def node_numbers(of: Material) -> list[dict[str, Any]]:
+def node_numbers(of: Context) -> list[dict[str, Any]]:
     """What is said and drawn of each node."""
     arcs = of.net.dag.arcs
     return [
@@ -27,7 +27,7 @@ def node_numbers(of: Material) -> list[dict[str, Any]]:
     ]
 
 
-def _own(of: Material, node: str) -> dict[str, Any]:
+def _own(of: Context, node: str) -> dict[str, Any]:
     """What is particular to a kind of node."""
     fit = of.net.fits[node]
     linear = fit.gaussian

@@ -12,8 +12,8 @@ from poolbn.assess.arceffects import Estimates
 from poolbn.assess.effectsizes import most_different, strongest
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
+from poolbn.page.context import Context
 from poolbn.page.facts import leading
-from poolbn.page.material import Material
 from poolbn.page.words import about_arc
 from poolbn.show import figures
 from poolbn.show.texts import arrow, p_value, term_name, what
@@ -66,7 +66,7 @@ def farthest(parts: Sequence[T], how: Callable[[T], float]) -> list[T]:
     return sorted(parts, key=lambda part: -abs(how(part)))[:_FARTHEST]
 
 
-def arc_numbers(of: Material) -> list[dict[str, Any]]:
+def arc_numbers(of: Context) -> list[dict[str, Any]]:
     """What is said and drawn of each arc."""
     index = {node: i for i, node in enumerate(of.net.dag.nodes)}
     return [
@@ -130,7 +130,7 @@ def _drawn(found: Estimates) -> Estimates:
     return replace(found, alone=nothing, alone_interval=np.full((len(nothing), 2), np.nan))
 
 
-def overview_numbers(of: Material) -> dict[str, Any]:
+def overview_numbers(of: Context) -> dict[str, Any]:
     """The standardised effects of arcs that differ most, and which arc is the strongest."""
     return {
         "first": next((size.index for size in (*leading(of), *strongest(of.sizes))), None),
@@ -150,7 +150,7 @@ def overview_numbers(of: Material) -> dict[str, Any]:
     }
 
 
-def comparison_numbers(of: Material) -> dict[str, Any]:
+def comparison_numbers(of: Context) -> dict[str, Any]:
     """Differences from the best model, in folds and data sets left out of enough rows.
 
     Where data sets are left out of the report, that of theirs would follow from all others.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.residuals import FEWEST
-from poolbn.page.material import Material
+from poolbn.page.context import Context
 
 _DATA_SETS = 12  # whose rows a map of missing values counts
 
@@ -22,7 +22,7 @@ class MissingMap(NamedTuple):
     others: bool  # whether the last count is that of rarer patterns
 
 
-def missing_map(of: Material) -> MissingMap | None:
+def missing_map(of: Context) -> MissingMap | None:
     """The map, if values are missing; without patterns of few rows, unless rows may be shown."""
     if of.stats is None or of.stats.patterns is None or not of.stats.patterns.has_gaps:
         return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from poolbn.assess.residuals import CELL, FEWEST
-from poolbn.page.material import Material
+from poolbn.page.context import Context
 from poolbn.show.texts import arrow
 from poolbn.wording import counted, listed
 
 _GROUPED = 8  # variables or arcs of which a report has less
 
 
-def about_privacy(of: Material) -> str:
+def about_privacy(of: Context) -> str:
     """Whether a report has rows, for its head."""
     if of.open:
         return (
@@ -25,7 +25,7 @@ def about_privacy(of: Material) -> str:
     )
 
 
-def _suppressed(of: Material) -> list[str]:
+def _suppressed(of: Context) -> list[str]:
     """What a report has not, and what it is made from."""
     may, sets, said = of.disclosed, of.sets, []
     if of.hidden:

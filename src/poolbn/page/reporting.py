@@ -27,14 +27,14 @@ from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.network.network import Network
 from poolbn.page import numbers
+from poolbn.page.context import Context, gathered
 from poolbn.page.disclosure import effects_of
 from poolbn.page.doubts import Evidence, check_evidence
 from poolbn.page.graph import picture
-from poolbn.page.inshort import in_short
-from poolbn.page.material import Material, gathered
 from poolbn.page.nodes import node_numbers
 from poolbn.page.patterns import missing_map
 from poolbn.page.privacy import about_privacy
+from poolbn.page.summary import in_short
 from poolbn.page.tables import report_tables
 from poolbn.page.treatments import treatment_cards, treatment_tables
 from poolbn.page.whatif import whatif_numbers
@@ -138,7 +138,7 @@ def _check_same(net: Network, comparison: Comparison) -> None:
 # Its contents
 
 
-def _contents(of: Material, settings: Mapping[str, object]) -> dict[str, Any]:
+def _contents(of: Context, settings: Mapping[str, object]) -> dict[str, Any]:
     """What the template shows."""
     net, boot, cards = of.net, of.boot, summary(of)
     compared = None if of.found is None else numbers.comparison_numbers(of)
@@ -197,7 +197,7 @@ rows = net.sample(5, seed=1)  # or a table of your own
 print(net.predict(rows, {node!r}))"""
 
 
-def _files(of: Material) -> list[dict[str, str]]:
+def _files(of: Context) -> list[dict[str, str]]:
     """Downloads: the network, its arcs and its graph; less if a row may follow from them."""
     net, effects = of.net, effects_of(of.disclosed)
     closed = not of.disclosed.whole

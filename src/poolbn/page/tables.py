@@ -11,10 +11,10 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.network.network import Network
 from poolbn.nodes.equality import RESIDUAL
+from poolbn.page.context import Context
 from poolbn.page.doubts import doubts
 from poolbn.page.gaussian import sd_range
-from poolbn.page.material import Material
-from poolbn.page.sheets import MOST, ReportTable, made, p_cell, text_cell, value_cell
+from poolbn.page.spreadsheet import MOST, ReportTable, made, p_cell, text_cell, value_cell
 from poolbn.page.totals import totals
 from poolbn.page.words import is_warning, standardised
 from poolbn.show.figures import is_sure, pair_name
@@ -23,7 +23,7 @@ from poolbn.show.texts import arrow, number, percent, term_name
 _DIGITS = 3
 
 
-def report_tables(of: Material) -> dict[str, ReportTable]:
+def report_tables(of: Context) -> dict[str, ReportTable]:
     """The tables of a report, by their ids."""
     tables = [_arcs(of), _nodes(of), _data(of)]
     if of.stats is not None and of.stats.patterns is not None:
@@ -49,7 +49,7 @@ def report_tables(of: Material) -> dict[str, ReportTable]:
     return {table.key: table for table in tables}
 
 
-def _arcs(of: Material) -> ReportTable:
+def _arcs(of: Context) -> ReportTable:
     """A row for each arc, or for each of its effects where levels have one each."""
     help = {
         "arc": f"choose it to see its effect in each {of.sets.one}",
@@ -98,7 +98,7 @@ def _interval(low: float, high: float) -> str:
     return f"{number(low)} to {number(high)}" if math.isfinite(low + high) else "–"
 
 
-def _nodes(of: Material) -> ReportTable:
+def _nodes(of: Context) -> ReportTable:
     """A row for each node."""
     help = {
         "variable": "choose it to see its distribution",
@@ -140,7 +140,7 @@ def _nodes(of: Material) -> ReportTable:
     return made("nodes", "Variables", help, rows)
 
 
-def _tests(of: Material) -> ReportTable:
+def _tests(of: Context) -> ReportTable:
     """A row for each test for differences between data sets."""
     help = {
         "what": "an effect, or the residual variance of a variable",
@@ -169,7 +169,7 @@ def _tests(of: Material) -> ReportTable:
     return made("tests", "Tests for equality", help, rows, note)
 
 
-def _within_between(of: Material) -> ReportTable:
+def _within_between(of: Context) -> ReportTable:
     """A row for each arc to a continuous node: the effect in data sets, and between their means."""
     net, sets = of.net, of.sets
     help = {
@@ -208,10 +208,10 @@ def _within_between(of: Material) -> ReportTable:
     return made("within", f"Within {sets.many} and between them", help, rows, note)
 
 
-def _data(of: Material) -> ReportTable:
+def _data(of: Context) -> ReportTable:
     """A row for each data set."""
     net, dropped = of.net, of.dropped
-    gappy = net.missing is not None and net.stats is None
+    incomplete = net.missing is not None and net.stats is None
     help = {
         of.sets.one: f"by the group column {net.group}",
         "rows": "that were used",
@@ -229,17 +229,17 @@ def _data(of: Material) -> ReportTable:
             text_cell(name),
             value_cell(n, "–" if n is None else f"{n:,}"),
             value_cell(*((None, "–") if n is None else (n / net.n_rows, percent(n / net.n_rows)))),
-            None if lost is None or gappy else value_cell(float(lost), f"{lost:,}"),
-            None if lost is None or not gappy else value_cell(float(lost), f"{lost:,}"),
+            None if lost is None or incomplete else value_cell(float(lost), f"{lost:,}"),
+            None if lost is None or not incomplete else value_cell(float(lost), f"{lost:,}"),
             part if net.adapted else None,
         )
         rows.append(cells)
-    unknown = dropped is None and not gappy
+    unknown = dropped is None and not incomplete
     note = "How many rows were left out is not known here." * unknown
     return made("data", of.sets.many.capitalize(), help, rows, note)
 
 
-def _missing(of: Material, missing: NDArray[np.int64], whole: int | None) -> ReportTable:
+def _missing(of: Context, missing: NDArray[np.int64], whole: int | None) -> ReportTable:
     """A row for each column with missing values.
 
     Args:
@@ -277,7 +277,7 @@ def _missing(of: Material, missing: NDArray[np.int64], whole: int | None) -> Rep
     return made("missing", "Missing values", help, rows, note)
 
 
-def _poolings(of: Material, found: Comparison) -> ReportTable:
+def _poolings(of: Context, found: Comparison) -> ReportTable:
     """A row for each pooling; without scores where a report has not all that gave them."""
     sets = of.sets
     help = {
@@ -302,12 +302,12 @@ def _poolings(of: Material, found: Comparison) -> ReportTable:
     return made("poolings", "Models compared", help, rows, *notes)
 
 
-def _coarse(of: Material, value: float) -> float:
+def _coarse(of: Context, value: float) -> float:
     """Few digits of what is of all rows, where a report is not."""
     return value if of.disclosed.whole else float(f"{value:.{_DIGITS}g}")
 
 
-def _errors(of: Material, found: Comparison) -> ReportTable:
+def _errors(of: Context, found: Comparison) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
     net, sets = of.net, of.sets
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]

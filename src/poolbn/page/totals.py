@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from poolbn.page.material import Material, Total
-from poolbn.page.sheets import MOST, ReportTable, made, text_cell, value_cell
+from poolbn.page.context import Context, Total
+from poolbn.page.spreadsheet import MOST, ReportTable, made, text_cell, value_cell
 
 _NOTE = (
     "What a change of one variable from outside does to another, if each arc of the network is a "
@@ -15,7 +15,7 @@ _NOTE = (
 )
 
 
-def totals(of: Material) -> ReportTable:
+def totals(of: Context) -> ReportTable:
     """A row for each change of a cause and each number: the largest ones, if they are many."""
     help = {
         "cause": "that is set by an intervention",
@@ -62,7 +62,7 @@ def totals(of: Material) -> ReportTable:
     return made("totals", "Total effects", help, rows, _NOTE, more)
 
 
-def _standardised(of: Material, total: Total) -> float:
+def _standardised(of: Context, total: Total) -> float:
     """Of a change of a mean, with the standard deviation of the cause; NaN for others."""
     sd = of.spreads.children.get((total.effect, ""), 0.0)
     level = f"{total.cause}={total.after}"
@@ -70,6 +70,6 @@ def _standardised(of: Material, total: Total) -> float:
     return float(np.mean(total.own)) * unit / sd if total.exact and sd > 0 else math.nan
 
 
-def _size(of: Material, total: Total) -> float:
+def _size(of: Context, total: Total) -> float:
     size = abs(_standardised(of, total))
     return size if math.isfinite(size) else 0.0

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from poolbn.page.material import Material
-from poolbn.page.sheets import ReportTable, made, p_cell, text_cell, value_cell
+from poolbn.page.context import Context
+from poolbn.page.spreadsheet import ReportTable, made, p_cell, text_cell, value_cell
 from poolbn.page.words import Card
 from poolbn.show.texts import number
 
@@ -17,12 +17,12 @@ _NAMED = 4  # variables in a sentence
 _CLEAR = 0.05  # adjusted p-value
 
 
-def treatment_tables(of: Material) -> list[ReportTable]:
+def treatment_tables(of: Context) -> list[ReportTable]:
     """A table for each input: a row for each effect of it, in the rows that have both columns."""
     return [_table(of, cause, number) for number, cause in enumerate(of.treated)]
 
 
-def _table(of: Material, cause: str, index: int) -> ReportTable:
+def _table(of: Context, cause: str, index: int) -> ReportTable:
     each, levels = len(of.names) <= _COLUMNS, of.net.fits[cause].categories
     help = {
         "variable": "choose it to see its distribution",
@@ -75,7 +75,7 @@ def _scale(row: dict[Any, Any]) -> str:
     return f"{row['scale']}{' of ' * bool(row['outcome'])}{row['outcome']}"
 
 
-def _shown(of: Material, cause: str, row: dict[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _shown(of: Context, cause: str, row: dict[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The effects of data sets; NaN where there is none, or it may not be shown, (F,)."""
     own = np.array([row.get(level, math.nan) for level in of.net.levels], dtype=np.float64)
     shown = of.disclosed.of((cause, row["child"]))
@@ -91,12 +91,12 @@ def _short(value: float) -> str:
     return number(float(f"{value:.3g}"))
 
 
-def treatment_cards(of: Material) -> list[Card]:
+def treatment_cards(of: Context) -> list[Card]:
     """For each input, what it clearly changes, and what not."""
     return [_card(of, cause) for cause in of.treated]
 
 
-def changed(of: Material, cause: str) -> tuple[list[str], list[str]]:
+def changed(of: Context, cause: str) -> tuple[list[str], list[str]]:
     """Variables that clearly go with an input, and the others; the last columns first."""
     rows = of.treated[cause].to_dict("records")
     clear = {str(row["child"]) for row in rows if row["p_adjusted"] < _CLEAR}
@@ -104,7 +104,7 @@ def changed(of: Material, cause: str) -> tuple[list[str], list[str]]:
     return [n for n in names if n in clear], [n for n in names if n not in clear]
 
 
-def _card(of: Material, cause: str) -> Card:
+def _card(of: Context, cause: str) -> Card:
     clear: list[str] = []
     others: list[str] = []
     for row in of.treated[cause].to_dict("records"):

@@ -62,18 +62,18 @@ def whatif_numbers(
             the others and how uncertain these are would tell what those are.
     """
     found, new = _with_new(net)
-    ranges, veiled = _ranges(net), _veiled(may)
+    ranges, suppressed = _ranges(net), _suppressed(may)
     closed = not may.shown.all()
     sure, digits = (closed if plugin is None else plugin), (_COARSE if closed else _DIGITS)
-    mixed = _mixed(found, veiled, new, plugin=sure)
+    mixed = _mixed(found, suppressed, new, plugin=sure)
     known = zip(mixed.names, mixed.nodes, strict=True)
     foreign = [name for name, node in known if name not in net.inputs and not _script(node)]
     if foreign:
         return {"free": False, "foreign": foreign, "sets": [], "new": None}
-    use, left_out = _usable(mixed, may, veiled, new)
+    use, left_out = _usable(mixed, may, suppressed, new)
     if plugin is None and not sure and _size(mixed, use) > _MOST:
-        sure, mixed = True, _mixed(found, veiled, new, plugin=True)
-        use, left_out = _usable(mixed, may, veiled, new)
+        sure, mixed = True, _mixed(found, suppressed, new, plugin=True)
+        use, left_out = _usable(mixed, may, suppressed, new)
     offered = _largest(mixed, use, new)
     centre = [of.middle for of in ranges]
     nodes = [
@@ -100,9 +100,9 @@ def whatif_numbers(
         "foreign": [],
         "sure": sure,
         "leftOut": [names[j] for j in left_out],
-        "veiled": [
+        "suppressed": [
             f"{name} in {listed([names[j] for j in own], _NAMED)}"
-            for name, hidden in veiled.items()
+            for name, hidden in suppressed.items()
             if (own := [j for j in np.flatnonzero(hidden).tolist() if j in offered])
         ],
         "fewer": len(use) - len(offered),
@@ -121,21 +121,21 @@ def _with_new(net: Network) -> tuple[Network, int | None]:
         return net, None
 
 
-def _veiled(may: Disclosed) -> dict[str, NDArray[np.bool_]]:
+def _suppressed(may: Disclosed) -> dict[str, NDArray[np.bool_]]:
     """Nodes that may not be shown in data sets that are, (F,)."""
     nodes = [node for node in may.grouped if node not in may.net.inputs]
     return {node: ~may.of(node) & may.shown for node in nodes}
 
 
 def _mixed(
-    net: Network, veiled: Mapping[str, NDArray[np.bool_]], new: int | None, *, plugin: bool
+    net: Network, suppressed: Mapping[str, NDArray[np.bool_]], new: int | None, *, plugin: bool
 ) -> Mixed:
     certain = [level for level in net.levels if level not in net.adapted] if plugin else []
     mixed = mixed_network(net.dag, net.fits, net.n, net.inputs, certain)
     if new is None:
         return mixed
     nodes = [
-        _as_new(node, veiled[name], new) if name in veiled else node
+        _as_new(node, suppressed[name], new) if name in suppressed else node
         for name, node in zip(mixed.names, mixed.nodes, strict=True)
     ]
     return replace(mixed, nodes=tuple(nodes))
@@ -148,7 +148,7 @@ def _as_new(node: Local, hidden: NDArray[np.bool_], new: int) -> Local:
 
 
 def _usable(
-    mixed: Mixed, shown: Disclosed, veiled: Mapping[str, NDArray[np.bool_]], new: int | None
+    mixed: Mixed, shown: Disclosed, suppressed: Mapping[str, NDArray[np.bool_]], new: int | None
 ) -> tuple[list[int], list[int]]:
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)
@@ -160,7 +160,7 @@ def _usable(
             has &= (np.abs(numbers.reshape(len(numbers), -1)) < BEYOND).all(axis=1)
     may = shown.shown
     if new is None:
-        for hidden in veiled.values():
+        for hidden in suppressed.values():
             has &= ~hidden
     else:
         may = np.append(may, True)

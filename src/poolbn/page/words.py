@@ -18,9 +18,9 @@ from poolbn.moments.checks import check
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.page.context import Context
 from poolbn.page.doubts import doubt_words
 from poolbn.page.facts import LEAST, leading
-from poolbn.page.material import Material
 from poolbn.show.figures import is_sure
 from poolbn.show.texts import arrow, instead, number, p_value, percent, term_name
 from poolbn.wording import Noun, counted, listed
@@ -110,7 +110,7 @@ def arc_label(size: EffectSize, sets: Noun) -> str:
     return ", ".join(told)
 
 
-def about_arc(of: Material, size: EffectSize) -> list[str]:
+def about_arc(of: Context, size: EffectSize) -> list[str]:
     """What is known of an arc."""
     fit, terms, sets = of.net.fits[size.child], of.estimates[size.index], of.sets
     p = of.p_values.get((size.parent, size.child), math.nan)
@@ -153,7 +153,7 @@ def about_arc(of: Material, size: EffectSize) -> list[str]:
     return said
 
 
-def standardised(of: Material, effect: float) -> str:
+def standardised(of: Context, effect: float) -> str:
     """A standardised effect; to two decimals where it is found by simulation."""
     return number(effect if of.spreads.exact else round(effect, 2))
 
@@ -178,7 +178,7 @@ def _interval(found: Estimates) -> str:
 # The whole
 
 
-def summary(of: Material) -> list[Card]:
+def summary(of: Context) -> list[Card]:
     """What a reader should know first."""
     fits = of.net.fits.items()
     odd = [] if of.stats is None else check(of.stats)
@@ -209,7 +209,7 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def _data(of: Material) -> list[str]:
+def _data(of: Context) -> list[str]:
     net = of.net
     old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
     sizes = listed([f"{net.levels[j]} ({net.n[j]:,})" for j in old])
@@ -222,8 +222,10 @@ def _data(of: Material) -> list[str]:
     said = [f"{rows} in {counted(len(old), of.sets)}{by}: {sizes}."]
     patterns = None if of.stats is None else of.stats.patterns
     if of.stats is not None and patterns is not None:
-        gappy = of.stats.n_rows - patterns.known.n_rows
-        said.append(f"{counted(gappy, 'row')} with missing values count for those that they have.")
+        incomplete = of.stats.n_rows - patterns.known.n_rows
+        said.append(
+            f"{counted(incomplete, 'row')} with missing values count for those that they have."
+        )
     dropped = 0 if of.stats is None else int(of.stats.dropped.sum())
     if dropped and patterns is None and net.missing is not None:
         said.append(f"{counted(dropped, 'row')} with missing values count for those they have.")
@@ -271,7 +273,7 @@ def _pooling(net: Network, sets: Noun) -> list[str]:
     return said
 
 
-def _strongest(of: Material) -> list[str]:
+def _strongest(of: Context) -> list[str]:
     named = [size for size in strongest(of.sizes)[:_FEW] if abs(size.effect) >= LEAST]
     said = []
     for size in leading(of) or named:
@@ -291,7 +293,7 @@ def _short(found: Estimates) -> str:
     return f"{scale}{effect}{of} for {instead(found) or 'each unit'}"
 
 
-def _different(of: Material) -> list[str]:
+def _different(of: Context) -> list[str]:
     if len(of.net.levels) < 2 or not of.sizes or not of.shown.any():
         return []
     said = []
@@ -313,7 +315,7 @@ def _different(of: Material) -> list[str]:
     return said or [f"No effect differs much between {of.sets.many}."]
 
 
-def _sure(of: Material) -> list[str]:
+def _sure(of: Context) -> list[str]:
     boot, found = of.boot, of.strengths
     if boot is None or found is None:
         return []
@@ -337,7 +339,7 @@ def resampled(boot: Bootstrap, sets: Noun) -> str:
 # Rows, and how it was made
 
 
-def about_rows(of: Material) -> str:
+def about_rows(of: Context) -> str:
     """What to know about complete rows that are not those that the network was learned from."""
     net, given = of.net, of.given
     if net.stats is None and net.missing is not None:  # how many complete rows it knew is not kept
@@ -354,7 +356,7 @@ def about_rows(of: Material) -> str:
     return f"{told}{listed(other)}." if other else ""
 
 
-def about_alone(of: Material) -> str:
+def about_alone(of: Context) -> str:
     """What estimates of data sets alone come from: complete rows, where cells were missing."""
     whole, every = of.stats, int(of.net.n.sum())
     if of.net.stats is not None or whole is None or whole.n_rows >= every:
@@ -362,11 +364,11 @@ def about_alone(of: Material) -> str:
     return f"no pooling: its own complete rows alone, in all {whole.n_rows:,} of {every:,} rows"
 
 
-def _few_rows(n: int, of: Material) -> str:
+def _few_rows(n: int, of: Context) -> str:
     return f"{n:,}" if n >= FEWEST or of.open else f"fewer than {FEWEST}"
 
 
-def about_search(of: Material) -> list[tuple[str, str]]:
+def about_search(of: Context) -> list[tuple[str, str]]:
     """How a network was made, as far as it tells."""
     net, boot, found = of.net, of.boot, of.found
     score = f"{net.score:,.4f}{_SCORES.get(net.score_kind, '')}".replace("-", "−")

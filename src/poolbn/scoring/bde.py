@@ -40,12 +40,7 @@ class _Dirichlet:
         """From the empty graph."""
 
     def on(self, data: Data, model: NodeModel) -> DirichletScores:
-        """The scores of one table.
-
-        Raises:
-            DataError: a column is not discrete.
-            OptionError: the pooling is not complete.
-        """
+        """The scores of one table."""
         if not model.complete:
             raise OptionError(
                 Option("score", self.name), " is for complete pooling; use ",

@@ -54,7 +54,7 @@ Fitting = Residuals | Calibration | str
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class Context:
     """What a report is made from."""
 
     net: Network
@@ -209,7 +209,7 @@ def gathered(
     open: bool = False,
     constraints: Constraints = _NONE,
     evidence: tuple[Evidence, ...] = (),
-) -> Material:
+) -> Context:
     """Gather it, or raise if the rows lack a column."""
     made_up = all(fit.status is Status.GIVEN for fit in net.fits.values())
     table = data if is_data(data) and data.has_rows else None
@@ -243,7 +243,7 @@ def gathered(
         dropped = dict(zip(net.stats.levels, net.stats.dropped.tolist(), strict=True))
     rows = cells is not None
     own = net, boot, found, known, dropped, rows, open, given, residuals, treated
-    return Material(*own, may, constraints, evidence)
+    return Context(*own, may, constraints, evidence)
 
 
 def _learned(net: Network, cells: RowCells, table: Data | None) -> Data | None:

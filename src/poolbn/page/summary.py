@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from poolbn.assess.comparison import pooling_words
 from poolbn.assess.effectsizes import EffectSize
+from poolbn.page.context import Context
 from poolbn.page.facts import (
     PROBABLE,
     Differences,
@@ -16,7 +17,6 @@ from poolbn.page.facts import (
     pooling_advice,
     unsure,
 )
-from poolbn.page.material import Material
 from poolbn.page.treatments import changed
 from poolbn.page.words import is_warning, resampled
 from poolbn.show.texts import arrow, percent
@@ -33,7 +33,7 @@ class Point(NamedTuple):
     link: str = ""
 
 
-def in_short(of: Material) -> list[Point]:
+def in_short(of: Context) -> list[Point]:
     """What a reader should know, and do, first."""
     if not of.sizes:
         nothing = "No variable depends on another, as far as these data tell."
@@ -53,7 +53,7 @@ def _arcs(sizes: Sequence[EffectSize]) -> str:
     return listed([arrow(size.parent, size.child) for size in sizes], _NAMED)
 
 
-def _treated(of: Material) -> list[Point]:
+def _treated(of: Context) -> list[Point]:
     """What each input changes."""
     points = []
     for cause in of.treated:
@@ -66,7 +66,7 @@ def _treated(of: Material) -> list[Point]:
     return points
 
 
-def _leading(of: Material) -> list[Point]:
+def _leading(of: Context) -> list[Point]:
     sizes = leading(of)
     if not sizes:
         said = (
@@ -85,7 +85,7 @@ def _leading(of: Material) -> list[Point]:
     return [Point(said, "effects", "Effects")]
 
 
-def _zero(of: Material) -> str:
+def _zero(of: Context) -> str:
     """No effect, in numbers."""
     ratios = any(found.is_ratio for terms in of.estimates for found in terms)
     return "zero, or a ratio of 1" if ratios else "zero"
@@ -139,7 +139,7 @@ def _count(sizes: Sequence[EffectSize], arcs: int) -> str:
     return f"{len(sizes)} of {counted(arcs, 'effect')} {differ} between"
 
 
-def _unsure(of: Material) -> list[Point]:
+def _unsure(of: Context) -> list[Point]:
     """Arcs, and directions, that another sample may not have."""
     points, weak = [], unsure(of)
     if of.boot is not None:
@@ -199,7 +199,7 @@ def _pooling(found: PoolingAdvice | None) -> list[Point]:
     return [Point(said, *here)]
 
 
-def _trouble(of: Material) -> list[Point]:
+def _trouble(of: Context) -> list[Point]:
     bad = [node for node, fit in of.net.fits.items() if is_warning(fit)]
     if not bad:
         return []
@@ -207,7 +207,7 @@ def _trouble(of: Material) -> list[Point]:
     return [Point(said, "summary", "Before you trust this")]
 
 
-def _unknown(of: Material) -> list[Point]:
+def _unknown(of: Context) -> list[Point]:
     """What was not looked at."""
     lacks = []
     if of.boot is None and not of.evidence:
