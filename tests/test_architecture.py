@@ -24,8 +24,8 @@ ORDER = {
     "run": ["caching", "cluster", "parallel", "warming", "compiling", "progress"],
     "datasets": [],
     "kernels": [
-        "keeping", "parts", "lanes", "linalg", "cutting", "elementary", "moments", "regress",
-        "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
+        "compile_cache", "compile_units", "lanes", "linalg", "cutting", "elementary", "moments",
+        "regress", "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
         "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "integrals", "tails",
         "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",

@@ -136,7 +136,11 @@ def test_every_name_can_be_written(name: str) -> None:
 def test_no_text_is_run_elsewhere() -> None:
     """`eval` reads the shapes of arrays in annotations of kernels; numba compiles functions."""
     runs = re.compile(r"\b(eval|exec|query|compile|__import__)\(|yaml|joblib\.load|read_pickle")
-    allowed = {"cutting.py": {"eval("}, "keeping.py": {"compile("}, "conditions.py": {"compile("}}
+    allowed = {
+        "cutting.py": {"eval("},
+        "compile_cache.py": {"compile("},
+        "conditions.py": {"compile("},
+    }
     folder = Path(pb.__file__).parent
     for path in folder.rglob("*.py"):
         code = "\n".join(

@@ -19,7 +19,7 @@ from poolbn.run import warming
 def test_all_kernels_are_compiled_by_somebody() -> None:
     """A module with functions that are kept in numba's cache is in one of the groups."""
     folder = Path(pb.__file__).parent / "kernels"
-    keeps = re.compile(r"^@(entry|apart)\(|= minimiser\(", re.MULTILINE)
+    keeps = re.compile(r"^@(entry|unit)\(|= minimiser\(", re.MULTILINE)
     found = [path.stem for path in folder.glob("*.py") if keeps.search(path.read_text())]
     assert len(found) > 10
     assert sorted(found) == sorted(warming._SECONDS)

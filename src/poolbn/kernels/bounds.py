@@ -28,7 +28,6 @@ from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
     add,
     add_product,
-    apart,
     dot,
     eigen,
     fill,
@@ -36,8 +35,9 @@ from poolbn.kernels.linalg import (
     multiply,
     put,
     sum_of,
+    unit,
 )
-from poolbn.kernels.work import DF, RHO, Space, Work, carve, once, space
+from poolbn.kernels.work import DF, RHO, Space, Work, carve, inline, space
 
 _SETS = 3  # of data sets that a bound is tried with
 _SHRINK = 0.5  # what the next set's limit is of the last one's
@@ -73,7 +73,7 @@ def _least_penalty(lam: Floats, q: int, m: float, n: float, rho: float) -> float
     return least
 
 
-@once
+@inline
 def _largest_eigenvalues(w: Work, F: int) -> None:
     """w.rt becomes the data sets' own coefficients, w.u[0, 3] at least A^-1's largest eigenvalue.
 
@@ -117,7 +117,7 @@ def _largest_eigenvalues(w: Work, F: int) -> None:
         u[0, _LARGEST, j] = mean + spread + u[0, _WEIGHT, j]
 
 
-@apart(numba.float64, space)
+@unit(numba.float64, space)
 def least_deviance(s: Space) -> float:
     """A lower bound of f in `deviance`, from what `compress` left."""
     w = carve(s)

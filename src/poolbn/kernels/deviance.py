@@ -31,7 +31,6 @@ from poolbn.kernels.linalg import (
     add,
     add_product,
     add_products,
-    apart,
     cholesky,
     combine,
     cube,
@@ -47,11 +46,12 @@ from poolbn.kernels.linalg import (
     put,
     solve,
     sum_of,
+    unit,
 )
-from poolbn.kernels.work import DF, RHO, Space, Work, carve, once, space
+from poolbn.kernels.work import DF, RHO, Space, Work, carve, inline, space
 
 
-@apart(numba.int64, space, matrix, cube, numba.int64, integers)
+@unit(numba.int64, space, matrix, cube, numba.int64, integers)
 def compress(s: Space, mean: Floats, scatter: Floats, child: int, parents: Integers) -> int:
     """Pseudo rows R, r in the combined columns Z B^-1, rho and its total, from standardised sums.
 
@@ -120,7 +120,7 @@ def _invert_pivots(W: Floats, i: int) -> float:
     return total + math.log(product)
 
 
-@apart(numba.float64, space, matrix, numba.int64)
+@unit(numba.float64, space, matrix, numba.int64)
 def whiten(s: Space, L: Floats, k: int) -> float:
     """Sum of log|W_j| at the k columns of L (r, r). Fills Rt, rt and P."""
     w = carve(s)
@@ -155,7 +155,7 @@ def whiten(s: Space, L: Floats, k: int) -> float:
     return f
 
 
-@apart(numba.types.UniTuple(numba.float64, 2), space, numba.float64, matrix, numba.int64)
+@unit(numba.types.UniTuple(numba.float64, 2), space, numba.float64, matrix, numba.int64)
 def profile(s: Space, rho: float, L: Floats, k: int) -> tuple[float, float]:
     """Logarithms of determinants, and rss, at the k columns of L (r, r) and the best beta.
 
@@ -188,7 +188,7 @@ def profile(s: Space, rho: float, L: Floats, k: int) -> tuple[float, float]:
     return f, rss
 
 
-@apart(numba.void, space, numba.float64)
+@unit(numba.void, space, numba.float64)
 def gradient(s: Space, ratio: float) -> None:
     """Fill G = df/dD, (r, r), with n / rss = ratio; for REML also X and Q."""
     w = carve(s)
@@ -213,7 +213,7 @@ def gradient(s: Space, ratio: float) -> None:
             w.G[c, a] = w.G[a, c]
 
 
-@once
+@inline
 def by_entries(s: Space, w: Work, k: int) -> None:
     """From G = df/dD to the entries of L: g = 2 GL, and H gets 2 G among those of a column."""
     L, G, H, perm, random = w.L, w.G, w.H, s.perm, s.r
@@ -256,7 +256,7 @@ def _whiten(C: Floats, M: Floats, X: Floats) -> None:
                 M[h, i] = X[i, h]
 
 
-@apart(numba.int64, space, numba.int64, numba.float64, numba.float64)
+@unit(numba.int64, space, numba.int64, numba.float64, numba.float64)
 def hessian(s: Space, k: int, ratio: float, curve: float) -> int:
     """Gradient g and Hessian H (lower triangle) of f in the free entries of L; returns how many.
 

@@ -20,7 +20,7 @@ from poolbn.kernels.lanes import (
     raise_by,
     spread,
 )
-from poolbn.kernels.linalg import both
+from poolbn.kernels.linalg import callable_from_python
 
 _ROUNDING = 1.5 * 2.0**52  # a number plus this is whole, with its last bits
 _LARGEST, _LEAST = 709.0, -708.0  # where exponentials are neither infinite nor tiny
@@ -33,7 +33,7 @@ _EXP = tuple(1.0 / math.factorial(k) for k in range(_POWERS - 1, -1, -1))
 _LOG = tuple(2.0 / (2 * k + 1) for k in range(_TERMS - 1, -1, -1))
 
 
-@both
+@callable_from_python
 def exponential(x: Floats) -> Floats:
     """Each exp(x); infinite above 709, and exp(-708) where x is less."""
     bounded = choose(minus(spread(_LEAST), x), spread(_LEAST), x)
@@ -48,7 +48,7 @@ def exponential(x: Floats) -> Floats:
     return choose(minus(x, spread(_LARGEST)), spread(math.inf), raise_by(v, n))
 
 
-@both
+@callable_from_python
 def logarithm(x: Floats) -> Floats:
     """Each log(x), of positive numbers that are neither tiny nor infinite."""
     one, m = spread(1.0), fraction(x)
@@ -66,7 +66,7 @@ def logarithm(x: Floats) -> Floats:
     return plus(product(k, spread(_LN2)), rest)
 
 
-@both
+@callable_from_python
 def logarithm_above_one(x: Floats) -> Floats:
     """Each log(1 + x), of numbers that are not negative; for small ones as exact as they are."""
     one = spread(1.0)

@@ -19,7 +19,7 @@ from poolbn.kernels.linalg import (
     vector,
 )
 from poolbn.kernels.rows import BLOCK, add_squares, rows, weighted
-from poolbn.kernels.work import once
+from poolbn.kernels.work import inline
 
 _STEPS = 100
 _DECREMENT = 1e-11  # of a Newton step, where a regression ends
@@ -112,7 +112,7 @@ def describe(table: Floats, mean: Floats, S: Floats) -> None:
             S[b, a] = S[a, b]
 
 
-@once
+@inline
 def _least_information(state: Floats, rows: float, d: int, q: int, work: Floats) -> float:
     """The least v'Wv over v of mean square 1 in the rows, whose X'X is work[3].
 

@@ -22,9 +22,9 @@ from poolbn.kernels.lanes import (
     LANES,
     Floats,
     choose,
+    fma,
     load,
     minus,
-    more,
     padded,
     plus,
     product,
@@ -33,7 +33,16 @@ from poolbn.kernels.lanes import (
     store,
     total,
 )
-from poolbn.kernels.linalg import Integers, both, cube, entry, integers, jit, matrix, vector
+from poolbn.kernels.linalg import (
+    Integers,
+    callable_from_python,
+    cube,
+    entry,
+    integers,
+    jit,
+    matrix,
+    vector,
+)
 
 BERNOULLI, POISSON, NEGATIVE_BINOMIAL = range(3)
 _STEPS = 100_000  # of the trapezoidal rule, in one direction
@@ -146,7 +155,7 @@ def log_integrals(
         sign = 1.0 if y[i] > 0.5 else -1.0
         sums = spread(0.0)
         for k in range(0, sizes[rule], LANES):
-            t = more(spread(-sign * sd), load(nodes[rule], k), spread(-sign * mean[i]))
+            t = fma(spread(-sign * sd), load(nodes[rule], k), spread(-sign * mean[i]))
             below = plus(spread(1.0), exponential(t))
             sums = plus(sums, quotient(load(weights[rule], k), below))
         p = total(sums)
@@ -171,7 +180,7 @@ def _softmax(eta: Floats, p: Floats, weight: float) -> None:
         p[a + 1] += weight * eta[a]
 
 
-@both
+@callable_from_python
 def _bounded(x: Floats) -> Floats:
     """Eight predictors, none of them further from 0 than makes a difference."""
     high, low = spread(_FAR), spread(-_FAR)
@@ -265,19 +274,19 @@ def _three_levels(
     one, pr, ps, pt = spread(1.0), spread(0.0), spread(0.0), spread(0.0)
     for a in range(0, n, LANES):
         at, weight = load(za, a), load(wa, a)
-        first = exponential(_bounded(more(spread(L00), at, spread(up))))
-        second = exponential(_bounded(more(spread(L10), at, spread(aside))))
+        first = exponential(_bounded(fma(spread(L00), at, spread(up))))
+        second = exponential(_bounded(fma(spread(L10), at, spread(aside))))
         base = plus(one, first)
         x, y = spread(0.0), spread(0.0)
         for b in range(q):
             own = spread(B[b])
-            u = quotient(spread(wb[b]), more(second, own, base))
+            u = quotient(spread(wb[b]), fma(second, own, base))
             x = plus(x, u)
-            y = more(u, own, y)
+            y = fma(u, own, y)
         x = product(weight, x)
         pr = plus(pr, x)
-        ps = more(first, x, ps)
-        pt = more(second, product(weight, y), pt)
+        ps = fma(first, x, ps)
+        pt = fma(second, product(weight, y), pt)
     p[r], p[s], p[t] = total(pr), total(ps), total(pt)
 
 

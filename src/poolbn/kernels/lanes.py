@@ -9,7 +9,7 @@ Why not plain loops over the last axis: scores of 200 to 400 families in each of
 data sets) take 1.38 times as long with them, best of 8 runs side by side; by residual model, the
 median of the tables is 1.54 (shared), 1.31 (shared, REML), 1.33 (pooled), 1.35 (separate). Sums are
 what costs, as they may not change their order; in vectors the order is fixed, and quick. Kernels
-that multiply and add apart, as `moments` does, then give the same bits on every CPU; `more` gives
+that multiply and add apart, as `moments` does, then give the same bits on every CPU; `fma` gives
 those of the machine's own instruction.
 """
 
@@ -234,13 +234,13 @@ def _lower_fraction(context: Any, builder: Any, signature: Any, arguments: Any) 
     return builder.bitcast(builder.or_(bits, _words(_ONE, kind.size)), kind.llvm)
 
 
-def more(x: Floats, y: Floats, z: Floats) -> Floats:
+def fma(x: Floats, y: Floats, z: Floats) -> Floats:
     """Each x y + z, in one instruction where the machine has it."""
     return x * y + z
 
 
-@_compiles(more, _same, _Vector, _Vector, _Vector)
-def _lower_more(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+@_compiles(fma, _same, _Vector, _Vector, _Vector)
+def _lower_fma(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     kind = signature.return_type
     function = ir.FunctionType(kind.llvm, [kind.llvm] * 3)
     name = f"llvm.fmuladd.v{kind.size}f64"

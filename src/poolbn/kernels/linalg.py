@@ -15,19 +15,19 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, EXACT, RANK_TOLERANCE
-from poolbn.kernels.keeping import compiled
+from poolbn.kernels.compile_cache import compiled
+from poolbn.kernels.compile_units import Part, compiled_alone
 from poolbn.kernels.lanes import (
     LANES,
     Floats,
+    fma,
     load,
-    more,
     opaque,
     product,
     spread,
     store,
     total,
 )
-from poolbn.kernels.parts import Part, unit
 
 Integers = NDArray[np.int64]
 
@@ -57,19 +57,19 @@ _PART: Any = {"pipeline_class": Part, **_INNER}
 jit = numba.njit(**_PART)
 
 
-def apart(returns: Any, *arguments: Any) -> Any:
-    """Decorates what is large and called in several places: compiled once, see `parts.unit`."""
-    return partial(unit, signature=returns(*arguments), options=_INNER)
+def unit(returns: Any, *arguments: Any) -> Any:
+    """Decorates what is large and called in several places: compiled once, see `compile_units`."""
+    return partial(compiled_alone, signature=returns(*arguments), options=_INNER)
 
 
 # Python, and part of what calls it where that is compiled.
-both = register_jitable(forceinline=True, **_PART)
+callable_from_python = register_jitable(forceinline=True, **_PART)
 
 # Vectors over the data sets are X[a, b, :], see `lanes`. Their places are passed, not views of
 # them, and the loops are inlined: the call would take longer than the work.
 
 
-@both
+@callable_from_python
 def _place(X: Floats, a: int, b: int) -> int:
     return opaque((a * X.shape[1] + b) * X.shape[2])
 
@@ -79,39 +79,39 @@ def _dot(X: Floats, a: int, b: int, Y: Floats, c: int, d: int) -> float:
     x, y = _place(X, a, b), _place(Y, c, d)
     v = spread(0.0)
     for j in range(0, X.shape[2], LANES):
-        v = more(load(X, x + j), load(Y, y + j), v)
+        v = fma(load(X, x + j), load(Y, y + j), v)
     return total(v)
 
 
-dot = both(_dot)
+dot = callable_from_python(_dot)
 # Not inlined: for what REML alone needs, where a short time to compile counts for more.
 dot_apart = jit(_dot)
 
 
-@both
+@callable_from_python
 def dot3(u: Floats, P: Floats, a: int, c: int, e: Floats, PL: Floats, b: int) -> float:
     """Sum of u[0, 0] P[a, c] + u[0, 1] e[0, c] + u[0, 2] PL[b, c]."""
     x, y, z = _place(P, a, c), _place(e, 0, c), _place(PL, b, c)
     F = u.shape[2]
     v = spread(0.0)
     for j in range(0, F, LANES):
-        v = more(load(u, j), load(P, x + j), v)
-        v = more(load(u, F + j), load(e, y + j), v)
-        v = more(load(u, 2 * F + j), load(PL, z + j), v)
+        v = fma(load(u, j), load(P, x + j), v)
+        v = fma(load(u, F + j), load(e, y + j), v)
+        v = fma(load(u, 2 * F + j), load(PL, z + j), v)
     return total(v)
 
 
-@both
+@callable_from_python
 def sum_of(X: Floats, a: int, b: int) -> float:
     """Sum of X[a, b]."""
     x = _place(X, a, b)
     v = spread(0.0)
     for j in range(0, X.shape[2], LANES):
-        v = more(load(X, x + j), spread(1.0), v)
+        v = fma(load(X, x + j), spread(1.0), v)
     return total(v)
 
 
-@both
+@callable_from_python
 def put(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
     """out[i, h] = factor X[a, b]."""
     o, x = _place(out, i, h), _place(X, a, b)
@@ -119,7 +119,7 @@ def put(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -
         store(out, o + j, product(spread(factor), load(X, x + j)))
 
 
-@both
+@callable_from_python
 def fill(out: Floats, i: int, h: int, value: float) -> None:
     """out[i, h] = value."""
     o = _place(out, i, h)
@@ -127,15 +127,15 @@ def fill(out: Floats, i: int, h: int, value: float) -> None:
         store(out, o + j, spread(value))
 
 
-@both
+@callable_from_python
 def add(out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int) -> None:
     """out[i, h] += factor X[a, b]."""
     o, x = _place(out, i, h), _place(X, a, b)
     for j in range(0, out.shape[2], LANES):
-        store(out, o + j, more(spread(factor), load(X, x + j), load(out, o + j)))
+        store(out, o + j, fma(spread(factor), load(X, x + j), load(out, o + j)))
 
 
-@both
+@callable_from_python
 def multiply(out: Floats, i: int, h: int, X: Floats, a: int, b: int) -> None:
     """out[i, h] *= X[a, b]."""
     o, x = _place(out, i, h), _place(X, a, b)
@@ -143,7 +143,7 @@ def multiply(out: Floats, i: int, h: int, X: Floats, a: int, b: int) -> None:
         store(out, o + j, product(load(X, x + j), load(out, o + j)))
 
 
-@both
+@callable_from_python
 def add_product(
     out: Floats, i: int, h: int, factor: float, X: Floats, a: int, b: int, Y: Floats, c: int, d: int
 ) -> None:
@@ -151,10 +151,10 @@ def add_product(
     o, x, y = _place(out, i, h), _place(X, a, b), _place(Y, c, d)
     for j in range(0, out.shape[2], LANES):
         xy = product(load(X, x + j), load(Y, y + j))
-        store(out, o + j, more(spread(factor), xy, load(out, o + j)))
+        store(out, o + j, fma(spread(factor), xy, load(out, o + j)))
 
 
-@both
+@callable_from_python
 def add_products(
     out: Floats, i: int, h: int, sign: float, X: Floats, a: int, Y: Floats, c: int, count: int
 ) -> None:
@@ -163,7 +163,7 @@ def add_products(
         add_product(out, i, h, sign, X, a, m, Y, c, m)
 
 
-@both
+@callable_from_python
 def combine(
     out: Floats, i: int, h: int, L: Floats, b: int, X: Floats, a: int, first: int, last: int
 ) -> None:

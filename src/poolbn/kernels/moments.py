@@ -21,7 +21,7 @@ from poolbn.kernels.lanes import (
 )
 from poolbn.kernels.linalg import (
     Integers,
-    both,
+    callable_from_python,
     cube,
     entry,
     integers,
@@ -40,7 +40,7 @@ def shift(x: Floats, c: float) -> None:
         x[r] -= c
 
 
-@both
+@callable_from_python
 def _sum(x: Floats) -> float:
     v = w = spread(0.0)
     whole = x.shape[0] // (2 * LANES) * (2 * LANES)
@@ -52,7 +52,7 @@ def _sum(x: Floats) -> float:
     return s
 
 
-@both
+@callable_from_python
 def _sum_and_cubes(x: Floats) -> tuple[float, float]:
     """The sum, bit by bit as above, and that of the cubes."""
     v = w = a = b = spread(0.0)
@@ -68,7 +68,7 @@ def _sum_and_cubes(x: Floats) -> tuple[float, float]:
     return s, c
 
 
-@both
+@callable_from_python
 def _products(
     a: Floats, b: Floats, c: Floats, d: Floats, x: Floats, y: Floats
 ) -> tuple[float, float, float, float, float, float, float, float]:

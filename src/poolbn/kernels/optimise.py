@@ -36,13 +36,13 @@ from poolbn.kernels.deviance import compress
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
     Integers,
-    apart,
     cholesky,
     cube,
     entry,
     integers,
     matrix,
     solve,
+    unit,
 )
 from poolbn.kernels.steps import (
     copy,
@@ -54,7 +54,7 @@ from poolbn.kernels.steps import (
     way_out,
     widen,
 )
-from poolbn.kernels.work import DF, Result, Space, Work, arguments, carve, once
+from poolbn.kernels.work import DF, Result, Space, Work, arguments, carve, inline
 from poolbn.kernels.work import space as of_space
 
 _MAX_STEPS = 200
@@ -90,7 +90,7 @@ NO_STEP, ONE_STEP, TWO_STEPS, THREE_STEPS = _steps
 #   leave(s, result)             at the best fit when polishing: fills result.residual and
 #       result.squares, and w.beta, w.S, w.e, which `estimates` reads
 #   SCORING                      whether steps of scoring from a start spare more than they cost
-# `shapes` tells what arrays of its own it needs. What is called once here should be `once`.
+# `shapes` tells what arrays of its own it needs. What is called once here should be `inline`.
 model: Any = None
 SCORING = False  # that of the model
 
@@ -364,13 +364,13 @@ def minimiser(residuals: ModuleType) -> tuple[Any, Any]:
         "model": residuals, "SCORING": residuals.SCORING, "__name__": residuals.__name__,
     }  # fmt: skip
     for template in (_start, _add_column, _minimise):
-        space[template.__name__] = once(FunctionType(template.__code__, space))
+        space[template.__name__] = inline(FunctionType(template.__code__, space))
 
     def copied(template: Any, name: str) -> FunctionType:
         code = template.__code__.replace(co_filename=str(residuals.__file__), co_name=name)
         return FunctionType(code, space, name)
 
-    one = apart(
+    one = unit(
         _fitted, of_space, matrix, cube, numba.int64, integers, numba.float64, matrix,
         numba.float64, numba.float64, numba.boolean,
     )(copied(_fit_one, "fit_one"))  # fmt: skip

@@ -53,7 +53,7 @@ from poolbn.kernels.work import (
     Result,
     Space,
     carve,
-    once,
+    inline,
 )
 
 _NO_SPREAD = 1e-7  # a tau below this is 0
@@ -235,7 +235,7 @@ def fill_derivatives(s: Space, k: int) -> int:
     return first
 
 
-@once
+@inline
 def derivatives(s: Space, k: int, f: float) -> tuple[int, float]:
     """Tau stays at its least value, 0, where f would rise with it; elsewhere 0 may be tried."""
     w, p = carve(s), carve_pool(s)
@@ -260,7 +260,7 @@ def derivatives(s: Space, k: int, f: float) -> tuple[int, float]:
     return size, np.inf
 
 
-@once
+@inline
 def eliminate(s: Space, size: int, brake: float) -> float:
     """Take y out of w.g and w.H; p.Y becomes Y Cy^-T and p.gy Cy^-1 gy.
 
@@ -304,7 +304,7 @@ def eliminate(s: Space, size: int, brake: float) -> float:
     return gain
 
 
-@once
+@inline
 def step(s: Space, size: int, part: float) -> None:
     """Move y."""
     w, p = carve(s), carve_pool(s)
@@ -326,7 +326,7 @@ def step(s: Space, size: int, part: float) -> None:
         w.y[i] = w.y_old[i] + part * (max(-2.0, min(2.0, w.y[i])) if i == q else w.y[i])
 
 
-@once
+@inline
 def guess(s: Space, own: bool) -> None:
     """Take log s and tau from the spread of the data sets' own residual variances; beta is 0."""
     w, q = carve(s), s.q
@@ -358,7 +358,7 @@ def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
     return 1.0, brake
 
 
-@once
+@inline
 def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float, float, bool]:
     """Only a child that its parents determine in all data sets has no maximum.
 
@@ -384,7 +384,7 @@ def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float,
     return -np.inf, rows * math.log(2.0 * math.pi), s.totals[RHO] > RANK_TOLERANCE * rows
 
 
-@once
+@inline
 def unevenness(s: Space) -> float:
     """Precisions are weights, expected ones given the rows."""
     p = carve_pool(s)
@@ -396,7 +396,7 @@ def unevenness(s: Space) -> float:
     return 0.5 * math.log(precision / rows * (variance / rows))
 
 
-@once
+@inline
 def leave(s: Space, result: Result) -> None:
     """Leave s and tau; w.S becomes the expected information of beta times s."""
     w, p = carve(s), carve_pool(s)

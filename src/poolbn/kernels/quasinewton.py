@@ -44,7 +44,7 @@ from poolbn.kernels.linalg import (
 )
 from poolbn.kernels.rows import NEGATIVE_BINOMIAL, rows
 from poolbn.kernels.steps import copy_columns, regauge
-from poolbn.kernels.work import once
+from poolbn.kernels.work import inline
 
 _SMALL = 1.0  # a column this small is tried without
 _TRIES = 25
@@ -174,7 +174,7 @@ def _way_out(m: Model, mats: Floats, side: int, k: int, tolerance: float) -> flo
     return slope / curvature if slope > 0.0 and slope**2 > 2.0 * tolerance * curvature else 0.0
 
 
-@once
+@inline
 def _walk(m: Model, L: Floats, side: int, k: int, f: float, size: int, perm: Integers) -> float:
     """Go along the step until the objective falls enough; returns it, inf where it does not."""
     lines = m.work[LINES_]
@@ -206,7 +206,7 @@ def _walk(m: Model, L: Floats, side: int, k: int, f: float, size: int, perm: Int
     return found
 
 
-@once
+@inline
 def _minimise(
     m: Model, mats: Floats, k: int, most: int, steps: int, tolerance: float, perms: Integers,
     outcome: Integers,

@@ -33,15 +33,15 @@ from poolbn.kernels.lanes import (
     store,
     total,
 )
-from poolbn.kernels.linalg import both, jit
-from poolbn.kernels.work import once
+from poolbn.kernels.linalg import callable_from_python, jit
+from poolbn.kernels.work import inline
 
 LOGIT, POISSON, NEGATIVE_BINOMIAL = 0, 1, 2
 BLOCK = 512  # rows
 _LARGEST = 700.0  # exp of more is infinite
 
 
-@both
+@callable_from_python
 def weighted(table: Floats, v: int, first: int, last: int, x: int) -> float:
     """The sum of v x over rows, both positions in the table."""
     m = table.shape[1]
@@ -70,7 +70,7 @@ def add_squares(
                 out[top + a, left + other] += total(r)
 
 
-@once
+@inline
 def _single(
     family: int, table: Floats, q: int, first: int, last: int, theta: float, state: Floats
 ) -> float:
@@ -113,7 +113,7 @@ def _single(
     return total(value)
 
 
-@once
+@inline
 def _several(table: Floats, q: int, C: int, first: int, last: int, state: Floats) -> float:
     """`rows` of a logit with more than two levels."""
     m, d, p = table.shape[1], C * q, q + 2

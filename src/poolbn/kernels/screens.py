@@ -34,12 +34,12 @@ from poolbn.kernels.deviance import profile
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import (
     Integers,
-    apart,
-    both,
+    callable_from_python,
     cube,
     integers,
     jit,
     matrix,
+    unit,
 )
 from poolbn.kernels.work import Space, carve, space
 
@@ -54,7 +54,7 @@ def room(F: int, q: int, N: int) -> tuple[int, int]:
     return _matrices(F, q, q)[-1] + q * q, min(N, _BLOCK)
 
 
-@both
+@callable_from_python
 def _places(F: int, q: int) -> tuple[int, int, int, int, int, int]:
     """The first rows in M of what is there for each column x.
 
@@ -69,7 +69,7 @@ def _places(F: int, q: int) -> tuple[int, int, int, int, int, int]:
     return g, z, cross, xx, xe, xe + F
 
 
-@both
+@callable_from_python
 def _matrices(F: int, q: int, k: int) -> tuple[int, int, int]:
     """Those of three matrices for each x: sums of U'e e'U, L'(e d' + d e')L and L'd d'L."""
     E = _places(F, q)[-1] + 4 * (q + 1)
@@ -79,14 +79,14 @@ def _matrices(F: int, q: int, k: int) -> tuple[int, int, int]:
 # Compiled apart, and so not again wherever they are called.
 
 
-@apart(numba.void, matrix, numba.int64, matrix, numba.int64, numba.int64)
+@unit(numba.void, matrix, numba.int64, matrix, numba.int64, numba.int64)
 def _take(M: Floats, out: int, X: Floats, row: int, first: int) -> None:
     """M[out] = X[row], from a column on."""
     for t in range(min(M.shape[1], X.shape[1] - first)):
         M[out, t] = X[row, first + t]
 
 
-@apart(numba.void, matrix, numba.int64, numba.int64, numba.float64)
+@unit(numba.void, matrix, numba.int64, numba.int64, numba.float64)
 def _fill(M: Floats, first: int, last: int, value: float) -> None:
     """M[first : last] = value."""
     for row in range(first, last):
@@ -94,21 +94,21 @@ def _fill(M: Floats, first: int, last: int, value: float) -> None:
             M[row, t] = value
 
 
-@apart(numba.void, matrix, numba.int64, numba.float64, numba.int64)
+@unit(numba.void, matrix, numba.int64, numba.float64, numba.int64)
 def _put(M: Floats, out: int, factor: float, x: int) -> None:
     """M[out] = factor M[x]."""
     for t in range(M.shape[1]):
         M[out, t] = factor * M[x, t]
 
 
-@apart(numba.void, matrix, numba.int64, numba.float64, numba.int64)
+@unit(numba.void, matrix, numba.int64, numba.float64, numba.int64)
 def _add(M: Floats, out: int, factor: float, x: int) -> None:
     """M[out] += factor M[x]."""
     for t in range(M.shape[1]):
         M[out, t] += factor * M[x, t]
 
 
-@apart(numba.void, matrix, numba.int64, numba.float64, numba.int64, numba.int64)
+@unit(numba.void, matrix, numba.int64, numba.float64, numba.int64, numba.int64)
 def _add_product(M: Floats, out: int, factor: float, x: int, y: int) -> None:
     """M[out] += factor M[x] M[y]."""
     for t in range(M.shape[1]):
@@ -347,7 +347,7 @@ def _shrink(M: Floats, F: int, q: int, k: int, ratio: float) -> None:
         M[_SHRINK, t] = most
 
 
-@apart(
+@unit(
     numba.void, space, matrix, cube, matrix, numba.int64, integers, numba.int64, matrix, matrix,
     matrix, matrix,
 )  # fmt: skip

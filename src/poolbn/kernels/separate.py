@@ -52,7 +52,7 @@ from poolbn.kernels.work import (
     Result,
     Space,
     carve,
-    once,
+    inline,
 )
 
 _ROWS_MORE = 8.0  # with variance s, that a start adds to those of a data set
@@ -111,7 +111,7 @@ def evaluate(s: Space, L: Floats, k: int, steps: int) -> float:
     return f + determinants + squares
 
 
-@once
+@inline
 def gradient(s: Space) -> None:
     """Fill G."""
     deviance.gradient(s, 1.0)
@@ -173,13 +173,13 @@ def fill_derivatives(s: Space, k: int) -> int:
     return size
 
 
-@once
+@inline
 def derivatives(s: Space, k: int, f: float) -> tuple[int, float]:
     """Nothing else to try."""
     return fill_derivatives(s, k), np.inf
 
 
-@once
+@inline
 def eliminate(s: Space, size: int, brake: float) -> float:
     """Take l and beta out of w.g and w.H.
 
@@ -226,7 +226,7 @@ def eliminate(s: Space, size: int, brake: float) -> float:
     return gain
 
 
-@once
+@inline
 def step(s: Space, size: int, part: float) -> None:
     """Move l."""
     w, p = carve(s), carve_apart(s)
@@ -254,7 +254,7 @@ def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
     return min(2.0 * part, 1.0) if ratio > 0.75 else part, 0.0
 
 
-@once
+@inline
 def guess(s: Space, own: bool) -> None:
     """Start l at the data set's own variance, shrunk towards s or not."""
     w = carve(s)
@@ -264,7 +264,7 @@ def guess(s: Space, own: bool) -> None:
         w.y[j] = math.log((w.rho[0, 0, j] + more) / rows)
 
 
-@once
+@inline
 def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float, float, bool]:
     """The unit s is the geometric mean of the data sets' own variances, weighted by their df."""
     w, p = carve(s), carve_apart(s)
@@ -290,7 +290,7 @@ def prepare(s: Space, scatter: Floats, child: int, least: float) -> tuple[float,
     return -np.inf, s.n.sum() * math.log(2.0 * math.pi * unit), exists
 
 
-@once
+@inline
 def unevenness(s: Space) -> float:
     """From the data sets' own variances."""
     w = carve(s)
@@ -302,7 +302,7 @@ def unevenness(s: Space) -> float:
     return 0.5 * math.log(precision / rows * (variance / rows))
 
 
-@once
+@inline
 def leave(s: Space, result: Result) -> None:
     """Leave s, and the variances of the data sets."""
     w, p = carve(s), carve_apart(s)

@@ -24,7 +24,7 @@ from poolbn.kernels.work import (
     Result,
     Space,
     carve,
-    once,
+    inline,
 )
 
 _INFINITE = 1e8
@@ -36,7 +36,7 @@ def shapes(s: Space) -> list[tuple[int, ...]]:
     return []
 
 
-@once
+@inline
 def evaluate(s: Space, L: Floats, k: int, steps: int) -> float:
     """Deviance at the k columns of L, and rss; see `deviance.profile`."""
     f: float
@@ -44,20 +44,20 @@ def evaluate(s: Space, L: Floats, k: int, steps: int) -> float:
     return f + s.totals[DF] * math.log(s.totals[RSS] / s.totals[DF]) if f < np.inf else f
 
 
-@once
+@inline
 def gradient(s: Space) -> None:
     """Fill G."""
     deviance.gradient(s, s.totals[DF] / s.totals[RSS])
 
 
-@once
+@inline
 def derivatives(s: Space, k: int, f: float) -> tuple[int, float]:
     """See `deviance.hessian`."""
     ratio = s.totals[DF] / s.totals[RSS]
     return deviance.hessian(s, k, ratio, ratio / s.totals[RSS]), np.inf
 
 
-@once
+@inline
 def prepare(s: Space, scatter: Floats, child: int, _: float) -> tuple[float, float, bool]:
     """The lower bound of `bounds`.
 
@@ -80,18 +80,18 @@ def prepare(s: Space, scatter: Floats, child: int, _: float) -> tuple[float, flo
     return lowest, constant, rss > RANK_TOLERANCE * s.n.sum()
 
 
-@once
+@inline
 def guess(s: Space, own: bool) -> None:
     """No parameters beside L."""
 
 
-@once
+@inline
 def eliminate(s: Space, size: int, brake: float) -> float:
     """Nothing to eliminate."""
     return 0.0
 
 
-@once
+@inline
 def step(s: Space, size: int, part: float) -> None:
     """Nothing to move."""
 
@@ -102,13 +102,13 @@ def relax(part: float, brake: float, ratio: float) -> tuple[float, float]:
     return 1.0, 0.0
 
 
-@once
+@inline
 def unevenness(s: Space) -> float:
     """None: there is one variance."""
     return 0.0
 
 
-@once
+@inline
 def leave(s: Space, result: Result) -> None:
     """Leave the residual variance."""
     w = carve(s)

@@ -24,7 +24,7 @@ from poolbn.kernels.linalg import OPTIONS, Integers, cube, integers, matrix, vec
 
 # Called in one place: compiled as part of the caller, not twice.
 _njit: Any = numba.njit
-once = _njit(inline="always", **OPTIONS)
+inline = _njit(inline="always", **OPTIONS)
 
 
 class Space(NamedTuple):

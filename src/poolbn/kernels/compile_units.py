@@ -17,7 +17,7 @@ from llvmlite import binding
 from numba.core import cgutils, codegen, compiler
 from numba.extending import lower_builtin, type_callable
 
-from poolbn.kernels.keeping import compiled
+from poolbn.kernels.compile_cache import compiled
 
 _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
@@ -72,7 +72,7 @@ class Part(_Compiler):  # type: ignore[misc]
 _kept: list[Any] = []  # the machine code of units lives as long as the process
 
 
-def unit(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
+def compiled_alone(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
     """A function that is compiled on its own, for others to call; Python runs its source.
 
     Args:
