@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -11,10 +12,20 @@ import pytest
 from amounts import AMOUNT
 
 import poolbn as pb
+from poolbn.tables import kinds
 
-pb.register_kind(AMOUNT)
 KINDS = {"cost": "amount"}
 SOURCE = Path(__file__).with_name("amounts.py")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered() -> Iterator[None]:
+    """Other tests do not see the kind."""
+    known = kinds.known_kinds()
+    pb.register_kind(AMOUNT)
+    yield
+    if AMOUNT.name not in known:
+        del kinds._KINDS[AMOUNT.name]
 
 
 @cache

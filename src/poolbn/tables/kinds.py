@@ -63,8 +63,8 @@ def register_kind(kind: Kind) -> None:
 
     Examples:
         >>> register_kind(kind_named("count"))  # as it is
-        >>> known_kinds()
-        ('continuous', 'discrete', 'count')
+        >>> "count" in known_kinds()
+        True
     """
     check_kind(kind, Kind, "kind of column", "pb.Kind('cost', family=..., fit=...)")
     if _KINDS.setdefault(kind.name, kind) != kind:
