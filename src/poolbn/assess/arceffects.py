@@ -45,49 +45,30 @@ class Estimates:
 
     Intervals are (lower, upper). Those of effects have all that is uncertain, the variance between
     data sets too (`nodes.shrinking`).
-
-    Attributes:
-        parent: of the arc; None for the residual SD.
-        child: of the arc, or the node.
-        pooling: how the child's fit shares strength.
-        levels: the F data sets.
-        n: their rows, (F,).
-        adapted: which of them were not learned from, (F,).
-        effect: in each data set, as the network has it, (F,).
-        interval: of these, (F, 2).
-        alone: the estimate from the data set's own rows, NaN where there is none, (F,).
-        alone_interval: of these, (F, 2).
-        common: what `population` is of.
-        population: in the population of data sets; without pooling the mean.
-        population_interval: of that.
-        new_interval: the range expected for a new data set; NaN unless pooling is partial.
-        between_sd: the standard deviation between data sets, under any pooling; NaN for an SD.
-        level: of a discrete parent; "" for others.
-        base: the first level of it, with which that is compared.
-        outcome: the level of a discrete child; "" for others.
-        outcomes: all levels of it; the outcome is compared with the first.
-        scale: "difference"; or "odds ratio" or "rate ratio", of which all numbers are logarithms.
     """
 
-    parent: str | None
-    child: str
-    pooling: Pooling
-    levels: tuple[Hashable, ...]
-    n: NDArray[np.int64]
-    adapted: NDArray[np.bool_]
-    effect: Floats
-    interval: Floats
-    alone: Floats
-    alone_interval: Floats
-    common: Common
-    population: float
-    population_interval: tuple[float, float]
+    parent: str | None  # of the arc; None for the residual SD
+    child: str  # of the arc, or the node
+    pooling: Pooling  # how the child's fit shares strength
+    levels: tuple[Hashable, ...]  # the F data sets
+    n: NDArray[np.int64]  # their rows, (F,)
+    adapted: NDArray[np.bool_]  # which of them were not learned from, (F,)
+    effect: Floats  # in each data set, as the network has it, (F,)
+    interval: Floats  # of these, (F, 2)
+    alone: Floats  # the estimate from the data set's own rows, NaN where there is none, (F,)
+    alone_interval: Floats  # of these, (F, 2)
+    common: Common  # what `population` is of
+    population: float  # in the population of data sets; without pooling the mean
+    population_interval: tuple[float, float]  # of that
+    # The range expected for a new data set; NaN unless pooling is partial.
     new_interval: tuple[float, float]
+    # The standard deviation between data sets, under any pooling; NaN for an SD.
     between_sd: float = math.nan
-    level: str = ""
-    base: str = ""
-    outcome: str = ""
-    outcomes: tuple[str, ...] = ()
+    level: str = ""  # of a discrete parent; "" for others
+    base: str = ""  # the first level of it, with which that is compared
+    outcome: str = ""  # the level of a discrete child; "" for others
+    outcomes: tuple[str, ...] = ()  # all levels of it; the outcome is compared with the first
+    # "difference"; or "odds ratio" or "rate ratio", of which all numbers are logarithms.
     scale: str = "difference"
 
     @property

@@ -38,25 +38,15 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The probabilities of a discrete node in n rows, and which level each row has.
+    """The probabilities of a discrete node in n rows, and which level each row has."""
 
-    Attributes:
-        node: the node.
-        levels: the F data sets.
-        categories: the K levels of the node.
-        codes: the index of each row's data set, (n,).
-        probabilities: of the levels, given the parents, in the row's data set, (n, K).
-        seen: the level of each row, (n,).
-        left_out: rows with a missing value, or whose data set is not known.
-    """
-
-    node: str
-    levels: tuple[Hashable, ...]
-    categories: tuple[str, ...]
-    codes: NDArray[np.int64]
-    probabilities: Floats
-    seen: NDArray[np.int64]
-    left_out: int
+    node: str  # the node
+    levels: tuple[Hashable, ...]  # the F data sets
+    categories: tuple[str, ...]  # the K levels of the node
+    codes: NDArray[np.int64]  # the index of each row's data set, (n,)
+    probabilities: Floats  # of the levels, given the parents, in the row's data set, (n, K)
+    seen: NDArray[np.int64]  # the level of each row, (n,)
+    left_out: int  # rows with a missing value, or whose data set is not known
 
     @property
     def shown(self) -> range:

@@ -24,26 +24,18 @@ class EffectSize:
 
     Standard deviations are those inside data sets, or between them of what varies there alone; of
     discrete columns and counts see `Spreads`.
-
-    Attributes:
-        index: of the arc, in the order of the graph's arcs.
-        parent: the node that it leaves.
-        child: the node that it enters.
-        effect: in the population of data sets.
-        between_sd: its standard deviation between data sets.
-        own: in each data set, (F,).
-        reversible: whether equivalent graphs have the arc the other way round, if these are known
-            among those that the search could find.
-        each: all effects of the arc, of which it is the strongest: one for each level.
     """
 
-    index: int
-    parent: str
-    child: str
-    effect: float
-    between_sd: float
-    own: Floats
+    index: int  # of the arc, in the order of the graph's arcs
+    parent: str  # the node that it leaves
+    child: str  # the node that it enters
+    effect: float  # in the population of data sets
+    between_sd: float  # its standard deviation between data sets
+    own: Floats  # in each data set, (F,)
+    # Whether equivalent graphs have the arc the other way round, if these are known among those
+    # that the search could find.
     reversible: bool
+    # All effects of the arc, of which it is the strongest: one for each level.
     each: tuple[float, ...]
 
     @property

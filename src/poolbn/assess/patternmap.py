@@ -17,23 +17,16 @@ _MOST = 10  # patterns of a map
 
 
 class PatternMap(NamedTuple):
-    """What is missing.
+    """What is missing."""
 
-    Attributes:
-        columns: that have missing values.
-        missing: which of them a pattern lacks, (K, P); rows without gaps are the pattern that lacks
-            nothing. Most rows first.
-        rows: of each pattern and data set, (P, F).
-        others: rows of rarer patterns in each data set, (F,).
-        share: of values that each column lacks, (K,).
-        gained: values of each column in rows that have a gap, and would be dropped for it, (K,).
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # that have missing values
+    # Which of them a pattern lacks, (K, P); rows without gaps are the pattern that lacks nothing.
+    # Most rows first.
     missing: NDArray[np.bool_]
-    rows: NDArray[np.int64]
-    others: NDArray[np.int64]
-    share: NDArray[np.float64]
+    rows: NDArray[np.int64]  # of each pattern and data set, (P, F)
+    others: NDArray[np.int64]  # rows of rarer patterns in each data set, (F,)
+    share: NDArray[np.float64]  # of values that each column lacks, (K,)
+    # Values of each column in rows that have a gap, and would be dropped for it, (K,).
     gained: NDArray[np.int64]
 
 

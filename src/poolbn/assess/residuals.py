@@ -30,25 +30,15 @@ _CUTS = np.arange(-3.0, 3.01, 0.5)  # of standardised residuals: the same for al
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """The residuals of one node in n rows.
+    """The residuals of one node in n rows."""
 
-    Attributes:
-        node: the node.
-        levels: the F data sets.
-        codes: the index of each row's data set, (n,).
-        fitted: expected from the parents, (n,).
-        residual: the value minus that, (n,).
-        standard: the same in the residual standard deviations of the data sets, (n,).
-        left_out: rows with a missing value, or whose data set is not known.
-    """
-
-    node: str
-    levels: tuple[Hashable, ...]
-    codes: NDArray[np.int64]
-    fitted: Floats
-    residual: Floats
-    standard: Floats
-    left_out: int
+    node: str  # the node
+    levels: tuple[Hashable, ...]  # the F data sets
+    codes: NDArray[np.int64]  # the index of each row's data set, (n,)
+    fitted: Floats  # expected from the parents, (n,)
+    residual: Floats  # the value minus that, (n,)
+    standard: Floats  # the same in the residual standard deviations of the data sets, (n,)
+    left_out: int  # rows with a missing value, or whose data set is not known
 
     @cached_property
     def present(self) -> list[int]:

@@ -26,23 +26,17 @@ _ROWS, _LEAST = 40_000, 400  # drawn in all data sets, and in each
 
 @dataclass(frozen=True)
 class Spreads:
-    """Standard deviations inside data sets, or between them of what varies there alone.
+    """Standard deviations inside data sets, or between them of what varies there alone."""
 
-    Attributes:
-        columns: of nodes, and of indicators of levels ("sex=male").
-        children: of what effects on a node add up on: a continuous node itself, else log odds of an
-            outcome or logarithms of means; by node and outcome, "" where there is none.
-        means: of the columns.
-        explained: the share of a node's variance that its parents explain; NaN where it has several
-            outcomes, or does not vary.
-        exact: whether nothing was drawn.
-    """
-
-    columns: Mapping[str, float]
+    columns: Mapping[str, float]  # of nodes, and of indicators of levels ("sex=male")
+    # Of what effects on a node add up on: a continuous node itself, else log odds of an outcome or
+    # logarithms of means; by node and outcome, "" where there is none.
     children: Mapping[tuple[str, str], float]
-    means: Mapping[str, float]
+    means: Mapping[str, float]  # of the columns
+    # The share of a node's variance that its parents explain; NaN where it has several outcomes, or
+    # does not vary.
     explained: Mapping[str, float]
-    exact: bool
+    exact: bool  # whether nothing was drawn
 
 
 def spreads(net: Network) -> Spreads:

@@ -45,19 +45,12 @@ _NONE = 1e-150  # instead of 0, and its square is not 0
 
 
 class Rows(NamedTuple):
-    """Rows of F data sets.
+    """Rows of F data sets."""
 
-    Attributes:
-        x: the cause, 0 and 1 for two levels, (n,).
-        y: the outcome, 0 and 1 for two levels, (n,).
-        data_set: of each row, from 0, (n,).
-        F: how many data sets.
-    """
-
-    x: Floats
-    y: Floats
-    data_set: NDArray[np.int64]
-    F: int
+    x: Floats  # the cause, 0 and 1 for two levels, (n,)
+    y: Floats  # the outcome, 0 and 1 for two levels, (n,)
+    data_set: NDArray[np.int64]  # of each row, from 0, (n,)
+    F: int  # how many data sets
 
     def sums(self, values: Floats) -> Floats:
         """Of each data set, (F,)."""
@@ -81,20 +74,13 @@ class Rows(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Of data sets at one value of the effect; no information is 0 in all, (F,) each.
+    """Of data sets at one value of the effect; no information is 0 in all, (F,) each."""
 
-    Attributes:
-        u: scores.
-        q: their variances.
-        df: degrees of freedom of these.
-        poisson: variances of scores of counts that vary as Poisson's do.
-        events: as many as tell of the effect, infinite where variances do not come from counts.
-    """
-
-    u: Floats
-    q: Floats
-    df: Floats
-    poisson: Floats
+    u: Floats  # scores
+    q: Floats  # their variances
+    df: Floats  # degrees of freedom of these
+    poisson: Floats  # variances of scores of counts that vary as Poisson's do
+    # As many as tell of the effect, infinite where variances do not come from counts.
     events: Floats
 
 

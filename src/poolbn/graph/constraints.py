@@ -18,17 +18,11 @@ from poolbn.wording import counted
 
 
 class Allowed(NamedTuple):
-    """Constraints on numbered nodes.
+    """Constraints on numbered nodes."""
 
-    Attributes:
-        arcs: arcs that may be there, (N, N), parent first.
-        required: arcs that must be there, (N, N).
-        max_parents: of any node.
-    """
-
-    arcs: NDArray[np.bool_]
-    required: NDArray[np.bool_]
-    max_parents: int
+    arcs: NDArray[np.bool_]  # arcs that may be there, (N, N), parent first
+    required: NDArray[np.bool_]  # arcs that must be there, (N, N)
+    max_parents: int  # of any node
 
 
 @dataclass(frozen=True)

@@ -17,25 +17,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LinearNetwork:
-    """Coefficients and residual variances of N nodes in F data sets (eq. cgnode).
+    """Coefficients and residual variances of N nodes in F data sets (eq. cgnode)."""
 
-    Attributes:
-        names: the nodes.
-        levels: the data sets.
-        order: the nodes with parents first, (N,).
-        parents: of each node, as positions, in the order of its coefficients.
-        intercept: a, (F, N).
-        slopes: B, the child first, (F, N, N).
-        sigma2: residual variances, (F, N).
-    """
-
-    names: tuple[str, ...]
-    levels: tuple[Hashable, ...]
-    order: tuple[int, ...]
+    names: tuple[str, ...]  # the nodes
+    levels: tuple[Hashable, ...]  # the data sets
+    order: tuple[int, ...]  # the nodes with parents first, (N,)
+    # Of each node, as positions, in the order of its coefficients.
     parents: tuple[tuple[int, ...], ...]
-    intercept: Floats
-    slopes: Floats
-    sigma2: Floats
+    intercept: Floats  # a, (F, N)
+    slopes: Floats  # B, the child first, (F, N, N)
+    sigma2: Floats  # residual variances, (F, N)
 
     @cached_property
     def total(self) -> Floats:
@@ -94,21 +85,13 @@ def assemble(dag: Dag, fits: Mapping[str, LinearFit]) -> LinearNetwork:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """The distribution of X in each data set, and of the data sets.
+    """The distribution of X in each data set, and of the data sets."""
 
-    Attributes:
-        names: the N nodes.
-        levels: the F data sets.
-        prior: P(F), (F,).
-        mean: of X in each data set, (F, N).
-        cov: of X in each data set, (F, N, N).
-    """
-
-    names: tuple[str, ...]
-    levels: tuple[Hashable, ...]
-    prior: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    cov: NDArray[np.float64]
+    names: tuple[str, ...]  # the N nodes
+    levels: tuple[Hashable, ...]  # the F data sets
+    prior: NDArray[np.float64]  # P(F), (F,)
+    mean: NDArray[np.float64]  # of X in each data set, (F, N)
+    cov: NDArray[np.float64]  # of X in each data set, (F, N, N)
 
 
 def joint_distribution(network: LinearNetwork, n: NDArray[np.int64]) -> Joint:

@@ -24,19 +24,12 @@ _NUMBERS = 2**19  # in the largest array of a chunk: what a core's cache holds i
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What evidence says about T targets.
+    """What evidence says about T targets."""
 
-    Attributes:
-        loglik: log density of the evidence, (..., r).
-        mean: of the targets given the evidence, (..., r, T).
-        cov: of the targets given the evidence: the same for all values of it, (..., T, T).
-        df: degrees of freedom of each target; inf for a normal distribution, (..., r, T).
-    """
-
-    loglik: Floats
-    mean: Floats
-    cov: Floats
-    df: Floats
+    loglik: Floats  # log density of the evidence, (..., r)
+    mean: Floats  # of the targets given the evidence, (..., r, T)
+    cov: Floats  # of the targets given the evidence: the same for all values of it, (..., T, T)
+    df: Floats  # degrees of freedom of each target; inf for a normal distribution, (..., r, T)
 
 
 def condition(
@@ -116,17 +109,12 @@ def _whitening(S: Floats, observed: NDArray[np.bool_]) -> tuple[Floats, Floats, 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows of P patterns of evidence, r of each.
+    """Rows of P patterns of evidence, r of each."""
 
-    Attributes:
-        rows: positions of the rows; a pattern with fewer repeats its last one, (P, r).
-        observed: which nodes are evidence, (P, N).
-        sets: the data sets that a row may come from: the known one, or all, (P, C).
-    """
-
+    # Positions of the rows; a pattern with fewer repeats its last one, (P, r).
     rows: NDArray[np.int64]
-    observed: NDArray[np.bool_]
-    sets: NDArray[np.int64]
+    observed: NDArray[np.bool_]  # which nodes are evidence, (P, N)
+    sets: NDArray[np.int64]  # the data sets that a row may come from: the known one, or all, (P, C)
 
 
 def chunks(

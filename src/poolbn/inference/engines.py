@@ -28,16 +28,12 @@ _ROWS = 10_000  # that are drawn for a posterior, where it takes draws
 
 
 class Predicted(NamedTuple):
-    """The distribution of targets in n rows.
+    """The distribution of targets in n rows."""
 
-    Attributes:
-        columns: for each target probabilities of its levels (n, K) if it is discrete, else mean,
-            standard deviation, and bounds of an interval with equal tails, (n, 4).
-        ess: effective sample sizes; inf where nothing was drawn, (n,).
-    """
-
+    # For each target probabilities of its levels (n, K) if it is discrete, else mean, standard
+    # deviation, and bounds of an interval with equal tails, (n, 4).
     columns: tuple[Floats, ...]
-    ess: Floats
+    ess: Floats  # effective sample sizes; inf where nothing was drawn, (n,)
 
 
 class Drawn(NamedTuple):
@@ -49,15 +45,10 @@ class Drawn(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a network says of rows that it was not learned from.
+    """What a network says of rows that it was not learned from."""
 
-    Attributes:
-        log_density: in the data set of each, (r,).
-        data_set: the most probable one of each, (r,); None if that was not asked.
-    """
-
-    log_density: Floats
-    data_set: Integers | None
+    log_density: Floats  # in the data set of each, (r,)
+    data_set: Integers | None  # the most probable one of each, (r,); None if that was not asked
 
 
 class Engine(Protocol):
@@ -109,13 +100,9 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """All nodes are linear: exact algebra.
+    """All nodes are linear: exact algebra."""
 
-    Attributes:
-        model: the network.
-    """
-
-    model: Model
+    model: Model  # the network
 
     def predictions(
         self, x: Floats, codes: Integers, targets: Sequence[int], interval: float, effort: Effort
@@ -183,15 +170,10 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class General:
-    """Nodes of any kinds.
+    """Nodes of any kinds."""
 
-    Attributes:
-        mixed: the network.
-        categories: the levels of its nodes; none for numbers.
-    """
-
-    mixed: Mixed
-    categories: Mapping[str, Sequence[str]]
+    mixed: Mixed  # the network
+    categories: Mapping[str, Sequence[str]]  # the levels of its nodes; none for numbers
 
     def predictions(
         self, x: Floats, codes: Integers, targets: Sequence[int], interval: float, effort: Effort

@@ -27,23 +27,14 @@ _NODES = 161  # of a quadrature, about
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the cells of some rows say.
+    """What the cells of some rows say."""
 
-    Attributes:
-        rows: which, (r,).
-        log_z: log densities of the evidence in data sets, (r, J).
-        weights: P(data set | evidence), (r, J).
-        parts: of the network that have targets.
-        ess: effective sample size; inf where nothing was drawn, (r,).
-        method: the least exact one that was used.
-    """
-
-    rows: Integers
-    log_z: Floats
-    weights: Floats
-    parts: tuple[Weighed, ...]
-    ess: Floats
-    method: Method
+    rows: Integers  # which, (r,)
+    log_z: Floats  # log densities of the evidence in data sets, (r, J)
+    weights: Floats  # P(data set | evidence), (r, J)
+    parts: tuple[Weighed, ...]  # of the network that have targets
+    ess: Floats  # effective sample size; inf where nothing was drawn, (r,)
+    method: Method  # the least exact one that was used
 
     def marginal(self, mixed: Mixed, target: int) -> Marginal:
         """The distribution of a target in these rows."""

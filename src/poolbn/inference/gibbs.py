@@ -27,30 +27,19 @@ _IMPOSSIBLE = -1e4  # log density
 
 
 class Rows(NamedTuple):
-    """Rows whose missing cells are drawn.
+    """Rows whose missing cells are drawn."""
 
-    Attributes:
-        values: of all nodes, filled in, (N, R).
-        missing: which cells are drawn, (N, R).
-        sets: the data set of each row, (R,).
-    """
-
-    values: Floats
-    missing: NDArray[np.bool_]
-    sets: Integers
+    values: Floats  # of all nodes, filled in, (N, R)
+    missing: NDArray[np.bool_]  # which cells are drawn, (N, R)
+    sets: Integers  # the data set of each row, (R,)
 
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """Gibbs sweeps over the missing cells of rows.
+    """Gibbs sweeps over the missing cells of rows."""
 
-    Attributes:
-        nodes: each given its parents, with certain parameters.
-        scale: about the SD of each node, (N,).
-    """
-
-    nodes: Sequence[Local]
-    scale: Floats
+    nodes: Sequence[Local]  # each given its parents, with certain parameters
+    scale: Floats  # about the SD of each node, (N,)
 
     def sweeps(self, rows: Rows, times: int, seed: Sequence[int]) -> Floats:
         """The rows after some sweeps, (N, R); the same seed gives the same random numbers.
@@ -75,21 +64,13 @@ class Sampler:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The missing cells of one node.
+    """The missing cells of one node."""
 
-    Attributes:
-        sampler: all nodes.
-        v: the node.
-        children: its children.
-        values: all cells of the rows, (N, r).
-        sets: their data sets, (r,).
-    """
-
-    sampler: Sampler
-    v: int
-    children: Sequence[int]
-    values: Floats
-    sets: Integers
+    sampler: Sampler  # all nodes
+    v: int  # the node
+    children: Sequence[int]  # its children
+    values: Floats  # all cells of the rows, (N, r)
+    sets: Integers  # their data sets, (r,)
 
     def drawn(self, rng: np.random.Generator) -> Floats:
         """A value for each row, (r,)."""

@@ -24,16 +24,11 @@ _NUMBERS = 2**21  # in an array of predictions from all data sets
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows as the network of other rows knows them.
+    """Rows as the network of other rows knows them."""
 
-    Attributes:
-        x: the cells, (n, N); NaN where missing. Where a level is not known there is the most
-            common one.
-        strange: the cells whose level is not known, (n, N).
-    """
-
+    # The cells, (n, N); NaN where missing. Where a level is not known there is the most common one.
     x: Floats
-    strange: Flags
+    strange: Flags  # the cells whose level is not known, (n, N)
 
     @property
     def whole(self) -> NDArray[np.intp]:

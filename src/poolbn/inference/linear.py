@@ -28,18 +28,12 @@ from poolbn.run.parallel import available_cores, map_threads
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """All that inference needs of a network.
+    """All that inference needs of a network."""
 
-    Attributes:
-        network: the nodes.
-        joint: their distribution in each data set, all parameters given.
-        uncertain: what is uncertain of the nodes.
-        inputs: positions of nodes without a distribution: no density of theirs counts.
-    """
-
-    network: LinearNetwork
-    joint: Joint
-    uncertain: Uncertain
+    network: LinearNetwork  # the nodes
+    joint: Joint  # their distribution in each data set, all parameters given
+    uncertain: Uncertain  # what is uncertain of the nodes
+    # Positions of nodes without a distribution: no density of theirs counts.
     inputs: tuple[int, ...] = ()
 
     def check(self, codes: NDArray[np.int64]) -> None:
@@ -172,19 +166,12 @@ def expectations(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floa
 
 
 class OneRow(NamedTuple):
-    """What evidence says of T nodes: P(data set | evidence), (F,); then in each of the data sets.
+    """What evidence says of T nodes: P(data set | evidence), (F,); then in each of the data sets."""
 
-    Attributes:
-        weights: of the data sets, (F,).
-        means: (F, T).
-        covs: (F, T, T).
-        df: degrees of freedom, (F, T).
-    """
-
-    weights: Floats
-    means: Floats
-    covs: Floats
-    df: Floats
+    weights: Floats  # of the data sets, (F,)
+    means: Floats  # (F, T)
+    covs: Floats  # (F, T, T)
+    df: Floats  # degrees of freedom, (F, T)
 
 
 def one_row(model: Model, evidence: Floats, code: int, targets: NDArray[np.int64]) -> OneRow:
@@ -333,17 +320,11 @@ _PARTICLES = 2**17  # that are worked on together
 
 @dataclass(frozen=True, eq=False)
 class Particles:
-    """K particles for each of n rows.
+    """K particles for each of n rows."""
 
-    Attributes:
-        sets: the data sets, (n, K).
-        values: the nodes, (N, n, K).
-        log_weights: (n, K).
-    """
-
-    sets: NDArray[np.int64]
-    values: Floats
-    log_weights: Floats
+    sets: NDArray[np.int64]  # the data sets, (n, K)
+    values: Floats  # the nodes, (N, n, K)
+    log_weights: Floats  # (n, K)
 
 
 def draw(

@@ -19,19 +19,12 @@ Term = tuple[int, int]  # a column of numbers: a node, and the level that it ind
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """A node given its parents.
+    """A node given its parents."""
 
-    Attributes:
-        of: its distribution.
-        names: of its parents.
-        parents: their positions.
-        given: the levels of each.
-    """
-
-    of: Predictions
-    names: tuple[str, ...]
-    parents: tuple[int, ...]
-    given: tuple[tuple[str, ...], ...]
+    of: Predictions  # its distribution
+    names: tuple[str, ...]  # of its parents
+    parents: tuple[int, ...]  # their positions
+    given: tuple[tuple[str, ...], ...]  # the levels of each
 
     @property
     def levels(self) -> int:

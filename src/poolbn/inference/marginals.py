@@ -16,13 +16,9 @@ _HALVINGS = 100  # of a bracket
 
 
 class Marginal(ABC):
-    """The distribution of one node in each of n rows.
+    """The distribution of one node in each of n rows."""
 
-    Attributes:
-        weights: of what it is made of, (n, ...).
-    """
-
-    weights: Floats
+    weights: Floats  # of what it is made of, (n, ...)
 
     @abstractmethod
     def moments(self) -> tuple[Floats, Floats]:
@@ -43,15 +39,10 @@ class Marginal(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Points(Marginal):
-    """Points with weights: levels or counts that are enumerated, or draws.
+    """Points with weights: levels or counts that are enumerated, or draws."""
 
-    Attributes:
-        values: (n, A) or (1, A).
-        weights: with sum 1, (n, A).
-    """
-
-    values: Floats
-    weights: Floats
+    values: Floats  # (n, A) or (1, A)
+    weights: Floats  # with sum 1, (n, A)
 
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation."""
@@ -114,18 +105,12 @@ class OnGrid(Marginal):
 
     Integrals up to a point are those of the sinc functions that go through the nodes, which
     converge as fast as the integral over all.
-
-    Attributes:
-        weights: (n, B, Q).
-        centre: (n, B, 1).
-        scale: (n, B, 1).
-        u: (Q,).
     """
 
-    weights: Floats
-    centre: Floats
-    scale: Floats
-    u: Floats
+    weights: Floats  # (n, B, Q)
+    centre: Floats  # (n, B, 1)
+    scale: Floats  # (n, B, 1)
+    u: Floats  # (Q,)
 
     def _values(self) -> Floats:
         return np.asarray(self.centre + self.scale * stretched(self.u)[0])

@@ -36,26 +36,16 @@ _VAGUE = 1e30  # variance of a column that is given, so that its density is a co
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """A network with columns of all kinds, as inference works on it.
+    """A network with columns of all kinds, as inference works on it."""
 
-    Attributes:
-        names: the N nodes.
-        levels: the F data sets.
-        prior: P(F), (F,).
-        nodes: given their parents.
-        order: their positions, parents first.
-        inputs: those without a distribution.
-        refused: the data sets that have no predictive distribution, and why.
-        linear: networks of continuous nodes, see `linear_part`, as far as they were needed.
-    """
-
-    names: tuple[str, ...]
-    levels: tuple[Hashable, ...]
-    prior: Floats
-    nodes: tuple[Local, ...]
-    order: tuple[int, ...]
-    inputs: frozenset[int]
-    refused: Mapping[int, str]
+    names: tuple[str, ...]  # the N nodes
+    levels: tuple[Hashable, ...]  # the F data sets
+    prior: Floats  # P(F), (F,)
+    nodes: tuple[Local, ...]  # given their parents
+    order: tuple[int, ...]  # their positions, parents first
+    inputs: frozenset[int]  # those without a distribution
+    refused: Mapping[int, str]  # the data sets that have no predictive distribution, and why
+    # Networks of continuous nodes, see `linear_part`, as far as they were needed.
     linear: dict[tuple[int, ...], tuple[Model, list[Term]]] = field(default_factory=dict)
 
     def linear_part(self, chosen: tuple[int, ...]) -> tuple[Model, list[Term]]:
@@ -143,23 +133,14 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """A part given evidence.
+    """A part given evidence."""
 
-    Attributes:
-        part: which.
-        log_z: the log density of the evidence in the part, (r, J).
-        p: weights with sum 1 for each row and data set, (r, J, ...).
-        values: of the nodes of the cut.
-        normals: of the other targets.
-        grid: of a quadrature.
-    """
-
-    part: Part
-    log_z: Floats
-    p: Floats
-    values: Mapping[int, Floats]
-    normals: Mapping[int, Normal]
-    grid: Grid | None = None
+    part: Part  # which
+    log_z: Floats  # the log density of the evidence in the part, (r, J)
+    p: Floats  # weights with sum 1 for each row and data set, (r, J, ...)
+    values: Mapping[int, Floats]  # of the nodes of the cut
+    normals: Mapping[int, Normal]  # of the other targets
+    grid: Grid | None = None  # of a quadrature
 
     def turned(self) -> Weighed:
         """Of one row: its data sets as rows, each from one data set."""

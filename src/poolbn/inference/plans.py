@@ -35,37 +35,24 @@ class Method(Enum):
 
 @dataclass(frozen=True)
 class Effort:
-    """How to find answers.
+    """How to find answers."""
 
-    Attributes:
-        method: "auto", "exact" to refuse what is not, or "lw" for likelihood weighting.
-        particles: draws for each row and data set, where rows are drawn.
-        seed: of the draws.
-    """
-
-    method: str = "auto"
-    particles: int = 1000
-    seed: int = 0
+    method: str = "auto"  # "auto", "exact" to refuse what is not, or "lw" for likelihood weighting
+    particles: int = 1000  # draws for each row and data set, where rows are drawn
+    seed: int = 0  # of the draws
 
 
 @dataclass(frozen=True)
 class Part:
-    """Hidden nodes that depend on each other given the evidence.
+    """Hidden nodes that depend on each other given the evidence."""
 
-    Attributes:
-        hidden: their positions, parents first.
-        factors: the nodes that say something of them.
-        method: how it is done.
-        cut: hidden nodes that are enumerated, integrated over or drawn, parents first; the others
-            are continuous, and linear given these.
-        why: the nodes that are in the way of exact inference.
-    """
-
-    hidden: tuple[int, ...]
-    factors: tuple[int, ...]
-    method: Method
+    hidden: tuple[int, ...]  # their positions, parents first
+    factors: tuple[int, ...]  # the nodes that say something of them
+    method: Method  # how it is done
+    # Hidden nodes that are enumerated, integrated over or drawn, parents first; the others are
+    # continuous, and linear given these.
     cut: tuple[int, ...]
-    why: tuple[int, ...] = ()
+    why: tuple[int, ...] = ()  # the nodes that are in the way of exact inference
 
 
 @dataclass(frozen=True)

@@ -45,27 +45,19 @@ _NUMBERS = 2**17  # in the largest array
 
 @dataclass(frozen=True, eq=False)
 class Uncertain:
-    """What nodes are given their parents.
+    """What nodes are given their parents."""
 
-    Attributes:
-        nodes: their distributions in F data sets, N of them.
-        parents: their parents, as positions.
-        slopes: of parents, the child first, (F, N, N).
-        start: what is to be expected of the nodes, near which numbers have most digits, (F, N).
-        certain: nodes that have one value in a data set, as after an intervention, (F, N).
-        kinds: equal numbers for data sets in which the same nodes are certain, (F,). Below 0 the
-            joint distribution is to be used instead: all is certain but the residuals, or a node is
-            an exact combination of others.
-        refused: the data sets that have no distribution, and why.
-    """
-
-    nodes: tuple[Predictive, ...]
-    parents: tuple[NDArray[np.int64], ...]
-    slopes: Floats
+    nodes: tuple[Predictive, ...]  # their distributions in F data sets, N of them
+    parents: tuple[NDArray[np.int64], ...]  # their parents, as positions
+    slopes: Floats  # of parents, the child first, (F, N, N)
+    # What is to be expected of the nodes, near which numbers have most digits, (F, N).
     start: Floats
-    certain: Flags
+    certain: Flags  # nodes that have one value in a data set, as after an intervention, (F, N)
+    # Equal numbers for data sets in which the same nodes are certain, (F,). Below 0 the joint
+    # distribution is to be used instead: all is certain but the residuals, or a node is an exact
+    # combination of others.
     kinds: NDArray[np.int64]
-    refused: Mapping[int, str]
+    refused: Mapping[int, str]  # the data sets that have no distribution, and why
 
     @property
     def sets(self) -> Flags:
@@ -223,24 +215,15 @@ def condition_uncertain(
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """What patterns of evidence leave to do.
+    """What patterns of evidence leave to do."""
 
-    Attributes:
-        observed: (P, N).
-        certain: nodes with one value, (N,).
-        closed: nodes that are observed and whose parents are observed or certain, (P, N).
-        is_t: targets that are missing, whose parents are known and whose descendants are missing,
-            (P, T).
-        missing: positions of the cells to integrate out, N for none, (P, m).
-        touched: nodes that these cells, or their values, depend on or have to do with, (P, N).
-    """
-
-    observed: Flags
-    certain: Flags
-    closed: Flags
+    observed: Flags  # (P, N)
+    certain: Flags  # nodes with one value, (N,)
+    closed: Flags  # nodes that are observed and whose parents are observed or certain, (P, N)
+    # Targets that are missing, whose parents are known and whose descendants are missing, (P, T).
     is_t: Flags
-    missing: NDArray[np.int64]
-    touched: Flags
+    missing: NDArray[np.int64]  # positions of the cells to integrate out, N for none, (P, m)
+    touched: Flags  # nodes that these cells, or their values, depend on or have to do with, (P, N)
 
     @staticmethod
     def of(
@@ -331,35 +314,20 @@ _Open = tuple[int, Predictive, slice]  # a node with missing parents: which of M
 
 @dataclass(frozen=True, eq=False)
 class _Items:
-    """n items, a row in a data set each, and what M nodes say of their m missing cells.
+    """n items, a row in a data set each, and what M nodes say of their m missing cells."""
 
-    Attributes:
-        at: which items these are, (n,).
-        sets: their data sets, (n,).
-        use: which nodes have to do with missing cells, (M, n).
-        seen: which nodes are observed, (M, n).
-        pad: 1 for what is no missing cell, (m, m, n).
-        a: effects of missing cells on residuals, (M, m, n).
-        rest: residuals with missing cells as they are, (M, n).
-        forms: of nodes with missing parents, see `_expanded`, (K, 1 + m + m m, n).
-        w: precisions of residuals, 0 where not used; of those in `logs` they follow, (M, n).
-        logs: logarithms of the other residuals' variances, (L, n).
-        found: those that followed from the variances before, (L, n).
-        step: the differences between these two, (L, n).
-    """
-
-    at: NDArray[np.int64]
-    sets: NDArray[np.int64]
-    use: Flags
-    seen: Flags
-    pad: Floats
-    a: Floats
-    rest: Floats
-    forms: Floats
-    w: Floats
-    logs: Floats
-    found: Floats
-    step: Floats
+    at: NDArray[np.int64]  # which items these are, (n,)
+    sets: NDArray[np.int64]  # their data sets, (n,)
+    use: Flags  # which nodes have to do with missing cells, (M, n)
+    seen: Flags  # which nodes are observed, (M, n)
+    pad: Floats  # 1 for what is no missing cell, (m, m, n)
+    a: Floats  # effects of missing cells on residuals, (M, m, n)
+    rest: Floats  # residuals with missing cells as they are, (M, n)
+    forms: Floats  # of nodes with missing parents, see `_expanded`, (K, 1 + m + m m, n)
+    w: Floats  # precisions of residuals, 0 where not used; of those in `logs` they follow, (M, n)
+    logs: Floats  # logarithms of the other residuals' variances, (L, n)
+    found: Floats  # those that followed from the variances before, (L, n)
+    step: Floats  # the differences between these two, (L, n)
 
     def some(self, which: NDArray[np.int64]) -> _Items:
         return _Items(*(np.take(getattr(self, of.name), which, axis=-1) for of in fields(self)))

@@ -28,13 +28,9 @@ Method = Literal["auto", "exact", "lw"]
 
 
 class Questions(ABC):
-    """The questions that a `Network` answers.
+    """The questions that a `Network` answers."""
 
-    Attributes:
-        group: the column that says which data set a row came from.
-    """
-
-    group: str
+    group: str  # the column that says which data set a row came from
     dag: Dag
     fits: Mapping[str, LocalFit]
 

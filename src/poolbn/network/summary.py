@@ -18,17 +18,11 @@ RATIO = "ratio"  # in the names of scales whose errors are those of logarithms
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary:
-    """What a network says, for people; `print` and notebooks show it.
+    """What a network says, for people; `print` and notebooks show it."""
 
-    Attributes:
-        heading: lines above the table.
-        table: a row for each arc, or level of it, in words and rounded numbers.
-        notes: what to know before one believes it.
-    """
-
-    heading: tuple[str, ...]
-    table: pd.DataFrame
-    notes: tuple[str, ...]
+    heading: tuple[str, ...]  # lines above the table
+    table: pd.DataFrame  # a row for each arc, or level of it, in words and rounded numbers
+    notes: tuple[str, ...]  # what to know before one believes it
 
     def __repr__(self) -> str:
         notes = (f"  {note}" for note in self.notes)

@@ -68,22 +68,14 @@ _DIFFERENCE = Scale("mean difference", False)
 
 @dataclass(frozen=True)
 class Question:
-    """A network, and what is to be known of total effects in it.
+    """A network, and what is to be known of total effects in it."""
 
-    Attributes:
-        dag: the graph.
-        fits: its nodes.
-        n: rows of each data set, (F,).
-        interval: the probability of the intervals.
-        seed: of all draws.
-        drawn: coefficients of the population of linear nodes, as far as they were needed.
-    """
-
-    dag: Dag
-    fits: Mapping[str, LocalFit]
-    n: NDArray[np.int64]
-    interval: float
-    seed: int
+    dag: Dag  # the graph
+    fits: Mapping[str, LocalFit]  # its nodes
+    n: NDArray[np.int64]  # rows of each data set, (F,)
+    interval: float  # the probability of the intervals
+    seed: int  # of all draws
+    # Coefficients of the population of linear nodes, as far as they were needed.
     drawn: dict[str, Floats] = field(default_factory=dict)
 
     @property
@@ -191,17 +183,11 @@ def changes(asked: Question, cause: str) -> Iterator[Change]:
 
 
 class _Way(NamedTuple):
-    """A linear node that a cause reaches through linear nodes alone.
+    """A linear node that a cause reaches through linear nodes alone."""
 
-    Attributes:
-        fit: the node.
-        slopes: which coefficients are those of the nodes above it that the cause changes.
-        above: these nodes.
-    """
-
-    fit: LinearFit
-    slopes: list[int]
-    above: list[str]
+    fit: LinearFit  # the node
+    slopes: list[int]  # which coefficients are those of the nodes above it that the cause changes
+    above: list[str]  # these nodes
 
 
 def _ways(asked: Question, cause: str, change: Change, effects: Sequence[str]) -> dict[str, _Way]:

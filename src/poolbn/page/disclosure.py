@@ -36,29 +36,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Disclosed:
-    """What a report may be made from.
+    """What a report may be made from."""
 
-    Attributes:
-        net: its network.
-        data: what that was fitted to, while it is made.
-        shown: the data sets of which anything may be shown, (F,): all but where small ones could
-            not be left out.
-        groupings: for nodes, and for pairs (an input, a node), what is put together.
-        left_out: data sets with few rows.
-        scarce: whether some of these have rows enough, and few cells of a column or few of a value.
-        later: data sets that came later, and could not be adapted again.
-        columns: those in which the data sets that are left do not differ.
-        arcs: those of the user's network that it lacks, as no effect may be shown.
-    """
-
-    net: Network
-    data: Data | None
+    net: Network  # its network
+    data: Data | None  # what that was fitted to, while it is made
+    # The data sets of which anything may be shown, (F,): all but where small ones could not be left
+    # out.
     shown: Flags
+    # For nodes, and for pairs (an input, a node), what is put together.
     groupings: Mapping[str | Pair, Grouping] = field(default_factory=dict)
-    left_out: tuple[Hashable, ...] = ()
+    left_out: tuple[Hashable, ...] = ()  # data sets with few rows
+    # Whether some of these have rows enough, and few cells of a column or few of a value.
     scarce: bool = False
-    later: tuple[Hashable, ...] = ()
-    columns: tuple[str, ...] = ()
+    later: tuple[Hashable, ...] = ()  # data sets that came later, and could not be adapted again
+    columns: tuple[str, ...] = ()  # those in which the data sets that are left do not differ
+    # Those of the user's network that it lacks, as no effect may be shown.
     arcs: tuple[Pair, ...] = ()
 
     def of(self, key: str | Pair) -> Flags:

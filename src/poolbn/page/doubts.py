@@ -17,25 +17,16 @@ Evidence = ArcPosterior | Pattern
 
 
 class PairDoubt(NamedTuple):
-    """What is known of an arc between two variables, in the direction that is more probable.
+    """What is known of an arc between two variables, in the direction that is more probable."""
 
-    Attributes:
-        parent: a variable.
-        child: another.
-        probability: of an arc, either way; None without a posterior.
-        direction: the share of it that goes this way.
-        p_value: the largest of the tests of independence; None without tests of this pair.
-        given: what makes them independent, if something does.
-        doubt: what pairs are sorted by: the least first.
-    """
-
-    parent: str
-    child: str
-    probability: float | None
-    direction: float | None
+    parent: str  # a variable
+    child: str  # another
+    probability: float | None  # of an arc, either way; None without a posterior
+    direction: float | None  # the share of it that goes this way
+    # The largest of the tests of independence; None without tests of this pair.
     p_value: float | None
-    given: tuple[str, ...] | None
-    doubt: float
+    given: tuple[str, ...] | None  # what makes them independent, if something does
+    doubt: float  # what pairs are sorted by: the least first
 
 
 def check_evidence(net: Network, evidence: object) -> Evidence:

@@ -23,35 +23,24 @@ _LEADING = 5  # effects that a report begins with
 
 @dataclass(frozen=True)
 class Differences:
-    """Arcs whose effects differ between data sets, those that differ most first.
+    """Arcs whose effects differ between data sets, those that differ most first."""
 
-    Attributes:
-        tested: whether there are tests.
-        turning: the direction may be another one in a new data set, or is in some.
-        keeping: it is the same, and the size differs.
-        slight: they differ by more than chance makes, but by too little to matter.
-        denied: they differ, and the fit has one effect for all data sets.
-    """
-
-    tested: bool
+    tested: bool  # whether there are tests
+    # The direction may be another one in a new data set, or is in some.
     turning: tuple[EffectSize, ...] = ()
-    keeping: tuple[EffectSize, ...] = ()
+    keeping: tuple[EffectSize, ...] = ()  # it is the same, and the size differs
+    # They differ by more than chance makes, but by too little to matter.
     slight: tuple[EffectSize, ...] = ()
-    denied: tuple[EffectSize, ...] = ()
+    denied: tuple[EffectSize, ...] = ()  # they differ, and the fit has one effect for all data sets
 
 
 @dataclass(frozen=True)
 class PoolingAdvice:
-    """Which model predicts held-out rows best, and which one a report shows.
+    """Which model predicts held-out rows best, and which one a report shows."""
 
-    Attributes:
-        best: its name.
-        own: the name of the one that is shown; None if it was not compared.
-        behind: how far that one is behind; None where it is the best, or was not compared.
-    """
-
-    best: str
-    own: str | None
+    best: str  # its name
+    own: str | None  # the name of the one that is shown; None if it was not compared
+    # How far that one is behind; None where it is the best, or was not compared.
     behind: Difference | None
 
 

@@ -34,20 +34,13 @@ _UNSURE = 2  # times as many rows are to be expected then
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """How a node is fitted.
+    """How a node is fitted."""
 
-    Attributes:
-        child: the node.
-        parents: those of its parents that are left: with others its cells are small in all data
-            sets together.
-        together: the data sets that count as one, (F,).
-        rare: whether a level of the node is too rare in all data sets together.
-    """
-
-    child: str
+    child: str  # the node
+    # Those of its parents that are left: with others its cells are small in all data sets together.
     parents: tuple[str, ...]
-    together: Flags
-    rare: bool = False
+    together: Flags  # the data sets that count as one, (F,)
+    rare: bool = False  # whether a level of the node is too rare in all data sets together
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,16 +50,11 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class Counter:
-    """Rows by data set and levels of discrete columns.
+    """Rows by data set and levels of discrete columns."""
 
-    Attributes:
-        n: rows of each data set, (F,).
-        sizes: the number of levels of each column; 0 where it is not discrete.
-        count: rows by data set and levels of some discrete columns, (F, levels, ...).
-    """
-
-    n: NDArray[np.int64]
-    sizes: Mapping[str, int]
+    n: NDArray[np.int64]  # rows of each data set, (F,)
+    sizes: Mapping[str, int]  # the number of levels of each column; 0 where it is not discrete
+    # Rows by data set and levels of some discrete columns, (F, levels, ...).
     count: Callable[[tuple[str, ...]], Floats]
 
     def whole(self) -> Counter:

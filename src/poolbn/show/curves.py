@@ -20,23 +20,14 @@ _REACH = 2.0  # standard deviations to each side of the mean
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The probability of a level, or the expected count, along one parent; others at their means.
+    """The probability of a level, or the expected count, along one parent; others at their means."""
 
-    Attributes:
-        child: the node.
-        outcome: its level; "" for a count.
-        parent: one that is not discrete.
-        x: values of the parent, within two standard deviations of its mean, (m,).
-        population: probabilities or means in the population, (m,).
-        own: in each data set, (F, m).
-    """
-
-    child: str
-    outcome: str
-    parent: str
-    x: Floats
-    population: Floats
-    own: Floats
+    child: str  # the node
+    outcome: str  # its level; "" for a count
+    parent: str  # one that is not discrete
+    x: Floats  # values of the parent, within two standard deviations of its mean, (m,)
+    population: Floats  # probabilities or means in the population, (m,)
+    own: Floats  # in each data set, (F, m)
 
 
 def curves(net: Network, fit: LocalFit, found: Spreads) -> list[Curve]:

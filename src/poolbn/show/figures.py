@@ -194,17 +194,11 @@ def pair_name(pair: ArcStrength, length: int = sys.maxsize) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Log-likelihoods per row minus those of the best of P poolings; NaN where there is no fit.
+    """Log-likelihoods per row minus those of the best of P poolings; NaN where there is no fit."""
 
-    Attributes:
-        each: in each fold, or data set that was left out, (P, K).
-        mean: over all rows, (P,).
-        reach: two standard errors of the mean, (P,).
-    """
-
-    each: Floats
-    mean: Floats
-    reach: Floats
+    each: Floats  # in each fold, or data set that was left out, (P, K)
+    mean: Floats  # over all rows, (P,)
+    reach: Floats  # two standard errors of the mean, (P,)
 
 
 def held_out_differences(found: Comparison) -> Differences:

@@ -35,14 +35,10 @@ _PORTS = 0.7  # part of a node's edge that arcs begin and end on
 
 @dataclass(frozen=True, eq=False)
 class Levelled:
-    """A graph in layers, with one more vertex wherever an arc passes a layer: V of them in all.
+    """A graph in layers, with one more vertex wherever an arc passes a layer: V of them in all."""
 
-    Attributes:
-        level: the layer of each vertex, 0 on top, (V,). The nodes come first.
-        ways: for each arc of the graph the vertices from parent to child, a layer further each.
-    """
-
-    level: Ints
+    level: Ints  # the layer of each vertex, 0 on top, (V,). The nodes come first
+    # For each arc of the graph the vertices from parent to child, a layer further each.
     ways: tuple[Ints, ...]
 
     @property
@@ -262,24 +258,19 @@ _RISE = (1.5, 5.0)  # least and largest distance between layers, in units of the
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Coordinates of a drawing. x grows to the right and y upwards; the left lower corner is 0, 0.
+    """Coordinates of a drawing. x grows to the right and y upwards; the left lower corner is 0, 0."""
 
-    Attributes:
-        nodes: the N nodes, with centres `x` and `y`, and boxes of `width` and `height`, (N,) each.
-        arcs: pairs (parent, child).
-        routes: of each arc the corners of its way, (k, 2), from the lower edge of the parent's box
-            to the upper edge of the child's; `smooth` makes a curve of it.
-        size: width and height of the whole.
-    """
-
+    # The N nodes, with centres `x` and `y`, and boxes of `width` and `height`, (N,) each.
     nodes: tuple[str, ...]
-    arcs: tuple[Pair, ...]
+    arcs: tuple[Pair, ...]  # pairs (parent, child)
     x: Floats
     y: Floats
     width: Floats
     height: Floats
+    # Of each arc the corners of its way, (k, 2), from the lower edge of the parent's box to the
+    # upper edge of the child's; `smooth` makes a curve of it.
     routes: tuple[Floats, ...]
-    size: tuple[float, float]
+    size: tuple[float, float]  # width and height of the whole
 
 
 def layered(
