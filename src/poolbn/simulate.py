@@ -203,13 +203,7 @@ class _Drawing:
     def gaussian(
         self, node: str, columns: tuple[str, ...], explained: Callable[[Floats], Floats]
     ) -> GaussianFit:
-        """A continuous node.
-
-        Args:
-            node: which.
-            columns: what its coefficients after the intercept are of.
-            explained: the variance in each data set that coefficients (F, q) give it, (F,).
-        """
+        """A continuous node; `explained` is the variance that coefficients (F, q) give it, (F,)."""
         F, rng = self.data_sets, self.rng
         mean, variance, coef = _coefficients(rng, F, len(columns) + 1, self.wording)
         if not self.heterogeneous:
@@ -231,14 +225,9 @@ class _Drawing:
         given: tuple[tuple[str, ...], ...],
         T: Floats,
     ) -> RegressionFit:
-        """A discrete node.
+        """A discrete node with K levels, whose parents have the levels `given`.
 
-        Args:
-            node: which.
-            categories: its K levels.
-            parents: its parents.
-            given: the levels of each parent.
-            T: coefficients of centred and scaled columns times T are those of columns, (q, q).
+        Coefficients of centred and scaled columns times T are those of columns, (q, q).
         """
         F, K, q, rng = self.data_sets, len(categories), len(T), self.rng
         mean = rng.choice([-1.0, 1.0], (K - 1, q)) * rng.normal(2, 1, (K - 1, q))

@@ -60,10 +60,8 @@ class Estimates:
     common: Common  # what `population` is of
     population: float  # in the population of data sets; without pooling the mean
     population_interval: tuple[float, float]  # of that
-    # The range expected for a new data set; NaN unless pooling is partial.
-    new_interval: tuple[float, float]
-    # The standard deviation between data sets, under any pooling; NaN for an SD.
-    between_sd: float = math.nan
+    new_interval: tuple[float, float]  # expected for a new data set; NaN unless pooling is partial
+    between_sd: float = math.nan  # between data sets, under any pooling; NaN for an SD
     level: str = ""  # of a discrete parent; "" for others
     base: str = ""  # the first level of it, with which that is compared
     outcome: str = ""  # the level of a discrete child; "" for others
@@ -91,19 +89,8 @@ def arc_effects(
 ) -> tuple[Estimates, ...]:
     """Collect the estimates of one arc, one for each `Term` of it.
 
-    Args:
-        net: the network.
-        parent: a node.
-        child: a child of it.
-        stats: the sufficient statistics, or rows; by default
-            those that the network was learned from. Without any, as for a loaded network, there
-            are no estimates of data sets alone.
-        interval: the probability of the intervals.
-
-    Raises:
-        GraphError: there is no such arc.
-        OptionError: `interval` is not between 0 and 1.
-        DataError: `stats` are none, or lack a column.
+    Statistics, or rows, are by default those that the network was learned from. Without any, as for
+    a loaded network, there are no estimates of data sets alone.
     """
     check_interval(interval)
     check_arc(net, parent, child)

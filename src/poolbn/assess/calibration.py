@@ -98,17 +98,7 @@ def _share(p: Floats, y: NDArray[np.bool_]) -> Share:
 
 
 def node_calibration(net: Network, data: object, node: str) -> Calibration:
-    """The calibration of a discrete node in all rows that have it, its parents, and a data set.
-
-    Args:
-        net: the network.
-        data: a table or file as for `pb.stats`, with the group column.
-        node: the node.
-
-    Raises:
-        GraphError: there is no such node.
-        DataError: the table cannot be used or has no such row, or the node is not discrete.
-    """
+    """The calibration of a discrete node in all rows that have it, its parents, and a data set."""
     return cell_calibration(net, node_cells(net, data, node), node)
 
 

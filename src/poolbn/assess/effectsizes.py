@@ -35,8 +35,7 @@ class EffectSize:
     # Whether equivalent graphs have the arc the other way round, if these are known among those
     # that the search could find.
     reversible: bool
-    # All effects of the arc, of which it is the strongest: one for each level.
-    each: tuple[float, ...]
+    each: tuple[float, ...]  # effects, one for each level: of these it is the strongest
 
     @property
     def term(self) -> int:
@@ -61,10 +60,7 @@ def effect_sizes(
 ) -> tuple[EffectSize, ...]:
     """The standardised effects of all arcs, in the order of the arcs.
 
-    Args:
-        net: the network.
-        found: how much nodes vary, where that is known.
-        fixed: arcs that constraints let go no other way, (N, N).
+    `fixed` are arcs that constraints let go no other way, (N, N).
     """
     found = spreads(net) if found is None else found
     free = completed(net.dag.to_adjacency().astype(bool), fixed)[1]

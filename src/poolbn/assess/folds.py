@@ -34,17 +34,11 @@ class Folds:
 
 
 def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
-    """Read rows once, and deal those of each data set to the folds as evenly as can be.
+    """Read rows once, and deal those of each data set to the K folds as evenly as can be.
 
-    Of every `folds` rows of a data set each goes to another fold, in random order. The row of a
-    data set that has only one is in all training sets.
-
-    Args:
-        rows: to be read.
-        folds: how many, K.
-        seed: random seed of the folds and of the sample of rows that are kept.
-        inputs: columns that are parents only. Columns that are constant in each data set are too,
-            so that all poolings predict the same columns.
+    Of every K rows of a data set each goes to another fold, in random order. The row of a data set
+    that has only one is in all training sets. Columns that are constant in each data set are inputs
+    too, so that all poolings predict the same columns.
     """
     dealer = _Dealer(folds, seed, len(rows.names))
     total = accumulate(replace(rows, batches=dealer.watched(rows)))

@@ -95,11 +95,9 @@ class Residuals:
 
 
 def neighbours(x: Floats, enough: Callable[[range], bool]) -> list[slice]:
-    """Rows that are next to each other, in parts; rows with equal values stay together.
+    """Rows next to each other, by values in order, (n,), in parts; equal values stay together.
 
-    Args:
-        x: values in order, (n,).
-        enough: whether some rows may stand alone; parts are as small as it allows.
+    Parts are as small as `enough` allows, which says whether some rows may stand alone.
     """
     starts = np.flatnonzero(np.diff(x, prepend=-np.inf))
     edges = [0]
@@ -127,13 +125,6 @@ def counted_quantiles(values: Floats) -> Floats:
 
     A cut point is left out if fewer than `CELL` rows lie beyond it, or between it and the one
     before: no value of a row is among the numbers, and none is alone in its cell.
-
-    Args:
-        values: standardised residuals, (n,).
-
-    Examples:
-        >>> counted_quantiles(np.repeat([-0.7, 0.2, 0.8, 9.0], [6, 2, 6, 6])).round(2).tolist()
-        [[-0.52, 0.52], [-0.5, 1.0]]
     """
     n, kept, last = len(values), [], 0
     for cut in _CUTS.tolist():
@@ -145,18 +136,7 @@ def counted_quantiles(values: Floats) -> Floats:
 
 
 def node_residuals(net: Network, data: object, node: str) -> Residuals:
-    """The residuals of a node in all rows that have it, its parents, and a data set.
-
-    Args:
-        net: the network.
-        data: a table or file as for `pb.stats`, with the group column.
-        node: the node.
-
-    Raises:
-        GraphError: there is no such node.
-        DataError: the table cannot be used or has no such row, or the node is discrete or does not
-            vary.
-    """
+    """The residuals of a node in all rows that have it, its parents, and a data set."""
     return cell_residuals(net, node_cells(net, data, node), node)
 
 
@@ -203,11 +183,9 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
 def known_rows(
     net: Network, cells: Cells, node: str
 ) -> tuple[NDArray[np.int64], dict[str, Floats], Floats, int]:
-    """Rows with a data set, a node and all of its parents.
+    """Rows with a data set, a node and all of its parents, and how many other rows there are.
 
-    Returns:
-        Their data sets, (n,), columns of the parents with codes, (n,) each, values or codes of
-        the node, (n,), and how many other rows there are.
+    Their data sets, columns of the parents by name, and the node: codes or values, (n,) each.
     """
     parents = net.dag.parents(node)
     names = (*parents, node)

@@ -40,15 +40,7 @@ def residual_sds(
     such distributions (`_components`). Others have those of chi-square, with the degrees of freedom
     that the coefficients leave; with random effects that is an approximation. A data set that was
     adapted to has an interval only if variances are pooled, or nothing is. A fit without a
-    likelihood, or given, has none.
-
-    Args:
-        net: the network.
-        node: a node.
-        stats: the sufficient statistics, or rows; by default
-            those that the network was learned from. Without any, as for a loaded network, there
-            are no estimates of data sets alone.
-        interval: the probability of the intervals.
+    likelihood, or given, has none. Of `stats` see `arc_effects`.
     """
     check_interval(interval)
     net.dag.parents(node)  # which raises for an unknown node
@@ -125,14 +117,10 @@ def _ends(v: Floats, g: Floats, interval: float) -> Floats:
 def _components(n: NDArray[np.int64], squares: Floats, scale: float) -> tuple[Floats, ...]:
     """Weights, shapes a and common values s of what pooled variances may be drawn from, (K,) each.
 
-    The likelihood of a and s given the residual squares, with all values of log s alike before, and
-    all of 1 / sqrt(a), which is about the SD of log variances: for that one Gelman (2006) advises a
-    uniform prior. Other parameters are taken as known.
-
-    Args:
-        n: rows, (F,).
-        squares: q_j, (F,).
-        scale: the estimate of s.
+    The likelihood of a and s given rows and residual squares q_j, (F,) each, with all values of log
+    s alike before, and all of 1 / sqrt(a), which is about the SD of log variances: for that one
+    Gelman (2006) advises a uniform prior. Other parameters are taken as known; `scale` is the
+    estimate of s.
     """
     from scipy.special import gammaln
 
@@ -155,14 +143,7 @@ def _components(n: NDArray[np.int64], squares: Floats, scale: float) -> tuple[Fl
 
 
 def _mixture_ends(weight: Floats, v: Floats, g: Floats, interval: float) -> Floats:
-    """The middle of mixtures of inverse gamma distributions, (k, 2).
-
-    Args:
-        weight: of the K components.
-        v: shapes, (k, K).
-        g: scales, (k, K).
-        interval: the probability.
-    """
+    """The middle of mixtures, weights (K,), of inverse gammas, shapes and scales (k, K); (k, 2)."""
     from scipy.special import gammaincc, gammaincinv
 
     ends = []
@@ -209,11 +190,7 @@ def _chi_square(
 def _variances_alone(stats: GroupStats, interval: float) -> tuple[Floats, Floats]:
     """Unbiased variance of least squares in each data set, (F,), and its interval, (F, 2).
 
-    NaN where the rows do not give it.
-
-    Args:
-        stats: of the parents and, last, the child.
-        interval: the probability of the interval.
+    NaN where the rows do not give it. Statistics are of the parents and, last, the child.
     """
     f = least_squares(stats)
     df = np.where(np.isfinite(f.loglik), stats.n - len(stats.names), math.nan)

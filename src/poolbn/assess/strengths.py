@@ -18,9 +18,7 @@ Matrix = NDArray[np.bool_]
 def directions(arcs: Matrix, fixed: Matrix) -> Floats:
     """Arcs of the equivalence class of a graph, (N, N): 1 from parent to child, 1/2 each way else.
 
-    Args:
-        arcs: the graph, (N, N).
-        fixed: arcs that constraints allow no other way, (N, N).
+    `fixed` are arcs that constraints allow no other way.
     """
     directed, undirected = completed(arcs, fixed)
     return directed + undirected / 2
@@ -37,18 +35,15 @@ def strengths(counts: Floats, replicates: int) -> tuple[Floats, Floats]:
 
 
 def inclusion_threshold(strength: Floats) -> float:
-    """The strength that separates noise from arcs (Scutari and Nagarajan 2013).
+    """The strength that separates noise from arcs (Scutari and Nagarajan 2013), of both directions.
 
-    If arcs were either always or never found, the distribution function of their strengths would
-    be flat between 0 and 1. This one is replaced by the flat one nearest to it in L1, and the
+    If arcs were either always or never found, the distribution function of their strengths would be
+    flat between 0 and 1. This one is replaced by the flat one nearest to it in L1, and the
     threshold is its quantile of that height.
 
     The best height is as a rule a value of the distribution function, at which the quantile jumps
     from one strength to the next. On which side of it an optimiser ends is chance, but decides:
     this is bnlearn's optimiser with its tolerance, so that thresholds are the same.
-
-    Args:
-        strength: of all arcs, in both directions.
     """
     from scipy.optimize import fminbound
 

@@ -127,12 +127,7 @@ class Constraints:
 
 
 def as_constraints(given: Constraints | Mapping[str, Any] | None) -> Constraints:
-    """The constraints that are meant: as they are, as a dict of them, or none.
-
-    Examples:
-        >>> as_constraints({"tiers": [["age"], ["bmi"]]}).tiers
-        (('age',), ('bmi',))
-    """
+    """The constraints that are meant: as they are, as a dict of them, or none."""
     if given is None:
         return Constraints()
     if isinstance(given, Mapping):

@@ -628,18 +628,10 @@ class Cpdag:
 
 
 def as_dag(value: object, nodes: Iterable[str]) -> Dag:
-    """The `Dag` over `nodes` that `value` stands for.
+    """The `Dag` over these nodes, in this order, that `value` stands for.
 
-    Args:
-        value: a `Dag`, a bnlearn model string or what else `Dag` converts, with exactly these
-            nodes, or pairs (parent, child), which may leave nodes without arcs.
-        nodes: the names, whose order the result has.
-
-    Examples:
-        >>> as_dag([("age", "bmi")], ["age", "bmi", "weight"])
-        Dag('[age][weight][bmi|age]')
-        >>> as_dag("[bmi|age][age]", ["age", "bmi"]).nodes
-        ('age', 'bmi')
+    A `Dag`, a bnlearn model string or what else `Dag` converts, with exactly these nodes, or pairs
+    (parent, child), which may leave nodes without arcs.
     """
     names = list(nodes)
     if isinstance(value, str):

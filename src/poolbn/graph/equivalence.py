@@ -21,10 +21,8 @@ def completed(
     V-structures first, then Meek's rules 1 to 3, which are all that a DAG without background
     knowledge needs. Each newly directed arc is looked at once, for the rules that it sets off.
 
-    Args:
-        arcs: a directed acyclic graph.
-        fixed: arcs that go no other way, if they are there, as far as is known beforehand; then
-            the class has only the graphs with these arcs, and rule 4 is needed too.
+    Arcs that are `fixed` go no other way, if they are there, as far as is known beforehand; then
+    the class has only the graphs with these arcs, and rule 4 is needed too.
     """
     joined = arcs | arcs.T
     apart = ~(joined | np.eye(len(arcs), dtype=bool))
@@ -70,18 +68,14 @@ def oriented(
     unsure: Callable[[int, int, int], bool],
     fixed: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Apply Meek's rules 1 to 4 to arcs and (symmetric) edges that tests and knowledge gave.
+    """Apply Meek's rules 1 to 4 to arcs and (symmetric) edges of tests and knowledge, (N, N).
 
     Such arcs may contradict each other, and then the order in which rules are applied would matter.
     So all rules are applied at once, again and again; an edge that they direct in both ways stays
-    undirected. Arcs on a cycle become edges again.
+    undirected. Arcs on a cycle become edges again, unless they are `fixed`.
 
-    Args:
-        directed: arcs so far, (N, N).
-        undirected: edges, (N, N).
-        unsure: whether it is not known of a, b, c, with a and c apart and both joined to b, if
-            their arcs meet in b. No rule concludes anything from that.
-        fixed: arcs that are known, and stay also on a cycle, (N, N).
+    `unsure` says of a, b, c, with a and c apart and both joined to b, whether it is not known if
+    their arcs meet in b. No rule concludes anything from that.
     """
     directed, undirected = directed.copy(), undirected.copy()
     joined = directed | directed.T | undirected

@@ -70,14 +70,7 @@ def separators(
     """Minimal sets that separate two nodes; the first is the one nearest to the cause.
 
     The next ones follow from each by pushing one of its nodes over to the side of the cause (Shen
-    and Liang 1997).
-
-    Args:
-        cause: a node.
-        effect: another one.
-        among: the nodes that may be in the sets.
-        parents: of all nodes.
-        most: with more sets than these, only the first `most` + 1 are found.
+    and Liang 1997). With more sets than `most`, only the first `most` + 1 are found.
     """
     graph = _moral(reached([cause, effect], parents), parents)
     for node in set(graph) - set(among) - {cause, effect}:

@@ -22,8 +22,7 @@ class LinearNetwork:
     names: tuple[str, ...]  # the nodes
     levels: tuple[Hashable, ...]  # the data sets
     order: tuple[int, ...]  # the nodes with parents first, (N,)
-    # Of each node, as positions, in the order of its coefficients.
-    parents: tuple[tuple[int, ...], ...]
+    parents: tuple[tuple[int, ...], ...]  # as positions, in the order of coefficients
     intercept: Floats  # a, (F, N)
     slopes: Floats  # B, the child first, (F, N, N)
     sigma2: Floats  # residual variances, (F, N)

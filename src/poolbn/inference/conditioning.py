@@ -47,15 +47,11 @@ def condition(
     all others and is at its mean: so all patterns of evidence have matrices of the same size.
 
     Evidence that is certain, by itself (after an intervention) or given the evidence before it,
-    says nothing more: it is left out of the density if it agrees, else the density is 0. Either
-    way targets are conditioned on the rest.
+    says nothing more: it is left out of the density if it agrees, else the density is 0. Either way
+    targets are conditioned on the rest.
 
-    Args:
-        mean: (..., N).
-        cov: (..., N, N).
-        values: the rows; what is not observed may be anything, (..., r, N).
-        observed: which nodes are evidence, (..., N).
-        targets: positions of the targets, which may be observed, (T,).
+    Means and `observed` are (..., N), covariances (..., N, N), rows (..., r, N), in which anything
+    may stand for what is not observed; targets are positions, (T,), and may be observed.
     """
     sd = np.sqrt(np.maximum(np.diagonal(cov, axis1=-2, axis2=-1), 0.0))
     size = np.abs(mean)
@@ -111,8 +107,7 @@ def _whitening(S: Floats, observed: NDArray[np.bool_]) -> tuple[Floats, Floats, 
 class Chunk:
     """Rows of P patterns of evidence, r of each."""
 
-    # Positions of the rows; a pattern with fewer repeats its last one, (P, r).
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # positions; a pattern with fewer repeats its last one, (P, r)
     observed: NDArray[np.bool_]  # which nodes are evidence, (P, N)
     sets: NDArray[np.int64]  # the data sets that a row may come from: the known one, or all, (P, C)
 
@@ -120,18 +115,7 @@ class Chunk:
 def chunks(
     observed: NDArray[np.bool_], codes: NDArray[np.int64], data_sets: int
 ) -> Iterator[Chunk]:
-    """All rows, once, put together by pattern of evidence and known data set.
-
-    Args:
-        observed: which cells are evidence, (n, N).
-        codes: the known data set of each row, or -1, (n,).
-        data_sets: how many there are, F.
-
-    Examples:
-        >>> observed = np.array([[True], [False], [True]])
-        >>> [chunk.rows.tolist() for chunk in chunks(observed, np.zeros(3, dtype=int), 2)]
-        [[[1]], [[0, 2]]]
-    """
+    """All rows, once, put together by pattern of evidence (n, N) and known data set or -1 (n,)."""
     pattern = patterns(observed) * (data_sets + 1) + codes + 1
     order = np.argsort(pattern, kind="stable")
     ordered = pattern[order]

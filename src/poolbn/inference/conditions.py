@@ -87,22 +87,7 @@ class Token:
 
 
 def read_condition(text: str, rows: pd.DataFrame) -> NDArray[Any]:
-    """What a text says of each row: True or False if it is a condition, else numbers or names.
-
-    Args:
-        text: of the grammar above.
-        rows: (K, N).
-
-    Examples:
-        >>> import pandas as pd
-        >>> table = pd.DataFrame({"age": [20, 40, 60], "b c": [1, 2, 3]})
-        >>> read_condition("30 < age <= 60 and not `b c` > 2", table)
-        array([False,  True, False])
-        >>> read_condition("age = 20", table)
-        Traceback (most recent call last):
-        ...
-        poolbn.errors.OptionError: event 'age = 20' has '=' at character 5; use ==
-    """
+    """What a text says of each row: True or False if it is a condition, else numbers or names."""
     if len(text) > _LONGEST:
         raise OptionError(
             f"event {clipped(text, _SHOWN)!r} has {len(text):,} characters, and up to "

@@ -34,9 +34,7 @@ _ROUNDING = 1e-10
 def divergences(true: LinearNetwork, other: LinearNetwork) -> NDArray[np.float64]:
     """The divergence in each data set of the first network, (F,).
 
-    Args:
-        true: the first network.
-        other: the second, which may have another graph, and nodes and data sets in another order.
+    The second may have another graph, and nodes and data sets in another order.
     """
     at = [other.levels.index(level) for level in true.levels]
     nodes = [other.names.index(name) for name in true.names]

@@ -16,14 +16,7 @@ Integers = NDArray[np.int64]
 def draw_columns(
     fits: Mapping[str, LocalFit], order: Iterable[str], sets: Integers, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Draw rows; discrete nodes have codes of levels.
-
-    Args:
-        fits: the distribution of each node given its parents.
-        order: the nodes, parents first.
-        sets: the data set of each row, (n,).
-        rng: where chance comes from.
-    """
+    """Draw a row of each of these data sets, (n,), parents first; levels are codes."""
     columns: dict[str, Floats] = {}
     for node in order:
         columns[node] = fits[node].draw(columns, sets, rng)
@@ -43,12 +36,7 @@ def log_ratios(
 ) -> Floats:
     """Log ratios of the densities of rows that are drawn from the first network, (F, rows).
 
-    Args:
-        true: the nodes of the first network.
-        other: the same nodes in the second, with the same data sets and levels in any order.
-        order: the nodes of the first network, parents first.
-        rows: rows of each data set.
-        rng: where chance comes from.
+    The second has the same nodes, data sets and levels in any order; `order` has parents first.
     """
     levels, others = (next(iter(fits.values())).levels for fits in (true, other))
     sets = np.repeat(np.arange(len(levels)), rows)
@@ -97,16 +85,11 @@ def expectations(
     noise: Mapping[str, Floats],
     values: Mapping[str, float],
 ) -> dict[str, Floats]:
-    """The expectation of each node given its parents in each row; of a discrete one probabilities.
+    """The expectation of each node given its parents in each row, with parameters of B data sets.
 
-    Args:
-        fits: the nodes with the parameters of B data sets.
-        order: those to draw, parents first.
-        noise: uniform random numbers of each, (n,).
-        values: nodes that are set: numbers, or codes of levels.
-
-    Returns:
-        Of each node that is not set (B, n), or (B, n, K) for K levels.
+    Nodes are drawn in this order, parents first, by uniform random numbers, (n,) each. `values` are
+    nodes that are set: numbers, or codes of levels. The others have (B, n), or probabilities (B, n,
+    K).
     """
     nodes = list(order)
     needed = {name for node in nodes for name in fits[node].parents}

@@ -311,13 +311,8 @@ def engine_of(
 ) -> Engine:
     """The engine of a network: the one of linear networks where all its nodes are linear.
 
-    Args:
-        dag: the graph.
-        fits: its nodes.
-        n: rows of each data set, (F,).
-        inputs: nodes without a distribution.
-        adapted: data sets whose coefficients are never certain.
-        plugin: whether to take estimates for certain.
+    `n` are rows of the data sets, (F,). `plugin` takes estimates for certain, but for the
+    coefficients of data sets that are adapted.
     """
     own = {node: fits[node].gaussian for node in dag.nodes}
     linear_fits = {node: fit for node, fit in own.items() if fit is not None}

@@ -47,32 +47,13 @@ class Probability:
 
 
 def probability(happened: NDArray[np.bool_], weights: NDArray[np.float64]) -> Probability:
-    """The weighted share of rows in which an event happened.
-
-    Args:
-        happened: (K,).
-        weights: of the rows, with sum 1, (K,).
-
-    Examples:
-        >>> probability(np.array([True, False]), np.array([0.5, 0.5]))
-        0.5 (standard error 0.35)
-    """
+    """The weighted share of rows in which an event happened; weights have the sum 1, (K,)."""
     value = min(1.0, float(weights[happened].sum()))
     return Probability(value, math.sqrt(float((weights**2 * (happened - value) ** 2).sum())))
 
 
 def happens(event: Event, rows: pd.DataFrame) -> NDArray[np.bool_]:
-    """In which rows an event happens.
-
-    Args:
-        event: a condition as `conditions` reads it, or a function of the table.
-        rows: (K, N).
-
-    Examples:
-        >>> import pandas as pd
-        >>> happens("bmi > 25 and age < 30", pd.DataFrame({"age": [20, 40], "bmi": [26, 27]}))
-        array([ True, False])
-    """
+    """In which rows an event happens, a condition as `conditions` reads it or a function."""
     if callable(event):
         answer = event(rows)
     elif isinstance(event, str):

@@ -71,18 +71,9 @@ def answers(
 ) -> None:
     """Do some work on what the cells of all rows say, some rows at a time, in threads.
 
-    Args:
-        mixed: the network.
-        x: the rows, NaN where a cell is missing or not to be used, (n, N).
-        codes: the known data set of each row, or -1, (n,).
-        targets: positions of nodes whose distributions are asked for.
-        effort: how.
-        work: what to do.
-        densities: whether log densities of rows are asked for.
-
-    Raises:
-        DataError: a data set has no predictive distribution; or a row is impossible, unless
-            densities are asked for; or the method is "exact", and there is no such answer.
+    Rows are (n, N), NaN where a cell is missing or not to be used, with the known data set of each
+    or -1, (n,); targets are positions of nodes. `densities` says whether log densities of rows are
+    asked for: then an impossible row is no error.
     """
     _check(mixed, codes)
     pieces = list(_chunks(mixed, x, codes, targets, effort, densities=densities))
@@ -268,9 +259,8 @@ def sample(
 ) -> tuple[Integers, Floats, Floats]:
     """Draw what is missing in rows, parents first, and data sets that are not known by P(F).
 
-    Returns:
-        Data sets (n,), values (n, N), and the log densities of the cells that were there given what
-        is above them, (n,).
+    Data sets (n,), values (n, N), and the log densities of the cells that were there given what is
+    above them, (n,).
     """
     _check(mixed, codes)
     sets = codes.copy()
@@ -298,15 +288,7 @@ def mixed_network(
     inputs: Collection[str],
     certain: Collection[Hashable],
 ) -> Mixed:
-    """A network as inference works on it.
-
-    Args:
-        dag: the graph.
-        fits: its nodes.
-        n: rows of each data set, (F,).
-        inputs: nodes without a distribution.
-        certain: the data sets in which estimates are taken for certain.
-    """
+    """A network as inference works on it, with estimates for certain in some data sets."""
     own = {name: fits[name] for name in dag.nodes}
     nodes = locals_of(own, certain=certain)
     levels = own[dag.nodes[0]].levels

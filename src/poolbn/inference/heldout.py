@@ -41,13 +41,7 @@ class HeldOut:
 
 
 def held_out(train: Data, categories: tuple[tuple[str, ...], ...], values: Floats) -> HeldOut:
-    """Rows in the codes of a table that may lack some levels.
-
-    Args:
-        train: the table that a network is learned from.
-        categories: the levels of all columns that the rows are coded by.
-        values: the rows, (n, N).
-    """
+    """Rows, (n, N), coded by these levels, in the codes of a table that may lack some of them."""
     x, strange = values.copy(), np.zeros(values.shape, dtype=bool)
     for i, (own, every) in enumerate(zip(train.categories, categories, strict=True)):
         if own != every:
@@ -98,12 +92,8 @@ def _least(n: NDArray[np.int64]) -> Floats:
 def node_logs(mixed: Mixed, rows: HeldOut, n: NDArray[np.int64]) -> Floats:
     """Log densities of all nodes given their parents, in all data sets, (N, r, F).
 
-    What has no probability counts as if half a row of the data set had it. Inputs have 0.
-
-    Args:
-        mixed: the network.
-        rows: the rows.
-        n: rows of each data set that it was learned from, (F,).
+    What has no probability counts as if half a row of the data set had it, which has n, (F,).
+    Inputs have 0.
     """
     r, F = len(rows.x), len(mixed.levels)
     sets, least = np.tile(np.arange(F), r), _least(n)
@@ -123,13 +113,7 @@ def squares(
     """Squared errors of each node predicted from all others, summed over rows, (N,) each.
 
     Of a discrete node they are those of the indicators of all its levels. First with data sets
-    known, then unknown.
-
-    Args:
-        mixed: the network.
-        rows: the rows.
-        logs: see `node_logs`.
-        codes: their data sets, (r,).
+    known, `codes` (r,), then unknown; `logs` are those of `node_logs`.
     """
     total, known, unknown = logs.sum(axis=0), np.zeros(len(logs)), np.zeros(len(logs))
     with np.errstate(divide="ignore"):
@@ -192,15 +176,12 @@ def leave_out(
     """Predict each cell from the rest of its row, in closed form, estimates taken for certain.
 
     With residuals e = (I - B) x - intercepts of variances s, the precision matrix of a data set is
-    Lambda = (I - B)' diag(1 / s) (I - B), and x_i less its prediction is g_i / Lambda_ii, g =
-    (I - B)' (e / s). Nothing is inverted. P(F | the rest) comes from the density of the whole row
-    over that of x_i given the rest.
+    Lambda = (I - B)' diag(1 / s) (I - B), and x_i less its prediction is g_i / Lambda_ii, g = (I -
+    B)' (e / s). Nothing is inverted. P(F | the rest) comes from the density of the whole row over
+    that of x_i given the rest.
 
-    Args:
-        linear: the network; residual variances must be positive, and no data set adapted.
-        prior: P(F), (F,).
-        values: rows without missing values, in the order of the nodes, (n, N).
-        codes: the data set of each row, as a position, (n,).
+    Rows have no missing values, (n, N); residual variances are positive, and no data set is
+    adapted.
     """
     n, N = values.shape
     F = len(prior)

@@ -4,6 +4,10 @@ With all parameters given the nodes have a multivariate normal distribution in e
 all answers are normal distributions; with parameters that are uncertain see `uncertain`. With the
 data set unknown answers are mixtures over the data sets, weighted by P(F) times the density of the
 evidence.
+
+Rows are (n, N), NaN where a cell is missing or not to be used; codes are their known data sets or
+-1, (n,), and targets positions of T nodes. All raise `DataError` for a row that cannot come from
+any data set.
 """
 
 from __future__ import annotations
@@ -33,8 +37,7 @@ class Model:
     network: LinearNetwork  # the nodes
     joint: Joint  # their distribution in each data set, all parameters given
     uncertain: Uncertain  # what is uncertain of the nodes
-    # Positions of nodes without a distribution: no density of theirs counts.
-    inputs: tuple[int, ...] = ()
+    inputs: tuple[int, ...] = ()  # positions of nodes whose density does not count
 
     def check(self, codes: NDArray[np.int64]) -> None:
         """Raise where a data set has no distribution; codes as below."""
@@ -50,13 +53,7 @@ class Model:
 
 
 def log_densities(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floats:
-    """The log density of each row, in its data set or where that is not known over all, (n,).
-
-    Args:
-        model: the network.
-        values: the rows, NaN where a cell is missing, (n, N).
-        codes: the known data set of each row, or -1, (n,).
-    """
+    """The log density of each row, in its data set or where that is not known over all, (n,)."""
     out = np.empty(len(values))
 
     def work(chunk: Chunk) -> None:
@@ -74,15 +71,7 @@ def log_densities(model: Model, values: Floats, codes: NDArray[np.int64]) -> Flo
 
 
 def data_set_probabilities(model: Model, values: Floats) -> Floats:
-    """P(data set | row), (n, F).
-
-    Args:
-        model: the network.
-        values: the rows, NaN where a cell is missing, (n, N).
-
-    Raises:
-        DataError: a row cannot come from any data set.
-    """
+    """P(data set | row), (n, F)."""
     out = np.ones((len(values), len(model.joint.levels)))
 
     def work(chunk: Chunk) -> None:
@@ -102,15 +91,7 @@ def predictions(
 ) -> Floats:
     """Mean, standard deviation, and bounds of an interval with equal tails, (4, n, T).
 
-    Args:
-        model: the network.
-        values: the rows, NaN where a cell is missing or not to be used, (n, N).
-        codes: the known data set of each row, or -1, (n,).
-        targets: positions of the T nodes to predict; what a row says of them itself is evidence.
-        interval: the probability of the interval.
-
-    Raises:
-        DataError: a row cannot come from any data set.
+    What a row says of the targets itself is evidence.
     """
     out = np.empty((4, len(values), len(targets)))
     tail = (1 - interval) / 2
@@ -138,16 +119,7 @@ def predictions(
 
 
 def expectations(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floats:
-    """All nodes given what is there of the row, (n, N).
-
-    Args:
-        model: the network.
-        values: the rows, NaN where a cell is missing, (n, N).
-        codes: the known data set of each row, or -1, (n,).
-
-    Raises:
-        DataError: a row cannot come from any data set.
-    """
+    """All nodes given what is there of the row, (n, N)."""
     out = np.empty_like(values)
 
     def work(chunk: Chunk) -> None:
@@ -166,26 +138,16 @@ def expectations(model: Model, values: Floats, codes: NDArray[np.int64]) -> Floa
 
 
 class OneRow(NamedTuple):
-    """What evidence says of T nodes: P(data set | evidence), (F,); then in each of the data sets."""
+    """What evidence says of T nodes in each of the data sets."""
 
-    weights: Floats  # of the data sets, (F,)
+    weights: Floats  # P(data set | evidence), (F,)
     means: Floats  # (F, T)
     covs: Floats  # (F, T, T)
     df: Floats  # degrees of freedom, (F, T)
 
 
 def one_row(model: Model, evidence: Floats, code: int, targets: NDArray[np.int64]) -> OneRow:
-    """The distribution of some nodes given one row.
-
-    Args:
-        model: the network.
-        evidence: the row, NaN where there is no evidence, (N,).
-        code: the known data set, or -1.
-        targets: positions of the T nodes.
-
-    Raises:
-        DataError: the evidence cannot come from any data set.
-    """
+    """The distribution of some nodes given one row, (N,)."""
     every = np.arange(len(model.joint.levels))
     model.check(np.array([code]))
     chunk = Chunk(np.zeros((1, 1), dtype=np.int64), ~np.isnan(evidence)[None], every[None])
@@ -289,13 +251,7 @@ def _weights(model: Model, values: Floats, chunk: Chunk, given: Given) -> Floats
 
 
 def impossible(joint: Joint, row: Floats, position: int) -> DataError:
-    """The error for a row that no data set can have produced.
-
-    Args:
-        joint: the distribution.
-        row: its cells, (N,).
-        position: where it is, from 0.
-    """
+    """The error for a row, (N,), that no data set can have produced."""
     variance = np.diagonal(joint.cov, axis1=1, axis2=2)
     fixed = [
         f"{name!r} is {x:.6g} there and {mean[0]:.6g} in the network"
@@ -334,15 +290,7 @@ def draw(
     particles: int,
     rng: np.random.Generator,
 ) -> Particles:
-    """Draw particles.
-
-    Args:
-        model: the network.
-        values: the rows, NaN where there is no evidence, (n, N).
-        codes: the known data set of each row, or -1, (n,).
-        particles: K, for each row.
-        rng: where chance comes from.
-    """
+    """Draw K particles for each row."""
     n, N = values.shape
     F = len(model.joint.levels)
     if n:
@@ -409,17 +357,7 @@ def weighted_predictions(
 ) -> tuple[Floats, Floats]:
     """Mean, standard deviation, and bounds of an interval, (4, n, T); effective sample sizes, (n,).
 
-    Args:
-        model: the network.
-        values: the rows, NaN where there is no evidence, (n, N).
-        codes: the known data set of each row, or -1, (n,).
-        targets: positions of the T nodes to predict.
-        interval: the probability of the interval.
-        particles: for each row.
-        seed: of chance; the same one gives the same numbers, whatever the number of threads.
-
-    Raises:
-        DataError: all particles of a row have weight 0.
+    The same seed gives the same numbers, whatever the number of threads.
     """
     out, ess = np.empty((4, len(values), len(targets))), np.empty(len(values))
     tails = [(1 - interval) / 2, (1 + interval) / 2]
@@ -495,18 +433,7 @@ def _shares(model: Model, cloud: Particles, values: Floats, start: int) -> Float
 def weighted_rows(
     model: Model, evidence: Floats, code: int, particles: int, seed: int
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Rows given evidence by likelihood weighting: data sets (K,), values (K, N), weights (K,).
-
-    Args:
-        model: the network.
-        evidence: NaN where there is none, (N,).
-        code: the known data set, or -1.
-        particles: K.
-        seed: of chance.
-
-    Raises:
-        DataError: all particles have weight 0.
-    """
+    """Rows given evidence by likelihood weighting: data sets (K,), values (K, N), weights (K,)."""
     rng = np.random.default_rng(seed)
     cloud = draw(model, evidence[None], np.array([code]), particles, rng)
     weights = _shares(model, cloud, evidence[None], 0)
@@ -553,14 +480,7 @@ def _root(cov: Floats) -> Floats:
 
 
 def sample_rows(model: Model, n: int, code: int, seed: int) -> tuple[NDArray[np.int64], Floats]:
-    """Rows of the network: data sets (n,) and values (n, N).
-
-    Args:
-        model: the network.
-        n: how many.
-        code: the data set of all of them, or -1 for data sets by P(F).
-        seed: of chance.
-    """
+    """Rows of the network: data sets (n,), by P(F) where the code is -1, and values (n, N)."""
     nothing = np.full((n, len(model.network.names)), np.nan)
     drawn = draw(model, nothing, np.full(n, code), 1, np.random.default_rng(seed))
     return drawn.sets[:, 0], drawn.values[:, :, 0].T

@@ -89,12 +89,9 @@ Redraw = Callable[[np.random.Generator], Local]
 def redrawings(
     fits: Mapping[str, LocalFit], nodes: Collection[Local], table: Table
 ) -> list[Redraw]:
-    """What draws each node anew, with its parameters for certain.
+    """What draws each node anew, with its parameters for certain, from rows with missing cells.
 
-    Args:
-        fits: of a network, in the order of the table's columns.
-        nodes: the same, with estimates for certain.
-        table: the rows, with missing cells.
+    Fits are in the order of the table's columns; `nodes` are the same, with estimates for certain.
     """
     made: list[Redraw] = []
     for (v, fit), node in zip(enumerate(fits.values()), nodes, strict=True):

@@ -163,16 +163,9 @@ class OnGrid(Marginal):
 
 
 def marginal(mixed: Mixed, found: Weighed, target: int, weights: Floats) -> Marginal:
-    """The distribution of a target over all data sets.
+    """The distribution of a target over all data sets, which have weights with sum 1, (r, J).
 
-    Args:
-        mixed: the network.
-        found: the part of the target.
-        target: its position.
-        weights: of the data sets, with sum 1, (r, J).
-
-    Returns:
-        `Points` at codes 0, 1, ... for a discrete target.
+    That of a discrete target is `Points` at codes 0, 1, ...
     """
     p = weights.reshape(*weights.shape, *[1] * (found.p.ndim - 2)) * found.p
     r = len(p)

@@ -28,10 +28,6 @@ def spread(df: Floats) -> Floats:
 
     Below 4 degrees of freedom it is the one that gives a normal distribution the same middle 95%:
     the standard deviation grows to infinity at 2. At 4 both are the same to 0.2%.
-
-    Examples:
-        >>> spread(np.array([1.0, 2.0, 4.0, 10.0, np.inf])).round(3)
-        array([6.483, 2.195, 1.414, 1.118, 1.   ])
     """
     if np.isinf(df).all():
         return np.ones_like(df)
@@ -46,12 +42,7 @@ def spread(df: Floats) -> Floats:
 
 
 def own_quantiles(p: float, df: Floats) -> Floats:
-    """Quantiles of t distributions with standard deviation 1.
-
-    Examples:
-        >>> own_quantiles(0.975, np.array([1.0, 10.0, np.inf])).round(3)
-        array([1.96 , 1.993, 1.96 ])
-    """
+    """Quantiles of t distributions with standard deviation 1."""
     z = NormalDist().inv_cdf(p)
     if np.isinf(df).all() or z == 0:
         return np.full_like(df, z)
@@ -68,13 +59,7 @@ def own_quantiles(p: float, df: Floats) -> Floats:
 
 
 def moments(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Means and standard deviations of mixtures, (n,) each.
-
-    Args:
-        weights: of the components, (n, C).
-        means: (n, C).
-        variances: (n, C).
-    """
+    """Means and standard deviations of mixtures of C components, (n, C) each; (n,) each."""
     mean = (weights * means).sum(axis=1)
     variance = (weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
     return mean, np.sqrt(variance)
@@ -83,12 +68,9 @@ def moments(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, 
 def _standard(
     z: Floats, df: Floats | None = None, constant: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Distribution functions and densities of t, or normal, distributions with scale 1.
+    """Distribution functions and densities of t, or without df normal, distributions of scale 1.
 
-    Args:
-        z: where.
-        df: degrees of freedom, finite; None for normal distributions.
-        constant: their `log_constant`.
+    Degrees of freedom are finite; `constant` is their `log_constant`.
     """
     from scipy.special import ndtr, stdtr
 
@@ -144,22 +126,11 @@ def _shapes(sds: Floats, df: Floats | None) -> tuple[Floats, ...]:
 def quantiles(
     p: float, weights: Floats, means: Floats, sds: Floats, df: Floats | None = None
 ) -> Floats:
-    """Quantiles of n mixtures of C normal or t distributions, (n,).
+    """Quantiles of n mixtures of C normal or t distributions, (n,); df are None for normal ones.
 
     Newton's method on the distribution function; where a step leaves the bracket, the bracket is
-    halved instead. The first bracket is the range of the components' own quantiles.
-
-    Args:
-        p: the probability, between 0 and 1.
-        weights: of the components, each row with sum 1, (n, C).
-        means: (n, C).
-        sds: (n, C).
-        df: degrees of freedom, (n, C); None for normal distributions.
-
-    Examples:
-        >>> half = np.full((1, 2), 0.5)
-        >>> float(quantiles(0.5, half, np.array([[-1.0, 3.0]]), np.ones((1, 2)))[0])
-        1.0
+    halved instead. The first bracket is the range of the components' own quantiles. Each row of
+    weights has the sum 1, (n, C).
     """
     if df is not None and np.isinf(df).all():
         df = None

@@ -315,15 +315,8 @@ def weigh(
 ) -> Weighed:
     """Weigh what the hidden nodes of a part may be.
 
-    Args:
-        mixed: the network.
-        part: which part.
-        x: the rows, (r, N).
-        sets: their data sets, (r, 1), or all of them, (1, F).
-        targets: of the part.
-        sizes: how many values of each hidden count are enumerated.
-        particles: draws for each row and data set.
-        rng: where chance comes from.
+    Rows are (r, N), their data sets (r, 1), or all of them, (1, F). `sizes` are how many values of
+    each hidden count are enumerated, `particles` draws for each row and data set.
     """
     worker = _Worker(mixed, part, x, sets, sizes)
     wanted = [i for i in targets if i in worker.left]

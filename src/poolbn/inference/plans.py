@@ -72,15 +72,9 @@ def plan(
     *,
     drawn: bool,
 ) -> Plan:
-    """What is to be done for one pattern of evidence.
+    """What is to be done for one pattern of evidence, of which targets are no part.
 
-    Args:
-        nodes: of the network.
-        order: their positions, parents first.
-        inputs: those without a density where they are observed.
-        observed: the evidence.
-        targets: what is asked for; not observed.
-        drawn: whether to draw all hidden nodes.
+    Inputs have no density where they are observed; `drawn` draws all hidden nodes.
     """
     relevant = {*observed, *targets}
     for i in reversed(order):

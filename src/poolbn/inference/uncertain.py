@@ -125,13 +125,7 @@ class _Part:
 
 
 def _node(of: Predictive, sets: NDArray[np.int64], z: Floats) -> _Part:
-    """One node given its parents.
-
-    Args:
-        of: the node.
-        sets: data sets, (P, C).
-        z: 1 and the parents, (P, 1 or C, r, q).
-    """
+    """One node given z, 1 and its parents, (P, 1 or C, r, q), in data sets (P, C)."""
     coef = of.coef[sets]
     if z.shape[1] < coef.shape[1]:  # one row for all data sets
         mean = coef @ np.swapaxes(z[:, 0], -1, -2)
@@ -182,19 +176,12 @@ def condition_uncertain(
     targets: NDArray[np.int64],
     densities: bool = True,
 ) -> Given:
-    """Condition on evidence, P patterns of r rows each, in C data sets.
+    """Condition on evidence, P patterns of r rows each, in C data sets of one kind.
 
-    Args:
-        model: the nodes.
-        values: the rows; what is not observed may be anything, (P, r, N).
-        observed: which nodes are evidence, (P, N).
-        sets: the data sets of each pattern, all of one kind, (P, C).
-        targets: positions of the T targets, which may be observed.
-        densities: whether log densities are needed; else they say only what is impossible.
-
-    Returns:
-        Log densities (P, C, r), means (P, C, r, T), covariances (P, C, r, T, T), and degrees of
-        freedom (P, C, r, T): inf but for targets that are t.
+    Rows are (P, r, N); what is not observed, (P, N), may be anything. Data sets are (P, C), and
+    targets positions, (T,), which may be observed. Without `densities` these say only what is
+    impossible. The result is (P, C, r, ...), with degrees of freedom that are inf but for targets
+    that are t.
     """
     evidence = _Evidence.of(model, observed, model.certain[sets[0, 0]], targets)
     m = max(1, evidence.missing.shape[1])
@@ -346,15 +333,9 @@ def _integrate(
 ) -> tuple[Floats, Floats, Floats]:
     """What nodes that are not closed say of the missing cells: normal distributions.
 
-    Args:
-        model: the nodes.
-        x: the rows, with what is certain and one value of missing cells, (P, 1 or C, r, N).
-        evidence: what is missing.
-        sets: data sets, (P, C).
-
-    Returns:
-        What they add to log densities (P, C, r), what missing cells are moved by, (P, C r, m), and
-        their covariance (P, C r, m m).
+    Rows x have what is certain and one value of missing cells, (P, 1 or C, r, N), data sets are (P,
+    C). What they add to log densities (P, C, r), what missing cells are moved by, (P, C r, m), and
+    their covariance (P, C r, m m).
     """
     (P, C), r, missing = sets.shape, x.shape[2], evidence.missing
     items, opened = _items(model, x, evidence, sets)
@@ -450,12 +431,7 @@ def _expanded(z: Floats, C: Floats, at: Flags) -> Floats:
         E[z'Cz] = z'Cz + 2 s'(Cz) + sum(C * (ss' + V))
 
     Coefficients of 1, 2s and ss' + V, (K, P, C, r, 1 + m + m m). Of Cz and the last C these are the
-    parts of missing cells.
-
-    Args:
-        z: 1 and the parents, (P, 1 or C, r, q).
-        C: (K, P, C, q, q).
-        at: what of z is which missing cell, (P, 1, m, q).
+    parts of missing cells: `at` says what of z (P, 1 or C, r, q) is which, (P, 1, m, q).
     """
     m = at.shape[2]
     rows = at @ C  # (K, P, C, m, q)

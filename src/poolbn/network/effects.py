@@ -36,11 +36,7 @@ _LONG = (*TERM, "data_set", *_NUMBERS)
 def effects_table(
     dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95, by: By = "arc"
 ) -> pd.DataFrame:
-    """A row for each effect: `COLUMNS`, then the effect in each data set; or `_LONG`.
-
-    Raises:
-        OptionError: `interval` is not between 0 and 1, or `by` is not an option.
-    """
+    """A row for each effect: `COLUMNS`, then the effect in each data set; or `_LONG`."""
     import pandas as pd
 
     check_interval(interval)
@@ -68,9 +64,6 @@ def heterogeneity_table(dag: Dag, fits: Mapping[str, LocalFit], data: Data | Non
     """A row for each arc, and then one for each node with residuals: an `Equality`.
 
     P-values are adjusted over all arcs, and over all nodes.
-
-    Raises:
-        DataError: there is one data set, or a fit has no statistics.
     """
     import pandas as pd
 
@@ -88,11 +81,7 @@ def heterogeneity_table(dag: Dag, fits: Mapping[str, LocalFit], data: Data | Non
 def within_between_table(
     dag: Dag, fits: Mapping[str, LocalFit], data: Data | None, interval: float
 ) -> pd.DataFrame:
-    """A row for each column of a parent of a continuous node.
-
-    Raises:
-        DataError: there is one data set, or a fit has no statistics.
-    """
+    """A row for each column of a parent of a continuous node."""
     import pandas as pd
 
     _check_several(dag, fits, data)

@@ -53,12 +53,8 @@ def arc_attributes(
     """The effect of each arc, in the order of the arcs; numbers that do not exist are left out.
 
     Only arcs that are one coefficient of a continuous node have an effect: those from continuous
-    nodes and counts, and from discrete ones with two levels, of the second against the first.
-
-    Args:
-        dag: the graph.
-        fits: its nodes.
-        names: what to call the coefficients in the F data sets.
+    nodes and counts, and from discrete ones with two levels, of the second against the first. The
+    coefficients in the F data sets have these names.
     """
     return [_effect(parent, fits[child], names) for parent, child in dag.arcs]
 
@@ -165,9 +161,6 @@ def to_bnlearn(
     The data sets are a discrete parent of every node. bnlearn knows numbers by their position: the
     parents' in the order in which its graph has them, which the script looks up, and one regression
     for each configuration of the discrete parents.
-
-    Raises:
-        GraphError: bnlearn cannot hold a node, or R a name.
     """
     _check_bnlearn(dag, fits)
     data_set = str(level_columns([group], dag.nodes)[0])

@@ -53,12 +53,7 @@ class Content(TypedDict):
 
 
 def network_text(content: Content) -> str:
-    """A network as JSON.
-
-    Raises:
-        FileError: `read_network` would refuse it: a data set's name cannot be written, or a number
-            is not finite.
-    """
+    """A network as JSON, or an error if `read_network` would refuse that."""
     fits = content["fits"]
     levels = next(iter(fits.values())).levels
     check_levels(levels)

@@ -16,23 +16,12 @@ _SHOWN_BY: dict[str, str] = {}
 
 
 def shown_by(**functions: str) -> None:
-    """Say which functions show things.
-
-    Args:
-        functions: for what is to be shown the full name of a function, such as
-            "poolbn.plots.network".
-    """
+    """Say which functions show things: full names, such as plot="poolbn.plots.network"."""
     _SHOWN_BY.update(functions)
 
 
 def present(what: str, *given: Any, **options: Any) -> Any:
-    """Call the function that shows something.
-
-    Examples:
-        >>> shown_by(upper="string.capwords")
-        >>> present("upper", "a network")
-        'A Network'
-    """
+    """Call the function that shows something."""
     module, _, function = _SHOWN_BY[what].rpartition(".")
     return getattr(import_module(module), function)(*given, **options)
 

@@ -49,15 +49,7 @@ def summarised(
     interval: float,
     sets: Noun,
 ) -> Summary:
-    """Put effects into words.
-
-    Args:
-        heading: lines above the table.
-        effects: from `Network.effects`, by arc.
-        notes: what to know before one believes it.
-        interval: the probability of the intervals.
-        sets: what data sets are called.
-    """
+    """Put effects by arc, from `Network.effects`, into words."""
     import pandas as pd
 
     rows = [_row(row, interval, sets) for row in effects.to_dict("records")]

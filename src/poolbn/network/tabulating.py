@@ -16,15 +16,9 @@ Floats = NDArray[np.float64]
 def probability_table(
     fit: LocalFit, parents: Sequence[str], fits: Mapping[str, LocalFit]
 ) -> Floats:
-    """Probabilities of the levels of a discrete node whose parents are discrete.
+    """Probabilities of the levels of a discrete node whose parents are discrete, in this order.
 
-    Args:
-        fit: the node.
-        parents: its parents, in the order that is wanted.
-        fits: all nodes.
-
-    Returns:
-        The data set first, then a dimension for each parent, and the node's own levels last.
+    The data set first, then a dimension for each parent, and the node's own levels last.
     """
     columns, sizes = _grid(parents, fits)
     each = [fit.mean(columns, _all(j, sizes)) for j in range(len(fit.levels))]
@@ -36,17 +30,9 @@ def network_tables(
 ) -> tuple[dict[str, Sequence[Hashable]], dict[str, tuple[tuple[str, ...], Floats]]]:
     """A network whose nodes are all discrete as tables; the data sets are a node too, the first.
 
-    That node is a parent of the nodes whose tables differ between data sets.
-
-    Args:
-        dag: the graph.
-        fits: its nodes.
-        group: the group column, which the node of the data sets is called after.
-        prior: the probability of each data set, (F,).
-
-    Returns:
-        The levels of each node; and its parents, with a table that has a dimension for each of
-        them and the node's own levels last.
+    That node is called after the group column, and a parent of the nodes whose tables differ
+    between data sets. The levels of each node; and its parents, with a table that has a dimension
+    for each of them and the node's own levels last.
     """
     data_set = str(level_columns([group], dag.nodes)[0])
     levels: dict[str, Sequence[Hashable]] = {data_set: fits[dag.nodes[0]].levels}
@@ -66,15 +52,8 @@ def regression_table(
 ) -> Floats:
     """The regressions of a continuous node, one for each configuration of its discrete parents.
 
-    Args:
-        fit: the node.
-        parents: its discrete parents, in the order that is wanted.
-        others: its other parents.
-        fits: all nodes.
-
-    Returns:
-        The data set first, then a dimension for each discrete parent, and last the intercept and
-        the coefficients of the others.
+    The data set first, then a dimension for each discrete parent, in this order, and last the
+    intercept and the coefficients of the others.
     """
     columns, sizes = _grid(parents, fits)
     zero = {name: np.zeros(int(np.prod(sizes))) for name in others}

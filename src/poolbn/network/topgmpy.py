@@ -26,15 +26,7 @@ def to_pgmpy(
     prior: NDArray[np.float64],
     data_set: Hashable,
 ) -> Any:
-    """A discrete or a linear Gaussian network of pgmpy.
-
-    Args:
-        dag: the graph.
-        fits: its nodes.
-        group: the group column.
-        prior: the probability of each data set, (F,).
-        data_set: of a linear Gaussian network, whose coefficients to take.
-    """
+    """A discrete network of pgmpy, or a linear Gaussian one, with coefficients of one data set."""
     kinds = {node: fits[node].kind for node in dag.nodes}
     if all(map(has_levels, kinds.values())):
         if data_set is not None:

@@ -135,10 +135,7 @@ def totals_table(
 ) -> pd.DataFrame:
     """A row for each change of a cause and each number that compares an effect.
 
-    Args:
-        asked: the network.
-        pairs: causes, each with its effects.
-        by: whether rows are of the population, with those of data sets beside it, or of data sets.
+    Rows are of the population, with those of data sets beside it, or by data set.
     """
     import pandas as pd
 

@@ -81,12 +81,8 @@ _made: WeakKeyDictionary[Network, tuple[ref[Data], Disclosed]] = WeakKeyDictiona
 def disclosed(net: Network, data: Data | None) -> Disclosed:
     """What may be shown of a network; made once, as long as the network is there.
 
-    Args:
-        net: the network.
-        data: what it was learned from, if that is known.
-
-    Raises:
-        DataError: that is not known, and estimates may come from few rows.
+    An error where the data that it was learned from are not known, and estimates may come from few
+    rows.
     """
     known = _made.get(net)
     if known is not None and data is not None and known[0]() is data:

@@ -23,8 +23,7 @@ class PairDoubt(NamedTuple):
     child: str  # another
     probability: float | None  # of an arc, either way; None without a posterior
     direction: float | None  # the share of it that goes this way
-    # The largest of the tests of independence; None without tests of this pair.
-    p_value: float | None
+    p_value: float | None  # the largest of the tests of independence; None without any
     given: tuple[str, ...] | None  # what makes them independent, if something does
     doubt: float  # what pairs are sorted by: the least first
 

@@ -26,11 +26,9 @@ class Differences:
     """Arcs whose effects differ between data sets, those that differ most first."""
 
     tested: bool  # whether there are tests
-    # The direction may be another one in a new data set, or is in some.
-    turning: tuple[EffectSize, ...] = ()
+    turning: tuple[EffectSize, ...] = ()  # the direction may be another in a new data set
     keeping: tuple[EffectSize, ...] = ()  # it is the same, and the size differs
-    # They differ by more than chance makes, but by too little to matter.
-    slight: tuple[EffectSize, ...] = ()
+    slight: tuple[EffectSize, ...] = ()  # not by chance, but by too little to matter
     denied: tuple[EffectSize, ...] = ()  # they differ, and the fit has one effect for all data sets
 
 
@@ -40,8 +38,7 @@ class PoolingAdvice:
 
     best: str  # its name
     own: str | None  # the name of the one that is shown; None if it was not compared
-    # How far that one is behind; None where it is the best, or was not compared.
-    behind: Difference | None
+    behind: Difference | None  # how far that one is; None if it is the best, or not compared
 
 
 def differences(of: Context) -> Differences:

@@ -54,8 +54,7 @@ class Counter:
 
     n: NDArray[np.int64]  # rows of each data set, (F,)
     sizes: Mapping[str, int]  # the number of levels of each column; 0 where it is not discrete
-    # Rows by data set and levels of some discrete columns, (F, levels, ...).
-    count: Callable[[tuple[str, ...]], Floats]
+    count: Callable[[tuple[str, ...]], Floats]  # rows by levels of columns, (F, levels, ...)
 
     def whole(self) -> Counter:
         """Of all data sets as one."""

@@ -35,14 +35,7 @@ _WIDE, _AROUND = 6.4, 1.4  # inches of a plot, and of its height besides the row
 
 @singledispatch
 def shown(result: object) -> str:
-    """A result as HTML: of a network, a bootstrap or a comparison.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> net = pb.random_network(pb.Dag("[A][B|A]"), data_sets=2)
-        >>> net._repr_html_().startswith("<p><b>Network: 2 nodes, 1 arc, 2 data sets")
-        True
-    """
+    """A result as HTML: of a network, a bootstrap or a comparison."""
     raise TypeError(f"there is no picture of a {type(result).__name__}")
 
 

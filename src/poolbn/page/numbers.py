@@ -90,10 +90,7 @@ def forest_numbers(
 ) -> dict[str, Any]:
     """Estimates in all data sets, for a chart and a table; None for those that are not shown.
 
-    Args:
-        found: the estimates.
-        sets: what data sets are called.
-        beside: those that are drawn with the same limits.
+    Those `beside` them are drawn with the same limits.
     """
     limits = figures.forest_limits(*map(_drawn, (found, *beside)))
     ticks = figures.ratio_ticks(*limits) if found.is_ratio else None

@@ -242,10 +242,8 @@ def _data(of: Context) -> ReportTable:
 def _missing(of: Context, missing: NDArray[np.int64], whole: int | None) -> ReportTable:
     """A row for each column with missing values.
 
-    Args:
-        of: what the report is made from.
-        missing: cells of each data set that it learned from, and each node, (F, N).
-        whole: rows without missing cells, where that is known.
+    `missing` are cells of each data set that the network learned from, and each node, (F, N),
+    `whole` the number of rows without any, where that is known.
     """
     net, sets = of.net, of.sets
     help = {

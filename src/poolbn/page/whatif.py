@@ -50,16 +50,12 @@ class _Range:
 def whatif_numbers(
     net: Network, names: Sequence[str], may: Disclosed, *, plugin: bool | None = None
 ) -> dict[str, Any]:
-    """What the script needs, as lists and texts.
+    """What the script needs, as lists and texts; `names` are those of the data sets.
 
-    Args:
-        net: the network.
-        names: of its data sets.
-        may: what may be shown of them. A node of which it may not in a data set is there as it is
-            in a new one.
-        plugin: whether estimates are taken for certain; None does so where the numbers that say how
-            uncertain they are would be too many, or where data sets are not shown: estimates of
-            the others and how uncertain these are would tell what those are.
+    A node that may not be shown in a data set is there as it is in a new one. `plugin` takes
+    estimates for certain. None does so where the numbers that say how uncertain they are would be
+    too many, or where data sets are not shown: estimates of the others and how uncertain these are
+    would tell what those are.
     """
     found, new = _with_new(net)
     ranges, suppressed = _ranges(net), _suppressed(may)

@@ -20,7 +20,7 @@ _REACH = 2.0  # standard deviations to each side of the mean
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The probability of a level, or the expected count, along one parent; others at their means."""
+    """The probability of a level, or a mean count, along one parent; others at their means."""
 
     child: str  # the node
     outcome: str  # its level; "" for a count

@@ -80,14 +80,7 @@ def _limits(found: Estimates) -> tuple[float, float]:
 
 
 def ratio_ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Round ratios between two, given by their logarithms, for an axis of logarithms.
-
-    Examples:
-        >>> ratio_ticks(np.log(0.3), np.log(30.0))
-        [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]
-        >>> ratio_ticks(np.log(0.95), np.log(1.27))
-        [1.0, 1.1, 1.2]
-    """
+    """Round ratios between two, given by their logarithms, for an axis of logarithms."""
     low, high = (min(max(end, -_LARGEST), _LARGEST) for end in (low, high))
     first, last = math.floor(low / math.log(10)), math.ceil(high / math.log(10))
     for steps in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):

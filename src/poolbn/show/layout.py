@@ -258,10 +258,9 @@ _RISE = (1.5, 5.0)  # least and largest distance between layers, in units of the
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Coordinates of a drawing. x grows to the right and y upwards; the left lower corner is 0, 0."""
+    """Coordinates of a drawing: x grows to the right and y upwards, from 0, 0."""
 
-    # The N nodes, with centres `x` and `y`, and boxes of `width` and `height`, (N,) each.
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...]  # N, with centres and boxes (N,)
     arcs: tuple[Pair, ...]  # pairs (parent, child)
     x: Floats
     y: Floats
