@@ -22,7 +22,10 @@ from typer.testing import CliRunner
 import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.errors import DataError
-from poolbn.tables.labels import spelling
+from poolbn.tables.files import stem
+from poolbn.tables.kinds import joined_levels
+from poolbn.tables.labels import spelling, written
+from poolbn.tables.paths import folders, parted_table
 
 
 def refused(call: Callable[[], Any]) -> str:
@@ -277,6 +280,22 @@ def test_names_that_differ(left: list[Any], right: list[Any]) -> None:
 def test_a_label_is_spelled_as_its_text(label: Any) -> None:
     assert spelling(label) == spelling(str(label))
     assert spelling(label) == spelling(f" {label} ")
+
+
+def test_names_of_files_and_of_levels() -> None:
+    assert parted_table("a/trial.duckdb::visits") == ("a/trial.duckdb", "visits")
+    assert parted_table("a::b.csv") == ("a::b.csv", None)
+    assert folders("s3://bucket/a%20b/trial.parquet") == ["", "a b", "trial.parquet"]
+    named = ["sites/NY.csv.gz", "trial.duckdb::visits", "-"]
+    assert list(map(stem, named)) == ["NY", "visits", "standard input"]
+    day = datetime.datetime(2020, 1, 31)
+    assert list(map(written, [1.0, day, True])) == ["1", "2020-01-31", "True"]
+    assert spelling(1) == spelling("1.0") == spelling("01")
+    assert spelling("1E2") == spelling(100.0)
+    assert spelling("2020-1-1") == spelling(datetime.date(2020, 1, 1))
+    assert spelling("a") != spelling("A")
+    assert joined_levels(["9", "30"], ["10"]) == ("9", "10", "30")
+    assert joined_levels(["low", "high"], ["low", "mid"]) == ("low", "mid", "high")
 
 
 @given(st.integers(), st.integers())

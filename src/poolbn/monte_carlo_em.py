@@ -30,19 +30,12 @@ _START, _EXPECTED, _PLAUSIBLE = range(3)  # what random numbers are for
 
 @dataclass(frozen=True, eq=False)
 class MonteCarloEM:
-    """Draws of a table's missing cells, in an order that does not depend on the table's.
+    """Draws of a table's missing cells, in an order that does not depend on the table's."""
 
-    Attributes:
-        table: all rows.
-        seed: of random numbers.
-        draws: of each missing cell, to learn from: M.
-        rounds: the most.
-    """
-
-    table: Table
-    seed: int = 0
-    draws: int = 10
-    rounds: int = 10
+    table: Table  # all rows
+    seed: int = 0  # of random numbers
+    draws: int = 10  # of each missing cell, to learn from: M
+    rounds: int = 10  # the most
 
     @staticmethod
     def of(table: Table, *, quick: bool = False) -> MonteCarloEM:
@@ -52,8 +45,7 @@ class MonteCarloEM:
     def completed(self, learned: Callable[[FilledTable, Network | None], Network]) -> FilledTable:
         """The table as the network of the last round completes it.
 
-        Args:
-            learned: the network of a completed table, given that of the round before.
+        `learned` is the network of a completed table, given that of the round before.
         """
         filled = self.start()
         network, afresh = learned(filled, None), False

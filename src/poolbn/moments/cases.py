@@ -20,19 +20,15 @@ if TYPE_CHECKING:
 
 
 class Cases(NamedTuple):
-    """Rows of some columns, sorted by data set.
+    """Rows of some columns, sorted by data set."""
 
-    Attributes:
-        columns: M columns of R values each, codes of levels for discrete ones.
-        offsets: rows of data set j are offsets[j] to offsets[j + 1], (F + 1,).
-        n: how often each row occurs, (R,); None for once. A fraction where its missing cells are
-            drawn several times.
-        draw: where cells are drawn, which draw a row is of, -1 for all, (R,).
-    """
-
+    # M columns of R values each, codes of levels for discrete ones
     columns: Sequence[NDArray[np.float64]]
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # rows of data set j are offsets[j] to offsets[j + 1], (F + 1,)
+    # how often each row occurs, (R,); None for once. A fraction where its missing cells are drawn
+    # several times.
     n: NDArray[np.int64] | NDArray[np.float64] | None
+    # where cells are drawn, which draw a row is of, -1 for all, (R,)
     draw: NDArray[np.int64] | None = None
 
     @property
@@ -194,6 +190,10 @@ class WithoutRows(AnyData, Protocol):
         if alone:
             parts.insert(0, own.data_sets(alone, [own.levels[j] for j in alone]))
         return cast("Self", reduce(add, parts))
+
+    def __radd__(self, other: object) -> Self:
+        """Let `sum(parts)` work, which begins with 0."""
+        return self if other == 0 else NotImplemented
 
 
 class OnlySums(WithoutRows, Protocol):

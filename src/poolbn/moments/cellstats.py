@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from math import inf
-from operator import add
 from os import PathLike
 from typing import NamedTuple
 
@@ -58,17 +57,11 @@ Levels = tuple[str, ...]
 
 
 class Recoded(NamedTuple):
-    """A column in another form.
+    """A column in another form."""
 
-    Attributes:
-        at: its position before.
-        levels: its new levels; none if it is not discrete.
-        code: the new code of each old level, (K,).
-    """
-
-    at: int
-    levels: Levels
-    code: NDArray[np.int64]
+    at: int  # its position before
+    levels: Levels  # its new levels; none if it is not discrete
+    code: NDArray[np.int64]  # the new code of each old level, (K,)
 
 
 def recoded_cells(cells: Cells, before: Sequence[Levels], columns: Sequence[Recoded]) -> Cells:
@@ -85,11 +78,8 @@ def recoded_moments(
 ) -> GroupStats:
     """Moments of some columns in another form; those of indicators alone are left to `settled`.
 
-    Args:
-        stats: of all columns, discrete ones as indicators.
-        before: their levels.
-        names: of some columns.
-        columns: what becomes of these.
+    `stats` have discrete columns as indicators of the levels that they had `before`; `names` are
+    those of the columns that are left.
     """
     T = _transformation(before, columns)
     scatter = T @ stats.scatter @ T.T
@@ -147,15 +137,11 @@ def settled(stats: GroupStats, cells: Cells, categories: Sequence[Levels]) -> Gr
 
 @dataclass(frozen=True)
 class Fewer:
-    """A discrete column with fewer levels.
+    """A discrete column with fewer levels."""
 
-    Attributes:
-        levels: those that are left; what stands for several is last, and is called "other".
-        code: the code in these of each level that there was, (K,).
-    """
-
+    # those that are left; what stands for several is last, and is called "other"
     levels: tuple[str, ...]
-    code: NDArray[np.int64]
+    code: NDArray[np.int64]  # the code in these of each level that there was, (K,)
 
     def merge(self, gone: Sequence[int]) -> Fewer:
         """With these levels put together, which then are the last."""
@@ -211,13 +197,7 @@ def _information(rows: NDArray[np.float64]) -> float:
 def fewer_levels(
     cells: Cells, categories: Sequence[tuple[str, ...]], least: int
 ) -> list[Fewer | None]:
-    """For each discrete column what is left of it, None for nothing.
-
-    Args:
-        cells: of all discrete columns; each data set has so many rows.
-        categories: their levels, all of which occur.
-        least: the rows that a cell must have.
-    """
+    """For each discrete column what is left of it, if a cell has so many rows at least; or None."""
     forms = [
         _forms(levels, np.bincount(codes, cells.n).astype(np.float64))
         for levels, codes in zip(categories, cells.codes.T, strict=True)
@@ -438,10 +418,6 @@ class CellStats(WithoutRows):
             left_out=tuple(dict.fromkeys((*self.left_out, *right.left_out))),
         )
 
-    def __radd__(self, other: object) -> CellStats:
-        """Let `sum(parts)` work, which begins with 0."""
-        return self if other == 0 else NotImplemented
-
     def data_sets(
         self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
     ) -> CellStats:
@@ -468,14 +444,6 @@ class CellStats(WithoutRows):
         of = dict(zip(made.names, made.categories, strict=True))
         merged = {name: gone for name, gone in made.merged.items() if of[name][-1] == OTHER}
         return replace(made, merged=merged)
-
-    def joined(self, alone: Sequence[int], name: Hashable) -> CellStats:
-        """These data sets apart, and all others as one, the last."""
-        others = [j for j in range(len(self.levels)) if j not in alone]
-        parts = [self.data_sets([j], [name]) for j in others]
-        if alone:
-            parts.insert(0, self.data_sets(alone, [self.levels[j] for j in alone]))
-        return reduce(add, parts)
 
     def _apart(self, name: str) -> Levels:
         """The levels of a column that stand for themselves."""

@@ -42,19 +42,12 @@ IDS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Inspected:
-    """The continuous columns of a table as the checks see them.
+    """The continuous columns of a table as the checks see them."""
 
-    Attributes:
-        stats: their statistics.
-        data: the same, standardised.
-        every: all columns.
-        inputs: those of them that are inputs.
-    """
-
-    stats: GroupStats
-    data: StandardisedStats
-    every: tuple[str, ...]
-    inputs: tuple[str, ...]
+    stats: GroupStats  # their statistics
+    data: StandardisedStats  # the same, standardised
+    every: tuple[str, ...]  # all columns
+    inputs: tuple[str, ...]  # those of them that are inputs
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -147,15 +140,7 @@ _PAIRS = 8  # of those that do, in a message
 
 
 class _Levels:
-    """Discrete columns of rows, or of configurations that several rows have.
-
-    Attributes:
-        names: the M columns.
-        sizes: the number of levels of each, (M,).
-        codes: of each row or configuration, (M, R); -1 where a cell is missing.
-        data_set: of each, (R,).
-        n: its rows, (R,).
-    """
+    """Discrete columns of rows, or of configurations that several rows have."""
 
     def __init__(self, stats: Data) -> None:
         at = [k for k, levels in enumerate(stats.categories) if levels]
@@ -163,10 +148,10 @@ class _Levels:
         self.sizes = [len(stats.categories[k]) for k in at]
         rows = stats.cases(self.names, incomplete=True)
         codes = np.array(rows.columns).reshape(len(at), len(rows.data_set))
-        self.codes = np.where(np.isnan(codes), -1, codes).astype(np.int64)
+        self.codes = np.where(np.isnan(codes), -1, codes).astype(np.int64)  # (M, R)
         self.data_set = rows.data_set
         n = np.ones(len(rows.data_set)) if rows.n is None else rows.n
-        self.n = n.astype(np.int64)
+        self.n = n.astype(np.int64)  # rows of each, (R,)
 
     def together(self, a: NDArray[np.int64], of: int, k: int) -> NDArray[np.int64]:
         """Rows by code of a column with `of` codes and level of column k, (of, levels)."""
@@ -177,15 +162,7 @@ class _Levels:
 
 
 def of_sites(stats: Data) -> list[str]:
-    """Discrete columns that have one level in each data set, and not the same in all.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "tobacco"]].dropna()
-        >>> south = trial.assign(south=trial["clinic"].isin(["KY", "MS"]))
-        >>> of_sites(pb.table(south, group="clinic"))
-        ['south']
-    """
+    """Discrete columns that have one level in each data set, and not the same in all."""
     columns, F = _Levels(stats), len(stats.levels)
     found = []
     for k, name in enumerate(columns.names):
@@ -373,15 +350,7 @@ def _known(*found: Finding | None) -> list[Finding]:
 
 
 def alike(stats: GroupStats) -> list[Finding]:
-    """Copies and combinations of columns: a network cannot have arcs between them, or only those.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> months = trial.assign(months=12 * trial["age"])
-        >>> [found.what for found in alike(pb.stats(months, group="clinic"))]
-        ["'age' and 'months' are the same but for unit and origin"]
-    """
+    """Copies and combinations of columns, between which a network has no arcs, or only those."""
     table = Inspected(stats, standardise(stats), stats.names, stats.inputs)
     return [found for look in (_copies, _collinear) if (found := look(table)) is not None]
 

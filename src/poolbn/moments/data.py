@@ -80,9 +80,6 @@ def numbers(data: Data, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[
     """Columns of numbers, (M, R), and what they are called.
 
     A discrete column has an indicator for each level but the first, such as "sex=male".
-
-    Raises:
-        DataError: there is no such column, or no rows of it.
     """
     chosen = tuple(names)
     at = positions(data.names, chosen).tolist()

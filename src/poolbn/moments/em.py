@@ -47,15 +47,10 @@ class Complete(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The rows of one data set; see `kernels.expect` for those with gaps.
+    """The rows of one data set; see `kernels.expect` for those with gaps."""
 
-    Attributes:
-        complete: rows without gaps.
-        at: and all that follow are arguments of the kernel.
-    """
-
-    complete: Complete
-    at: NDArray[np.int64]
+    complete: Complete  # rows without gaps
+    at: NDArray[np.int64]  # and all that follow are arguments of the kernel
     columns: NDArray[np.int64]
     counts: NDArray[np.int64]
     cells: NDArray[np.int64]
@@ -228,15 +223,9 @@ _AUGMENTATIONS = 10  # of data augmentation, from parameters drawn around the ma
 def draw(
     of: Problem, prior: Prior, mean: Floats, cov: Floats, rows: float, rng: np.random.Generator
 ) -> Complete:
-    """Statistics of completed rows of one data set.
+    """Statistics of completed rows of one data set, with these lent, around the maximum.
 
-    Args:
-        of: the rows.
-        prior: what they were lent.
-        mean: the maximum, (N,).
-        cov: likewise, (N, N).
-        rows: about as many complete rows would tell as much.
-        rng: draws.
+    About as many complete `rows` would tell as much as are there.
     """
     mean, cov = parameters(of, prior, mean, cov, rows, rng)
     return _completed(of, mean, cov, rng)
@@ -361,38 +350,23 @@ class Moments(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A data set with gaps.
+    """A data set with gaps."""
 
-    Attributes:
-        use: columns that it measured, and that vary, (N,).
-        constant: the values of those that do not, NaN for others, (N,).
-        rows: its rows, of columns that are used.
-        maximum: what EM found of these.
-    """
-
-    use: NDArray[np.bool_]
-    constant: Floats
-    rows: Problem
-    maximum: Estimate
+    use: NDArray[np.bool_]  # columns that it measured, and that vary, (N,)
+    constant: Floats  # the values of those that do not, NaN for others, (N,)
+    rows: Problem  # its rows, of columns that are used
+    maximum: Estimate  # what EM found of these
 
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Data sets with missing cells, and what EM found of them.
+    """Data sets with missing cells, and what EM found of them."""
 
-    Attributes:
-        center: what the columns of each data set are measured from, (F, N).
-        scale: their unit, about their SD in the data set, (F, N).
-        priors: what each data set is lent, in these units.
-        known: rows without gaps of each data set, in the units of the data.
-        parts: data sets with gaps, None for the others.
-    """
-
-    center: Floats
-    scale: Floats
-    priors: Sequence[Prior]
-    known: Sequence[Complete]
-    parts: Sequence[_Part | None]
+    center: Floats  # what the columns of each data set are measured from, (F, N)
+    scale: Floats  # their unit, about their SD in the data set, (F, N)
+    priors: Sequence[Prior]  # what each data set is lent, in these units
+    known: Sequence[Complete]  # rows without gaps of each data set, in the units of the data
+    parts: Sequence[_Part | None]  # data sets with gaps, None for the others
 
     @property
     def steps(self) -> int:
@@ -485,13 +459,7 @@ def _with_constants(own: Complete, constant: Floats) -> Complete:
 
 
 def complete(gaps: Gaps, known: Sequence[Complete], rows: float) -> Completion:
-    """EM in each data set that has gaps.
-
-    Args:
-        gaps: rows with missing cells.
-        known: the others, for each data set.
-        rows: how many each data set is lent.
-    """
+    """EM in each data set that has gaps, beside rows that are known; so many `rows` are lent."""
     seen = observed_moments(gaps, known)
     center, scale = seen.units()
     cell, row = gaps.data_set, gaps.rows_of

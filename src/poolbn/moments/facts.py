@@ -64,16 +64,11 @@ class Edge(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What is never written to a file, since it has values of rows.
+    """What is never written to a file, since it has values of rows."""
 
-    Attributes:
-        low: the lower end.
-        high: the upper end, of the values times -1.
-        numbers: all values, where these are whole numbers, all different, and at most 50,000.
-    """
-
-    low: Edge = Edge()
-    high: Edge = Edge()
+    low: Edge = Edge()  # the lower end
+    high: Edge = Edge()  # the upper end, of the values times -1
+    # all values, where these are whole numbers, all different, and at most 50,000
     numbers: frozenset[float] | None = frozenset()
 
     def joined(self, other: Extent) -> Extent:
@@ -87,27 +82,14 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Facts of one column, over all data sets.
+    """Facts of one column, over all data sets."""
 
-    Attributes:
-        digits: decimals of its values, 0 to 6; 7 for more; None where it is not known.
-        values: the values of rows that were read here; None for more than 10.
-        told: how many different values there are in rows of which only a file tells.
-        extent: its extremes; None where only a file tells.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> trial = pb.datasets.opt()[["clinic", "age", "gingival_0"]].dropna()
-        >>> stats = pb.stats(trial, group="clinic")
-        >>> [facts.resolution for facts in stats.facts]
-        [1.0, 0.001]
-        >>> stats.facts[0].distinct.name
-        'MANY'
-    """
-
-    digits: int | None = 0
+    digits: int | None = 0  # decimals of its values, 0 to 6; 7 for more; None where it is not known
+    # the values of rows that were read here; None for more than 10
     values: frozenset[float] | None = frozenset()
+    # how many different values there are in rows of which only a file tells
     told: Distinct = Distinct.NONE
+    # its extremes; None where only a file tells
     extent: Extent | None = field(default=Extent(), repr=False)
 
     @property

@@ -41,10 +41,7 @@ class Rare(NamedTuple):
 def rare_values(stats: GroupStats, least: int, *, pairs: bool = True) -> Iterator[Rare]:
     """Values, and pairs of values of two columns, that fewer rows of a data set have than `least`.
 
-    Args:
-        stats: the statistics; columns whose values are not known, as in a file, are skipped.
-        least: the fewest that may have a value.
-        pairs: whether to look at pairs of columns too.
+    Columns whose values are not known, as in a file, are skipped.
     """
     known = [
         (k, sorted(facts.values))
@@ -137,20 +134,14 @@ _LARGEST = 1e75  # whose fourth power there is, and is less than the largest num
 
 @dataclass(frozen=True, eq=False)
 class Filled:
-    """How missing cells were filled in: by EM in each data set, or by a network that drew them.
+    """How missing cells were filled in: by EM in each data set, or by a network that drew them."""
 
-    Attributes:
-        patterns: sums by what is missing, a `PatternStats`.
-        observed: cells of each data set and column that are there, (F, N).
-        draw: statistics that the rows may have had if no cell were missing; of the filled ones, and
-            the seed.
-        by_network: whether a network drew the cells.
-    """
-
-    patterns: Any
-    observed: NDArray[np.int64]
+    patterns: Any  # sums by what is missing, a `PatternStats`
+    observed: NDArray[np.int64]  # cells of each data set and column that are there, (F, N)
+    # statistics that the rows may have had if no cell were missing; of the filled ones, and the
+    # seed
     draw: Callable[[GroupStats, Sequence[int]], GroupStats]
-    by_network: bool = False
+    by_network: bool = False  # whether a network drew the cells
 
     def rows(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
         """What n rows of each data set count for, (F,): as many as would have the observed cells.
@@ -285,10 +276,6 @@ class GroupStats(OnlySums):
             )
         check_same(self, other)
         return total((self, other))
-
-    def __radd__(self, other: object) -> GroupStats:
-        """Let `sum(parts)` work, which begins with 0."""
-        return self if other == 0 else NotImplemented
 
     def select(self, columns: Iterable[str]) -> GroupStats:
         """The same statistics of some columns, in the order given.
@@ -434,9 +421,6 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
     """Statistics of the rows of all parts, which have the same columns; one part at a time.
 
     Data sets of the same name become one. There is at least one part.
-
-    Raises:
-        DataError: names of data sets differ only by type or spelling.
     """
     coming = iter(parts)
     first = next(coming)
@@ -490,12 +474,7 @@ def of_saved(saved: Saved) -> GroupStats:
 
 
 def check_magnitude(names: Sequence[str], size: NDArray[np.float64]) -> None:
-    """Raise for a column whose fourth power floating point does not have.
-
-    Args:
-        names: the columns.
-        size: about how large their values are, (N,).
-    """
+    """Raise for a column whose values, of about this size (N,), have no fourth power in floats."""
     wrong = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
     if wrong.any():
         k = int(wrong.argmax())

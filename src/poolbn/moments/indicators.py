@@ -19,27 +19,14 @@ _LARGEST = 2**62  # configurations that are one number
 class Cells(NamedTuple):
     """How often each configuration of all discrete columns occurs in each data set.
 
-    Configurations that do not occur are not there, and none is there twice. Codes of a column are
-    0 to its number of levels, less 1. Where that number is asked for (`sizes`), it is that of all
-    M columns.
-
-    Attributes:
-        data_set: (R,), from 0.
-        codes: (R, M).
-        n: rows, (R,).
-
-    Examples:
-        >>> rows = np.array([[0, 1], [0, 1], [1, 0]])
-        >>> cells = Cells.of(np.array([0, 0, 1]), rows, [2, 2])
-        >>> cells.n.tolist()
-        [2, 1]
-        >>> cells.counts(1, [0], [2, 2], data_sets=2).tolist()
-        [[[0, 2], [0, 0]], [[0, 0], [1, 0]]]
+    Configurations that do not occur are not there, and none is there twice. Codes of a column are 0
+    to its number of levels, less 1. Where that number is asked for (`sizes`), it is that of all M
+    columns.
     """
 
-    data_set: Integers
-    codes: Integers
-    n: Integers
+    data_set: Integers  # (R,), from 0
+    codes: Integers  # (R, M)
+    n: Integers  # rows, (R,)
 
     @staticmethod
     def of(data_set: Integers, codes: Integers, sizes: Sequence[int]) -> Cells:
@@ -60,13 +47,7 @@ class Cells(NamedTuple):
         return Cells(self.data_set[first], self.codes[first], n)
 
     def together(self, other: Cells, sizes: Sequence[int]) -> Cells:
-        """Those of both; data sets and levels have the same numbers in both.
-
-        Examples:
-            >>> cells = Cells.of(np.array([0]), np.array([[1, 0]]), [2, 2])
-            >>> cells.together(cells, [2, 2]).n.tolist()
-            [2]
-        """
+        """Those of both; data sets and levels have the same numbers in both."""
         pairs = zip(self, other, strict=True)
         return Cells(*(np.concatenate(pair) for pair in pairs)).merged(sizes)
 
@@ -88,19 +69,9 @@ def tabulate(
 ) -> Integers:
     """Count rows by data set, configuration of the parents and level of the child, (F, C, K).
 
-    Configurations are in the order of the parents' codes, the last parent's changing fastest.
-
-    Args:
-        codes: of the parents and then the child, each (R,).
-        sizes: levels of these columns.
-        data_set: of each row, (R,).
-        data_sets: F.
-        n: how often each row occurs, (R,); once if not given.
-
-    Examples:
-        >>> parent, child = np.array([0, 2, 2]), np.array([1, 0, 0])
-        >>> tabulate([parent, child], [3, 2], np.array([0, 0, 0]), 1).tolist()
-        [[[0, 1], [0, 0], [2, 0]]]
+    Codes (R,) and sizes are those of the parents and then the child; configurations are in the
+    order of the parents' codes, the last parent's changing fastest. Each row occurs n times, (R,),
+    or once.
     """
     *parents, K = sizes
     C = int(np.prod(parents, dtype=np.int64))
@@ -132,12 +103,7 @@ def indicators(categories: Sequence[str]) -> range:
 
 
 def labels_of(names: Sequence[str], categories: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """What the columns of numbers are called; those without levels as they are.
-
-    Examples:
-        >>> labels_of(["age", "sex"], [(), ("female", "male")])
-        ('age', 'sex=male')
-    """
+    """What the columns of numbers are called, as in sex=male; those without levels as they are."""
     return tuple(
         label
         for name, levels in zip(names, categories, strict=True)
@@ -146,24 +112,14 @@ def labels_of(names: Sequence[str], categories: Sequence[Sequence[str]]) -> tupl
 
 
 def spans(categories: Sequence[Sequence[str]]) -> list[range]:
-    """Which columns of numbers each column is.
-
-    Examples:
-        >>> spans([(), ("a", "b", "c"), ()])
-        [range(0, 1), range(1, 3), range(3, 4)]
-    """
+    """Which columns of numbers each column is."""
     widths = (len(levels) - 1 if levels else 1 for levels in categories)
     ends = np.cumsum([0, *widths]).tolist()
     return [range(first, end) for first, end in pairwise(ends)]
 
 
 def indicator_columns(categories: Sequence[Sequence[str]]) -> NDArray[np.intp]:
-    """Which columns of numbers are indicators.
-
-    Examples:
-        >>> indicator_columns([(), ("a", "b", "c"), ()])
-        array([1, 2])
-    """
+    """Which columns of numbers are indicators."""
     own = zip(spans(categories), categories, strict=True)
     return np.array([k for span, levels in own if levels for k in span], dtype=np.intp)
 
@@ -177,13 +133,7 @@ class IndicatorMoments(NamedTuple):
 
 
 def moments_of(cells: Cells, categories: Sequence[Sequence[str]], F: int) -> IndicatorMoments:
-    """What counts say of indicators; the same bits for the same counts.
-
-    Args:
-        cells: of all discrete columns.
-        categories: the levels of these.
-        F: data sets.
-    """
+    """What counts of F data sets say of indicators; the same bits for the same counts."""
     both = _both(cells, categories, F)
     n = np.bincount(cells.data_set, cells.n, F)[:, None]
     count = np.einsum("jaa->ja", both)

@@ -55,44 +55,27 @@ _NESTED = ("list", "struct", "map", "large_list", "array", "object")
 
 @dataclass(frozen=True)
 class Survey:
-    """What is in a table.
+    """What is in a table."""
 
-    Attributes:
-        group: the column that says which data set a row came from, or what to call it.
-        levels: the F data sets.
-        n: rows of each, (F,).
-        unknown: rows that do not say their data set.
-        columns: all that there are but the group.
-    """
-
-    group: str
-    levels: tuple[Hashable, ...]
-    n: tuple[int, ...]
-    unknown: int
-    columns: tuple[SurveyedColumn, ...]
+    group: str  # the column that says which data set a row came from, or what to call it
+    levels: tuple[Hashable, ...]  # the F data sets
+    n: tuple[int, ...]  # rows of each, (F,)
+    unknown: int  # rows that do not say their data set
+    columns: tuple[SurveyedColumn, ...]  # all that there are but the group
 
 
 @dataclass(frozen=True)
 class SurveyedColumn:
-    """What one column holds.
+    """What one column holds."""
 
-    Attributes:
-        name: of the column.
-        kind: "continuous", "discrete" or "count"; else what it holds, such as "date".
-        levels: of a column that is not one of numbers, and in how many rows each is.
-        low: the lowest of numbers, NaN where there are none.
-        high: the highest.
-        missing: in how many rows of each data set there is no value, (F,).
-        error: why it cannot be learned from; None where it can.
-    """
-
-    name: str
-    kind: str
+    name: str  # of the column
+    kind: str  # "continuous", "discrete" or "count"; else what it holds, such as "date"
+    # of a column that is not one of numbers, and in how many rows each is
     levels: tuple[tuple[str, int], ...]
-    low: float
-    high: float
-    missing: tuple[int, ...]
-    error: DataError | None = None
+    low: float  # the lowest of numbers, NaN where there are none
+    high: float  # the highest
+    missing: tuple[int, ...]  # in how many rows of each data set there is no value, (F,)
+    error: DataError | None = None  # why it cannot be learned from; None where it can
 
     @property
     def gaps(self) -> int:
@@ -101,16 +84,7 @@ class SurveyedColumn:
 
 
 def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Survey:
-    """Look at all rows.
-
-    Args:
-        reading: of all columns, with missing="em".
-        given: kinds of some columns.
-
-    Raises:
-        DataError: rows cannot be read.
-        OptionError: a kind is not known.
-    """
+    """Look at all rows of all columns, which missing="em" keeps."""
     kinds = checked_kinds(reading.names, given)
     found: dict[str, tuple[str, DataError | None]] = {}
     for name in reading.names:

@@ -27,24 +27,15 @@ class Gaps(NamedTuple):
     """Rows with missing cells: C cells of many that lack the same columns, and R single ones.
 
     A pattern that fewer rows have than there are columns is kept as rows, which take less room.
-
-    Attributes:
-        data_set: of each cell, (C,).
-        missing: which columns its rows lack, (C, N).
-        n: its rows, (C,).
-        mean: their means, 0 where missing, (C, N).
-        scatter: their centred sums of products, 0 where missing, (C, N, N).
-        rows_of: the data set of each row, (R,).
-        rows: NaN where missing, (R, N).
     """
 
-    data_set: NDArray[np.int64]
-    missing: NDArray[np.bool_]
-    n: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
-    rows_of: NDArray[np.int64]
-    rows: NDArray[np.float64]
+    data_set: NDArray[np.int64]  # of each cell, (C,)
+    missing: NDArray[np.bool_]  # which columns its rows lack, (C, N)
+    n: NDArray[np.int64]  # its rows, (C,)
+    mean: NDArray[np.float64]  # their means, 0 where missing, (C, N)
+    scatter: NDArray[np.float64]  # their centred sums of products, 0 where missing, (C, N, N)
+    rows_of: NDArray[np.int64]  # the data set of each row, (R,)
+    rows: NDArray[np.float64]  # NaN where missing, (R, N)
 
     def observed(self, data_sets: int) -> NDArray[np.int64]:
         """Cells of each data set and column that are there, (F, N)."""
@@ -104,20 +95,14 @@ class Held(NamedTuple):
 
 @dataclass
 class GapsInTheMaking:
-    """Rows with and without missing cells, as they come.
+    """Rows with and without missing cells, as they come."""
 
-    Attributes:
-        width: N columns.
-        sums: of cells, each of one data set and pattern; NaN where its rows lack a column.
-        index: of each cell by its data set and pattern.
-        held: rows of rare patterns that wait.
-        most: cells that may wait before rows whose pattern many have by now are put into cells.
-    """
-
-    width: int
-    sums: Sums
+    width: int  # N columns
+    sums: Sums  # of cells, each of one data set and pattern; NaN where its rows lack a column
+    # of each cell by its data set and pattern
     index: dict[bytes, int] = field(default_factory=dict)
-    held: list[Held] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)  # rows of rare patterns that wait
+    # cells that may wait before rows whose pattern many have by now are put into cells
     most: int = _HELD
 
     @staticmethod
@@ -259,9 +244,8 @@ def distinct(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Where patterns first occur, which each row has, and how many rows have each.
 
-    Args:
-        words: of `Scan`, (W, B).
-        codes: of data sets, (B,): the same pattern of two data sets counts as two.
+    Patterns are words (W, B) of `Scan`. With codes of data sets, (B,), the same of two counts as
+    two.
     """
     words, rows = np.ascontiguousarray(words), words.shape[1]
     if codes is None:
@@ -276,23 +260,14 @@ def distinct(
 
 
 class ByPattern(NamedTuple):
-    """Single rows in order of what they lack; see `kernels.expect`.
+    """Single rows in order of what they lack; see `kernels.expect`."""
 
-    Attributes:
-        order: of the rows, (R,).
-        at: where the columns of each pattern begin, (P + 1,).
-        columns: all N of each, first those missing.
-        counts: how many are missing, (P,).
-        cells: the cell with sums of rows that have the pattern, or -1, (P,).
-        begin: where the single rows that have it begin, (P + 1,).
-    """
-
-    order: NDArray[np.intp]
-    at: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    cells: NDArray[np.int64]
-    begin: NDArray[np.int64]
+    order: NDArray[np.intp]  # of the rows, (R,)
+    at: NDArray[np.int64]  # where the columns of each pattern begin, (P + 1,)
+    columns: NDArray[np.int64]  # all N of each, first those missing
+    counts: NDArray[np.int64]  # how many are missing, (P,)
+    cells: NDArray[np.int64]  # the cell with sums of rows that have the pattern, or -1, (P,)
+    begin: NDArray[np.int64]  # where the single rows that have it begin, (P + 1,)
 
 
 def by_pattern(rows: NDArray[np.float64], cells: NDArray[np.bool_]) -> ByPattern:

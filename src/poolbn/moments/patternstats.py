@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from operator import add
+from functools import cached_property, partial
 from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,36 +74,24 @@ def tallied(gaps: Gaps, known: NDArray[np.int64]) -> Patterns:
 
 
 class Dependence(NamedTuple):
-    """A test of whether values of a column are missing by chance.
+    """A test of whether values of a column are missing by chance."""
 
-    Attributes:
-        column: with missing values.
-        on: the column that its rows differ in; None for the data set.
-        difference: of that column between rows that lack the first and others of the same data set,
-            in SDs; for the data set the largest difference between shares of missing values.
-        statistic: Student's t; for the data set Pearson's chi-squared.
-        p_value: small if there is more than chance.
-    """
-
-    column: int
-    on: int | None
+    column: int  # with missing values
+    on: int | None  # the column that its rows differ in; None for the data set
+    # of that column between rows that lack the first and others of the same data set, in SDs; for
+    # the data set the largest difference between shares of missing values
     difference: float
-    statistic: float
-    p_value: float
+    statistic: float  # Student's t; for the data set Pearson's chi-squared
+    p_value: float  # small if there is more than chance
 
 
 def dependences(gaps: Gaps, known: NDArray[np.int64], seen: Observed) -> list[Dependence]:
     """Tests of each column with missing values against the data set, and each other column.
 
-    Args:
-        gaps: rows with missing cells.
-        known: the number of others in each data set, (F,).
-        seen: what is there of all.
+    Beside rows with gaps there are so many `known` ones in each data set, (F,).
     """
     n = known + gaps.n_rows(len(known))
-    found = _on_data_sets(n, seen.n)
-    for c, k, difference, t, p in _on_columns(gaps, seen):
-        found.append(Dependence(c, k, difference, t, p))
+    found = [*_on_data_sets(n, seen.n), *_on_columns(gaps, seen)]
     return sorted(found, key=lambda each: (each.column, each.on is not None))
 
 
@@ -124,7 +111,7 @@ def _on_data_sets(n: NDArray[np.int64], there: Floats) -> list[Dependence]:
     return found
 
 
-def _on_columns(gaps: Gaps, seen: Observed) -> list[tuple[int, int, float, float, float]]:
+def _on_columns(gaps: Gaps, seen: Observed) -> list[Dependence]:
     """Student's t of a difference that all data sets share, after each column's scale in each."""
     from scipy.special import stdtr
 
@@ -161,7 +148,7 @@ def _on_columns(gaps: Gaps, seen: Observed) -> list[tuple[int, int, float, float
     for c, k in np.argwhere((size > 0) & (df > 0) & (spread > 0)):
         t = float(shift[c, k] * np.sqrt(size[c, k] * df[c, k] / spread[c, k]))
         p = float(2 * stdtr(df[c, k], -abs(t)))
-        found.append((int(c), int(k), float(shift[c, k]), t, p))
+        found.append(Dependence(int(c), int(k), float(shift[c, k]), t, p))
     return found
 
 
@@ -267,14 +254,6 @@ class PatternStats(OnlySums):
         some = self.known.data_sets(at, levels)
         return PatternStats(some, self.gaps.at(np.asarray(at)))
 
-    def joined(self, alone: Sequence[int], name: Hashable) -> PatternStats:
-        """These data sets apart, and all others as one, the last."""
-        others = [j for j in range(len(self.levels)) if j not in alone]
-        parts = [self.data_sets([j], [name]) for j in others]
-        if alone:
-            parts.insert(0, self.data_sets(alone, [self.levels[j] for j in alone]))
-        return reduce(add, parts)
-
     @property
     def has_gaps(self) -> bool:
         """Whether a cell is missing."""
@@ -301,10 +280,6 @@ class PatternStats(OnlySums):
         if set(other.names) != set(self.names):
             self.known + other.known  # raises, and says which
         return added((self, other))
-
-    def __radd__(self, other: object) -> PatternStats:
-        """Let `sum(parts)` work, which begins with 0."""
-        return self if other == 0 else NotImplemented
 
     def select(self, columns: Iterable[str]) -> PatternStats:
         """The same of some columns, in the order given; rows that have none of them are dropped.

@@ -59,15 +59,9 @@ def of_partitions(
     missing: Missing,
     discrete: frozenset[str] = frozenset(),
 ) -> S:
-    """The statistics of all rows of a Dask frame.
+    """The statistics of all rows of a Dask frame; options are as for `pb.stats`.
 
-    Args:
-        frame: a `dask.dataframe.DataFrame`.
-        accumulate: makes the statistics of rows; a worker must be able to import it.
-        group: as for `pb.stats`.
-        columns: as for `pb.stats`.
-        missing: as for `pb.stats`.
-        discrete: columns that hold levels.
+    A worker must be able to import what accumulates rows.
     """
     from dask import delayed
 
@@ -132,24 +126,16 @@ _LARGEST = 2**27  # codes of cells that are held: a GiB
 
 @dataclass
 class _Tally:
-    """The sums of continuous columns and then of an indicator for each level, as these come.
+    """The sums of continuous columns and then of an indicator for each level, as these come."""
 
-    Attributes:
-        names: the columns.
-        categories: the levels of discrete ones as far as they came, which `Rows` adds to.
-        sums: of numbers.
-        at: for each discrete column the position of the indicator of each level.
-        cells: those that are added up; codes are in the order of appearance.
-        coming: those that are not yet.
-        rows: how many rows have each level.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the columns
+    # the levels of discrete ones as far as they came, which `Rows` adds to
     categories: Mapping[str, Levels]
-    sums: Sums
-    at: dict[str, list[int]]
-    cells: Cells
-    coming: list[Cells] = field(default_factory=list)
+    sums: Sums  # of numbers
+    at: dict[str, list[int]]  # for each discrete column the position of the indicator of each level
+    cells: Cells  # those that are added up; codes are in the order of appearance
+    coming: list[Cells] = field(default_factory=list)  # those that are not yet
+    # how many rows have each level
     rows: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @staticmethod
@@ -251,22 +237,6 @@ def tally(rows: data.Rows) -> CellStats:
         for batch in batches:
             making.add(batch, len(rows.levels))
     return making.made(rows)
-
-
-def check_tallied(stats: CellStats, given: Mapping[str, ColumnKind], origin: str) -> None:
-    """Raise for discrete columns that hold no levels.
-
-    Args:
-        stats: of all rows.
-        given: the kinds that somebody said.
-        origin: how a message says "in this source".
-    """
-    for name, levels in zip(stats.names, stats.categories, strict=True):
-        if levels:
-            rows = stats.cases([name])
-            (code,), n = rows.columns, rows.n
-            counts = np.bincount(code.astype(np.int64), n).astype(np.int64)
-            check_levels(name, levels, counts, guessed=name not in given, origin=origin)
 
 
 def check_reading(
@@ -392,18 +362,13 @@ def _of_rows(
     reading, held = data.prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
-    spread = is_dask(source) and checkpoint is None
     read = partial(of_partitions, source, group=reading.group, columns=columns, missing=missing)
-    if all(is_normal(kind) for kind in held):
-        if spread:
-            return read(patterns).completed() if missing == "em" else read(accumulate)
+    if not all(is_normal(kind) for kind in held):
+        make = partial(read, tally, discrete=reading.discrete) if is_dask(source) else None
+        return of_levels(reading, held, kinds or {}, checkpoint, make)
+    if not is_dask(source) or checkpoint is not None:
         return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
-    if not spread:
-        return of_levels(reading, held, kinds or {}, checkpoint)
-    _check_discrete(reading, held, checkpoint)
-    made = read(tally, discrete=reading.discrete)
-    check_tallied(made, kinds or {}, reading.origin)
-    return made
+    return read(patterns).completed() if missing == "em" else read(accumulate)
 
 
 def of_levels(
@@ -411,28 +376,14 @@ def of_levels(
     held: Sequence[ColumnKind],
     given: Mapping[str, ColumnKind],
     checkpoint: object = None,
+    make: Callable[[], CellStats] | None = None,
 ) -> CellStats:
-    """The statistics of what is to be read, where some columns are discrete.
-
-    Args:
-        reading: from `data.prepare_kinds`.
-        held: the kinds of its columns.
-        given: those that somebody said.
-        checkpoint: there must be none.
-
-    Raises:
-        DataError: rows cannot be used.
-        OptionError: an option is for continuous columns.
-    """
-    _check_discrete(reading, held, checkpoint)
-    made = tally(reading.rows())
-    check_tallied(made, given, reading.origin)
-    return made
-
-
-def _check_discrete(reading: data.Reading, held: Sequence[ColumnKind], checkpoint: object) -> None:
-    """Raise for what statistics of discrete columns do not have."""
-    check_no_em(reading.missing)
+    """The statistics of what `data.prepare_kinds` opened, where some columns are discrete."""
+    if reading.missing == "em":
+        raise OptionError(
+            Option("missing", "em"), " is for continuous columns in sufficient statistics; learn "
+            "from rows, whose discrete cells are filled too, or use ", DROP,
+        )  # fmt: skip
     for name, kind in zip(reading.names, held, strict=True):
         if not (is_normal(kind) or has_levels(kind)):
             such = "counts" if is_whole(kind) else "such columns"
@@ -449,15 +400,14 @@ def _check_discrete(reading: data.Reading, held: Sequence[ColumnKind], checkpoin
             Option("checkpoint"), f" is for continuous columns, and {some} ",
             "is discrete" if len(reading.discrete) == 1 else "are discrete", "; leave it out",
         )  # fmt: skip
-
-
-def check_no_em(missing: Missing) -> None:
-    """Raise for columns that EM is not for."""
-    if missing == "em":
-        raise OptionError(
-            Option("missing", "em"), " is for continuous columns in sufficient statistics; learn "
-            "from rows, whose discrete cells are filled too, or use ", DROP,
-        )  # fmt: skip
+    made = tally(reading.rows()) if make is None else make()
+    for name, levels in zip(made.names, made.categories, strict=True):
+        if levels:
+            (code,), _, n, _ = made.cases([name])
+            counts = np.bincount(code.astype(np.int64), n).astype(np.int64)
+            guessed = name not in given
+            check_levels(name, levels, counts, guessed=guessed, origin=reading.origin)
+    return made
 
 
 def stats_of_numbers(
@@ -467,11 +417,7 @@ def stats_of_numbers(
     columns: Iterable[str] | None = None,
     missing: Missing = "error",
 ) -> GroupStats:
-    """The same where all columns must be continuous.
-
-    Raises:
-        DataError: the source, a column or a cell cannot be used; the message says which.
-    """
+    """The same where all columns must be continuous."""
     if isinstance(source, GroupStats | PatternStats):
         return stats(source, columns=columns)
     return of_reading(data.prepare(source, group=group, columns=columns, missing=missing))

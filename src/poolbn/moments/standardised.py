@@ -47,32 +47,22 @@ Key = Callable[[int], int]  # what the parents of a family are sorted by
 
 @dataclass(frozen=True, eq=False)
 class StandardisedStats:
-    """Sufficient statistics of (x - center) / scale.
+    """Sufficient statistics of (x - center) / scale."""
 
-    Attributes:
-        names: the N columns.
-        levels: the F data sets.
-        n: rows, (F,), as floats for the kernels. Where cells are missing, as many as would have the
-            observed cells: statistics of n rows that are there in part tell no more.
-        mean: (F, N).
-        scatter: within each data set, (F, N, N).
-        total: scatter of all rows around the pooled mean, (N, N).
-        center: pooled mean, (N,).
-        scale: pooled standard deviation (denominator n), 1 for a constant column, (N,).
-        least: the variance that rounding to the resolution of a column adds, 0 if unknown, (N,).
-        unmeasured: columns that all rows of a data set lack, (F, N).
-    """
-
-    names: tuple[str, ...]
-    levels: tuple[Hashable, ...]
+    names: tuple[str, ...]  # the N columns
+    levels: tuple[Hashable, ...]  # the F data sets
+    # rows, (F,), as floats for the kernels. Where cells are missing, as many as would have the
+    # observed cells: statistics of n rows that are there in part tell no more.
     n: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
-    total: NDArray[np.float64]
-    center: NDArray[np.float64]
+    mean: NDArray[np.float64]  # (F, N)
+    scatter: NDArray[np.float64]  # within each data set, (F, N, N)
+    total: NDArray[np.float64]  # scatter of all rows around the pooled mean, (N, N)
+    center: NDArray[np.float64]  # pooled mean, (N,)
+    # pooled standard deviation (denominator n), 1 for a constant column, (N,)
     scale: NDArray[np.float64]
+    # the variance that rounding to the resolution of a column adds, 0 if unknown, (N,)
     least: NDArray[np.float64]
-    unmeasured: NDArray[np.bool_]
+    unmeasured: NDArray[np.bool_]  # columns that all rows of a data set lack, (F, N)
 
     @cached_property
     def log_scale(self) -> NDArray[np.float64]:
@@ -278,17 +268,11 @@ def _centred(
 
 
 class Packed(NamedTuple):
-    """Families as the kernels take them.
+    """Families as the kernels take them."""
 
-    Attributes:
-        children: (M,).
-        offsets: where the parents of each begin, (M + 1,).
-        parents: of all families, those of each in order.
-    """
-
-    children: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    parents: NDArray[np.int64]
+    children: NDArray[np.int64]  # (M,)
+    offsets: NDArray[np.int64]  # where the parents of each begin, (M + 1,)
+    parents: NDArray[np.int64]  # of all families, those of each in order
 
     @property
     def sizes(self) -> NDArray[np.int64]:

@@ -154,19 +154,12 @@ OTHER = "other"  # a level that stands for several
 
 
 class Discrete(NamedTuple):
-    """What a file has of discrete columns.
+    """What a file has of discrete columns."""
 
-    Attributes:
-        names: all columns.
-        categories: the levels of each discrete column; none for others.
-        merged: columns whose last level stands for several.
-        cells: of the discrete columns.
-    """
-
-    names: tuple[str, ...]
-    categories: tuple[tuple[str, ...], ...]
-    merged: tuple[str, ...]
-    cells: Cells
+    names: tuple[str, ...]  # all columns
+    categories: tuple[tuple[str, ...], ...]  # the levels of each discrete column; none for others
+    merged: tuple[str, ...]  # columns whose last level stands for several
+    cells: Cells  # of the discrete columns
 
 
 def _discrete_from_bytes(levels: bytes, cells: bytes, data_sets: int) -> Discrete:
@@ -266,28 +259,16 @@ class Saved(NamedTuple):
 
 @dataclass(frozen=True)
 class About:
-    """What a file of statistics says of itself.
+    """What a file of statistics says of itself."""
 
-    Attributes:
-        version: of the format.
-        poolbn: the version of the software that wrote it.
-        sha256: the checksum of all after the first line.
-        size: bytes in all.
-    """
-
-    version: int
-    poolbn: str
-    sha256: str
-    size: int
+    version: int  # of the format
+    poolbn: str  # the version of the software that wrote it
+    sha256: str  # the checksum of all after the first line
+    size: int  # bytes in all
 
 
 def write_file(path: str | os.PathLike[str], saved: Saved) -> None:
-    """Write statistics, whole or not at all.
-
-    Raises:
-        FileError: `read_file` would refuse it: a data set's name is not a text, a number or a bool,
-            the group is a column, or no rows have such statistics.
-    """
+    """Write statistics, whole or not at all; what `read_file` would refuse is an error."""
     body = _body(saved, VERSION)
     with _refusing(f"cannot write {os.fspath(path)!r}"):
         _content(_parsed(body), least=0)
@@ -299,10 +280,7 @@ def read_file(
 ) -> Saved:
     """What `write_file` wrote.
 
-    Args:
-        path: the file.
-        least: the smallest number of rows that a data set may have.
-        takes: what there may be beside statistics of rows: "gaps", "levels".
+    A data set has so many rows at least; sections that may be there are those that one `takes`.
     """
     shown = repr(os.fspath(path))
     about, parsed, body = _opened(path)
@@ -326,12 +304,7 @@ def file_has_levels(path: str | os.PathLike[str]) -> bool:
 
 
 def read_about(path: str | os.PathLike[str]) -> About:
-    """What a file of statistics says of itself.
-
-    Raises:
-        FileError: the file is not there, not of this kind, of another version, damaged or cut
-            short.
-    """
+    """What a file of statistics says of itself."""
     about, _, _ = _opened(path)
     return about
 
@@ -544,16 +517,11 @@ class Checkpoint:
 
     A file is known by its path, size and time of change, by how it is read, and by the version of
     poolbn. What has changed is read again.
-
-    Attributes:
-        folder: where statistics are kept; it is made if it is not there.
-        taken: files whose statistics were there.
-        made: files that were read.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = os.path.expanduser(os.fspath(folder))
-        self.taken = self.made = 0
+        self.taken = self.made = 0  # files whose statistics were there, and that were read
         try:
             os.makedirs(self.folder, exist_ok=True)
         except (OSError, ValueError) as error:  # ValueError: NUL in a name
@@ -562,12 +530,7 @@ class Checkpoint:
             ) from error
 
     def saved(self, reading: Reading, make: Callable[[], Saved]) -> Saved:
-        """The statistics of a single file: from the folder, or made and kept.
-
-        Args:
-            reading: of that file.
-            make: reads it.
-        """
+        """The statistics of a single file: from the folder, or made and kept."""
         path = os.path.join(self.folder, f"{self._key(reading)}.stats")
         try:
             found = read_file(path, least=0)

@@ -22,25 +22,16 @@ _NO_ROOM = np.zeros((0, 0))
 
 @dataclass
 class Sums:
-    """Statistics in the making, with room for data sets to come.
+    """Statistics in the making, with room for data sets to come."""
 
-    Attributes:
-        n: rows, (F,).
-        mean: means, (F, N).
-        scatter: centred sums of squares and products, (F, N, N).
-        dropped: rows left out, (F,).
-        cubes: sums of cubes of differences from the mean, (F, N).
-        facts: of the first columns, as many as somebody asks for.
-        room: work space of `add_rows`.
-    """
-
-    n: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
-    dropped: NDArray[np.int64]
-    cubes: NDArray[np.float64]
+    n: NDArray[np.int64]  # rows, (F,)
+    mean: NDArray[np.float64]  # means, (F, N)
+    scatter: NDArray[np.float64]  # centred sums of squares and products, (F, N, N)
+    dropped: NDArray[np.int64]  # rows left out, (F,)
+    cubes: NDArray[np.float64]  # sums of cubes of differences from the mean, (F, N)
+    # of the first columns, as many as somebody asks for
     facts: list[ColumnFacts] = field(default_factory=list)
-    room: NDArray[np.float64] = field(default_factory=lambda: _NO_ROOM)
+    room: NDArray[np.float64] = field(default_factory=lambda: _NO_ROOM)  # work space of `add_rows`
 
     @staticmethod
     def zeros(size: int, width: int) -> Sums:
@@ -83,9 +74,8 @@ class Sums:
     ) -> NDArray[np.float64]:
         """Add rows: the place (B,) of each one's data set, and N columns of (B,).
 
-        Returns:
-            The rows whose place is F, one too many: these are not added, (N, rest). Valid until
-            more rows are added.
+        Rows whose place is F, one too many, are not added but returned, (N, rest); valid until more
+        come.
         """
         kernel = kernels("moments")
         width = len(columns)

@@ -327,7 +327,7 @@ def table(
     reading, found = prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
-    made = _of_reading(reading, found, kinds or {})
+    made, _ = in_order(reading, found, kinds or {})
     return made.with_inputs(inputs) if (inputs := list_of_names("inputs", inputs)) else made
 
 
@@ -338,21 +338,11 @@ def table_like(
     categories: Mapping[str, Sequence[str]],
     missing: Missing,
 ) -> Table:
-    """Rows of columns whose kinds and levels are known; a level that no row has stays.
-
-    Args:
-        source: what `table` takes.
-        columns: the kind of each.
-        categories: the levels of discrete ones.
-        missing: as for `table`.
-
-    Raises:
-        DataError: a row has a level that is not known, or cannot be used.
-    """
+    """Rows of columns whose kinds and levels are known; a level that no row has stays."""
     reading, kinds = prepare_kinds(
         source, group=None, columns=list(columns), missing=missing, kinds=columns
     )
-    return _of_reading(reading, kinds, columns, categories)
+    return in_order(reading, kinds, columns, categories)[0]
 
 
 def gathered(
@@ -366,13 +356,7 @@ def gathered(
 ) -> Data:
     """What networks are learned from: statistics where all columns are continuous, else rows.
 
-    Args:
-        source: what `stats` and `table` take, or what they return.
-        group: as for `table`; so are all others.
-        columns: likewise.
-        kinds: likewise.
-        missing: likewise.
-        inputs: likewise.
+    Options are as for `table`; the source may be what `stats` and `table` return.
     """
     check_reading(group, columns, inputs, None)
     chosen = list_of_names("inputs", inputs)
@@ -390,22 +374,12 @@ def gathered(
             source, group=group, columns=columns, missing=missing, kinds=kinds
         )
         if any(not is_normal(kind) for kind in found):
-            made = _of_reading(reading, found, kinds or {})
+            made, _ = in_order(reading, found, kinds or {})
         elif is_dask(source):  # rows stay where they are
             made = stats(source, group=group, columns=reading.names, missing=missing)
         else:
             made = of_reading(reading)
     return made.with_inputs(chosen) if chosen else made
-
-
-def _of_reading(
-    reading: Reading,
-    kinds: tuple[ColumnKind, ...],
-    given: Mapping[str, ColumnKind],
-    known: Mapping[str, Sequence[str]] | None = None,
-) -> Table:
-    """The table of what is to be read; see `in_order`."""
-    return in_order(reading, kinds, given, known)[0]
 
 
 def in_order(
@@ -416,11 +390,8 @@ def in_order(
 ) -> tuple[Table, NDArray[np.intp]]:
     """The table of what is to be read, and which of the rows that were read each row is.
 
-    Args:
-        reading: what is to be read.
-        kinds: of its columns.
-        given: the kinds that somebody said.
-        known: the levels of discrete columns, where only these can be.
+    Kinds that are `given` somebody said; where levels of discrete columns are `known`, only these
+    can be.
     """
     rows = reading.rows()
     codes, values, dropped = in_memory(rows)
@@ -472,14 +443,11 @@ def _recoded(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FilledTable(Table):
-    """A table with missing cells, and M draws of them.
+    """A table with missing cells, and M draws of them."""
 
-    Attributes:
-        draws: the cells of its rows with missing ones, (M, N, I).
-        plausible: the k-th table that is drawn with all that is uncertain, for intervals.
-    """
-
+    # the cells of its rows with missing ones, (M, N, I)
     draws: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    # the k-th table that is drawn with all that is uncertain, for intervals
     plausible: Callable[[int], Table] | None = None
 
     @staticmethod

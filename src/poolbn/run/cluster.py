@@ -76,11 +76,7 @@ def current() -> Cluster | None:
 
 
 class Cluster:
-    """A connection, and the function that was sent through it last.
-
-    Attributes:
-        client: the connection.
-    """
+    """A connection, and the function that was sent through it last."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

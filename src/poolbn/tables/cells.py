@@ -32,22 +32,17 @@ _ROWS = 2**18  # rows that are read at a time
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The rows of a table, as a network with N nodes sees them.
+    """The rows of a table, as a network with N nodes sees them."""
 
-    Attributes:
-        names: the nodes.
-        values: their cells, NaN where a cell is missing or there is no such column; codes of levels
-            for discrete nodes, (n, N).
-        codes: the index of each row's data set among the network's, -1 if it is not known, (n,).
-        columns: the columns of the table that the network knows, its group column among them.
-        index: the row labels of a pandas table; 0, 1, ... for all others.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the nodes
+    # their cells, NaN where a cell is missing or there is no such column; codes of levels for
+    # discrete nodes, (n, N)
     values: NDArray[np.float64]
+    # the index of each row's data set among the network's, -1 if it is not known, (n,)
     codes: NDArray[np.int64]
+    # the columns of the table that the network knows, its group column among them
     columns: tuple[str, ...]
-    index: pd.Index
+    index: pd.Index  # the row labels of a pandas table; 0, 1, ... for all others.
 
     def of(self, names: Sequence[str]) -> NDArray[np.float64]:
         """The cells of some nodes, in this order, (n, len(names))."""
@@ -56,14 +51,11 @@ class Cells:
 
 @dataclass(frozen=True)
 class NodeKinds:
-    """What nodes hold.
+    """What nodes hold."""
 
-    Attributes:
-        categories: the levels of the discrete ones.
-        kinds: what nodes hold that are neither discrete nor continuous.
-    """
-
+    # the levels of the discrete ones
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # what nodes hold that are neither discrete nor continuous
     kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -231,17 +223,13 @@ def _read(
 
 
 class _Found:
-    """The codes of a discrete column's cells, by the levels of a network.
-
-    Attributes:
-        strangers: cells of each level that the network does not know.
-    """
+    """The codes of a discrete column's cells, by the levels of a network."""
 
     def __init__(self, name: str, levels: Sequence[str]) -> None:
         self._name, self._levels = name, levels
         self._by_text = {level: float(k) for k, level in enumerate(levels)}
         self._by_spelling = {spelling(level): float(k) for k, level in enumerate(levels)}
-        self.strangers: dict[str, int] = {}
+        self.strangers: dict[str, int] = {}  # cells of each level that the network does not know
 
     def code(self, label: Any, cells: int = 1) -> float:
         """Of one level that so many cells have; NaN where it is missing, or not known."""
@@ -294,8 +282,7 @@ def _check_values(name: str, kind: str, values: NDArray[np.float64]) -> None:
 class _Alike:
     """Finds the data set that a label means: 1, 1.0 and "1" are the same to a CSV file.
 
-    Raises:
-        DataError: from a call, for a label that is another spelling of a data set, such as "01".
+    Another spelling of a data set, such as "01", is an error.
     """
 
     def __init__(self, levels: tuple[Hashable, ...]) -> None:

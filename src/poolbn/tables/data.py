@@ -48,20 +48,14 @@ _WATCH = 0.1  # seconds in which a query that is stopped should end
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows.
+    """Some rows."""
 
-    Attributes:
-        codes: for each row the index of its data set in `Rows.levels`, (B,).
-        columns: the N chosen columns, finite or NaN where missing, (B,) each; where it can be they
-            are the memory of the source itself, so do not write to them.
-        dropped: codes of the rows left out because a cell is missing.
-        missing: which cells are missing, as words (W, B) of `tables.missing.Scan`, or None if none
-            is.
-    """
-
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int64]  # for each row the index of its data set in `Rows.levels`, (B,).
+    # the N chosen columns, finite or NaN where missing, (B,) each; where it can be they are the
+    # memory of the source itself, so do not write to them
     columns: list[NDArray[np.float64]]
-    dropped: NDArray[np.int64]
+    dropped: NDArray[np.int64]  # codes of the rows left out because a cell is missing
+    # which cells are missing, as words (W, B) of `tables.missing.Scan`, or None if none is.
     missing: NDArray[np.int64] | None = None
 
     @property
@@ -72,42 +66,26 @@ class Batch:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to be read once.
+    """Rows to be read once."""
 
-    Attributes:
-        names: the N chosen columns.
-        group: the column that says which data set a row came from, or what to call it.
-        levels: the data sets met so far, in order of first appearance.
-        batches: the rows; errors in cells come up while it runs.
-        tally: what was missing so far.
-        categories: what the codes of discrete columns mean, as far as they were met.
-    """
-
-    names: tuple[str, ...]
-    group: str
-    levels: list[Hashable]
-    batches: Generator[Batch]
-    tally: Tally
+    names: tuple[str, ...]  # the N chosen columns
+    group: str  # the column that says which data set a row came from, or what to call it
+    levels: list[Hashable]  # the data sets met so far, in order of first appearance
+    batches: Generator[Batch]  # the rows; errors in cells come up while it runs
+    tally: Tally  # what was missing so far
+    # what the codes of discrete columns mean, as far as they were met
     categories: Mapping[str, Levels] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is to be read, checked as far as that needs no rows.
+    """What is to be read, checked as far as that needs no rows."""
 
-    Attributes:
-        parts: the frames or files.
-        names: the N chosen columns.
-        group: the column that says which data set a row came from; None: each part is one.
-        missing: whether rows with a missing cell are an error, left out, or kept.
-        discrete: columns that hold levels, which are read as codes.
-    """
-
-    parts: tuple[Part, ...]
-    names: tuple[str, ...]
-    group: str | None
-    missing: Missing
-    discrete: frozenset[str] = frozenset()
+    parts: tuple[Part, ...]  # the frames or files
+    names: tuple[str, ...]  # the N chosen columns
+    group: str | None  # the column that says which data set a row came from; None: each part is one
+    missing: Missing  # whether rows with a missing cell are an error, left out, or kept
+    discrete: frozenset[str] = frozenset()  # columns that hold levels, which are read as codes
 
     @property
     def origin(self) -> str:
@@ -154,22 +132,10 @@ def prepare(
     name: str | None = None,
     discrete: frozenset[str] = frozenset(),
 ) -> Reading:
-    """Open a table or files, and check the columns.
+    """Open a table or files as `pb.stats` takes them, and check the columns.
 
-    Args:
-        source: a frame, a dict or list of frames, a path, a pattern, a folder, a URL, or a list of
-            these.
-        group: the column that says which data set a row came from, or the data set of each row;
-            None when each frame of a dict or list, or each file, is a data set.
-        columns: the columns to keep; None for all but `group`, which then must be numeric.
-        missing: "error" refuses missing cells; "drop" leaves out the rows that have one, "em" only
-            those that have nothing else.
-        name: all rows are of one data set that is called so.
-        discrete: columns that hold levels; all others must be numeric.
-
-    Raises:
-        DataError: the source or a column cannot be used.
-        OptionError: `missing` is none of its values.
+    With a `name` all rows are of one data set that is called so; `discrete` columns hold levels,
+    and all others must be numeric.
     """
     reading = opened(source, group, columns, missing, name)
     numbers = [column for column in reading.names if column not in discrete]

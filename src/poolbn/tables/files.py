@@ -31,12 +31,7 @@ _REMEDIES = {
 
 
 def stem(path: str) -> str:
-    """What a file is called as a data set: its name without folder and ending, or its table's.
-
-    Examples:
-        >>> stem("sites/NY.csv.gz"), stem("trial.duckdb::visits"), stem("-")
-        ('NY', 'visits', 'standard input')
-    """
+    """What a file is called as a data set: its name without folder and ending, or its table's."""
     if path == STDIN:
         return "standard input"
     _, table = parted_table(path)

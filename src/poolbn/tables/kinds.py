@@ -126,12 +126,7 @@ _TEXTS = ("text", "category", "mixed", "mixed-integer")
 def column_kinds(
     parts: Sequence[Part], names: Sequence[str], given: Mapping[str, str] | None
 ) -> tuple[ColumnKind, ...]:
-    """The kind of each column: as it is given, else discrete for text, categories, true and false.
-
-    Raises:
-        DataError: a column is not known, or holds what has no kind, such as dates.
-        OptionError: a kind is not known.
-    """
+    """The kind of each column: as given, else discrete for text, categories, true and false."""
     chosen = checked_kinds(names, given)
     return tuple(_kind(parts, name, chosen.get(name)) for name in names)
 
@@ -139,12 +134,7 @@ def column_kinds(
 def checked_kinds(
     names: Sequence[str], given: Mapping[str, str] | None
 ) -> Mapping[str, ColumnKind]:
-    """The kinds that are given, of columns that are there.
-
-    Raises:
-        DataError: a column is not known.
-        OptionError: a kind is not known.
-    """
+    """The kinds that are given, of columns that are there."""
     chosen: Mapping[str, Any] = {} if given is None else given
     if not isinstance(chosen, Mapping):
         raise OptionError(
@@ -198,17 +188,12 @@ def is_date(holds: str) -> bool:
 
 @dataclass
 class Levels:
-    """The levels of one column, as they come.
+    """The levels of one column, as they come."""
 
-    Attributes:
-        index: the code of each, by its text, in order of first appearance.
-        told: levels in an order that means it.
-        own: those of the source that is being read.
-    """
-
+    # the code of each, by its text, in order of first appearance
     index: dict[str, int] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
-    own: dict[str, None] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)  # levels in an order that means it
+    own: dict[str, None] = field(default_factory=dict)  # those of the source that is being read
 
     def codes(self, column: NDArray[np.float64], coded: Coded) -> NDArray[np.float64]:
         """The codes here of cells that are coded otherwise, NaN where missing, (B,)."""
@@ -247,12 +232,7 @@ class Levels:
 
 
 def joined_levels(left: Sequence[str], right: Sequence[str]) -> tuple[str, ...]:
-    """The levels of both: sorted if each are, else as they follow each other in both.
-
-    Examples:
-        >>> joined_levels(["9", "30"], ["10"]), joined_levels(["low", "high"], ["low", "mid"])
-        (('9', '10', '30'), ('low', 'mid', 'high'))
-    """
+    """The levels of both: sorted if each are, else as they follow each other in both."""
     every = Levels({text: k for k, text in enumerate(dict.fromkeys([*left, *right]))})
     if all(Levels(dict.fromkeys(own, 0)).names == tuple(own) for own in (left, right)):
         return every.names
@@ -281,14 +261,9 @@ def check_levels(
     guessed: bool,
     origin: str = "",
 ) -> None:
-    """Raise for a column with what are no levels.
+    """Raise for a column with what are no levels, of which so many cells have each, (K,).
 
-    Args:
-        name: the column.
-        levels: its levels.
-        counts: how many cells have each, (K,).
-        guessed: whether nobody said that it is discrete.
-        origin: how a message says "in this source".
+    It is `guessed` to be discrete where nobody said so.
     """
     K, n = len(levels), int(counts.sum())
     odd = [k for k, level in enumerate(levels) if not looks_numeric(level)]
@@ -345,12 +320,7 @@ def _dressed(levels: Sequence[str]) -> tuple[str, str] | None:
 
 
 def a_kind(kind: str) -> str:
-    """What a column is, in a sentence.
-
-    Examples:
-        >>> a_kind("count")
-        'a count'
-    """
+    """What a column is, in a sentence, such as "a count"."""
     return f"a {kind}" if is_whole(kind) else f"of the kind {kind!r}"
 
 

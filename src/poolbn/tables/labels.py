@@ -20,11 +20,8 @@ _BOOL = {"true": "1", "false": "0"}  # to Python, too, True is 1
 class Spellings:
     """Names of data sets from several sources, in which the same name must be spelled the same.
 
-    Those of one source may be as they like: in a single file 7 and 007 are two data sets.
-
-    Args:
-        column: the discrete column whose levels they are instead. Of those, "Yes" and "yes" are
-            spelled differently too.
+    Those of one source may be as they like: in a single file 7 and 007 are two data sets. Where
+    they are levels of a `column` instead, "Yes" and "yes" are spelled differently too.
     """
 
     def __init__(self, column: str = "") -> None:
@@ -58,12 +55,7 @@ def differ(known: Any, where: str, label: Any, origin: str, column: str = "") ->
 
 
 def written(label: Any) -> str:
-    """A name as files of text have it: whole floats without a point, days without a time.
-
-    Examples:
-        >>> written(1.0), written(datetime.datetime(2020, 1, 31)), written(True)
-        ('1', '2020-01-31', 'True')
-    """
+    """A name as files of text have it: whole floats without a point, days without a time."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     if isinstance(label, datetime.datetime) and label.tzinfo is None:
@@ -72,16 +64,7 @@ def written(label: Any) -> str:
 
 
 def spelling(label: Any) -> Hashable:
-    """Equal for names that differ only by type or spelling.
-
-    Examples:
-        >>> spelling(1) == spelling("1.0") == spelling("01"), spelling("1E2") == spelling(100.0)
-        (True, True)
-        >>> spelling("2020-1-1") == spelling(datetime.date(2020, 1, 1))
-        True
-        >>> spelling("a") == spelling("A")
-        False
-    """
+    """Equal for names that differ only by type or spelling: 1, "1.0" and "01", but not a and A."""
     itself: Hashable = plain(label)
     if not isinstance(itself, str | int | float | Decimal | datetime.date):
         return itself

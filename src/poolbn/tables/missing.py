@@ -24,17 +24,11 @@ _WORD = 64  # columns whose missing cells are bits of one number
 
 
 class Scan(NamedTuple):
-    """What a look at each cell of N columns of B rows finds.
+    """What a look at each cell of N columns of B rows finds."""
 
-    Attributes:
-        words: bit k % 64 of word k // 64 is set where column k is missing, (W, B).
-        missing: missing cells of each column, (N,).
-        infinite: whether a cell is infinite.
-    """
-
-    words: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    infinite: bool
+    words: NDArray[np.int64]  # bit k % 64 of word k // 64 is set where column k is missing, (W, B)
+    missing: NDArray[np.int64]  # missing cells of each column, (N,)
+    infinite: bool  # whether a cell is infinite
 
     @staticmethod
     def of(columns: Sequence[NDArray[np.float64]]) -> Scan:

@@ -94,12 +94,7 @@ def is_url(path: str) -> bool:
 
 
 def parted_table(path: str) -> tuple[str, str | None]:
-    """The file, and the table in it if one is named.
-
-    Examples:
-        >>> parted_table("a/trial.duckdb::visits"), parted_table("a::b.csv")
-        (('a/trial.duckdb', 'visits'), ('a::b.csv', None))
-    """
+    """The file, and the table in it if one is named, as in trial.duckdb::visits."""
     found = _TABLE.fullmatch(path)
     return (found[1], found[2]) if found else (path, None)
 
@@ -113,12 +108,7 @@ def kind_of(path: str) -> str | None:
 
 
 def folders(path: str) -> list[str]:
-    """The names in a path or URL, the file's own last.
-
-    Examples:
-        >>> folders("s3://bucket/a%20b/trial.parquet")
-        ['', 'a b', 'trial.parquet']
-    """
+    """The names in a path or URL, the file's own last."""
     path, _ = parted_table(path)
     inner = unquote(urlsplit(path).path) if is_url(path) else path.replace(os.sep, "/")
     return inner.split("/")

@@ -28,18 +28,13 @@ class Coded(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive rows of a part.
+    """Consecutive rows of a part."""
 
-    Attributes:
-        columns: the chosen columns, each (B,), NaN where a cell is missing.
-        keys: for each row the index of its data set in `labels`, -1 where missing, (B,).
-        labels: names of data sets, perhaps more than occur in `keys`.
-        coded: of columns that are read as they are and coded, what the codes mean.
-    """
-
-    columns: list[NDArray[np.float64]]
+    columns: list[NDArray[np.float64]]  # the chosen columns, each (B,), NaN where a cell is missing
+    # for each row the index of its data set in `labels`, -1 where missing, (B,)
     keys: NDArray[np.int64]
-    labels: list[Any]
+    labels: list[Any]  # names of data sets, perhaps more than occur in `keys`
+    # of columns that are read as they are and coded, what the codes mean
     coded: dict[str, Coded] = field(default_factory=dict)
 
 
@@ -59,29 +54,21 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """One frame or one file.
+    """One frame or one file."""
 
-    Attributes:
-        name: the data set that it is when no column says so; None for a lone frame.
-        origin: how a message says "in this part", such as " of siteA.csv".
-        types: for each column "" if it is numeric, else its type in words.
-        pieces: hands over the rows, in order. May work only once.
-        cells: column -> its cells, for an error message; nothing when that needs a second pass.
-        path: of the file, which can be read ahead in another thread; None for a frame.
-        keys: what the names of its folders say, which are columns of it.
-        truths: columns that hold true and false.
-        stop: ends a query that another thread waits for.
-    """
-
-    name: Hashable | None
-    origin: str
-    types: dict[str, str]
+    name: Hashable | None  # the data set that it is when no column says so; None for a lone frame
+    origin: str  # how a message says "in this part", such as " of siteA.csv".
+    types: dict[str, str]  # for each column "" if it is numeric, else its type in words
+    # hands over the rows, in order. May work only once.
     pieces: Callable[[Wanted], Iterator[Piece]]
+    # column -> its cells, for an error message; nothing when that needs a second pass
     cells: Callable[[str], Iterable[Any]]
+    # of the file, which can be read ahead in another thread; None for a frame
     path: str | None = None
+    # what the names of its folders say, which are columns of it
     keys: tuple[tuple[str, Any], ...] = ()
-    truths: frozenset[str] = frozenset()
-    stop: Callable[[], None] = lambda: None
+    truths: frozenset[str] = frozenset()  # columns that hold true and false
+    stop: Callable[[], None] = lambda: None  # ends a query that another thread waits for
 
 
 def frame(source: Any, name: Hashable | None) -> Part:

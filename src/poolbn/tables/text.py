@@ -34,23 +34,14 @@ NUMERIC = ("BOOLEAN", "BIGINT", "HUGEINT", "UBIGINT", "DOUBLE")
 
 @dataclass(frozen=True)
 class Text:
-    """A file of text.
+    """A file of text."""
 
-    Attributes:
-        path: what is read: the file, or a copy in UTF-8.
-        shown: what messages call it.
-        name: the data set that it is when no column says so.
-        origin: how a message says "in this file".
-        separator: the one to take if two could be it.
-        decimal: what stands before the decimals of numbers.
-    """
-
-    path: str
-    shown: str
-    name: str
-    origin: str
-    separator: str = ","
-    decimal: str = "."
+    path: str  # what is read: the file, or a copy in UTF-8
+    shown: str  # what messages call it
+    name: str  # the data set that it is when no column says so
+    origin: str  # how a message says "in this file"
+    separator: str = ","  # the one to take if two could be it
+    decimal: str = "."  # what stands before the decimals of numbers
 
     def number(self, cell: str) -> str:
         """A cell as Python reads it, if it is a number."""
