@@ -18,6 +18,7 @@ ORDER = {
     "errors": [],
     "arguments": [],
     "findings": [],
+    "arrays": [],
     "constants": [],
     "writing": [],
     "multiplicity": [],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.arrays import Integers, Positions
 from poolbn.errors import check_count
 from poolbn.learning import as_plan
 from poolbn.moments.reading import check_reading, in_memory, patterns_of
@@ -18,7 +19,6 @@ from poolbn.tables.kinds import ColumnKind, has_levels, is_normal, is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 
 def impute(
@@ -73,7 +73,7 @@ def impute(
     return [_frame(filled.drawn(k), back) for k in range(imputations)]
 
 
-def _frame(table: Table, order: NDArray[np.intp]) -> pd.DataFrame:
+def _frame(table: Table, order: Positions) -> pd.DataFrame:
     """The rows of a table in this order."""
     import pandas as pd
 
@@ -102,7 +102,7 @@ def _numbers_imputed(rows: Rows, imputations: int, seed: int) -> Iterator[pd.Dat
         yield table
 
 
-def _labels(levels: Iterable[Hashable], codes: NDArray[np.int64]) -> pd.Series:
+def _labels(levels: Iterable[Hashable], codes: Integers) -> pd.Series:
     """The data sets of rows, (n,)."""
     import pandas as pd
 

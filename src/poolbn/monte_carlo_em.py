@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
 from poolbn.moments.table import FilledTable, Table, gaps_of, incomplete_numbers
 from poolbn.network.network import Network
 from poolbn.tables.kinds import has_levels, is_whole
-
-Floats = NDArray[np.float64]
 
 _SWEEPS = 15
 _SAME = 1.0  # difference of scores between rounds that settle
@@ -65,12 +63,12 @@ class MonteCarloEM:
         return replace(filled, plausible=self.plausible(network))
 
     @cached_property
-    def columns(self) -> NDArray[np.intp]:
+    def columns(self) -> Positions:
         """The columns in the order of their names, (N,)."""
         return np.array(sorted(range(len(self.table.names)), key=self.table.names.__getitem__))
 
     @cached_property
-    def rows(self) -> NDArray[np.intp]:
+    def rows(self) -> Positions:
         """Those with missing cells, in the order of data sets' names and of their cells, (R,)."""
         table = self.table
         incomplete = np.flatnonzero(np.isnan(table.values).any(axis=0))
@@ -81,16 +79,16 @@ class MonteCarloEM:
         return incomplete[order]
 
     @cached_property
-    def _sets(self) -> NDArray[np.int64]:
+    def _sets(self) -> Integers:
         return np.repeat(np.arange(len(self.table.levels)), self.table.n)
 
     @cached_property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> Flags:
         """Which cells are missing, in these orders, (N, R)."""
         return np.isnan(self.table.values[np.ix_(self.columns, self.rows)])
 
     @cached_property
-    def _back(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _back(self) -> tuple[Positions, Positions]:
         """Positions of the table's columns, and of its rows with missing cells, in these orders."""
         return np.argsort(self.columns), np.argsort(self.rows)
 

@@ -11,28 +11,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, cast
 import numpy as np
 
 from poolbn.arguments import TEXT, among, check_arguments, names_of
+from poolbn.arrays import Floats, Integers, Positions
 from poolbn.errors import DataError, InPython, Option, nearest
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import ColumnKind
 
 
 class Cases(NamedTuple):
     """Rows of some columns, sorted by data set."""
 
     # M columns of R values each, codes of levels for discrete ones
-    columns: Sequence[NDArray[np.float64]]
-    offsets: NDArray[np.int64]  # rows of data set j are offsets[j] to offsets[j + 1], (F + 1,)
+    columns: Sequence[Floats]
+    offsets: Integers  # rows of data set j are offsets[j] to offsets[j + 1], (F + 1,)
     # how often each row occurs, (R,); None for once. A fraction where its missing cells are drawn
     # several times.
-    n: NDArray[np.int64] | NDArray[np.float64] | None
+    n: Integers | Floats | None
     # where cells are drawn, which draw a row is of, -1 for all, (R,)
-    draw: NDArray[np.int64] | None = None
+    draw: Integers | None = None
 
     @property
-    def data_set(self) -> NDArray[np.int64]:
+    def data_set(self) -> Integers:
         """Of each row, (R,)."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
@@ -67,11 +64,11 @@ class AnyData(Protocol):
             """Columns that may be parents but never children."""
 
         @property
-        def n(self) -> NDArray[np.int64]:
+        def n(self) -> Integers:
             """Rows of each data set, (F,)."""
 
         @property
-        def dropped(self) -> NDArray[np.int64]:
+        def dropped(self) -> Integers:
             """Rows of each data set left out because a cell is missing, (F,)."""
 
         @property
@@ -91,9 +88,7 @@ class AnyData(Protocol):
         def select(self, columns: Iterable[str]) -> Self:
             """The same of some columns."""
 
-        def data_sets(
-            self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
-        ) -> Self:
+        def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> Self:
             """The data sets at these positions, which may repeat, under other names."""
 
         def joined(self, alone: Sequence[int], name: Hashable) -> Self:
@@ -125,7 +120,7 @@ class AnyData(Protocol):
             return self.kinds[int(positions(self.names, (name,))[0])]
 
     @property
-    def missing(self) -> NDArray[np.int64]:
+    def missing(self) -> Integers:
         """Missing cells of each data set and column, (F, N)."""
         return np.zeros((len(self.n), len(self.names)), dtype=np.int64)
 
@@ -259,7 +254,7 @@ def checked_inputs(names: tuple[str, ...], inputs: Iterable[str]) -> tuple[str, 
     return tuple(name for name in names if name in chosen)
 
 
-def positions(names: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.intp]:
+def positions(names: tuple[str, ...], columns: tuple[str, ...]) -> Positions:
     """Where columns are among the names, or an error."""
     _check_columns(names, columns)
     position = {name: i for i, name in enumerate(names)}

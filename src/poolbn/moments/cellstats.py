@@ -17,17 +17,11 @@ from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, PATH, check_arguments
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, InPython, Option, check_count
-from poolbn.moments.cases import (
-    Cases,
-    WithoutRows,
-    list_of_names,
-    needs_rows,
-    positions,
-)
+from poolbn.moments.cases import Cases, WithoutRows, list_of_names, needs_rows, positions
 from poolbn.moments.data import in_words
 from poolbn.moments.groupstats import (
     SMALLEST,
@@ -61,7 +55,7 @@ class Recoded(NamedTuple):
 
     at: int  # its position before
     levels: Levels  # its new levels; none if it is not discrete
-    code: NDArray[np.int64]  # the new code of each old level, (K,)
+    code: Integers  # the new code of each old level, (K,)
 
 
 def recoded_cells(cells: Cells, before: Sequence[Levels], columns: Sequence[Recoded]) -> Cells:
@@ -103,7 +97,7 @@ def recoded_moments(
     )
 
 
-def _transformation(before: Sequence[Levels], columns: Sequence[Recoded]) -> NDArray[np.float64]:
+def _transformation(before: Sequence[Levels], columns: Sequence[Recoded]) -> Floats:
     """The linear part of what makes new columns of numbers of old ones."""
     old, new = spans(before), spans([column.levels for column in columns])
     T = np.zeros((new[-1].stop if new else 0, old[-1].stop if old else 0))
@@ -141,7 +135,7 @@ class Fewer:
 
     # those that are left; what stands for several is last, and is called "other"
     levels: tuple[str, ...]
-    code: NDArray[np.int64]  # the code in these of each level that there was, (K,)
+    code: Integers  # the code in these of each level that there was, (K,)
 
     def merge(self, gone: Sequence[int]) -> Fewer:
         """With these levels put together, which then are the last."""
@@ -149,7 +143,7 @@ class Fewer:
         return Fewer((*kept, OTHER), _last(len(self.levels), gone)[self.code])
 
 
-def _last(K: int, gone: Sequence[int]) -> NDArray[np.int64]:
+def _last(K: int, gone: Sequence[int]) -> Integers:
     """The new code of each level, where some become one, the last, (K,)."""
     kept = [k for k in range(K) if k not in gone]
     code = np.full(K, len(kept), dtype=np.int64)
@@ -157,7 +151,7 @@ def _last(K: int, gone: Sequence[int]) -> NDArray[np.int64]:
     return code
 
 
-def _rarest(levels: Sequence[str], rows: NDArray[np.float64]) -> list[int]:
+def _rarest(levels: Sequence[str], rows: Floats) -> list[int]:
     """The two rarest levels; where one stands for others already, the rarest and this."""
     order: list[int] = np.argsort(rows, kind="stable").tolist()
     if OTHER in levels:
@@ -173,7 +167,7 @@ class _Form(NamedTuple):
     information: float
 
 
-def _forms(levels: tuple[str, ...], rows: NDArray[np.float64]) -> list[_Form]:
+def _forms(levels: tuple[str, ...], rows: Floats) -> list[_Form]:
     """From all levels to none; a column with one level says nothing, and stays."""
     column = Fewer(levels, np.arange(len(levels)))
     found = [_Form(column, _information(rows))]
@@ -183,12 +177,12 @@ def _forms(levels: tuple[str, ...], rows: NDArray[np.float64]) -> list[_Form]:
     return [*found, _Form(None, 0.0)] if len(levels) > 1 else found
 
 
-def _added(rows: NDArray[np.float64], column: Fewer) -> NDArray[np.float64]:
+def _added(rows: Floats, column: Fewer) -> Floats:
     """Rows with each level that is left."""
     return np.bincount(column.code, rows).astype(np.float64)
 
 
-def _information(rows: NDArray[np.float64]) -> float:
+def _information(rows: Floats) -> float:
     """What it says which of some levels each row has."""
     n = rows.sum()
     return float(n * np.log(n) - (rows * np.log(rows)).sum())
@@ -282,12 +276,12 @@ class CellStats(WithoutRows):
         return self.numbers.levels
 
     @property
-    def n(self) -> NDArray[np.int64]:
+    def n(self) -> Integers:
         """Rows of each data set, (F,)."""
         return self.numbers.n
 
     @property
-    def dropped(self) -> NDArray[np.int64]:
+    def dropped(self) -> Integers:
         """Rows of each data set left out because a cell is missing, (F,)."""
         return self.numbers.dropped
 
@@ -337,7 +331,7 @@ class CellStats(WithoutRows):
         return Cases([self._codes[name] for name in chosen], offsets, self.cells.n)
 
     @cached_property
-    def _codes(self) -> dict[str, NDArray[np.float64]]:
+    def _codes(self) -> dict[str, Floats]:
         """Of each discrete column, (R,)."""
         columns = self.cells.codes.T.astype(np.float64)
         return dict(zip(_discrete(self.names, self.categories), columns, strict=True))
@@ -418,9 +412,7 @@ class CellStats(WithoutRows):
             left_out=tuple(dict.fromkeys((*self.left_out, *right.left_out))),
         )
 
-    def data_sets(
-        self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
-    ) -> CellStats:
+    def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> CellStats:
         """The data sets at these positions, which may repeat, under other names.
 
         Levels that none of them has are gone.

@@ -8,26 +8,21 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import numpy as np
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import EM, InPython, MessagePart, Option
 from poolbn.findings import DataWarning, Finding, FindingKind, about, as_inputs, without
 from poolbn.moments.data import Data, check_data, only_sums
 from poolbn.moments.facts import MOST_ROWS, Distinct, Edge
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.table import gaps_of, has_gaps
 from poolbn.tables.kinds import has_levels, is_normal
 from poolbn.wording import counted, listed, noun_of, shortened
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from poolbn.moments.patternstats import PatternStats
-
 
 ROWS = 10  # that a table, or a data set, must have for its values to say something
 _CHANCE = 5.0  # equal cells that numbers with gaps between them would have by chance
@@ -70,7 +65,7 @@ class Inspected:
         return [not square > 0 for square in self.data.total.diagonal()]
 
     @cached_property
-    def still(self) -> NDArray[np.bool_]:
+    def still(self) -> Flags:
         """Where a column does not vary inside a data set that has rows enough, (F, N)."""
         return np.asarray(self.data.constant & (self.data.n >= ROWS / 2)[:, None])
 
@@ -153,7 +148,7 @@ class _Levels:
         n = np.ones(len(rows.data_set)) if rows.n is None else rows.n
         self.n = n.astype(np.int64)  # rows of each, (R,)
 
-    def together(self, a: NDArray[np.int64], of: int, k: int) -> NDArray[np.int64]:
+    def together(self, a: Integers, of: int, k: int) -> Integers:
         """Rows by code of a column with `of` codes and level of column k, (of, levels)."""
         there = (a >= 0) & (self.codes[k] >= 0)
         both = a[there] * self.sizes[k] + self.codes[k][there]
@@ -240,7 +235,7 @@ def _cuts(stats: Data, columns: _Levels) -> Iterator[tuple[str, str]]:
                 yield name, stats.names[k]
 
 
-def _apart(codes: NDArray[np.int64], x: NDArray[np.float64], size: int, least: int) -> bool:
+def _apart(codes: Integers, x: Floats, size: int, least: int) -> bool:
     """Whether no value at a level lies among those at another, with enough rows of two levels."""
     there = (codes >= 0) & ~np.isnan(x)
     codes, x = codes[there], x[there]
@@ -562,7 +557,7 @@ def _pairs(table: Inspected) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in np.argwhere(np.triu(alike, 1))]
 
 
-def _same(S: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _same(S: Floats) -> Flags:
     """Which columns have a correlation of 1 or -1, (N, N)."""
     size = np.sqrt(np.maximum(S.diagonal(), 0))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -589,7 +584,7 @@ def _collinear(table: Inspected) -> Finding | None:
     return _finding(FindingKind.COLLINEAR, list(found), what, without(found, table.every))
 
 
-def _left(S: NDArray[np.float64]) -> NDArray[np.float64]:
+def _left(S: Floats) -> Floats:
     """The share of each column's variance that the earlier ones do not explain, (N,)."""
     size = np.sqrt(np.maximum(S.diagonal(), 1e-300))
     root = np.linalg.cholesky(S / np.outer(size, size) + _SAME / 1000 * np.eye(len(S)))
@@ -617,7 +612,7 @@ def _skewed(table: Inspected) -> Finding | None:
     return _finding(FindingKind.SKEWED, names, what, remedy)
 
 
-def _skewness(stats: GroupStats) -> NDArray[np.float64]:
+def _skewness(stats: GroupStats) -> Floats:
     """The mean over rows of the skewness in their data sets, whatever the scale there, (N,)."""
     n, squares = stats.n[:, None], np.einsum("jaa->ja", stats.scatter)
     varies = (squares > 0) & (n >= ROWS)
@@ -648,10 +643,7 @@ def _uneven(table: Inspected) -> Finding | None:
         f"data set {levels[0]!r} lost {share[high]:.0%} of its rows to missing values and "
         f"{levels[1]!r} {share[low]:.0%}, so those left may not be like the others"
     )
-    remedy: tuple[MessagePart, ...] = (
-        "keep them for the values that they have, with ",
-        EM,
-    )
+    remedy: tuple[MessagePart, ...] = ("keep them for the values that they have, with ", EM)
     return Finding(FindingKind.UNEVEN_LOSS, (), levels, int(lost.sum()), what, remedy)
 
 

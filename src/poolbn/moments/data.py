@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeGuard, cast
+from typing import Protocol, TypeGuard, cast
 
 import numpy as np
 
+from poolbn.arrays import Floats
 from poolbn.errors import DataError, Option, check_kind
 from poolbn.moments.cases import AnyData, positions
 from poolbn.moments.groupstats import GroupStats
@@ -15,9 +16,6 @@ from poolbn.moments.patternstats import PatternStats
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import has_levels, is_normal, known_kinds
 from poolbn.wording import counted, noun_of, shortened
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Data(AnyData, Protocol):
@@ -76,7 +74,7 @@ def sums_with(data: Data, columns: Iterable[str]) -> GroupStats:
     return data.stats(columns) if data.has_rows else data.stats()
 
 
-def numbers(data: Data, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+def numbers(data: Data, names: Iterable[str]) -> tuple[tuple[str, ...], Floats]:
     """Columns of numbers, (M, R), and what they are called.
 
     A discrete column has an indicator for each level but the first, such as "sex=male".
@@ -84,7 +82,7 @@ def numbers(data: Data, names: Iterable[str]) -> tuple[tuple[str, ...], NDArray[
     chosen = tuple(names)
     at = positions(data.names, chosen).tolist()
     rows = data.cases(chosen)
-    found: list[NDArray[np.float64]] = []
+    found: list[Floats] = []
     for k, column in zip(at, rows.columns, strict=True):
         if has_levels(data.kinds[k]):
             found += [

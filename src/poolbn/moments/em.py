@@ -25,14 +25,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.moments.patterns import Gaps, by_pattern
 from poolbn.run.compiling import kernels
-
-Floats = NDArray[np.float64]
-
 
 _STEPS = 2000
 _TOLERANCE, _SMALL = 1e-11, 1e-8  # of the objective for each row and steps; of steps ahead
@@ -42,23 +39,23 @@ class Complete(NamedTuple):
     """Rows without gaps of one data set: their number, mean (N,) and scatter (N, N)."""
 
     n: float
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    mean: Floats
+    scatter: Floats
 
 
 class Problem(NamedTuple):
     """The rows of one data set; see `kernels.expect` for those with gaps."""
 
     complete: Complete  # rows without gaps
-    at: NDArray[np.int64]  # and all that follow are arguments of the kernel
-    columns: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    cells: NDArray[np.int64]
-    n: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
-    begin: NDArray[np.int64]
-    rows: NDArray[np.float64]
+    at: Integers  # and all that follow are arguments of the kernel
+    columns: Integers
+    counts: Integers
+    cells: Integers
+    n: Floats
+    mean: Floats
+    scatter: Floats
+    begin: Integers
+    rows: Floats
 
     @property
     def n_rows(self) -> float:
@@ -98,14 +95,14 @@ class Prior:
 
     rows: float
     at_mean: float
-    mean: NDArray[np.float64]
-    cov: NDArray[np.float64]
+    mean: Floats
+    cov: Floats
 
-    def select(self, use: NDArray[np.bool_]) -> Prior:
+    def select(self, use: Flags) -> Prior:
         """Of some columns."""
         return Prior(self.rows, self.at_mean, self.mean[use], self.cov[np.ix_(use, use)])
 
-    def penalty(self, mean: NDArray[np.float64], K: NDArray[np.float64], log_det: float) -> float:
+    def penalty(self, mean: Floats, K: Floats, log_det: float) -> float:
         """What the objective has beside the likelihood."""
         away = mean - self.mean
         spread = self.rows * (log_det + (K * self.cov).sum())
@@ -115,21 +112,19 @@ class Prior:
 class Expected(NamedTuple):
     """Expected sums of x - mean and its products, and the log-likelihood of the observed cells."""
 
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
+    first: Floats
+    second: Floats
     loglik: float
 
 
-def inverse(cov: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def inverse(cov: Floats) -> tuple[Floats, float]:
     """The inverse and the log determinant."""
     L = np.linalg.cholesky(cov)
     half = np.linalg.inv(L)
     return half.T @ half, 2 * float(np.log(np.diagonal(L)).sum())
 
 
-def expected(
-    of: Problem, mean: NDArray[np.float64], K: NDArray[np.float64], log_det: float
-) -> Expected:
+def expected(of: Problem, mean: Floats, K: Floats, log_det: float) -> Expected:
     """What is expected at these parameters."""
     N = len(mean)
     away = of.complete.mean - mean
@@ -149,15 +144,13 @@ def expected(
 class Estimate(NamedTuple):
     """Of one data set: mean, covariance, the objective, and steps to get there."""
 
-    mean: NDArray[np.float64]
-    cov: NDArray[np.float64]
+    mean: Floats
+    cov: Floats
     objective: float
     steps: int
 
 
-def _step(
-    of: Problem, prior: Prior, mean: NDArray[np.float64], cov: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def _step(of: Problem, prior: Prior, mean: Floats, cov: Floats) -> tuple[Floats, Floats, float]:
     """One step of EM, and the objective before it."""
     K, log_det = inverse(cov)
     found = expected(of, mean, K, log_det)
@@ -172,7 +165,7 @@ def _step(
     return new, (second + lent) / (n + prior.rows), objective
 
 
-def _packed(mean: NDArray[np.float64], cov: NDArray[np.float64]) -> NDArray[np.float64]:
+def _packed(mean: Floats, cov: Floats) -> Floats:
     """Parameters without bounds: the mean, and the Cholesky factor with logs on its diagonal."""
     L = np.linalg.cholesky(cov)
     i = np.arange(len(L))
@@ -180,7 +173,7 @@ def _packed(mean: NDArray[np.float64], cov: NDArray[np.float64]) -> NDArray[np.f
     return np.concatenate([mean, L[np.tril_indices(len(L))]])
 
 
-def _unpacked(v: NDArray[np.float64], N: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _unpacked(v: Floats, N: int) -> tuple[Floats, Floats]:
     L = np.zeros((N, N))
     L[np.tril_indices(N)] = v[N:]
     i = np.arange(N)
@@ -297,8 +290,8 @@ def fill_rows(rows: Floats, mean: Floats, cov: Floats, rng: np.random.Generator)
 
 def drawn_cell(
     cell: Complete,
-    lacks: NDArray[np.int64],
-    has: NDArray[np.int64],
+    lacks: Integers,
+    has: Integers,
     mean: Floats,
     K: Floats,
     rng: np.random.Generator,
@@ -352,7 +345,7 @@ class Moments(NamedTuple):
 class _Part(NamedTuple):
     """A data set with gaps."""
 
-    use: NDArray[np.bool_]  # columns that it measured, and that vary, (N,)
+    use: Flags  # columns that it measured, and that vary, (N,)
     constant: Floats  # the values of those that do not, NaN for others, (N,)
     rows: Problem  # its rows, of columns that are used
     maximum: Estimate  # what EM found of these
@@ -385,7 +378,7 @@ class Completion:
             [part and self._drawn(part, j, rng) for j, part in enumerate(self.parts)]
         )
 
-    def fill(self, codes: NDArray[np.int64], rows: Floats, rng: np.random.Generator) -> Floats:
+    def fill(self, codes: Integers, rows: Floats, rng: np.random.Generator) -> Floats:
         """Rows (B, N) of these data sets, with draws in missing cells."""
         made = rows.copy()
         for j in range(len(self.known)):
@@ -536,11 +529,7 @@ def observed_moments(gaps: Gaps, known: Sequence[Complete]) -> Observed:
 
 
 def _priors(
-    problems: Sequence[Problem],
-    measured: NDArray[np.bool_],
-    center: Floats,
-    scale: Floats,
-    rows: float,
+    problems: Sequence[Problem], measured: Flags, center: Floats, scale: Floats, rows: float
 ) -> list[Prior]:
     """What data sets have in common: EM with a mean for each, and one covariance in their units.
 
@@ -575,6 +564,6 @@ def _priors(
     return [Prior(rows, at_mean, (common - c) / s, cov) for c, s in zip(center, scale, strict=True)]
 
 
-def _slopes(cov: Floats, use: NDArray[np.bool_]) -> Floats:
+def _slopes(cov: Floats, use: Flags) -> Floats:
     """Of columns that are not used on those that are."""
     return np.asarray(np.linalg.solve(cov[np.ix_(use, use)], cov[np.ix_(use, ~use)]).T)

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from math import inf, isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from poolbn.arrays import Flags, Floats
 
 FEW = 10  # different values that are kept
 FULL = 7  # decimals of a column that has more than six
@@ -46,7 +45,7 @@ class Edge(NamedTuple):
     following: float = inf
 
     @staticmethod
-    def of(x: NDArray[np.float64], smallest: float) -> Edge:
+    def of(x: Floats, smallest: float) -> Edge:
         """Of values (B,) whose smallest is known and a code."""
         others = x[x != smallest]
         return Edge(smallest, len(x) - len(others), float(others.min(initial=inf)))
@@ -123,7 +122,7 @@ class ColumnFacts:
             extent = self.extent.joined(other.extent)
         return ColumnFacts(digits, values, self.told.joined(other.told), extent)
 
-    def after(self, x: NDArray[np.float64]) -> ColumnFacts:
+    def after(self, x: Floats) -> ColumnFacts:
         """Facts of these rows and of more, (B,): what is known already is not looked for.
 
         NaN is missing, and no value.
@@ -174,11 +173,11 @@ def joined(left: Iterable[ColumnFacts], right: Iterable[ColumnFacts]) -> tuple[C
     return tuple(a.joined(b) for a, b in zip(left, right, strict=True))
 
 
-def _present(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _present(x: Floats) -> Floats:
     return x[~np.isnan(x)]
 
 
-def _digits(x: NDArray[np.float64], known: int) -> int:
+def _digits(x: Floats, known: int) -> int:
     """The largest number of decimals, `known` if none has more."""
     if known == FULL or any(map(_is_long, x[:_FIRST].tolist())):
         return FULL
@@ -200,25 +199,23 @@ def _rounding(digits: int) -> float:
     return (8 + 2 * digits) * 2.0**-52
 
 
-def _longer(x: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+def _longer(x: Floats, digits: int) -> Floats:
     """The values that have more decimals; nearly all are done with by a test without rounding."""
     power = 10.0**digits
     with np.errstate(over="ignore"):
         exact = np.rint(x) == x if digits == 0 else np.rint(x * power) / power == x
-    rest: NDArray[np.float64] = x[~exact]
+    rest: Floats = x[~exact]
     return rest[~_whole(rest, digits)] if len(rest) else rest
 
 
-def _whole(x: NDArray[np.float64], digits: int) -> NDArray[np.bool_]:
+def _whole(x: Floats, digits: int) -> Flags:
     """Which values have no more than so many decimals, but for rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
         y = x * 10.0**digits
         return np.asarray(np.abs(y - np.rint(y)) <= _rounding(digits) * np.abs(y))
 
 
-def _values(
-    x: NDArray[np.float64], known: frozenset[float] | None, possible: range
-) -> frozenset[float] | None:
+def _values(x: Floats, known: frozenset[float] | None, possible: range) -> frozenset[float] | None:
     """All different values, unless there are many; `possible`: all that there may be, if known."""
     if known is None:
         return None
@@ -237,7 +234,7 @@ def _values(
     return known if len(known) <= FEW else None
 
 
-def _numbers(x: NDArray[np.float64], extent: float) -> frozenset[float] | None:
+def _numbers(x: Floats, extent: float) -> frozenset[float] | None:
     """The values, which are whole, if no two are the same and there are not too many."""
     if len(x) > MOST_ROWS or extent + 1 < len(x):
         return None

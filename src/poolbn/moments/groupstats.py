@@ -7,11 +7,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from poolbn.arguments import FLAG, PATH, check_arguments, names_of
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, left_out
 from poolbn.moments.cases import OnlySums, check_family, list_of_names, positions
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
@@ -21,10 +22,6 @@ from poolbn.moments.sums import Sums
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, noun_of, shortened, visible
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _NAMED = 8  # columns in a message
 
@@ -65,7 +62,7 @@ def _few(
     stats: GroupStats,
     at: Sequence[int],
     values: Sequence[Sequence[float]],
-    cells: NDArray[np.float64],
+    cells: Floats,
     least: int,
 ) -> Iterator[Rare]:
     """Of the cells of some columns, (cells, F), those that fewer rows have, but none."""
@@ -137,13 +134,13 @@ class Filled:
     """How missing cells were filled in: by EM in each data set, or by a network that drew them."""
 
     patterns: Any  # sums by what is missing, a `PatternStats`
-    observed: NDArray[np.int64]  # cells of each data set and column that are there, (F, N)
+    observed: Integers  # cells of each data set and column that are there, (F, N)
     # statistics that the rows may have had if no cell were missing; of the filled ones, and the
     # seed
     draw: Callable[[GroupStats, Sequence[int]], GroupStats]
     by_network: bool = False  # whether a network drew the cells
 
-    def rows(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+    def rows(self, n: Integers) -> Floats:
         """What n rows of each data set count for, (F,): as many as would have the observed cells.
 
         But scores of what a network drew know what is missing.
@@ -191,14 +188,14 @@ class GroupStats(OnlySums):
 
     names: tuple[str, ...]
     levels: tuple[Hashable, ...]
-    n: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
-    dropped: NDArray[np.int64]
+    n: Integers
+    mean: Floats
+    scatter: Floats
+    dropped: Integers
     group: str = DATA_SET
     facts: tuple[ColumnFacts, ...] = ()
     inputs: tuple[str, ...] = ()
-    cubes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    cubes: Floats = field(default_factory=lambda: np.zeros(0))
     filled: Filled | None = None
 
     def __post_init__(self) -> None:
@@ -210,7 +207,7 @@ class GroupStats(OnlySums):
             array.flags.writeable = False
 
     @property
-    def missing(self) -> NDArray[np.int64]:
+    def missing(self) -> Integers:
         """Missing cells of each data set and column that are filled in, (F, N)."""
         if self.filled is None:
             return np.zeros(self.mean.shape, dtype=np.int64)
@@ -236,9 +233,7 @@ class GroupStats(OnlySums):
         """
         return self if columns is None else self.select(columns)
 
-    def data_sets(
-        self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
-    ) -> GroupStats:
+    def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> GroupStats:
         """The data sets at these positions, which may repeat, under other names."""
         if self.patterns is not None:
             return self._completed(self.patterns.data_sets(at, levels))
@@ -473,7 +468,7 @@ def of_saved(saved: Saved) -> GroupStats:
     return GroupStats(*saved[:-2])
 
 
-def check_magnitude(names: Sequence[str], size: NDArray[np.float64]) -> None:
+def check_magnitude(names: Sequence[str], size: Floats) -> None:
     """Raise for a column whose values, of about this size (N,), have no fourth power in floats."""
     wrong = (size > _LARGEST) | ((size > 0) & (size < 1 / _LARGEST))
     if wrong.any():
@@ -485,7 +480,7 @@ def check_magnitude(names: Sequence[str], size: NDArray[np.float64]) -> None:
         )
 
 
-def check_size(levels: Sequence[Hashable], rows: NDArray[np.int64]) -> None:
+def check_size(levels: Sequence[Hashable], rows: Integers) -> None:
     """Raise for data sets of few rows."""
     few = [
         f"{level!r} has {n}" for level, n in zip(levels, rows.tolist(), strict=True) if n < SMALLEST

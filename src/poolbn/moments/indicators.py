@@ -7,11 +7,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Integers, Positions
 from poolbn.moments.facts import ColumnFacts, Distinct, Edge, Extent
-
-Integers = NDArray[np.int64]
 
 _LARGEST = 2**62  # configurations that are one number
 
@@ -88,8 +86,6 @@ def _numbers(data_set: Integers, codes: Iterable[Integers], sizes: Sequence[int]
     return number
 
 
-Floats = NDArray[np.float64]
-
 # Of an indicator, whatever the rows.
 INDICATOR = ColumnFacts(
     0, frozenset({0.0, 1.0}), Distinct.NONE, Extent(Edge(0.0), Edge(-1.0), None)
@@ -118,7 +114,7 @@ def spans(categories: Sequence[Sequence[str]]) -> list[range]:
     return [range(first, end) for first, end in pairwise(ends)]
 
 
-def indicator_columns(categories: Sequence[Sequence[str]]) -> NDArray[np.intp]:
+def indicator_columns(categories: Sequence[Sequence[str]]) -> Positions:
     """Which columns of numbers are indicators."""
     own = zip(spans(categories), categories, strict=True)
     return np.array([k for span, levels in own if levels for k in span], dtype=np.intp)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, OptionError, left_out
 from poolbn.findings import DataWarning, Finding, FindingKind
 from poolbn.moments.checks import check
@@ -47,7 +48,6 @@ from poolbn.wording import (
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 
 _NESTED = ("list", "struct", "map", "large_list", "array", "object")
@@ -102,7 +102,7 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
     names = tuple(name for name in reading.names if name not in nested)
     rows = replace(reading, names=names, discrete=coded.intersection(names)).rows()
     seen = {name: _Seen(name in coded) for name in names}
-    n: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    n: Integers = np.zeros(0, dtype=np.int64)
     with closing(rows.batches) as batches:
         for batch in batches:
             F = len(rows.levels)
@@ -153,9 +153,7 @@ class _Seen:
         self.missing = np.zeros(0, dtype=np.int64)
         self.counts = np.zeros(0, dtype=np.int64)
 
-    def add(
-        self, codes: NDArray[np.int64], column: NDArray[np.float64], empty: NDArray[np.int64]
-    ) -> None:
+    def add(self, codes: Integers, column: Floats, empty: Integers) -> None:
         """Some rows, and how many rows of each data set have nothing, (F,)."""
         gaps = np.isnan(column)
         F = len(empty)

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.moments.facts import ColumnFacts
 from poolbn.moments.sums import Sums
 from poolbn.run.compiling import kernels
 from poolbn.tables.missing import Scan, no_words, packed, unpacked
-
-Floats = NDArray[np.float64]
-
 
 _FEW = 32  # cells to which rows of a batch go at once
 _BLOCK, _EACH = 2**15, 100  # rows that go to more: so many, and so many for each cell at least
@@ -29,28 +26,28 @@ class Gaps(NamedTuple):
     A pattern that fewer rows have than there are columns is kept as rows, which take less room.
     """
 
-    data_set: NDArray[np.int64]  # of each cell, (C,)
-    missing: NDArray[np.bool_]  # which columns its rows lack, (C, N)
-    n: NDArray[np.int64]  # its rows, (C,)
-    mean: NDArray[np.float64]  # their means, 0 where missing, (C, N)
-    scatter: NDArray[np.float64]  # their centred sums of products, 0 where missing, (C, N, N)
-    rows_of: NDArray[np.int64]  # the data set of each row, (R,)
-    rows: NDArray[np.float64]  # NaN where missing, (R, N)
+    data_set: Integers  # of each cell, (C,)
+    missing: Flags  # which columns its rows lack, (C, N)
+    n: Integers  # its rows, (C,)
+    mean: Floats  # their means, 0 where missing, (C, N)
+    scatter: Floats  # their centred sums of products, 0 where missing, (C, N, N)
+    rows_of: Integers  # the data set of each row, (R,)
+    rows: Floats  # NaN where missing, (R, N)
 
-    def observed(self, data_sets: int) -> NDArray[np.int64]:
+    def observed(self, data_sets: int) -> Integers:
         """Cells of each data set and column that are there, (F, N)."""
         counts = np.zeros((data_sets, self.rows.shape[1]), dtype=np.int64)
         np.add.at(counts, self.data_set, self.n[:, None] * ~self.missing)
         np.add.at(counts, self.rows_of, (~np.isnan(self.rows)).astype(np.int64))
         return counts
 
-    def n_rows(self, data_sets: int) -> NDArray[np.int64]:
+    def n_rows(self, data_sets: int) -> Integers:
         """Rows of each data set, (F,)."""
         counts = np.bincount(self.rows_of, minlength=data_sets)
         np.add.at(counts, self.data_set, self.n)
         return counts
 
-    def at(self, chosen: NDArray[np.int64]) -> Gaps:
+    def at(self, chosen: Integers) -> Gaps:
         """Those of these data sets, which may repeat; each is the position of one."""
         cells = [np.flatnonzero(self.data_set == j) for j in chosen]
         rows = [np.flatnonzero(self.rows_of == j) for j in chosen]
@@ -66,13 +63,13 @@ class Gaps(NamedTuple):
             self.rows[row],
         )
 
-    def kept(self, cells: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Gaps:
+    def kept(self, cells: Flags, rows: Flags) -> Gaps:
         """Some of these cells, (C,), and rows, (R,)."""
         data_set, missing, n = self.data_set[cells], self.missing[cells], self.n[cells]
         sums = self.mean[cells], self.scatter[cells]
         return Gaps(data_set, missing, n, *sums, self.rows_of[rows], self.rows[rows])
 
-    def select(self, at: NDArray[np.intp]) -> Gaps:
+    def select(self, at: Positions) -> Gaps:
         """The same rows with these columns alone, in this order; not all of them have gaps then."""
         return Gaps(
             self.data_set,
@@ -88,9 +85,9 @@ class Gaps(NamedTuple):
 class Held(NamedTuple):
     """Rows of rare patterns that wait: data sets (R,), words (W, R) of `Scan`, cells (N, R)."""
 
-    codes: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    columns: NDArray[np.float64]
+    codes: Integers
+    missing: Integers
+    columns: Floats
 
 
 @dataclass
@@ -111,10 +108,7 @@ class GapsInTheMaking:
         return GapsInTheMaking(width, Sums.zeros(0, width))
 
     def add_rows(
-        self,
-        codes: NDArray[np.int64],
-        columns: Sequence[NDArray[np.float64]],
-        missing: NDArray[np.int64] | None = None,
+        self, codes: Integers, columns: Sequence[Floats], missing: Integers | None = None
     ) -> None:
         """Add rows: data sets (B,), N columns of (B,), and what is missing, words (W, B)."""
         if not len(codes):
@@ -128,12 +122,7 @@ class GapsInTheMaking:
     def _waiting(self) -> int:
         return sum(part.columns.size for part in self.held)
 
-    def _add(
-        self,
-        codes: NDArray[np.int64],
-        columns: Sequence[NDArray[np.float64]],
-        missing: NDArray[np.int64],
-    ) -> None:
+    def _add(self, codes: Integers, columns: Sequence[Floats], missing: Integers) -> None:
         first, which, counts = distinct(missing, codes)
         cell = self._cells(codes[first], missing[:, first], counts)
         self.sums = self.sums.grown(len(self.index))
@@ -148,9 +137,7 @@ class GapsInTheMaking:
                 held = np.flatnonzero(rare[which[own]]) + start
                 self.held.append(Held(codes[held], missing[:, held], rest.copy()))
 
-    def _cells(
-        self, codes: NDArray[np.int64], words: NDArray[np.int64], counts: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _cells(self, codes: Integers, words: Integers, counts: Integers) -> Integers:
         """The cell of each pattern of a data set; -1 where few of its rows came, and no others."""
         many = (counts >= self.width) | ~words.any(axis=0)
         cell = np.full(len(codes), -1, dtype=np.int64)
@@ -159,7 +146,7 @@ class GapsInTheMaking:
                 cell[k] = self.index.setdefault(key, len(self.index))
         return cell
 
-    def add(self, gaps: Gaps, codes: NDArray[np.int64]) -> None:
+    def add(self, gaps: Gaps, codes: Integers) -> None:
         """Add those of others, whose data sets have these codes here."""
         rows = list(np.ascontiguousarray(gaps.rows.T))
         self.add_rows(codes[gaps.rows_of], rows, Scan.of(rows).words)
@@ -184,7 +171,7 @@ class GapsInTheMaking:
         both = np.concatenate(missing, axis=1), np.concatenate(columns, axis=1)
         return Held(np.concatenate(codes), *both)
 
-    def _known(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _known(self) -> tuple[Integers, Flags]:
         """Of each cell the data set, (C,), and which columns are missing, (C, N)."""
         width = 1 + len(no_words(self.width, 0))
         table = np.frombuffer(b"".join(self.index), dtype=np.int64).reshape(-1, width)
@@ -224,7 +211,7 @@ class GapsInTheMaking:
         return Gaps(*cells, codes[order], columns.T[order])
 
 
-def _order(codes: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np.intp]:
+def _order(codes: Integers, columns: Floats) -> Positions:
     """Of rows (N, R), whatever order they came in: by data set, sum, and all cells if need be."""
     sums = np.nansum(columns, axis=0)
     order = np.lexsort((sums, codes))
@@ -232,16 +219,14 @@ def _order(codes: NDArray[np.int64], columns: NDArray[np.float64]) -> NDArray[np
     return np.lexsort((*columns, sums, codes)) if tie.any() else order
 
 
-def _keys(codes: NDArray[np.int64], words: NDArray[np.int64]) -> list[bytes]:
+def _keys(codes: Integers, words: Integers) -> list[bytes]:
     """The data set and pattern of each row, as bytes."""
     table = np.column_stack([codes, *words])
     width, whole = 8 * table.shape[1], table.tobytes()
     return [whole[i : i + width] for i in range(0, len(whole), width)]
 
 
-def distinct(
-    words: NDArray[np.int64], codes: NDArray[np.int64] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def distinct(words: Integers, codes: Integers | None = None) -> tuple[Integers, Integers, Integers]:
     """Where patterns first occur, which each row has, and how many rows have each.
 
     Patterns are words (W, B) of `Scan`. With codes of data sets, (B,), the same of two counts as
@@ -262,15 +247,15 @@ def distinct(
 class ByPattern(NamedTuple):
     """Single rows in order of what they lack; see `kernels.expect`."""
 
-    order: NDArray[np.intp]  # of the rows, (R,)
-    at: NDArray[np.int64]  # where the columns of each pattern begin, (P + 1,)
-    columns: NDArray[np.int64]  # all N of each, first those missing
-    counts: NDArray[np.int64]  # how many are missing, (P,)
-    cells: NDArray[np.int64]  # the cell with sums of rows that have the pattern, or -1, (P,)
-    begin: NDArray[np.int64]  # where the single rows that have it begin, (P + 1,)
+    order: Positions  # of the rows, (R,)
+    at: Integers  # where the columns of each pattern begin, (P + 1,)
+    columns: Integers  # all N of each, first those missing
+    counts: Integers  # how many are missing, (P,)
+    cells: Integers  # the cell with sums of rows that have the pattern, or -1, (P,)
+    begin: Integers  # where the single rows that have it begin, (P + 1,)
 
 
-def by_pattern(rows: NDArray[np.float64], cells: NDArray[np.bool_]) -> ByPattern:
+def by_pattern(rows: Floats, cells: Flags) -> ByPattern:
     """Single rows (R, N), and sums of those that lack these columns, (C, N), each only once."""
     masks = np.concatenate([cells, np.isnan(rows)])
     first, which, _ = distinct(packed(masks))
@@ -288,7 +273,7 @@ def by_pattern(rows: NDArray[np.float64], cells: NDArray[np.bool_]) -> ByPattern
     )
 
 
-def together(parts: Iterable[tuple[Gaps, NDArray[np.int64]]], width: int) -> Gaps:
+def together(parts: Iterable[tuple[Gaps, Integers]], width: int) -> Gaps:
     """Those of all parts, each with the codes of its data sets."""
     making = GapsInTheMaking.empty(width)
     for gaps, codes in parts:
@@ -299,7 +284,7 @@ def together(parts: Iterable[tuple[Gaps, NDArray[np.int64]]], width: int) -> Gap
 class Cell(NamedTuple):
     """Rows of one data set that lack the same columns."""
 
-    missing: NDArray[np.bool_]
+    missing: Flags
     n: int
     mean: Floats
     scatter: Floats

@@ -9,9 +9,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, Option, check_count
 from poolbn.moments.cases import OnlySums, positions
 from poolbn.moments.em import Complete, Completion, Observed, complete, observed_moments
@@ -43,8 +43,6 @@ from poolbn.wording import counted, noun_of
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
-
 
 _FEWEST = 10  # rows of a data set that the tests use
 
@@ -55,11 +53,11 @@ class Patterns(NamedTuple):
     Rows without gaps are the pattern that lacks nothing.
     """
 
-    missing: NDArray[np.bool_]
-    rows: NDArray[np.int64]
+    missing: Flags
+    rows: Integers
 
 
-def tallied(gaps: Gaps, known: NDArray[np.int64]) -> Patterns:
+def tallied(gaps: Gaps, known: Integers) -> Patterns:
     """Of rows with missing cells, and of those without in each data set."""
     F, N = len(known), gaps.rows.shape[1]
     masks = np.concatenate([np.zeros((F, N), dtype=bool), gaps.missing, np.isnan(gaps.rows)])
@@ -85,7 +83,7 @@ class Dependence(NamedTuple):
     p_value: float  # small if there is more than chance
 
 
-def dependences(gaps: Gaps, known: NDArray[np.int64], seen: Observed) -> list[Dependence]:
+def dependences(gaps: Gaps, known: Integers, seen: Observed) -> list[Dependence]:
     """Tests of each column with missing values against the data set, and each other column.
 
     Beside rows with gaps there are so many `known` ones in each data set, (F,).
@@ -95,7 +93,7 @@ def dependences(gaps: Gaps, known: NDArray[np.int64], seen: Observed) -> list[De
     return sorted(found, key=lambda each: (each.column, each.on is not None))
 
 
-def _on_data_sets(n: NDArray[np.int64], there: Floats) -> list[Dependence]:
+def _on_data_sets(n: Integers, there: Floats) -> list[Dependence]:
     from scipy.special import chdtrc
 
     found = []
@@ -197,12 +195,12 @@ class PatternStats(OnlySums):
         return self.known.inputs
 
     @property
-    def dropped(self) -> NDArray[np.int64]:
+    def dropped(self) -> Integers:
         """Rows of each data set left out since they have no cell, (F,)."""
         return self.known.dropped
 
     @property
-    def missing(self) -> NDArray[np.int64]:
+    def missing(self) -> Integers:
         """Missing cells of each data set and column, (F, N)."""
         return np.asarray(self.n[:, None] - self.observed)
 
@@ -247,9 +245,7 @@ class PatternStats(OnlySums):
         """
         return replace(self, known=self.known.with_inputs(inputs))
 
-    def data_sets(
-        self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]
-    ) -> PatternStats:
+    def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> PatternStats:
         """The data sets at these positions, which may repeat, under other names."""
         some = self.known.data_sets(at, levels)
         return PatternStats(some, self.gaps.at(np.asarray(at)))
@@ -260,12 +256,12 @@ class PatternStats(OnlySums):
         return bool(len(self.gaps.n) or len(self.gaps.rows))
 
     @cached_property
-    def n(self) -> NDArray[np.int64]:
+    def n(self) -> Integers:
         """Rows of each data set, with and without gaps, (F,)."""
         return self.known.n + self.gaps.n_rows(len(self.levels))
 
     @cached_property
-    def observed(self) -> NDArray[np.int64]:
+    def observed(self) -> Integers:
         """Cells of each data set and column that are there, (F, N)."""
         return self.known.n[:, None] + self.gaps.observed(len(self.levels))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from poolbn.arguments import NAMES, PATH, among, check_arguments, names_of
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DROP, DataError, InPython, Option, OptionError
 from poolbn.moments.cases import list_of_names
 from poolbn.moments.cellstats import CellStats, settled, simplest
@@ -41,7 +42,6 @@ from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 
 _FAN_IN = 8  # statistics that are added up at once
@@ -92,10 +92,7 @@ _Share = tuple[S, Tally] | DataError
 
 
 def _share(
-    table: pd.DataFrame,
-    k: int,
-    accumulate: Callable[[Rows], S],
-    how: Callable[[Part], Reading],
+    table: pd.DataFrame, k: int, accumulate: Callable[[Rows], S], how: Callable[[Part], Reading]
 ) -> _Share[S]:
     """One partition; whether too much is missing is seen when all are together."""
     try:
@@ -136,7 +133,7 @@ class _Tally:
     cells: Cells  # those that are added up; codes are in the order of appearance
     coming: list[Cells] = field(default_factory=list)  # those that are not yet
     # how many rows have each level
-    rows: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    rows: dict[str, Integers] = field(default_factory=dict)
 
     @staticmethod
     def of(rows: data.Rows) -> _Tally:
@@ -456,9 +453,7 @@ def accumulate(rows: data.Rows) -> GroupStats:
     return of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
 
 
-def in_memory(
-    rows: data.Rows,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+def in_memory(rows: data.Rows) -> tuple[Integers, Floats, Integers]:
     """All rows: the data set (B,) of each, the cells (B, N), and rows left out of data sets."""
     with closing(rows.batches) as batches:
         read = [(batch.codes, batch.values, batch.dropped) for batch in batches]
@@ -469,8 +464,8 @@ def in_memory(
 def patterns_of(
     names: tuple[str, ...],
     levels: tuple[Hashable, ...],
-    codes: NDArray[np.int64],
-    values: NDArray[np.float64],
+    codes: Integers,
+    values: Floats,
     group: str,
 ) -> PatternStats:
     """Those of rows in memory, see `in_memory`."""

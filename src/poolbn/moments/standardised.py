@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.constants import CONSTANT_TOLERANCE
 from poolbn.errors import DataError
 from poolbn.moments.data import Data
@@ -53,19 +53,19 @@ class StandardisedStats:
     levels: tuple[Hashable, ...]  # the F data sets
     # rows, (F,), as floats for the kernels. Where cells are missing, as many as would have the
     # observed cells: statistics of n rows that are there in part tell no more.
-    n: NDArray[np.float64]
-    mean: NDArray[np.float64]  # (F, N)
-    scatter: NDArray[np.float64]  # within each data set, (F, N, N)
-    total: NDArray[np.float64]  # scatter of all rows around the pooled mean, (N, N)
-    center: NDArray[np.float64]  # pooled mean, (N,)
+    n: Floats
+    mean: Floats  # (F, N)
+    scatter: Floats  # within each data set, (F, N, N)
+    total: Floats  # scatter of all rows around the pooled mean, (N, N)
+    center: Floats  # pooled mean, (N,)
     # pooled standard deviation (denominator n), 1 for a constant column, (N,)
-    scale: NDArray[np.float64]
+    scale: Floats
     # the variance that rounding to the resolution of a column adds, 0 if unknown, (N,)
-    least: NDArray[np.float64]
-    unmeasured: NDArray[np.bool_]  # columns that all rows of a data set lack, (F, N)
+    least: Floats
+    unmeasured: Flags  # columns that all rows of a data set lack, (F, N)
 
     @cached_property
-    def log_scale(self) -> NDArray[np.float64]:
+    def log_scale(self) -> Floats:
         """Logarithms of the scales, (N,)."""
         return np.log(self.scale)
 
@@ -75,12 +75,12 @@ class StandardisedStats:
         return float(self.n.sum())
 
     @cached_property
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Floats:
         """Of each column in each data set, (F, N): the diagonals of the scatter matrices."""
         return np.array(np.einsum("jaa->ja", self.scatter))
 
     @cached_property
-    def constant(self) -> NDArray[np.bool_]:
+    def constant(self) -> Flags:
         """Where a column does not vary inside a data set of two rows or more, (F, N)."""
         n = self.n[:, None]
         return np.asarray((self.squares <= CONSTANT_TOLERANCE * n) & (n > 1))
@@ -96,14 +96,14 @@ class StandardisedStats:
         return bool(self.unmeasured.any())
 
     @cached_property
-    def group_level(self) -> NDArray[np.bool_]:
+    def group_level(self) -> Flags:
         """Columns that vary between data sets but in none of them, (N,)."""
         within = self.constant | (self.n <= 1)[:, None]
         varies = np.diagonal(self.total) > CONSTANT_TOLERANCE * self.rows
         return np.asarray(within.all(axis=0) & self.constant.any(axis=0) & varies)
 
     @cached_property
-    def mostly_constant(self) -> NDArray[np.bool_]:
+    def mostly_constant(self) -> Flags:
         """Columns that do not vary in data sets with more than half of the rows, (N,)."""
         rows = np.where(self.unmeasured, 0.0, self.n[:, None])
         return np.asarray((rows * self.constant).sum(axis=0) > rows.sum(axis=0) / 2)
@@ -126,7 +126,7 @@ class StandardisedStats:
         """The statistics of the data sets that have a column."""
         return self._without(self.unmeasured[:, child])
 
-    def _without(self, out: NDArray[np.bool_]) -> StandardisedStats:
+    def _without(self, out: Flags) -> StandardisedStats:
         if not out.any() or out.all():
             return self
         key = out.tobytes()
@@ -148,7 +148,7 @@ class StandardisedStats:
             np.zeros(1, dtype=np.int64),
         )
 
-    def _subset(self, at: NDArray[np.intp]) -> StandardisedStats:
+    def _subset(self, at: Positions) -> StandardisedStats:
         return _centred(
             self.names,
             tuple(self.levels[j] for j in at),
@@ -238,13 +238,13 @@ def check_digits(data: StandardisedStats) -> None:
 def _centred(
     names: tuple[str, ...],
     levels: tuple[Hashable, ...],
-    n: NDArray[np.float64],
-    means: NDArray[np.float64],
-    scatters: NDArray[np.float64],
-    center: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    least: NDArray[np.float64],
-    unmeasured: NDArray[np.bool_],
+    n: Floats,
+    means: Floats,
+    scatters: Floats,
+    center: Floats,
+    scale: Floats,
+    least: Floats,
+    unmeasured: Flags,
 ) -> StandardisedStats:
     """Standardise what is given in units of `scale` around `center`."""
     # Sums go over data sets in their order, element by element: matrix products would give other
@@ -270,12 +270,12 @@ def _centred(
 class Packed(NamedTuple):
     """Families as the kernels take them."""
 
-    children: NDArray[np.int64]  # (M,)
-    offsets: NDArray[np.int64]  # where the parents of each begin, (M + 1,)
-    parents: NDArray[np.int64]  # of all families, those of each in order
+    children: Integers  # (M,)
+    offsets: Integers  # where the parents of each begin, (M + 1,)
+    parents: Integers  # of all families, those of each in order
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Parents of each family, (M,)."""
         return self.offsets[1:] - self.offsets[:-1]
 
@@ -303,7 +303,7 @@ def pack(data: StandardisedStats, families: Sequence[Family], key: Key | None = 
     return Packed(children, ends, parents[np.argsort(family * (2 * N) + rank[parents])])
 
 
-def parent_counts(families: Sequence[Family]) -> NDArray[np.int64]:
+def parent_counts(families: Sequence[Family]) -> Integers:
     """The number of parents of each family, (M,)."""
     return np.fromiter(map(len, map(_PARENTS, families)), np.int64, len(families))
 
@@ -313,7 +313,7 @@ def order(parents: Sequence[int], key: Key) -> list[int]:
     return sorted(range(len(parents)), key=lambda k: key(parents[k]))
 
 
-def units(data: StandardisedStats, packed: Packed, reml: bool) -> NDArray[np.float64]:
+def units(data: StandardisedStats, packed: Packed, reml: bool) -> Floats:
     """What the units of the data add to deviances of standardised columns, (M,).
 
     The density of the child; and for REML the determinant of the parents' information.
@@ -327,7 +327,7 @@ def units(data: StandardisedStats, packed: Packed, reml: bool) -> NDArray[np.flo
     return np.asarray(2 * (data.rows - 1 - sizes) * of_child + 2 * of_parents)
 
 
-def to_units(data: StandardisedStats, parents: Sequence[int]) -> NDArray[np.float64]:
+def to_units(data: StandardisedStats, parents: Sequence[int]) -> Floats:
     """The matrix (q, q) from coefficients on standardised parents to those in their units."""
     q = len(parents) + 1
     T = np.zeros((q, q))

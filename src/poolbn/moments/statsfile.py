@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Integers
 from poolbn.constants import VERSION
 from poolbn.errors import FileError
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
@@ -41,9 +42,7 @@ _ROUNDING = 1e-4  # of the smallest eigenvalue of correlations
 _LAST = 2.0**-50  # of a mean: its last digits, that rounding changes
 
 
-def _wrong(
-    n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64], dropped: int, least: int
-) -> str:
+def _wrong(n: int, mean: Floats, scatter: Floats, dropped: int, least: int) -> str:
     """Why no rows have such statistics, or nothing; `mean` (N,), `scatter` (N, N)."""
     square = scatter.diagonal()
     few = "one row" if n else "0 rows"
@@ -68,14 +67,14 @@ def _wrong(
     return ""
 
 
-def _correlations(scatter: NDArray[np.float64]) -> NDArray[np.float64]:
+def _correlations(scatter: Floats) -> Floats:
     """With zeros for a constant column, (N, N)."""
     square = scatter.diagonal()
     size = np.sqrt(np.where(square > 0, square, 1.0))
     return np.asarray(scatter / size / size[:, None])
 
 
-def _rank(n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64]) -> int:
+def _rank(n: int, mean: Floats, scatter: Floats) -> int:
     """The rank of a scatter matrix (N, N), as far as it is not rounding.
 
     Means are rounded, and with them all differences from a mean, in units of its last digits.
@@ -88,7 +87,7 @@ def _rank(n: int, mean: NDArray[np.float64], scatter: NDArray[np.float64]) -> in
     return int((eigenvalues > _ROUNDING + digits[square > 0].sum()).sum())
 
 
-def _semidefinite(scatter: NDArray[np.float64]) -> bool:
+def _semidefinite(scatter: Floats) -> bool:
     """Whether a matrix (N, N), as correlations, has no eigenvalue below zero but for rounding."""
     scaled = _correlations(scatter)
     np.fill_diagonal(scaled, 1.0 + _ROUNDING)
@@ -239,10 +238,10 @@ class Saved(NamedTuple):
 
     names: tuple[str, ...]
     levels: tuple[Hashable, ...]
-    n: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
-    dropped: NDArray[np.int64]
+    n: Integers
+    mean: Floats
+    scatter: Floats
+    dropped: Integers
     group: str
     facts: tuple[ColumnFacts, ...]
     inputs: tuple[str, ...]

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from poolbn.arrays import Floats, Integers, Positions
 from poolbn.errors import DataError
 from poolbn.moments.facts import ColumnFacts
 from poolbn.run.compiling import kernels
 from poolbn.wording import counted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _NO_ROOM = np.zeros((0, 0))
 
@@ -24,14 +20,14 @@ _NO_ROOM = np.zeros((0, 0))
 class Sums:
     """Statistics in the making, with room for data sets to come."""
 
-    n: NDArray[np.int64]  # rows, (F,)
-    mean: NDArray[np.float64]  # means, (F, N)
-    scatter: NDArray[np.float64]  # centred sums of squares and products, (F, N, N)
-    dropped: NDArray[np.int64]  # rows left out, (F,)
-    cubes: NDArray[np.float64]  # sums of cubes of differences from the mean, (F, N)
+    n: Integers  # rows, (F,)
+    mean: Floats  # means, (F, N)
+    scatter: Floats  # centred sums of squares and products, (F, N, N)
+    dropped: Integers  # rows left out, (F,)
+    cubes: Floats  # sums of cubes of differences from the mean, (F, N)
     # of the first columns, as many as somebody asks for
     facts: list[ColumnFacts] = field(default_factory=list)
-    room: NDArray[np.float64] = field(default_factory=lambda: _NO_ROOM)  # work space of `add_rows`
+    room: Floats = field(default_factory=lambda: _NO_ROOM)  # work space of `add_rows`
 
     @staticmethod
     def zeros(size: int, width: int) -> Sums:
@@ -69,9 +65,7 @@ class Sums:
         made.scatter[:have, :wide, :wide] = self.scatter
         return replace(made, facts=self.facts, room=self.room)
 
-    def add_rows(
-        self, codes: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
+    def add_rows(self, codes: Integers, columns: Sequence[Floats]) -> Floats:
         """Add rows: the place (B,) of each one's data set, and N columns of (B,).
 
         Rows whose place is F, one too many, are not added but returned, (N, rest); valid until more
@@ -93,12 +87,7 @@ class Sums:
         return self.room[:width, added : len(codes)]
 
     def add(
-        self,
-        at: NDArray[np.intp],
-        n: NDArray[np.int64],
-        mean: NDArray[np.float64],
-        scatter: NDArray[np.float64],
-        cubes: NDArray[np.float64] | None = None,
+        self, at: Positions, n: Integers, mean: Floats, scatter: Floats, cubes: Floats | None = None
     ) -> None:
         """The pairwise update of means and scatter (Chan, Golub and LeVeque 1983).
 

@@ -16,16 +16,10 @@ from itertools import pairwise
 from typing import Any, Self, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Integers, Positions
 from poolbn.errors import DROP, DataError, InPython
-from poolbn.moments.cases import (
-    AnyData,
-    Cases,
-    list_of_names,
-    needs_rows,
-    positions,
-)
+from poolbn.moments.cases import AnyData, Cases, list_of_names, needs_rows, positions
 from poolbn.moments.data import Data, check_no_group, in_words, is_data, numbers
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import Filled, GroupStats, check_magnitude, of_sums
@@ -46,8 +40,6 @@ from poolbn.tables.kinds import (
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
 from poolbn.wording import counted, listed
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,14 +71,14 @@ class Table(AnyData):
     kinds: tuple[ColumnKind, ...]
     categories: tuple[tuple[str, ...], ...]
     levels: tuple[Hashable, ...]
-    offsets: NDArray[np.int64]
-    values: NDArray[np.float64]
-    dropped: NDArray[np.int64]
+    offsets: Integers
+    values: Floats
+    dropped: Integers
     group: str
     inputs: tuple[str, ...] = ()
 
     @property
-    def n(self) -> NDArray[np.int64]:
+    def n(self) -> Integers:
         """Rows of each data set, (F,)."""
         return np.asarray(np.diff(self.offsets))
 
@@ -96,7 +88,7 @@ class Table(AnyData):
         return True
 
     @cached_property
-    def missing(self) -> NDArray[np.int64]:
+    def missing(self) -> Integers:
         """Missing cells of each data set and column, (F, N)."""
         parts = [np.isnan(self.values[:, a:b]).sum(axis=1) for a, b in pairwise(self.offsets)]
         return np.array(parts, dtype=np.int64).reshape(len(self.levels), len(self.names))
@@ -194,7 +186,7 @@ class Table(AnyData):
         return Cases([self.values[k] for k in at], self.offsets, None)
 
     def some_rows(
-        self, parts: Sequence[NDArray[np.intp]], levels: Iterable[Hashable] | None = None
+        self, parts: Sequence[Positions], levels: Iterable[Hashable] | None = None
     ) -> Self:
         """Some rows, a row as often as it is named; levels that none of them has are gone.
 
@@ -205,7 +197,7 @@ class Table(AnyData):
         names = self.levels if levels is None else levels
         return self._rows(np.concatenate(parts), list(map(len, parts)), names)._seen_alone()
 
-    def data_sets(self, at: Sequence[int] | NDArray[np.int64], levels: Iterable[Hashable]) -> Self:
+    def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> Self:
         """The data sets at these positions, which may repeat, under other names.
 
         Levels that none of them has are gone.
@@ -224,10 +216,7 @@ class Table(AnyData):
         return replace(made, dropped=np.bincount(new, self.dropped, F).astype(np.int64))
 
     def _rows(
-        self,
-        rows: NDArray[np.intp],
-        n: Sequence[int] | NDArray[np.int64],
-        levels: Iterable[Hashable],
+        self, rows: Positions, n: Sequence[int] | Integers, levels: Iterable[Hashable]
     ) -> Self:
         """These rows, n of each of these data sets."""
         return replace(
@@ -261,7 +250,7 @@ class Table(AnyData):
         """Whether a cell is missing."""
         return bool(self.missing.any())
 
-    def _gaps(self, names: tuple[str, ...], columns: NDArray[np.float64]) -> PatternStats:
+    def _gaps(self, names: tuple[str, ...], columns: Floats) -> PatternStats:
         """Sums of columns of numbers (W, n), NaN where a cell is missing, by what is."""
         check_magnitude(names, np.fmax.reduce(np.abs(columns), axis=1, initial=0.0))
         codes = np.repeat(np.arange(len(self.levels)), self.n)
@@ -283,9 +272,7 @@ def has_gaps(data: Data) -> TypeGuard[Table]:
     return data.has_rows and not data.imputed and bool(data.missing.any())
 
 
-def _seen(
-    categories: Sequence[str], codes: NDArray[np.int64]
-) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _seen(categories: Sequence[str], codes: Integers) -> tuple[tuple[str, ...], Integers]:
     """The levels that some rows have, and the codes of all rows in these, (n,)."""
     there = np.flatnonzero(np.bincount(codes, minlength=len(categories)))
     return tuple(categories[k] for k in there.tolist()), np.searchsorted(there, codes)
@@ -387,7 +374,7 @@ def in_order(
     kinds: tuple[ColumnKind, ...],
     given: Mapping[str, ColumnKind],
     known: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[Table, NDArray[np.intp]]:
+) -> tuple[Table, Positions]:
     """The table of what is to be read, and which of the rows that were read each row is.
 
     Kinds that are `given` somebody said; where levels of discrete columns are `known`, only these
@@ -425,9 +412,7 @@ def in_order(
     return found, order
 
 
-def _recoded(
-    name: str, own: Sequence[str], codes: NDArray[np.int64], known: Sequence[str]
-) -> NDArray[np.int64]:
+def _recoded(name: str, own: Sequence[str], codes: Integers, known: Sequence[str]) -> Integers:
     """Codes of known levels; an error for others."""
     at = np.array([known.index(level) if level in known else -1 for level in own], dtype=np.int64)
     coded = at[codes]
@@ -479,12 +464,12 @@ class FilledTable(Table):
         return self.plausible(k)
 
     @cached_property
-    def incomplete(self) -> NDArray[np.intp]:
+    def incomplete(self) -> Positions:
         """The rows with missing cells, (I,)."""
         return np.flatnonzero(np.isnan(self.values).any(axis=0))
 
     @cached_property
-    def _which(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    def _which(self) -> tuple[Positions, Integers]:
         """Of each row that is here, the one that it is of, and its draw, -1 for all; (R,) each."""
         whole = np.setdiff1d(np.arange(self.n_rows), self.incomplete)
         M = len(self.draws)
@@ -505,7 +490,7 @@ class FilledTable(Table):
         return values
 
     @cached_property
-    def _offsets(self) -> NDArray[np.int64]:
+    def _offsets(self) -> Integers:
         return np.searchsorted(self._which[0], self.offsets).astype(np.int64)
 
     def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
@@ -571,10 +556,7 @@ class FilledTable(Table):
         return FilledTable.of(some, self.draws[:, at][:, :, kept])
 
     def _rows(
-        self,
-        rows: NDArray[np.intp],
-        n: Sequence[int] | NDArray[np.int64],
-        levels: Iterable[Hashable],
+        self, rows: Positions, n: Sequence[int] | Integers, levels: Iterable[Hashable]
     ) -> Self:
         incomplete, drawn = (
             np.searchsorted(self.incomplete, rows[np.isin(rows, self.incomplete)]),
