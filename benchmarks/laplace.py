@@ -23,8 +23,9 @@ import numpy as np
 from tiny import parsed
 
 from poolbn.nodes import marginal
-from poolbn.nodes.design import Design, Family, Response, collapse
+from poolbn.nodes.design import Design, collapse
 from poolbn.nodes.glmm import Problem
+from poolbn.nodes.links import Family, Response
 
 DATA_SETS = 100
 KINDS = {
@@ -65,7 +66,7 @@ def measured(kind: str, q: int, rows: int, sd: float, seed: int) -> list[float] 
     end = time.perf_counter()
     if laplace.ridge != (0.0, 0.0):
         return None
-    sums = marginal.Marginal(problem, problem.integrals(), final=True)
+    sums = marginal.Marginal(problem, final=True)
     here = sums.corrected(laplace)
     best = sums.climb(here, (0.0, 0.0))
     if problem.suspect(best):

@@ -42,10 +42,10 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "lmm", "polya", "design", "quadrature", "glmm", "marginal",
-        "rowscores", "rowneighbours", "shrinking", "intervals", "logeffects", "equality", "terms",
+        "reference", "linear", "lmm", "polya", "links", "design", "glmm", "marginal",
+        "rowscores", "shrinking", "intervals", "logeffects", "equality", "terms",
         "withinbetween",
-        "blup", "links", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
+        "blup", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
         "imputed", "logfit", "gaussianfit", "model", "neighbours", "grouplevel", "views",
         "gaussian", "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",
         "fields", "files",

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
-from poolbn.nodes.design import Design, Family, Response, collapse
+from poolbn.nodes.design import Design, collapse
 from poolbn.nodes.glmm import Problem, Start
+from poolbn.nodes.links import Family, Response
 
 LOGITS = reference("logit/cases.json")
 COUNTS = reference("poisson/cases.json")

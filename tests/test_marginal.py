@@ -18,9 +18,10 @@ from test_glmm import BINARY, KINDS, POISSON, part, simulated
 
 import poolbn as pb
 from poolbn.nodes import marginal
-from poolbn.nodes.design import Design, Family, Response, collapse
+from poolbn.nodes.design import Design, collapse
 from poolbn.nodes.glmm import MixedRegression, Problem
-from poolbn.nodes.quadrature import Parameters, Points
+from poolbn.nodes.links import Family, Response
+from poolbn.nodes.marginal import Integrals, Parameters, Points
 from poolbn.nodes.tabular import TabularFit
 
 CASES = reference("quadrature/cases.json")
@@ -144,7 +145,7 @@ def test_slopes_of_sums_are_those_of_finite_differences(response: Response) -> N
         rng.normal(size=problem.d) * 0.3, np.array([[0.8, 0.0], [-0.3, 0.4]]), math.log(2.0)
     )
     u = rng.normal(size=(5, 9, 2 * problem.C))
-    points, sums = Points(u, rng.normal(size=(5, 9))), problem.integrals()
+    points, sums = Points(u, rng.normal(size=(5, 9))), Integrals.of(problem)
     assert len(sums.times) == 5
     slopes = sums.at(at, points)[2].sum(axis=0)
     x = at.packed()
@@ -193,7 +194,7 @@ def test_many_rows_are_left_to_the_laplace_approximation() -> None:
 
 def test_equal_data_sets_are_summed_once() -> None:
     design = small(1, BINARY, 1.0)
-    sums = Problem(design, BINARY).integrals()
+    sums = Integrals.of(Problem(design, BINARY))
     assert sums.times.sum() == 150
     assert len(sums.times) == 7  # of 2 rows with 0 to 2, or 3 with 0 to 3 of the second level
 

@@ -12,7 +12,8 @@ import pytest
 from scipy import optimize, stats
 
 import poolbn as pb
-from poolbn.nodes.design import Design, Family, Response
+from poolbn.nodes.design import Design
+from poolbn.nodes.links import Family, Response
 from poolbn.nodes.logeffects import Sharing, log_odds_ratios, table_effects
 from poolbn.nodes.rowscores import Rows, equal_effects, scores
 

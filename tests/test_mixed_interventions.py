@@ -14,8 +14,7 @@ from scipy.special import expit, gammaln
 from scipy.stats import binom
 
 import poolbn as pb
-from poolbn.nodes.links import count_quantiles
-from poolbn.nodes.logeffects import random_effects_cov
+from poolbn.nodes.links import count_quantiles, random_effects_cov
 
 DAG = pb.Dag(
     ["sex", "x", "ill", "visits"],
@@ -90,7 +89,7 @@ def test_regressions_of_a_new_data_set_are_at_the_mode(child: str) -> None:
     net = network(discrete="logit")
     new = frame(8, 12).drop(columns="site")
     fit = net.fits[child]
-    R = random_effects_cov(fit.random_cov, 1, counts=child == "visits")
+    R = random_effects_cov(fit.random_cov, fit.response.S)
     value, vector = np.linalg.eigh(R)
     root = vector * np.sqrt(np.maximum(value, 0.0))  # R may be singular
     of = {"sex=m": new["sex"] == "m", "x": new["x"], "ill=yes": new["ill"] == "yes"}

@@ -17,8 +17,9 @@ from test_mixed_search import COUNT, rows
 
 import poolbn as pb
 from poolbn.nodes import marginal
-from poolbn.nodes.design import Design, Family, Response
+from poolbn.nodes.design import Design
 from poolbn.nodes.glmm import Problem
+from poolbn.nodes.links import Family, Response
 from poolbn.nodes.localfit import Status
 
 CASES = reference("intercepts/cases.json")

@@ -1,10 +1,9 @@
-"""What a regression from rows is given: the rows of a family, and what kind of child it has."""
+"""The rows of a family, and columns that are uncorrelated over them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,27 +12,6 @@ from poolbn.constants import RANK_TOLERANCE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-class Family(IntEnum):
-    """The distribution of a child given its linear predictors."""
-
-    LOGIT = 0
-    POISSON = 1
-    NEGATIVE_BINOMIAL = 2
-
-
-@dataclass(frozen=True)
-class Response:
-    """What kind of child: its family, and for LOGIT how many levels it has."""
-
-    family: Family = Family.LOGIT
-    levels: int = 2
-
-    @property
-    def predictors(self) -> int:
-        """Linear predictors: C."""
-        return self.levels - 1 if self.family == Family.LOGIT else 1
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.logeffects import random_effects_cov
+from poolbn.nodes.links import random_effects_cov
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -201,16 +201,16 @@ def _inverse(A: Floats) -> Floats:
 
 
 def random_cov_in(
-    fixed: Floats | None, random_cov: Floats | None, T: Floats, C: int, F: int, *, counts: bool
+    fixed: Floats | None, random_cov: Floats | None, T: Floats, S: Floats, F: int
 ) -> Floats | None:
     """Covariances of random effects in the columns X T, (F, d, d); None without pooling."""
     if fixed is None:
         return None
-    d = C * T.shape[1]
+    d = len(S) * T.shape[1]
     if random_cov is None:
         return np.zeros((F, d, d))
     back = np.linalg.pinv(T)
-    return np.tile(random_effects_cov(back @ random_cov @ back.T, C, counts=counts), (F, 1, 1))
+    return np.tile(random_effects_cov(back @ random_cov @ back.T, S), (F, 1, 1))
 
 
 def dirichlet(alpha: Floats, rng: np.random.Generator) -> Floats:

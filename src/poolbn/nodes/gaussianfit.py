@@ -149,7 +149,7 @@ class GaussianFit(LinearFit):
         Z, sigma2 = X @ T, np.maximum(self.sigma2, 1e-300)
         ends = rows.offsets.tolist()
         W = np.array([Z[a:b].T @ Z[a:b] for a, b in pairwise(ends)]) / sigma2[:, None, None]
-        R = random_cov_in(self.fixed, self.random_cov, T, 1, len(W), counts=True)
+        R = random_cov_in(self.fixed, self.random_cov, T, np.eye(1), len(W))
         if R is not None and self.residual_scale is not None:
             R = R * (sigma2 / self.residual_scale)[:, None, None]
         spread = Spread.of(W, R, 0.0)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.design import Basis, Design, Family, Floats, Integers, Response
-from poolbn.nodes.quadrature import Integrals
+from poolbn.nodes.design import Basis, Design, Floats, Integers
+from poolbn.nodes.links import Family, Response
 from poolbn.run.compiling import kernels
 
 _PRIOR_SD = 2.0  # of utilities, in the columns of the computation, where there is no maximum
@@ -36,13 +36,6 @@ _MANY_ROWS = 20_000  # above which a start costs a second
 _START_SDS = (0.3, 2.0)  # of random effects, where final fits start too
 # Weights of penalties on fixed and on random effects: none, and those of separation.
 FREE, HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
-
-
-@cache
-def _levels(C: int, counts: bool) -> tuple[Floats, Floats]:
-    """A with AA' = S, and S^-1; S = I + 11', of counts 1."""
-    S = np.eye(C) + (not counts)
-    return np.asarray(np.linalg.cholesky(S)), np.asarray(np.linalg.inv(S))
 
 
 @dataclass(frozen=True)
@@ -189,14 +182,15 @@ class Problem:
         self.d, self.F = self.q * self.C, len(design.offsets) - 1
         self.table = whole[: self.q + 2 + 3 * self.C]
         names.lay_out(*rows, self.basis.T, self.table)
-        self.counts = response.family != Family.LOGIT
-        self.A, self.inverse = _levels(self.C, self.counts)
-        self.dispersed = int(response.family == Family.NEGATIVE_BINOMIAL)
+        self.S = response.S
+        self.A = np.asarray(np.linalg.cholesky(self.S))
+        self.inverse = np.asarray(np.linalg.inv(self.S))
+        self.dispersed = int(response.dispersed)
 
     @cached_property
     def constants(self) -> Floats:
         """What log-likelihoods of counts have beside their parameters, (F,)."""
-        if not self.counts:
+        if self.response.has_levels:
             return np.zeros(self.F)
         values, at = np.unique(self.design.y, return_inverse=True)
         terms = np.array([math.lgamma(y + 1.0) for y in values.tolist()])
@@ -207,12 +201,7 @@ class Problem:
     def centre(self) -> Floats:
         """Coefficients without parents, (d,): where a penalty is zero."""
         centre = np.zeros((self.C, self.q))
-        y, weight = self.design.y, self.design.weight
-        if self.counts:
-            centre[0, 0] = math.log((weight @ y + 0.5) / weight.sum())
-        else:
-            times = np.bincount(y, weight, minlength=self.response.levels) + 0.5
-            centre[:, 0] = np.log(times[1:] / times[0])
+        centre[:, 0] = self.response.centre(self.design.y, self.design.weight)
         return centre.ravel()
 
     @cached_property
@@ -228,10 +217,6 @@ class Problem:
         np.exp(sum(t * x for t, x in zip(self.pooled.T[0].tolist(), X, strict=True)), out=means)
         squares, extra = weight @ means**2, weight @ ((y - means) ** 2 - means)
         return float(np.log(np.clip(squares / max(extra, 1e-9 * squares, 1e-300), 0.05, 1e3)))
-
-    def integrals(self) -> Integrals:
-        """The likelihood as sums over points."""
-        return Integrals.of(self.response.family, self.q, self.table, self.offsets, self.A)
 
     def regress(self, offsets: Integers, centre: Floats, *, held: bool = True) -> Plain:
         """Regressions of data sets; where there is no maximum with a penalty, or as they are."""
@@ -483,7 +468,7 @@ class Problem:
             theta=math.exp(found.log_theta) if self.dispersed else math.inf,
             n_params=self.n_params,
             dependent=self.basis.dependent,
-            random_cov=D if self.counts else 2.0 * D,
+            random_cov=self.S[0, 0] * D,
             summed=found.summed,
             noise=found.noise,
         )

@@ -32,7 +32,7 @@ from poolbn.nodes.regression import (
     regression_score,
     responses,
 )
-from poolbn.nodes.rowneighbours import Fitted, Step, is_hopeless
+from poolbn.nodes.rowscores import Fitted, Step, is_hopeless
 from poolbn.nodes.tabular import (
     TabularFit,
     counts_of,

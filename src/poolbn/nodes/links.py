@@ -1,9 +1,11 @@
-"""Distributions, once: t, levels and counts; their densities, draws and quantiles."""
+"""Distributions, once: t, levels and counts; and the response of a regression from rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from poolbn.constants import CERTAIN
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 LARGEST = 1e15  # mean of a count: up to there, floating point has each count for itself
 _MOST = math.log(LARGEST)
@@ -21,6 +24,7 @@ _GREAT = 1e3  # mean of a count from which its distribution is next to continuou
 _SURE = 1e10  # shape of a gamma distribution from which it is normal
 SERIES = 30.0  # degrees of freedom from which series serve
 MANY = 1e15  # those of a normal distribution, to all digits
+_LARGEST_PREDICTOR = 30.0  # of a count, in a search
 
 
 def log_constant(df: Floats) -> Floats:
@@ -222,3 +226,121 @@ def count_residuals(values: Floats, mean: Floats, dispersion: float, seed: int =
     low, high = below(values - 1), below(values)
     at = low + (high - low) * np.random.default_rng(seed).random(len(values))
     return np.asarray(ndtri(np.clip(at, 1e-15, 1 - 1e-15)))
+
+
+class Family(IntEnum):
+    """The distribution of a child given its linear predictors; kernels know these numbers."""
+
+    LOGIT = 0
+    POISSON = 1
+    NEGATIVE_BINOMIAL = 2
+
+
+_NAMES = ("logistic", "Poisson", "negative binomial")  # of regressions, by family
+
+
+@dataclass(frozen=True)
+class Response:
+    """A child that is not continuous, given its C linear predictors: all that a family decides.
+
+    The predictors of LOGIT are the log odds of the levels but the first, that of a count is the
+    logarithm of its mean.
+
+    Attributes:
+        family: the distribution.
+        levels: how many levels a child of LOGIT has.
+    """
+
+    family: Family = Family.LOGIT
+    levels: int = 2
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether it is a level, and no count."""
+        return self.family is Family.LOGIT
+
+    @property
+    def dispersed(self) -> bool:
+        """Whether there is a dispersion: the variance is mean + mean^2 / dispersion."""
+        return self.family is Family.NEGATIVE_BINOMIAL
+
+    @property
+    def predictors(self) -> int:
+        """Linear predictors: C."""
+        return self.levels - 1 if self.has_levels else 1
+
+    @property
+    def S(self) -> Floats:
+        """Covariance of the predictors of one row over that of utilities, (C, C).
+
+        Levels are symmetric: utilities vary independently, and predictors are differences from that
+        of level 0. Effects of two levels share half of their variance, that of the first.
+        """
+        return np.eye(self.predictors) + self.has_levels
+
+    @property
+    def kind(self) -> str:
+        """What the column holds."""
+        return "discrete" if self.has_levels else "count"
+
+    @property
+    def model(self) -> str:
+        """What the regression is called."""
+        return f"{_NAMES[self.family]} regression"
+
+    def centre(self, y: Integers, weight: Floats) -> Floats:
+        """Predictors without parents, by rows that count so often, (C,)."""
+        if not self.has_levels:
+            return np.array([math.log((weight @ y + 0.5) / weight.sum())])
+        times = np.bincount(y, weight, minlength=self.levels) + 0.5
+        return np.asarray(np.log(times[1:] / times[0]))
+
+    def derivatives(
+        self, predictor: Floats, y: Integers, dispersion: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Of rows: log-likelihood (m,), its slopes (m, C), minus second ones, (m, C, C)."""
+        if self.has_levels:
+            utility = np.column_stack([np.zeros(len(y)), predictor])
+            top = utility.max(axis=1, keepdims=True)
+            logs = utility - top - np.log(np.exp(utility - top).sum(axis=1, keepdims=True))
+            p = np.exp(logs[:, 1:])
+            seen = y[:, None] == np.arange(1, self.levels)
+            spread = p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
+            return logs[np.arange(len(y)), y], seen - p, spread
+        eta, count = np.minimum(predictor, _LARGEST_PREDICTOR), y[:, None].astype(np.float64)
+        mean = np.exp(eta)
+        inflated = 1 + mean / dispersion
+        if math.isinf(dispersion):
+            terms = count * eta - mean
+        else:
+            terms = count * (eta - np.log(inflated)) - dispersion * np.log(inflated)
+        return terms[:, 0], (count - mean) / inflated, (mean / inflated)[:, :, None]
+
+    def mean(self, predictors: Sequence[Floats]) -> Floats:
+        """Probabilities of levels, (..., K), or the mean of a count, from C predictors."""
+        return probabilities(predictors) if self.has_levels else mean_count(predictors[0])
+
+    def log_density(self, x: Floats, predictors: Sequence[Floats], dispersion: float) -> Floats:
+        """Of each row, (n,)."""
+        if self.has_levels:
+            return log_level(probabilities(predictors), x)
+        return log_count(x, predictors[0], dispersion)
+
+    def draw(
+        self, predictors: Sequence[Floats], dispersion: float, rng: np.random.Generator
+    ) -> Floats:
+        """A value for each row, (n,)."""
+        if self.has_levels:
+            return drawn_levels(probabilities(predictors), rng)
+        return drawn_counts(predictors[0], dispersion, rng)
+
+    def quantile(self, u: Floats, mean: Floats, dispersion: float) -> Floats:
+        """The values at probabilities u where this is the mean."""
+        if self.has_levels:
+            return level_quantiles(u, mean)
+        return count_quantiles(u, mean, dispersion)
+
+
+def random_effects_cov(random_cov: Floats, S: Floats) -> Floats:
+    """Of all coefficients of a data set around the population's, from those of one, (C q, C q)."""
+    return np.asarray(np.kron(S / S[0, 0], random_cov), dtype=np.float64)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.design import Basis, Design, Family, Response
+from poolbn.nodes.design import Basis, Design
 from poolbn.nodes.intervals import between_variances, from_spread, shrunk
+from poolbn.nodes.links import Response, random_effects_cov
 from poolbn.nodes.rowscores import Equal, Rows, equal_effects, scores
 from poolbn.nodes.shrinking import Told, error_sds
 
@@ -158,8 +159,8 @@ def _population(
     at = known.coef @ back.T
     found = scores(rows.turned(rows.design.X @ T), at)
     W, e = found.information, found.gradient
-    counts = _is_count(rows.response)
-    R = random_effects_cov(back @ known.random_cov @ back.T, C, counts=counts)
+    S = rows.response.S
+    R = random_effects_cov(back @ known.random_cov @ back.T, S)
     M = np.linalg.inv(np.eye(C * q) + W @ R)
     P = M @ W
     e = e - P @ np.linalg.solve(P.sum(axis=0), e.sum(axis=0))  # the modes' sum is not quite 0
@@ -170,7 +171,7 @@ def _population(
     Q = M @ W @ np.swapaxes(M, 1, 2) + P * between @ P
     se, df, _ = from_spread(P, Q, e, turn)
     # As for linear regressions, see `intervals`.
-    spread = random_effects_cov(known.random_cov, C, counts=counts)
+    spread = random_effects_cov(known.random_cov, S)
     spread = spread + F / max(F - 1, 1) * known.fixed_cov
     own, variance = _own(at.reshape(F, C * q), found.gradient, W, turn)
     few = np.isfinite(variance).sum(axis=0) < 3
@@ -209,19 +210,6 @@ def _error_sds(
         Told(W, score, np.ones(F), np.ones(F)), inverse @ spread @ inverse.T, at, np.arange(C * q)
     )
     return np.asarray(found * np.tile(np.diagonal(S), C)).reshape(F, C, q), mean
-
-
-def _is_count(response: Response) -> bool:
-    return response.family is not Family.LOGIT
-
-
-def random_effects_cov(random_cov: Floats, C: int, *, counts: bool) -> Floats:
-    """Of all coefficients of a data set around the population's, (C q, C q).
-
-    Levels are symmetric, so effects of two of them share half of their variance, that of the first.
-    """
-    between = np.ones((1, 1)) if counts else (np.eye(C) + 1) / 2
-    return np.asarray(np.kron(between, random_cov), dtype=np.float64)
 
 
 def _own(at: Floats, gradient: Floats, W: Floats, turn: Floats) -> tuple[Floats, Floats]:

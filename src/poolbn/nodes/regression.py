@@ -17,19 +17,9 @@ from poolbn.moments.data import Data, numbers
 from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
-from poolbn.nodes.design import Basis, Design, Family, Response, collapse
+from poolbn.nodes.design import Basis, Design, collapse
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
-from poolbn.nodes.links import (
-    count_quantiles,
-    count_residuals,
-    drawn_counts,
-    drawn_levels,
-    level_quantiles,
-    log_count,
-    log_level,
-    mean_count,
-    probabilities,
-)
+from poolbn.nodes.links import Family, Response, count_residuals, random_effects_cov
 from poolbn.nodes.localfit import (
     ALONE,
     INTERCEPT,
@@ -43,14 +33,12 @@ from poolbn.nodes.logeffects import (
     Estimates,
     LogEffects,
     known_effects,
-    random_effects_cov,
     regression_effects,
 )
 from poolbn.nodes.logfit import LogFit, appended
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
-from poolbn.nodes.rowneighbours import Fitted
-from poolbn.nodes.rowscores import Rows, scores
+from poolbn.nodes.rowscores import Fitted, Rows, scores
 from poolbn.tables.kinds import ColumnKind
 
 if TYPE_CHECKING:
@@ -119,21 +107,17 @@ class RegressionFit(LogFit):
         """What kind of child it is."""
         if self.categories:
             return Response(levels=len(self.categories))
-        counts = Family.POISSON if self.dispersion == inf else Family.NEGATIVE_BINOMIAL
-        return Response(counts)
+        return Response(Family.POISSON if self.dispersion == inf else Family.NEGATIVE_BINOMIAL)
 
     @property
     def kind(self) -> ColumnKind:
         """What the node's column holds."""
-        return "discrete" if self.categories else "count"
+        return self.response.kind
 
     @property
     def model(self) -> str:
         """What kind of model it is, in words."""
-        if self.categories:
-            return "logistic regression"
-        of = "Poisson" if self.dispersion == inf else "negative binomial"
-        return f"{of} regression"
+        return self.response.model
 
     @property
     def fixed_se(self) -> Floats | None:
@@ -169,39 +153,28 @@ class RegressionFit(LogFit):
             index = pd.MultiIndex.from_product([self.categories[1:], terms])
         return pd.DataFrame(columns, index=index)
 
-    def _predictors(self, values: Values, sets: Integers) -> list[Floats]:
-        """Log odds of all levels but the first, or the logarithm of a count's mean."""
-        own = columns(self.parents, self.given, values)
-        return [predictor(self.coef[:, c], own, sets) for c in range(self.coef.shape[1])]
+    def _predictors(self, at: Sequence[Floats], sets: Integers) -> list[Floats]:
+        """Log odds of all levels but the first, or the logarithm of a mean."""
+        return [predictor(self.coef[:, c], at, sets) for c in range(self.coef.shape[1])]
+
+    def _given(self, values: Values, sets: Integers) -> list[Floats]:
+        return self._predictors(columns(self.parents, self.given, values), sets)
 
     def mean(self, values: Values, sets: Integers) -> Floats:
         """Probabilities of levels, or the mean of a count, given parents."""
-        return self.mean_at(columns(self.parents, self.given, values), sets)
-
-    def mean_at(self, at: Sequence[Floats], sets: Integers) -> Floats:
-        """The same at values of `columns`, which need be no indicators."""
-        found = [predictor(self.coef[:, c], at, sets) for c in range(self.coef.shape[1])]
-        return probabilities(found) if self.categories else mean_count(found[0])
+        return self.response.mean(self._given(values, sets))
 
     def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
         """Of each row, with estimates taken for certain."""
-        found = self._predictors(values, sets)
-        if self.categories:
-            return log_level(probabilities(found), x)
-        return log_count(x, found[0], self.dispersion)
+        return self.response.log_density(x, self._given(values, sets), self.dispersion)
 
     def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
         """A value for each row."""
-        found = self._predictors(values, sets)
-        if self.categories:
-            return drawn_levels(probabilities(found), rng)
-        return drawn_counts(found[0], self.dispersion, rng)
+        return self.response.draw(self._given(values, sets), self.dispersion, rng)
 
     def quantile(self, u: Floats, mean: Floats, sets: Integers) -> Floats:
         """The values at probabilities u where this is the mean."""
-        if self.categories:
-            return level_quantiles(u, mean)
-        return count_quantiles(u, mean, self.dispersion)
+        return self.response.quantile(u, mean, self.dispersion)
 
     def predictive(self, certain: NDArray[np.bool_]) -> RegressionPredictions:
         """Expected probabilities over a normal predictor; see `RegressionPredictions`."""
@@ -242,7 +215,7 @@ class RegressionFit(LogFit):
 
     def _random(self, random_cov: Floats) -> Floats:
         """The covariance of all coefficients between data sets, (C q, C q)."""
-        return random_effects_cov(random_cov, self.coef.shape[1], counts=not self.categories)
+        return random_effects_cov(random_cov, self.response.S)
 
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], RegressionPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
@@ -255,7 +228,7 @@ class RegressionFit(LogFit):
             self.dispersion,
         )
         W = scores(of, self.coef @ np.linalg.pinv(T).T).information
-        R = random_cov_in(self.fixed, self.random_cov, T, C, F, counts=not self.categories)
+        R = random_cov_in(self.fixed, self.random_cov, T, self.response.S, F)
         spread = Spread.of(W, R, _PRIOR)
         node = self.predictive(np.ones(F, dtype=bool))
 
@@ -393,7 +366,7 @@ class RegressionFit(LogFit):
     def along(self, at: Sequence[Floats]) -> Floats:
         """Probabilities or means along values of `columns`, see `LocalFit.along`."""
         every = replace(self, coef=np.concatenate([self.population[None], self.coef]))
-        return every.mean_at(at, np.arange(len(every.coef))[:, None])
+        return self.response.mean(every._predictors(at, np.arange(len(every.coef))[:, None]))
 
     def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
         """The fit of the data sets at these positions, which may repeat, under these names."""
@@ -417,7 +390,7 @@ class RegressionFit(LogFit):
         """Of a count the logarithm of the mean; see `assess.spreads`."""
         if self.categories:
             return super().explained(x, values, sets)
-        (value,) = self._predictors(values, sets)
+        (value,) = self._given(values, sets)
         return {"": (value, math.log1p(1 / float(np.exp(value).mean()) + 1 / self.dispersion))}
 
 
@@ -674,7 +647,7 @@ def fit_regression(
         fixed=fixed,
         fixed_cov=fixed_cov,
         random_cov=random_cov,
-        dispersion=theta if response.family is Family.NEGATIVE_BINOMIAL else inf,
+        dispersion=theta if response.dispersed else inf,
     )
 
 

@@ -16,7 +16,7 @@ from poolbn.errors import Option, OptionError
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import StandardisedStats, standardise
-from poolbn.nodes.design import Family, Response
+from poolbn.nodes.links import Family, Response
 from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.regression import Problems, design_of, owners_of, regression_score

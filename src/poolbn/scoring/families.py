@@ -25,7 +25,7 @@ from poolbn.nodes.kinds import Names
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
 from poolbn.nodes.poolings import Partial
-from poolbn.nodes.rowneighbours import Fitted
+from poolbn.nodes.rowscores import Fitted
 from poolbn.run.warming import prefetch
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity

@@ -31,7 +31,7 @@ from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.data import Data, numbers
 from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import StandardisedStats, standardise
-from poolbn.nodes.design import Family, Response
+from poolbn.nodes.links import Family, Response
 from poolbn.nodes.poolings import Complete, Partial
 from poolbn.nodes.regression import fit_regression
 from poolbn.scoring import combined
