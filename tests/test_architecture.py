@@ -48,7 +48,7 @@ ORDER = {
         "blup", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
         "imputed", "logfit", "gaussianfit", "model", "neighbours", "grouplevel", "views",
         "gaussian", "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",
-        "fields", "files",
+        "files",
     ],
     "scoring": [
         "sparsity", "likelihoods", "families", "observed", "gprior", "criteria", "bge", "bde",

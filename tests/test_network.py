@@ -16,7 +16,7 @@ from helpers import simulate
 
 import poolbn as pb
 from poolbn.moments.statsfile import SECTIONS
-from poolbn.nodes.files import encode_other, written
+from poolbn.nodes.files import encode, written
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Given
 from poolbn.nodes.predictive import uncertainty
@@ -235,7 +235,7 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
         "The file of statistics": set(SECTIONS),
         "The network": {*content, "missing"},  # which is there where cells were missing
         "A node": {name for fit in fits for name in fit},
-        "A node that is not continuous": {name for fit in nodes for name in encode_other(fit)},
+        "A node that is not continuous": {name for fit in nodes for name in encode(fit)},
         "A pooling": {"discrete", *(name for kind in POOLING_KINDS for name in written(kind))},
         "A move": {name for move in content["trace"] for name in move},
         "Versions": set(),

@@ -19,8 +19,17 @@ from numpy.typing import NDArray
 
 from poolbn.errors import FileError, FileWarning
 from poolbn.graph.dag import Dag
-from poolbn.nodes.fields import are_counts, as_float, as_list, as_text, check_keys, number
-from poolbn.nodes.files import categories_in, decode, encode
+from poolbn.nodes.files import (
+    are_counts,
+    as_float,
+    as_list,
+    as_text,
+    categories_in,
+    check_keys,
+    decode,
+    encode,
+    number,
+)
 from poolbn.nodes.localfit import Given, LocalFit
 from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
