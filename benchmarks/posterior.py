@@ -26,8 +26,8 @@ from joblib import Parallel, delayed
 from tiny import parsed, tiny
 
 import poolbn as pb
+from poolbn.posteriors.families import summed
 from poolbn.posteriors.posterior import assembled
-from poolbn.posteriors.summing import summed
 
 POOLED = pb.Partial(residuals="pooled")
 SCORES = ("bic", "bic-h")

@@ -81,8 +81,7 @@ ORDER = {
         "comparison", "comparing", "stratified", "treatment",
     ],
     "posteriors": [
-        "families", "summing", "walking", "mixing", "chains", "sample", "averaging", "predicting",
-        "posterior", "asking",
+        "families", "chains", "sample", "averaging", "posterior",
     ],
     "show": [
         "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",

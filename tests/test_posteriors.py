@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 import poolbn as pb
-from poolbn.posteriors import asking
+from poolbn.posteriors import posterior
 from poolbn.posteriors.averaging import _Parts
+from poolbn.posteriors.chains import effective_size, split_r_hat
 from poolbn.posteriors.families import components, usual_parents
-from poolbn.posteriors.mixing import effective_size, split_r_hat
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import LocalScores
 
@@ -501,9 +501,9 @@ def test_more_columns_than_sums_can_be_taken_over() -> None:
     options: Any = {"group": "F", "pooling": "complete", "max_parents": 1}
     post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=20))
     assert post.chains is not None
-    assert asking._way(22, "orders", None) == pb.OrderMCMC()
-    assert asking._way(18, "dags", None) == pb.PartitionMCMC()
-    assert asking._way(17, "dags", None) is None
+    assert posterior._way(22, "orders", None) == pb.OrderMCMC()
+    assert posterior._way(18, "dags", None) == pb.PartitionMCMC()
+    assert posterior._way(17, "dags", None) is None
     # In tiers of up to 20 they can be.
     names = [f"x{k}" for k in range(22)]
     rules = pb.Constraints(tiers=[names[:11], names[11:]])

@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     from poolbn.nodes.localfit import LocalFit, Status
     from poolbn.nodes.poolings import Complete, NoPooling, Partial
     from poolbn.page.reporting import report
-    from poolbn.posteriors.asking import arc_posterior
-    from poolbn.posteriors.posterior import ArcPosterior, PosteriorInterrupted
-    from poolbn.posteriors.predicting import AveragedNetwork
+    from poolbn.posteriors.averaging import AveragedNetwork
+    from poolbn.posteriors.chains import OrderMCMC, PartitionMCMC
+    from poolbn.posteriors.posterior import ArcPosterior, PosteriorInterrupted, arc_posterior
     from poolbn.posteriors.sample import GraphSample
-    from poolbn.posteriors.walking import OrderMCMC, PartitionMCMC
     from poolbn.run.cluster import on_cluster
     from poolbn.scoring.bde import BDeu
     from poolbn.scoring.bge import BGe
@@ -74,7 +73,7 @@ shown_by(
 _MODULES = ("datasets", "metrics", "plots", "sklearn")
 _LATER = {
     "ArcPosterior": "posteriors.posterior",
-    "AveragedNetwork": "posteriors.predicting",
+    "AveragedNetwork": "posteriors.averaging",
     "ArgumentError": "errors",
     "Auto": "nodes.auto",
     "BDeu": "scoring.bde",
@@ -112,10 +111,10 @@ _LATER = {
     "OptionError": "errors",
     "PC": "search.pc",
     "Pattern": "search.pattern",
-    "OrderMCMC": "posteriors.walking",
+    "OrderMCMC": "posteriors.chains",
     "PatternStats": "moments.patternstats",
     "Partial": "nodes.poolings",
-    "PartitionMCMC": "posteriors.walking",
+    "PartitionMCMC": "posteriors.chains",
     "PoolbnError": "errors",
     "Posterior": "inference.posterior",
     "PosteriorInterrupted": "posteriors.posterior",
@@ -124,7 +123,7 @@ _LATER = {
     "Status": "nodes.localfit",
     "Table": "moments.table",
     "Tabu": "search.climbing",
-    "arc_posterior": "posteriors.asking",
+    "arc_posterior": "posteriors.posterior",
     "bootstrap": "assess.resample",
     "check": "moments.checks",
     "ci_test": "scoring.independence",

@@ -19,10 +19,9 @@ from poolbn.cli.terminal import INTERRUPTED, Quiet, Terminal, check_free, comman
 from poolbn.errors import Option, OptionError
 from poolbn.network.network import load
 from poolbn.page.reporting import report as write_report
-from poolbn.posteriors.asking import arc_posterior
-from poolbn.posteriors.posterior import PosteriorInterrupted
-from poolbn.posteriors.summing import Prior
-from poolbn.posteriors.walking import METHODS
+from poolbn.posteriors.chains import METHODS
+from poolbn.posteriors.families import Prior
+from poolbn.posteriors.posterior import PosteriorInterrupted, arc_posterior
 from poolbn.wording import counted, csv_text, visible
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
 from poolbn.network.summary import RATIO, arc_of
 from poolbn.nodes.localfit import GroupLevel
-from poolbn.posteriors.mixing import R_HAT
+from poolbn.posteriors.chains import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show.texts import percent
 from poolbn.wording import DATA_SET, counted, figure, listed, noun_of

@@ -124,7 +124,7 @@ def _follows(
 
 
 def reached(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether a way leads from the first node to the second, (N, N)."""
+    """Whether a path leads from the first node to the second, in one graph or each, (..., N, N)."""
     ways = arcs.astype(np.float32)
     while True:
         longer = ((ways + ways @ ways) > 0).astype(np.float32)

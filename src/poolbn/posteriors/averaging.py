@@ -1,47 +1,46 @@
-"""Effects averaged over graphs: what is uncertain of the graph is in their intervals."""
+"""Effects and predictions averaged over graphs: intervals have what is uncertain of the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError, InPython
+from poolbn.arguments import FLAG, TEXT, check_arguments
+from poolbn.errors import DataError, GraphError, InPython, check_interval, nearest
+from poolbn.graph.dag import Dag
 from poolbn.moments.standardised import Family
+from poolbn.network.cells import ESS, NUMBERS
 from poolbn.network.effects import TERM
+from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.terms import Term
-from poolbn.posteriors.families import Families
-from poolbn.posteriors.mixing import monte_carlo
+from poolbn.posteriors.chains import Sampled, monte_carlo
+from poolbn.posteriors.families import Summed
 from poolbn.posteriors.sample import GraphSample
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
 Fit = Callable[[Sequence[Family]], list[LocalFit]]
+Build = Callable[[Dag, Mapping[str, LocalFit]], Network]
 
 _LEFT = 0.005  # probability of sets of parents that are so improbable that none is fitted
 _SMALL = 0.01  # probability of an arc that is not worth a row
 _STEPS = 60  # of bisection
 
-COLUMNS = (*TERM, "probability", "effect", "if_present", "lower", "upper")
+_COLUMNS = (*TERM, "probability", "effect", "if_present", "lower", "upper")
 
 
 class _Parts(NamedTuple):
-    """Student's t distributions, and with the rest of the probability 0.
+    """Student's t distributions, and with the rest of the probability 0; (K,) each."""
 
-    Attributes:
-        weight: probabilities, (K,).
-        center: (K,).
-        se: (K,).
-        df: (K,).
-    """
-
-    weight: Floats
+    weight: Floats  # probabilities
     center: Floats
     se: Floats
     df: Floats
@@ -75,97 +74,79 @@ class _Parts(NamedTuple):
             low *= 2
         while below(high) < p:
             high *= 2
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if below(middle) < p else (low, middle)
-        return (low + high) / 2
+        return float(_halved(lambda x: below(x) < p, low, high))
 
 
-class _Fitted(NamedTuple):
-    """A node given some parents, and their probability."""
-
-    fit: LocalFit
-    probability: float
-
-
-@dataclass(frozen=True, eq=False)
-class Averaged:
-    """The fits of probable sets of parents.
-
-    Attributes:
-        names: the N columns.
-        fits: for each node its fits, with their probabilities, which have sum 1.
-        arcs: the probability of each arc, (N, N).
-    """
-
-    names: tuple[str, ...]
-    fits: Mapping[int, Sequence[_Fitted]]
-    arcs: Floats
-
-    def table(self, interval: float) -> pd.DataFrame:
-        """A row for each arc that is not improbable; for each `Term` of it."""
-        import pandas as pd
-
-        order = np.argsort(-self.arcs, axis=None, kind="stable")
-        rows: list[tuple[Any, ...]] = []
-        for p, c in zip(*np.unravel_index(order, self.arcs.shape), strict=True):
-            if self.arcs[p, c] < _SMALL:
-                break
-            parent, child = self.names[p], self.names[c]
-            for term, parts in self._terms(parent, int(c)):
-                tails = ((1 - interval) / 2, (1 + interval) / 2)
-                weight = float(parts.weight.sum())
-                present = parts.mean / weight if weight > 0 else float("nan")
-                numbers = (parts.mean, present, *map(parts.quantile, tails))
-                told = (parent, term.level, child, term.outcome, term.scale)
-                reported = term.reported(np.array(numbers)).tolist()
-                rows.append((*told, float(self.arcs[p, c]), *reported))
-        return pd.DataFrame(rows, columns=list(COLUMNS))
-
-    def _terms(self, parent: str, c: int) -> list[tuple[Term, _Parts]]:
-        """The effects of an arc: what one is of, and their distribution."""
-        found: dict[tuple[str, str], list[tuple[float, Term]]] = {}
-        for fit, probability in self.fits[c]:
-            if parent in fit.parents:
-                for term in fit.terms(parent):
-                    found.setdefault((term.level, term.outcome), []).append((probability, term))
-        made = []
-        for terms in found.values():
-            columns = zip(*((w, term.effect, term.se, term.df) for w, term in terms), strict=True)
-            parts = _Parts(*(np.array(column, dtype=float) for column in columns))
-            made.append((terms[0][1], parts))
-        return made
-
-
-def averaged_fits(
+def averaged_effects(
     names: tuple[str, ...],
-    parts: Sequence[tuple[Families, Floats]],
+    parts: Sequence[Summed | Sampled],
     arcs: Floats,
     fit: Fit,
-) -> Averaged:
-    """Fits of the sets of parents that have nearly all of the probability.
+    interval: float,
+) -> pd.DataFrame:
+    """A row for each `Term` of arcs that are not improbable; `arcs` are probabilities, (N, N)."""
+    import pandas as pd
 
-    Args:
-        names: the columns.
-        parts: sets of parents, and the probability of each.
-        arcs: the probability of each arc, (N, N).
-        fit: makes the final fits of families.
-    """
+    fits = _probable_fits(parts, fit)
+    order = np.argsort(-arcs, axis=None, kind="stable")
+    rows: list[tuple[Any, ...]] = []
+    for p, c in zip(*np.unravel_index(order, arcs.shape), strict=True):
+        if arcs[p, c] < _SMALL:
+            break
+        parent, child = names[p], names[c]
+        for term, each in _terms(parent, fits[c]):
+            tails = ((1 - interval) / 2, (1 + interval) / 2)
+            weight = float(each.weight.sum())
+            present = each.mean / weight if weight > 0 else float("nan")
+            numbers = (each.mean, present, *map(each.quantile, tails))
+            told = (parent, term.level, child, term.outcome, term.scale)
+            rows.append((*told, float(arcs[p, c]), *term.reported(np.array(numbers)).tolist()))
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def _probable_fits(
+    parts: Sequence[Summed | Sampled], fit: Fit
+) -> dict[int, list[tuple[LocalFit, float]]]:
+    """For each node fits with sets of parents that have nearly all of the probability; and that."""
     wanted: list[tuple[Family, float]] = []
-    for families, probabilities in parts:
+    for part in parts:
+        families = part.families
         for c, node in enumerate(families.nodes.tolist()):
-            own = probabilities[families.of(c)]
+            own = part.probabilities[families.of(c)]
             order = np.argsort(-own, kind="stable")
             kept = order[: int(np.searchsorted(np.cumsum(own[order]), 1 - _LEFT)) + 1]
             for k in kept.tolist():
                 row = families.parents[families.start[c] + k]
                 share = float(own[k] / own[kept].sum())
                 wanted.append(((node, tuple(row[row >= 0].tolist())), share))
-    found: dict[int, list[_Fitted]] = {}
+    found: dict[int, list[tuple[LocalFit, float]]] = {}
     fits = fit([family for family, _ in wanted])
     for ((node, _), share), made in zip(wanted, fits, strict=True):
-        found.setdefault(node, []).append(_Fitted(made, share))
-    return Averaged(names, found, arcs)
+        found.setdefault(node, []).append((made, share))
+    return found
+
+
+def _terms(parent: str, fits: Sequence[tuple[LocalFit, float]]) -> list[tuple[Term, _Parts]]:
+    """The effects of an arc: what one is of, and their distribution."""
+    found: dict[tuple[str, str], list[tuple[float, Term]]] = {}
+    for fit, probability in fits:
+        if parent in fit.parents:
+            for term in fit.terms(parent):
+                found.setdefault((term.level, term.outcome), []).append((probability, term))
+    made = []
+    for terms in found.values():
+        columns = zip(*((w, term.effect, term.se, term.df) for w, term in terms), strict=True)
+        made.append((terms[0][1], _Parts(*(np.array(own, dtype=float) for own in columns))))
+    return made
+
+
+def _halved(below: Callable[[Any], Any], low: Any, high: Any) -> Any:
+    """Where numbers cease to be below, between two ends."""
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        less = below(middle)
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return (low + high) / 2
 
 
 def total_effects(
@@ -213,3 +194,166 @@ def _coefficients(graphs: GraphSample, fit: Fit, rng: np.random.Generator) -> Fl
         drawn = linear.population_draws(len(at), rng)
         found[np.ix_(at, parents, [c])] = drawn[:, 1:, None]
     return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AveragedNetwork:
+    """Networks of graphs that were drawn from their posterior; they answer together.
+
+    Attributes:
+        networks: one for each different graph, the most frequent first.
+        weights: how often each was drawn, as shares, (K,).
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]].dropna()
+        >>> post = pb.arc_posterior(trial, group="clinic")
+        >>> averaged = post.averaged(200)
+        >>> averaged
+        AveragedNetwork: 3 networks of 3 nodes
+        >>> averaged.predict(trial.head(2), "birthweight_g").round(-1)
+             mean     sd   lower   upper
+        0  3040.0  460.0  2140.0  3930.0
+        1  2740.0  460.0  1840.0  3640.0
+    """
+
+    networks: tuple[Network, ...]
+    weights: Floats
+
+    def predict(self, data: object, target: str, *, interval: float = 0.95) -> pd.DataFrame:
+        """What is to be expected of a node in each row, given the row's other cells.
+
+        Each network counts by its weight and by how likely it makes the row's other cells. In the
+        interval each of them has a normal distribution with its own interval.
+
+        Args:
+            data: a pandas table, or one row as a dict or Series.
+            target: a node.
+            interval: the probability of the interval.
+
+        Returns:
+            Columns mean, sd, lower and upper, or for a discrete node the probabilities of its
+            levels and the most probable one, as of `Network.predict`.
+
+        Raises:
+            GraphError: the target is no node.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> averaged = pb.arc_posterior(trial, group="clinic").averaged(100)
+            >>> averaged.predict({"clinic": "NY", "age": 20}, "bmi").columns.tolist()
+            ['mean', 'sd', 'lower', 'upper']
+        """
+        check_interval(interval)
+        check_arguments(target=(target, TEXT))
+        nodes = self.networks[0].dag.nodes
+        if target not in nodes:
+            raise GraphError(f"{target!r} is not a node{nearest(target, nodes)}")
+        frame = _frame(data)
+        tables = [
+            net.predict(frame, target, interval=interval).drop(columns=ESS, errors="ignore")
+            for net in self.networks
+        ]
+        without = frame.drop(columns=target, errors="ignore")
+        share = self._shares(without)
+        if self.networks[0].fits[target].categories:
+            return _mean_probabilities(tables, share)
+        own = np.array([table.to_numpy(dtype=float) for table in tables])  # (K, rows, 4)
+        return _mixtures(tables[0], own, share, interval)
+
+    @overload
+    def loglik(self, data: object, *, rows: Literal[False] = False) -> float: ...
+
+    @overload
+    def loglik(self, data: object, *, rows: Literal[True]) -> pd.Series[float]: ...
+
+    def loglik(self, data: object, *, rows: bool = False) -> float | pd.Series[float]:
+        """The log-likelihood of rows, whose density is the mean of that of the networks.
+
+        Args:
+            data: a pandas table, or one row as a dict or Series.
+            rows: whether to return the log density of each row.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> post = pb.arc_posterior(trial, group="clinic")
+            >>> single = pb.learn(trial, group="clinic").loglik(trial)
+            >>> abs(post.averaged(100).loglik(trial) / single - 1) < 0.01
+            True
+        """
+        import pandas as pd
+
+        check_arguments(rows=(rows, FLAG))
+        frame = _frame(data)
+        each = self._densities(frame)
+        top = each.max(axis=0)
+        found = top + np.log(np.exp(each - top).sum(axis=0))
+        return pd.Series(found, index=frame.index, name="loglik") if rows else float(found.sum())
+
+    def _densities(self, frame: pd.DataFrame) -> Floats:
+        """Log densities of rows times weights, (K, rows)."""
+        weight = np.log(self.weights)[:, None].astype(np.float64)
+        if not set(self.networks[0].dag.nodes).intersection(frame.columns):
+            return weight + np.zeros((1, len(frame)))
+        each = [net.loglik(frame, rows=True).to_numpy() for net in self.networks]
+        return np.asarray(np.array(each) + weight, dtype=np.float64)
+
+    def _shares(self, frame: pd.DataFrame) -> Floats:
+        """The weight of each network in each row, (K, rows)."""
+        each = self._densities(frame)
+        share = np.exp(each - each.max(axis=0))
+        return np.asarray(share / share.sum(axis=0))
+
+    def __repr__(self) -> str:
+        nodes = counted(len(self.networks[0].dag.nodes), "node")
+        return f"AveragedNetwork: {counted(len(self.networks), 'network')} of {nodes}"
+
+
+def _frame(data: object) -> pd.DataFrame:
+    import pandas as pd
+
+    if isinstance(data, Mapping):
+        return pd.DataFrame([dict(data)])
+    if isinstance(data, pd.Series):
+        return data.to_frame().T.infer_objects()
+    if not isinstance(data, pd.DataFrame):
+        raise DataError(
+            f"expected a pandas table, or one row as a dict or Series, got {type(data).__name__}"
+        )
+    return data
+
+
+def _mean_probabilities(tables: list[pd.DataFrame], share: Floats) -> pd.DataFrame:
+    """Of levels; the last column is the most probable one."""
+    levels: list[Any] = [c for c in tables[0].columns if tables[0][c].dtype.kind == "f"]
+    made = tables[0].copy()
+    own = np.array([table[levels].to_numpy(dtype=float) for table in tables])
+    found = np.einsum("kr,krl->rl", share, own)
+    made[levels] = found
+    for column in made.columns.difference(levels):
+        made[column] = np.array(levels, dtype=object)[found.argmax(axis=1)]
+    return made
+
+
+def _mixtures(like: pd.DataFrame, own: Floats, share: Floats, interval: float) -> pd.DataFrame:
+    """Mean, SD and interval of mixtures of the networks' predictions, (K, rows, 4)."""
+    from scipy.special import ndtr, ndtri
+
+    mean, sd = own[..., 0], own[..., 1]
+    center = (share * mean).sum(axis=0)
+    variance = (share * (sd**2 + (mean - center) ** 2)).sum(axis=0)
+    middle = (own[..., 2] + own[..., 3]) / 2
+    scale = np.maximum((own[..., 3] - own[..., 2]) / 2 / ndtri((1 + interval) / 2), 1e-300)
+    ends = []
+    for tail in ((1 - interval) / 2, (1 + interval) / 2):
+
+        def below(at: Floats, tail: float = tail) -> NDArray[np.bool_]:
+            return np.asarray((share * ndtr((at - middle) / scale)).sum(axis=0) < tail)
+
+        range_ = own[..., 2:].min(axis=(0, 2)), own[..., 2:].max(axis=(0, 2))
+        ends.append(_halved(below, *range_))
+    made = like.copy()
+    made[list(NUMBERS)] = np.column_stack([center, np.sqrt(variance), *ends])
+    return made

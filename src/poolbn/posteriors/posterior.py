@@ -1,13 +1,13 @@
-"""`ArcPosterior`: the probability of every arc and set of parents, and what follows from them."""
+"""`arc_posterior`: the probability of every arc and set of parents, and what follows from them."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +21,44 @@ from poolbn.errors import (
     PoolbnError,
     check_count,
     check_interval,
+    check_option,
+    check_whole,
     nearest,
 )
-from poolbn.graph.constraints import Allowed
+from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag
-from poolbn.moments.standardised import Family
-from poolbn.posteriors.averaging import Fit, averaged_fits, total_effects
-from poolbn.posteriors.chains import Chains, Diagnostics, Sampled, begun, diagnostics, walked
-from poolbn.posteriors.predicting import AveragedNetwork, Build
+from poolbn.learning import as_plan
+from poolbn.moments.checks import warn
+from poolbn.moments.standardised import Family, check_digits, standardise
+from poolbn.moments.table import gathered
+from poolbn.network.network import Network
+from poolbn.nodes.model import Choice
+from poolbn.posteriors.averaging import AveragedNetwork, Build, Fit, averaged_effects, total_effects
+from poolbn.posteriors.chains import (
+    MCMC,
+    METHODS,
+    Chains,
+    Diagnostics,
+    Sampled,
+    begun,
+    diagnostics,
+    walked,
+)
+from poolbn.posteriors.families import (
+    MOST,
+    Prior,
+    Summed,
+    all_families,
+    components,
+    possible,
+    summed,
+    usual_parents,
+)
 from poolbn.posteriors.sample import GraphSample
-from poolbn.posteriors.summing import Prior, Summed, summed
 from poolbn.run.progress import Progress
+from poolbn.scoring.local import Kind, LocalScores, Score, family_fits, name_of
+from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.missing import Missing
 from poolbn.wording import counted, visible
 
 if TYPE_CHECKING:
@@ -47,17 +74,11 @@ _SAME = 9  # digits of probabilities and directions; what is less is rounding
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What a posterior is of, for fits and draws.
+    """What a posterior is of, for fits and draws."""
 
-    Attributes:
-        fit: makes the final fits of families.
-        allowed: the constraints.
-        build: makes a network of a graph and its fits.
-    """
-
-    fit: Fit
+    fit: Fit  # makes the final fits of families
     allowed: Allowed
-    build: Build
+    build: Build  # makes a network of a graph and its fits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -264,9 +285,8 @@ class ArcPosterior:
             1             age  gestation_days          0.0    -0.0   -0.1    0.0
         """
         check_interval(interval)
-        own = [(part.families, part.probabilities) for part in self._parts]
-        made = averaged_fits(self.nodes, own, self.probabilities, self._known.fit)
-        return made.table(interval)
+        own = (self._parts, self.probabilities, self._known.fit)
+        return averaged_effects(self.nodes, *own, interval)
 
     def total_effects(
         self, draws: int = 1000, *, interval: float = 0.95, seed: int = 0
@@ -347,9 +367,8 @@ class ArcPosterior:
             raise OptionError("the probabilities are exact; there are no chains to continue")
         with Progress() as progress:
             going = [part.chains if isinstance(part, Sampled) else part for part in self._parts]
-            tell = partial(tell_sweeps, progress)
-            parts, stopped = walked(going, sweeps, len(self.nodes), tell)
-        return self._with(parts, self.power, stopped)
+            made = walked(going, sweeps, len(self.nodes), progress)
+        return self._with(*made, self.power)
 
     def tempered(self, power: float) -> ArcPosterior:
         """A posterior that is less sure: each family weighs exp(score) to a power below 1.
@@ -385,17 +404,13 @@ class ArcPosterior:
                 going.append(summed(own, self.prior))
         sweeps = 0 if self.chains is None else self.chains.sweeps
         with Progress() as progress:
-            tell = partial(tell_sweeps, progress)
-            parts, stopped = walked(going, sweeps, len(self.nodes), tell)
-        return self._with(parts, self.power * power, stopped)
+            made = walked(going, sweeps, len(self.nodes), progress)
+        return self._with(*made, self.power * power)
 
-    def _with(self, parts: Sequence[Part], power: float, stopped: bool) -> ArcPosterior:
+    def _with(self, parts: Sequence[Part], stopped: bool, power: float) -> ArcPosterior:
         """The same of other sums or chains; raises where the user stopped them."""
-        made = assembled(self.nodes, parts, self.prior, self.max_parents, self._known)
-        made = replace(made, power=power)
-        if stopped:
-            raise PosteriorInterrupted(made)
-        return made
+        how = (self.prior, self.max_parents, self._known, power)
+        return assembled(self.nodes, parts, *how, stopped=stopped)
 
     def _at(self, node: str) -> int:
         if not among(node, self.nodes):
@@ -468,18 +483,145 @@ class PosteriorInterrupted(PoolbnError, KeyboardInterrupt):
 
 
 def assembled(
-    nodes: tuple[str, ...], parts: Sequence[Part], prior: Prior, max_parents: int, known: Known
+    nodes: tuple[str, ...],
+    parts: Sequence[Part],
+    prior: Prior,
+    max_parents: int,
+    known: Known,
+    power: float = 1.0,
+    *,
+    stopped: bool = False,
 ) -> ArcPosterior:
-    """The posterior of all nodes, of those that can be on a cycle together each."""
+    """The posterior of all nodes; parts are of those that can be on a cycle together.
+
+    Raises:
+        PosteriorInterrupted: the user stopped the chains.
+    """
     N = len(nodes)
     arcs = np.zeros((N, N))
     for part in parts:
         arcs[:, part.families.nodes] = part.families.arcs(part.probabilities, N)
     chains = diagnostics([part for part in parts if isinstance(part, Sampled)], N)
     arcs = np.clip(arcs, 0.0, 1.0)
-    return ArcPosterior(nodes, arcs, prior, max_parents, chains, tuple(parts), known)
+    made = ArcPosterior(nodes, arcs, prior, max_parents, chains, tuple(parts), known, power)
+    if stopped:
+        raise PosteriorInterrupted(made)
+    return made
 
 
-def tell_sweeps(progress: Progress, done: int, of: int) -> None:
-    """Say how far chains are."""
-    progress(lambda: f"chains: {done:,} of {of:,} sweeps")
+def arc_posterior(
+    source: object,
+    *,
+    group: str | None = None,
+    pooling: str | Choice = "partial",
+    score: Kind | Score = "bic",
+    max_parents: int | None = None,
+    constraints: Constraints | None = None,
+    prior: Prior = "orders",
+    method: MCMC | None = None,
+    columns: Iterable[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    inputs: Iterable[str] = (),
+    missing: Missing = "error",
+) -> ArcPosterior:
+    """How sure is an arc: its probability over all networks, not only in the best one.
+
+    All families, of a node and up to `max_parents` parents, are scored; exp(score) stands for their
+    marginal likelihood. Probabilities are exact for up to 20 columns, with the prior "dags" for up
+    to 17. Columns count for that if they can be on a cycle together: inputs, and columns that tiers
+    keep apart, do not. Beyond that they come from chains, over orders or over layers of graphs.
+
+    Args:
+        source: anything that `pb.learn` takes.
+        group: the column that says which data set a row came from.
+        pooling: "complete", "none", "partial", "auto", or an object. "auto" is the pooling of the
+            network that `pb.learn` finds.
+        score: as for `pb.learn`. "bge", "bde" and "k2" are marginal likelihoods, "bic" and "bic-h"
+            stand for them.
+        max_parents: of any node. By default as many as the constraints say, or as give up to
+            50,000 families, and two at least.
+        constraints: a `pb.Constraints(...)`.
+        prior: "orders": all pairs of an order of the columns and a graph that goes along it are as
+            probable a priori, so that a graph counts as often as there are orders that it goes
+            along. "dags": all graphs are.
+        method: None, or chains where sums could be taken too, or for longer ones:
+            `pb.OrderMCMC(...)` with the prior "orders", `pb.PartitionMCMC(...)` with "dags".
+        columns: the columns to keep; None for all but `group`.
+        kinds: of some columns, see `pb.table`.
+        inputs: columns that may be parents but never children, see `pb.stats`.
+        missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`.
+
+    Raises:
+        PosteriorInterrupted: on Ctrl-C while chains run; it holds what they give so far.
+        DataError: the source cannot be used, or a column has no likelihood.
+        OptionError: an option has a value that it does not take.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+        >>> in_time = pb.Constraints(tiers=[["age"], ["gestation_days"], ["birthweight_g"]])
+        >>> post = pb.arc_posterior(trial.dropna(), group="clinic", constraints=in_time)
+        >>> round(post.probability("gestation_days", "birthweight_g"), 4)
+        1.0
+        >>> round(post.probability("age", "gestation_days"), 2)
+        0.04
+    """
+    check_option("prior", prior, get_args(Prior))
+    check_whole(max_parents=max_parents)
+    if not isinstance(method, METHODS[prior] | None):
+        raise OptionError(
+            Option("method", method), f" must be a pb.{METHODS[prior].__name__} with ",
+            Option("prior", prior), ", or None for exact probabilities",
+        )  # fmt: skip
+    data = gathered(
+        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
+    )
+    plan = as_plan(pooling, score, None, constraints)
+    allowed = plan.allowed(data)
+    wished = plan.constraints.max_parents if max_parents is None else max_parents
+    most = _most_parents(allowed, wished, data.names)
+    wanted = [_way(len(nodes), prior, method) for nodes in components(possible(allowed))]
+    check_digits(standardise(data.stats()))
+    warn(data, plan.known)
+    first = plan.pooling.first(data.levels)
+    model = first if first == plan.pooling else plan.found(data)[1]
+    with Progress() as progress:
+        scores = LocalScores(data, pooling=model, score=plan.score)
+        families = all_families(scores, allowed, most, progress)
+        going = [
+            summed(own, prior) if chains is None else begun(own, allowed.required, chains)
+            for own, chains in zip(families, wanted, strict=True)
+        ]
+        sweeps = max((chains.sweeps for chains in wanted if chains is not None), default=0)
+        parts, stopped = walked(going, sweeps, len(data.names), progress)
+    fit = partial(family_fits, data, model=model, score=plan.score)
+    build = partial(  # its score does not matter
+        Network, score=math.nan, group=data.group, n=data.n, score_kind=name_of(plan.score)
+    )
+    known = Known(fit, allowed, build)
+    return assembled(data.names, parts, prior, most, known, stopped=stopped)
+
+
+def _way(nodes: int, prior: Prior, method: MCMC | None) -> MCMC | None:
+    """None for exact sums over nodes that can be on a cycle together; else the chains."""
+    if nodes == 1 or (method is None and nodes <= MOST[prior]):
+        return None
+    return method or METHODS[prior]()
+
+
+def _most_parents(allowed: Allowed, max_parents: int | None, names: Sequence[str]) -> int:
+    """Parents that a node may have."""
+    into = possible(allowed)
+    usual = usual_parents(into) if max_parents is None else max_parents
+    needed = allowed.required.sum(axis=0)
+    most = min(usual, allowed.max_parents, len(names) - 1)
+    if max_parents is None:
+        return max(most, int(needed.max(initial=0)))
+    if (needed > most).any():
+        c = int((needed > most).argmax())
+        raise GraphError(
+            f"{counted(int(needed[c]), 'arc')} into {names[c]!r} must be there, and ",
+            Option("max_parents", most),
+            "; require fewer or allow more",
+        )
+    return most

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from poolbn.arguments import FUNCTION, check_arguments
 from poolbn.errors import ArgumentError
 from poolbn.graph.dag import Dag
-from poolbn.graph.equivalence import completed
+from poolbn.graph.equivalence import completed, reached
 from poolbn.inference.events import Probability
-from poolbn.posteriors.families import reachable
-from poolbn.posteriors.mixing import monte_carlo
+from poolbn.posteriors.chains import monte_carlo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +126,7 @@ class GraphSample:
                          from             to  probability   se
             0  gestation_days  birthweight_g          1.0  0.0
         """
-        return self._pairs(reachable(self.arcs))
+        return self._pairs(reached(self.arcs))
 
     def markov_blankets(self) -> pd.DataFrame:
         """The probability that one node is in the Markov blanket of another, which goes both ways.
