@@ -76,9 +76,8 @@ ORDER = {
     "simulate": [],
     "metrics": [],
     "assess": [
-        "arceffects", "patternmap", "residualsds", "residuals", "calibration", "spreads",
-        "effectsizes", "replicates", "strengths", "resample", "folds",
-        "comparison", "comparing", "stratified", "treatment",
+        "estimates", "patternmap", "residuals", "effectsizes", "strengths", "resample", "folds",
+        "comparison", "stratified", "treatment",
     ],
     "posteriors": [
         "families", "chains", "sample", "averaging", "posterior",

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poolbn as pb
-from poolbn.assess.effectsizes import effect_sizes
-from poolbn.assess.spreads import spreads
+from poolbn.assess.effectsizes import effect_sizes, spreads
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 POOLED, SEPARATE = pb.Partial(residuals="pooled"), pb.Partial(residuals="separate")

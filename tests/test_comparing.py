@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn.assess import comparing, folds
+from poolbn.assess import comparison, folds
 from poolbn.assess.folds import Folds, deal
 from poolbn.inference import heldout
 from poolbn.moments.sums import Sums
@@ -193,7 +193,7 @@ def test_the_same_again_and_in_processes(
     mixed: pd.DataFrame, found: pb.Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "_WORTH_PROCESSES", 0.0)
-    monkeypatch.setattr(comparing, "available_cores", lambda: 2)
+    monkeypatch.setattr(comparison, "available_cores", lambda: 2)
     again = pb.compare(mixed, group="F", folds=5)
     pd.testing.assert_frame_equal(found.table(), again.table(), check_exact=True)
     pd.testing.assert_frame_equal(found.by_variable(), again.by_variable(), check_exact=True)
@@ -290,7 +290,7 @@ def test_a_column_that_is_constant_in_one_training_set_is_predicted() -> None:
 
 
 def test_of_many_data_sets_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "_LEFT_OUT", 3)
+    monkeypatch.setattr(comparison, "_LEFT_OUT", 3)
     frame = table(6, heterogeneous=False, data_sets=6)
     found = pb.compare(frame, group="F", folds=2, poolings=["complete"])
     assert len(found.left_out) == len(set(found.left_out)) == 3
@@ -333,7 +333,7 @@ def test_an_interrupt_is_an_interrupt(mixed: pd.DataFrame, monkeypatch: pytest.M
         if words().startswith("comparing: 5 of"):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(comparing.Progress, "__call__", stop)
+    monkeypatch.setattr(comparison.Progress, "__call__", stop)
     with pytest.raises(KeyboardInterrupt):
         pb.compare(mixed, group="F", folds=5)
 

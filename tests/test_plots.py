@@ -21,8 +21,8 @@ from matplotlib.transforms import Bbox
 from scipy.stats import norm, t
 
 import poolbn as pb
-from poolbn.assess.arceffects import arc_effects
 from poolbn.assess.effectsizes import effect_sizes
+from poolbn.assess.estimates import arc_effects
 from poolbn.assess.residuals import node_residuals
 from poolbn.show import style
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
 import poolbn as pb
-from poolbn.assess.calibration import Calibration, node_calibration
-from poolbn.assess.effectsizes import effect_sizes
-from poolbn.assess.spreads import spreads
+from poolbn.assess.effectsizes import effect_sizes, spreads
+from poolbn.assess.residuals import Calibration, node_calibration
 from poolbn.show.figures import ratio_ticks
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")

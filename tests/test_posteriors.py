@@ -22,7 +22,7 @@ from scipy import stats as scipy_stats
 
 import poolbn as pb
 from poolbn.posteriors import posterior
-from poolbn.posteriors.averaging import _Parts
+from poolbn.posteriors.averaging import _Mixture
 from poolbn.posteriors.chains import effective_size, split_r_hat
 from poolbn.posteriors.families import components, usual_parents
 from poolbn.run.progress import Progress
@@ -573,7 +573,7 @@ print(post.probabilities.ravel().tolist())
 def test_quantiles_of_mixtures(parts: list[Any], absent: float, p: float) -> None:
     weight, center, se, df = (np.array(each) for each in zip(*parts, strict=True))
     weight *= (1 - absent) / weight.sum()
-    found = _Parts(weight, center, se, df).quantile(p)
+    found = _Mixture(weight, center, se, df).quantile(p)
 
     def below(x: float) -> float:
         return weight @ scipy_stats.t.cdf((x - center) / se, df) + absent * (x >= 0)

@@ -17,8 +17,7 @@ import pytest
 from chromium import NAMES, Chromium, browser
 
 import poolbn as pb
-from poolbn.assess.arceffects import arc_effects
-from poolbn.assess.residualsds import residual_sds
+from poolbn.assess.estimates import arc_effects, residual_sds
 from poolbn.page.graph import picture, text_width
 from poolbn.show.texts import number
 from poolbn.wording import counted, noun_of

@@ -16,8 +16,8 @@ from test_report import Page, complaints, shown
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn.assess.arceffects import arc_effects
-from poolbn.assess.calibration import node_calibration
+from poolbn.assess.estimates import arc_effects
+from poolbn.assess.residuals import node_calibration
 from poolbn.cli.app import app
 from poolbn.show.texts import number
 

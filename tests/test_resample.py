@@ -10,8 +10,8 @@ import pytest
 from helpers import simulate
 
 import poolbn as pb
-from poolbn.assess import replicates, resample
-from poolbn.assess.replicates import data_set_replicates, row_replicates
+from poolbn.assess import resample
+from poolbn.assess.resample import data_set_replicates, row_replicates
 from poolbn.run import parallel
 from poolbn.tables import data
 
@@ -55,11 +55,11 @@ def counts(replicate: pb.GroupStats) -> np.ndarray:
 # Statistics of resampled rows
 
 
-@pytest.mark.parametrize("cells", [replicates._CELLS, 150])  # one block, and blocks of 4 rows
+@pytest.mark.parametrize("cells", [resample._CELLS, 150])  # one block, and blocks of 4 rows
 def test_statistics_are_those_of_rows_literally_resampled(
     rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, cells: int
 ) -> None:
-    monkeypatch.setattr(replicates, "_CELLS", cells)
+    monkeypatch.setattr(resample, "_CELLS", cells)
     known = pb.stats(rows, group="site")
     columns = ["x", "far", "y"]
     for replicate in drawn(rows, 20):
@@ -81,11 +81,11 @@ def test_statistics_are_those_of_rows_literally_resampled(
             )
 
 
-@pytest.mark.parametrize("cells", [replicates._CELLS, 150])
+@pytest.mark.parametrize("cells", [resample._CELLS, 150])
 def test_counts_are_multinomial(
     rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, cells: int
 ) -> None:
-    monkeypatch.setattr(replicates, "_CELLS", cells)
+    monkeypatch.setattr(resample, "_CELLS", cells)
     R = 800
     times = np.array([counts(replicate) for replicate in drawn(rows, R)])  # (R, F, n)
     known = pb.stats(rows, group="site")
@@ -122,12 +122,12 @@ def test_replicates_vary_around_the_data() -> None:
 def test_replicates_do_not_depend_on_batches_passes_threads_or_their_number(
     rows: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replicates, "_CELLS", 150)
+    monkeypatch.setattr(resample, "_CELLS", 150)
     base = drawn(rows, 40)
     variants = [drawn(rows, 40, batch_rows=5), drawn(rows, 23)]
-    monkeypatch.setattr(replicates, "_NUMBERS", 1)  # a pass for each stack
+    monkeypatch.setattr(resample, "_NUMBERS", 1)  # a pass for each stack
     variants.append(drawn(rows, 40))
-    monkeypatch.setattr(replicates, "available_cores", lambda: 1)
+    monkeypatch.setattr(resample, "available_cores", lambda: 1)
     variants.append(drawn(rows, 40))
     for variant in variants:
         for one, other in zip(base, variant, strict=False):

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, invgamma
 
 import poolbn as pb
-from poolbn.assess.arceffects import Common, Estimates
-from poolbn.assess.residualsds import (
+from poolbn.assess.estimates import (
+    Common,
+    Estimates,
     _chi_square,
     _components,
     _mixture_ends,

@@ -8,8 +8,7 @@ from poolbn.network.presenting import shown_by
 
 if TYPE_CHECKING:
     from poolbn import datasets, metrics, plots
-    from poolbn.assess.comparing import compare
-    from poolbn.assess.comparison import Comparison
+    from poolbn.assess.comparison import Comparison, compare
     from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
     from poolbn.assess.treatment import treatment_effects
     from poolbn.errors import (
@@ -127,7 +126,7 @@ _LATER = {
     "bootstrap": "assess.resample",
     "check": "moments.checks",
     "ci_test": "scoring.independence",
-    "compare": "assess.comparing",
+    "compare": "assess.comparison",
     "fit_node": "nodes.choosing",
     "impute": "imputing",
     "learn": "learning",

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.arguments import TEXT, check_arguments
-from poolbn.assess.arceffects import Estimates, arc_effects
-from poolbn.assess.calibration import node_calibration
 from poolbn.assess.comparison import Comparison
+from poolbn.assess.estimates import Estimates, arc_effects, residual_sds
 from poolbn.assess.resample import Bootstrap
-from poolbn.assess.residuals import node_residuals
-from poolbn.assess.residualsds import residual_sds
+from poolbn.assess.residuals import node_calibration, node_residuals
 from poolbn.errors import check_count, check_kind
 from poolbn.moments.data import Data
 from poolbn.network.network import Network

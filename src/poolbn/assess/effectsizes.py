@@ -1,21 +1,104 @@
-"""Standardised effects of arcs: how strong, of which sign, how different between data sets."""
+"""Standardised effects of arcs: how strong, of which sign, how different between data sets.
+
+And how much nodes vary inside data sets, and how much of that parents explain. Discrete nodes and
+counts are measured on the scale on which their parents' effects add up. The log odds of a level
+vary with the parents, and the variance of the logistic distribution, pi^2 / 3, is what they leave
+(McKelvey and Zavoina 1975). The logarithm of a count with mean m and dispersion k has about
+log(1 + 1 / m + 1 / k) beside the variance of the logarithm of m (Nakagawa, Johnson and Schielzeth
+2017).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.spreads import Spreads, spreads
 from poolbn.graph.equivalence import completed
+from poolbn.inference.drawing import draw_columns
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GroupLevel
+from poolbn.nodes.terms import Term
 
 Floats = NDArray[np.float64]
+
+_ROWS, _LEAST = 40_000, 400  # drawn in all data sets, and in each
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """Standard deviations inside data sets, or between them of what varies there alone."""
+
+    columns: Mapping[str, float]  # of nodes, and of indicators of levels ("sex=male")
+    # Of what effects on a node add up on: a continuous node itself, else log odds of an outcome or
+    # logarithms of means; by node and outcome, "" where there is none.
+    children: Mapping[tuple[str, str], float]
+    means: Mapping[str, float]  # of the columns
+    # The share of a node's variance that its parents explain; NaN where it has several outcomes, or
+    # does not vary.
+    explained: Mapping[str, float]
+    exact: bool  # whether nothing was drawn
+
+
+def spreads(net: Network) -> Spreads:
+    """Find them: in closed form where all nodes are linear, else from rows drawn from the network.
+
+    Data sets count by their rows. Of a node that has one value in each data set, the variance is
+    that of these values.
+    """
+    if not all(fit.gaussian is not None for fit in net.fits.values()):
+        return _drawn(net)
+    weights, mean = net.joint.prior, net.joint.mean
+    inside = np.einsum("j,jii->i", weights, net.joint.cov)
+    between = weights @ (mean - weights @ mean) ** 2
+    sd = dict(zip(net.joint.names, np.sqrt(np.where(inside > 0, inside, between)), strict=True))
+    left = {node: float(weights @ fit.sigma2) for node, fit in net.linear_fits.items()}
+    total = dict(zip(net.joint.names, inside.tolist(), strict=True))
+    return Spreads(
+        {node: float(value) for node, value in sd.items()},
+        {(node, ""): float(value) for node, value in sd.items()},
+        dict(zip(net.joint.names, (weights @ mean).tolist(), strict=True)),
+        {n: 1 - left[n] / total[n] if total[n] > 0 else math.nan for n in net.joint.names},
+        exact=True,
+    )
+
+
+def _drawn(net: Network) -> Spreads:
+    F, order = len(net.levels), net.dag.topological_order()
+    each = max(_LEAST, _ROWS // F)
+    sets = np.repeat(np.arange(F), each)
+    drawn = draw_columns(net.fits, order, sets, np.random.default_rng(0))
+    rows = net.n if net.n.any() else np.ones(F)
+    weights = rows / rows.sum()
+
+    def inside(values: Floats) -> float:
+        return float(weights @ values.reshape(F, each).var(axis=1))
+
+    columns, children, explained = {}, {}, {}
+    numbers = {k: v for node in order for k, v in net.fits[node].as_columns(drawn[node]).items()}
+    for name, values in numbers.items():
+        own = values.reshape(F, each).mean(axis=1)
+        variance = inside(values) or float(weights @ (own - weights @ own) ** 2)
+        columns[name] = math.sqrt(variance)
+    for node in order:
+        fit = net.fits[node]
+        if (linear := fit.gaussian) is not None:
+            total = inside(drawn[node])
+            children[node, ""] = columns[node]
+            left = float(weights @ linear.sigma2)
+            explained[node] = max(0.0, 1 - left / total) if total > 0 else math.nan
+            continue
+        shares = []
+        for outcome, (value, left) in fit.explained(drawn[node], drawn, sets).items():
+            variance = inside(value)
+            children[node, outcome] = math.sqrt(variance + left)
+            shares.append(variance / (variance + left))
+        explained[node] = shares[0] if len(shares) == 1 else math.nan
+    means = {name: float(weights @ v.reshape(F, each).mean(axis=1)) for name, v in numbers.items()}
+    return Spreads(columns, children, means, explained, exact=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,30 +150,21 @@ def effect_sizes(
     at = {node: i for i, node in enumerate(net.dag.nodes)}
     sizes = []
     for index, (parent, child) in enumerate(net.dag.arcs):
-        terms = list(_scaled(net, parent, child, found))
-        first = max(terms, key=lambda term: abs(term.effect))
+        terms = [_scaled(term, child, found) for term in net.fits[child].terms(parent)]
+        first = max(terms, key=lambda term: abs(term[0]))
         reversible = bool(free[at[parent], at[child]]) and not _goes_first(net, parent, child)
-        each = tuple(term.effect for term in terms)
+        each = tuple(effect for effect, _, _ in terms)
         sizes.append(EffectSize(index, parent, child, *first, reversible, each))
     return tuple(sizes)
 
 
-class _Scaled(NamedTuple):
+def _scaled(term: Term, child: str, found: Spreads) -> tuple[float, float, Floats]:
     """A standardised effect: of the population, its spread between data sets, of each, (F,)."""
-
-    effect: float
-    between_sd: float
-    own: Floats
-
-
-def _scaled(net: Network, parent: str, child: str, found: Spreads) -> Iterator[_Scaled]:
-    """The effects of an arc."""
-    for term in net.fits[child].terms(parent):
-        sd = found.children[child, term.outcome]
-        unit = found.columns[term.column] / sd if sd else 0.0
-        # A level that no row has leaves an effect unknown, which is not a strong one.
-        effect = term.effect if math.isfinite(term.effect) else 0.0
-        yield _Scaled(unit * effect, unit * term.varies, unit * term.own)
+    sd = found.children[child, term.outcome]
+    unit = found.columns[term.column] / sd if sd else 0.0
+    # A level that no row has leaves an effect unknown, which is not a strong one.
+    effect = term.effect if math.isfinite(term.effect) else 0.0
+    return unit * effect, unit * term.varies, unit * term.own
 
 
 def _goes_first(net: Network, parent: str, child: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.replicates import by_data_set, random_stream
+from poolbn.assess.resample import by_data_set, random_stream
 from poolbn.errors import Option, OptionError, check_count
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poolbn.assess.comparing import compare as compare_poolings
+from poolbn.assess.comparison import compare as compare_poolings
 from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given
 from poolbn.cli import showing

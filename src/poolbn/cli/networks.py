@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from poolbn.assess.comparing import compare as compare_poolings
+from poolbn.assess.comparison import compare as compare_poolings
 from poolbn.assess.resample import BootstrapInterrupted
 from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given

@@ -387,7 +387,7 @@ class RegressionFit(LogFit):
     def explained(
         self, x: Floats, values: Values, sets: Integers
     ) -> dict[str, tuple[Floats, float]]:
-        """Of a count the logarithm of the mean; see `assess.spreads`."""
+        """Of a count the logarithm of the mean; see `assess.effectsizes`."""
         if self.categories:
             return super().explained(x, values, sets)
         (value,) = self._given(values, sets)

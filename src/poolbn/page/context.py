@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import Estimates, arc_effects
-from poolbn.assess.calibration import Calibration, cell_calibration
 from poolbn.assess.comparison import Comparison
-from poolbn.assess.effectsizes import EffectSize, effect_sizes
+from poolbn.assess.effectsizes import EffectSize, Spreads, effect_sizes, spreads
+from poolbn.assess.estimates import Estimates, arc_effects
 from poolbn.assess.resample import ArcStrength, Bootstrap
-from poolbn.assess.residuals import FEWEST, Residuals, cell_residuals
-from poolbn.assess.spreads import Spreads, spreads
+from poolbn.assess.residuals import FEWEST, Calibration, Residuals, cell_calibration, cell_residuals
 from poolbn.assess.treatment import effects_in_tables
 from poolbn.errors import DataError
 from poolbn.graph.constraints import Constraints

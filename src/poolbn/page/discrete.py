@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from poolbn.assess.calibration import Calibration, Share
-from poolbn.assess.residuals import CELL, FEWEST
+from poolbn.assess.residuals import CELL, FEWEST, Calibration, Share
 from poolbn.network.tabulating import probability_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import INTERCEPT, LocalFit

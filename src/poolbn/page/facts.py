@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolbn.assess.arceffects import Estimates
 from poolbn.assess.comparison import Difference
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
+from poolbn.assess.estimates import Estimates
 from poolbn.nodes.poolings import Complete
 from poolbn.page.context import Context
 from poolbn.show.figures import is_sure

@@ -12,9 +12,14 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from poolbn.assess.calibration import Calibration
-from poolbn.assess.residuals import FEWEST, Residuals, counted_quantiles, normal_quantiles
-from poolbn.assess.residualsds import residual_sds
+from poolbn.assess.estimates import residual_sds
+from poolbn.assess.residuals import (
+    FEWEST,
+    Calibration,
+    Residuals,
+    counted_quantiles,
+    normal_quantiles,
+)
 from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.localfit import INTERCEPT, LinearFit, LocalFit
 from poolbn.nodes.poolings import Partial

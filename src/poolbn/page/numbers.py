@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from poolbn.assess.arceffects import Estimates
 from poolbn.assess.effectsizes import most_different, strongest
+from poolbn.assess.estimates import Estimates
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.page.context import Context

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poolbn.assess.arceffects import Common, Estimates
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
+from poolbn.assess.estimates import Common, Estimates
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.findings import FindingKind

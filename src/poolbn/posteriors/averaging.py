@@ -37,7 +37,7 @@ _STEPS = 60  # of bisection
 _COLUMNS = (*TERM, "probability", "effect", "if_present", "lower", "upper")
 
 
-class _Parts(NamedTuple):
+class _Mixture(NamedTuple):
     """Student's t distributions, and with the rest of the probability 0; (K,) each."""
 
     weight: Floats  # probabilities
@@ -126,7 +126,7 @@ def _probable_fits(
     return found
 
 
-def _terms(parent: str, fits: Sequence[tuple[LocalFit, float]]) -> list[tuple[Term, _Parts]]:
+def _terms(parent: str, fits: Sequence[tuple[LocalFit, float]]) -> list[tuple[Term, _Mixture]]:
     """The effects of an arc: what one is of, and their distribution."""
     found: dict[tuple[str, str], list[tuple[float, Term]]] = {}
     for fit, probability in fits:
@@ -136,7 +136,7 @@ def _terms(parent: str, fits: Sequence[tuple[LocalFit, float]]) -> list[tuple[Te
     made = []
     for terms in found.values():
         columns = zip(*((w, term.effect, term.se, term.df) for w, term in terms), strict=True)
-        made.append((terms[0][1], _Parts(*(np.array(own, dtype=float) for own in columns))))
+        made.append((terms[0][1], _Mixture(*(np.array(own, dtype=float) for own in columns))))
     return made
 
 

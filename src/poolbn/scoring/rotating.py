@@ -49,7 +49,7 @@ class Ratio(NamedTuple):
     used: NDArray[np.bool_]
 
 
-class _Parts(NamedTuple):
+class _Rotatable(NamedTuple):
     """Of one data set: cross products of x and y as S explains them, and what may be rotated.
 
     Attributes:
@@ -101,7 +101,7 @@ def lr_test(
     return Ratio(max(observed, 0.0), first.parameters, log_p, used)
 
 
-def _seed(parts: Sequence[_Parts]) -> int:
+def _seed(parts: Sequence[_Rotatable]) -> int:
     """From the data, so that tests of other data have other rotations; without their order.
 
     With the same rotations for all, the errors of 999 draws would be those of every test.
@@ -110,7 +110,7 @@ def _seed(parts: Sequence[_Parts]) -> int:
     return zlib.crc32(f"{size:.7g}".encode())
 
 
-def _parts(data: StandardisedStats, j: int, y: int, x: list[int], S: Sequence[int]) -> _Parts:
+def _parts(data: StandardisedStats, j: int, y: int, x: list[int], S: Sequence[int]) -> _Rotatable:
     scatter, (left, rank) = data.scatter[j], partial_scatter(data.scatter[j], (*x, y), S)
     own, vectors = np.linalg.eigh(left[:-1, :-1])
     squares, space = left[-1, -1], data.n[j] - 1 - rank
@@ -118,7 +118,7 @@ def _parts(data: StandardisedStats, j: int, y: int, x: list[int], S: Sequence[in
     if squares <= RANK_TOLERANCE * scatter[y, y] or space < 2:
         free[:] = False
     explained = scatter[x, y] - left[:-1, -1]
-    return _Parts(explained, vectors[:, free] * np.sqrt(own[free] * max(squares, 0.0)), space)
+    return _Rotatable(explained, vectors[:, free] * np.sqrt(own[free] * max(squares, 0.0)), space)
 
 
 def partial_scatter(
@@ -135,7 +135,7 @@ def partial_scatter(
 
 
 def _rotated(
-    parts: Sequence[_Parts], order: Sequence[int], rng: np.random.Generator, draws: int
+    parts: Sequence[_Rotatable], order: Sequence[int], rng: np.random.Generator, draws: int
 ) -> Floats:
     """Cross products of x with y after so many rotations, (F, draws, p)."""
     found = np.empty((len(parts), draws, len(parts[0].explained)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.spreads import Spreads
+from poolbn.assess.effectsizes import Spreads
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.kinds import is_whole

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import Estimates
 from poolbn.assess.comparison import Comparison
+from poolbn.assess.estimates import Estimates
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair

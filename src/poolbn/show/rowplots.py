@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.assess.arceffects import Estimates, Floats
-from poolbn.assess.calibration import Calibration
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, effect_sizes, most_different
+from poolbn.assess.estimates import Estimates, Floats
 from poolbn.assess.resample import Bootstrap
-from poolbn.assess.residuals import QUARTILE, Residuals, normal_quantiles
+from poolbn.assess.residuals import QUARTILE, Calibration, Residuals, normal_quantiles
 from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.posteriors.posterior import ArcPosterior

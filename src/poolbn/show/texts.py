@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from poolbn.assess.arceffects import Estimates
+from poolbn.assess.estimates import Estimates
 from poolbn.wording import clipped, sensible
 
 
