@@ -32,7 +32,7 @@ ORDER = {
         "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
     ],
     "tables": [
-        "sources", "labels", "copies", "paths", "text", "databases", "foreign", "files", "derived",
+        "sources", "labels", "copies", "paths", "text", "databases", "foreign", "files",
         "grouping", "columns", "kinds", "missing", "data", "cells",
     ],
     "moments": [

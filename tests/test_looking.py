@@ -28,8 +28,7 @@ from poolbn.moments import looking
 from poolbn.moments.looking import Look
 from poolbn.moments.table import gathered
 from poolbn.tables import data
-from poolbn.tables.derived import remembered
-from poolbn.tables.sources import Part, Piece, Wanted
+from poolbn.tables.sources import Part, Piece, Wanted, remembered
 
 TRIAL = pb.datasets.opt()
 N = len(TRIAL)

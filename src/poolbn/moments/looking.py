@@ -22,7 +22,6 @@ from poolbn.moments.reading import check_reading
 from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import likely_groups, own_columns
-from poolbn.tables.derived import MOST_BYTES, remembered
 from poolbn.tables.kinds import (
     MOST_LEVELS,
     ColumnKind,
@@ -35,6 +34,7 @@ from poolbn.tables.kinds import (
     known_kinds,
 )
 from poolbn.tables.missing import Missing
+from poolbn.tables.sources import MOST_BYTES, remembered
 from poolbn.wording import (
     DATA_SET,
     clipped,

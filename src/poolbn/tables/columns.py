@@ -59,12 +59,17 @@ def likely_groups(part: Part) -> list[str]:
     """
     found: dict[str, tuple[bool, bool, bool]] = {}
     for column, holds in part.types.items():
-        cells = [str(cell) for cell in islice(part.cells(column), 10_000)]
+        try:
+            cells = [str(cell) for cell in islice(part.cells(column), 10_000)]
+        except DataError:
+            if holds in ("", "text"):
+                raise
+            continue  # lists and the like name no data sets
         several = len(set(cells))
         place = _PLACES.search(column) is not None
         most = len(cells) // 5 if place else min(50, len(cells) // 2)
         few = several <= max(2, most) if cells else bool(holds)
-        if few and (holds or not any("." in cell for cell in cells)):
+        if few and (holds or not any("." in cell or "," in cell for cell in cells)):
             found[column] = not place, several <= 2, not holds
     return sorted(found, key=found.__getitem__)
 
@@ -177,9 +182,9 @@ def _stray(part: Part, column: str) -> str:
         return ""
     numbers, others, first = 0, 0, None
     for row, cell in enumerate(part.cells(column), start=1):
-        if cell is None or str(cell) in ("nan", "<NA>"):
+        if cell is None:
             continue
-        if looks_numeric(cell):
+        if looks_numeric(str(cell).replace(",", ".")):
             numbers += 1
         else:
             others += 1

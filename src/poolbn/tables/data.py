@@ -16,7 +16,6 @@ import numpy as np
 from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
-from poolbn.tables.derived import constant, with_keys
 from poolbn.tables.grouping import DATA_SET, Group, grouped_by
 from poolbn.tables.kinds import ColumnKind, Levels, column_kinds, has_levels
 from poolbn.tables.labels import Spellings
@@ -174,7 +173,7 @@ def opened(
     if group is not None and not isinstance(group, str):
         parts, group = grouped_by(source, parts, group)
     if name is not None:
-        parts = [constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
+        parts = [sources.constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
         group = DATA_SET
     check_group(parts, group)
     return Reading(tuple(parts), choose(parts, group, columns), group, missing)
@@ -189,7 +188,7 @@ def as_parts(source: object) -> list[Part]:
             raise DataError("the list of files is empty")
         found = [path for entry in source for path in paths(os.fspath(entry))]
         check_once(found)
-        return with_keys([files.file(path) for path in found], found)
+        return files.parts_of(found)
     if isinstance(source, sources.Part):
         return [source]
     if isinstance(source, list) and source and isinstance(source[0], sources.Part):

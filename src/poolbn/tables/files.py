@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 from poolbn.errors import DataError
 from poolbn.tables.copies import standard_input
@@ -13,9 +14,10 @@ from poolbn.tables.databases import database_part
 from poolbn.tables.foreign import foreign_part
 from poolbn.tables.labels import written
 from poolbn.tables.paths import STDIN, SUFFIXES, at_arrow, folders, kind_of, parted_table, suffix
-from poolbn.tables.sources import Part, arrow_part, first_line, with_names
-from poolbn.tables.text import Text, csv_part, json_part
+from poolbn.tables.sources import Part, arrow_part, constant, first_line, with_names
+from poolbn.tables.text import Text, csv_part, json_part, looks_numeric
 
+_NONE = ("", "__HIVE_DEFAULT_PARTITION__")  # what folders say of missing values
 # What to do with files that are not read, by the ending of their names.
 _REMEDIES = {
     ".xls": "save it as .xlsx or CSV",
@@ -39,6 +41,37 @@ def stem(path: str) -> str:
         return table
     name = folders(path)[-1]
     return name[: len(name) - len(suffix(name))]
+
+
+def parts_of(found: Sequence[str]) -> list[Part]:
+    """The parts that files are, with what their folders say as columns of text or numbers.
+
+    Columns of the files go first. A data set is called what its folder says, as text.
+    """
+    said = [_keys(path) for path in found]
+    names = {name for each in said for name in each}
+    texts = {name: {text for each in said if (text := each.get(name))} for name in names}
+    kinds = {name: "" if all(map(looks_numeric, texts[name])) else "text" for name in names}
+    made = []
+    for path, each in zip(found, said, strict=True):
+        part = file(path)
+        values = {name: text for name, text in each.items() if name not in part.types}
+        own = {name: kinds[name] for name in values}
+        made.append(constant(part, values, own) if values else part)
+    return made
+
+
+def _keys(path: str) -> dict[str, str | None]:
+    """What the folders in a path say, such as {"site": "NY"}; None where the text is missing.
+
+    pyarrow.dataset reads the same from paths, but only for names that are known before.
+    """
+    parted = [folder.partition("=") for folder in folders(path)[:-1]]
+    return {
+        unquote(name): None if text in _NONE else unquote(text)
+        for name, equals, text in parted
+        if name and equals
+    }
 
 
 def file(path: str) -> Part:

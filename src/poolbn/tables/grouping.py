@@ -85,15 +85,10 @@ def _labelled(part: Part, name: str, codes: NDArray[np.int64], labels: list[Any]
         if start < len(codes):
             raise _differ(len(codes), f"{start} rows{part.origin}")
 
-    def cells(column: str) -> Iterable[Any]:
-        if column != name:
-            return part.cells(column)
-        return (labels[code] if code >= 0 else None for code in codes)
-
     numeric = all(isinstance(label, int | float) for label in labels)
     types = part.types | {name: "" if numeric else in_words("str")}
     truths = part.truths - {name}
-    return replace(part, types=types, pieces=pieces, cells=cells, truths=truths)
+    return replace(part, types=types, pieces=pieces, truths=truths)
 
 
 def _differ(labels: int, rows: str) -> DataError:

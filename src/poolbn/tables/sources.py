@@ -1,11 +1,15 @@
-"""Data frames of all kinds: each is a `Part` that hands over its rows in pieces, once."""
+"""Rows come in parts, a frame or a file each, which hand them over in pieces.
+
+A data frame of any kind is a `Part`; so is one with columns that names of folders tell, with other
+names of data sets, or whose rows are kept in memory.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -15,7 +19,6 @@ import numpy as np
 from poolbn.errors import ClusterError, DataError, left_out
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 
@@ -59,16 +62,20 @@ class Part:
     name: Hashable | None  # the data set that it is when no column says so; None for a lone frame
     origin: str  # how a message says "in this part", such as " of siteA.csv".
     types: dict[str, str]  # for each column "" if it is numeric, else its type in words
-    # hands over the rows, in order. May work only once.
-    pieces: Callable[[Wanted], Iterator[Piece]]
-    # column -> its cells, for an error message; nothing when that needs a second pass
-    cells: Callable[[str], Iterable[Any]]
+    pieces: Callable[[Wanted], Iterator[Piece]]  # hands over the rows, in order
     # of the file, which can be read ahead in another thread; None for a frame
     path: str | None = None
     # what the names of its folders say, which are columns of it
     keys: tuple[tuple[str, Any], ...] = ()
     truths: frozenset[str] = frozenset()  # columns that hold true and false
     stop: Callable[[], None] = lambda: None  # ends a query that another thread waits for
+    once: bool = False  # whether its rows are read only once
+
+    def cells(self, column: str) -> Iterator[Any]:
+        """What a column holds, None where missing, for a message; nothing if that is not known."""
+        if not self.once and column not in dict(self.keys):
+            for piece in self.pieces(Wanted((), column, 10_000)):
+                yield from (piece.labels[k] if k >= 0 else None for k in piece.keys.tolist())
 
 
 def frame(source: Any, name: Hashable | None) -> Part:
@@ -135,7 +142,7 @@ def _dask(table: Any, name: Hashable | None, origin: str) -> Part:
             yield from part.pieces(wanted)
 
     meta = pandas_part(table._meta, name, origin)
-    return Part(name, origin, meta.types, pieces, lambda column: (), truths=meta.truths)
+    return Part(name, origin, meta.types, pieces, truths=meta.truths, once=True)
 
 
 def computed(lazy: Any) -> Any:
@@ -159,6 +166,7 @@ def partition_origin(k: int) -> str:
 def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
     """The part that a frame of pandas is; arguments are as for `Part`."""
     import pandas as pd
+    from pandas.api import types as pt
 
     odd = [c for c in table.columns if not isinstance(c, str)]
     if odd:
@@ -168,36 +176,32 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
         )
     check_unique(list(table.columns), origin)
 
-    def kind(name: str, dtype: Any) -> str:
-        if pd.api.types.is_object_dtype(dtype):
-            inferred = pd.api.types.infer_dtype(table[name], skipna=True)
+    def holds(name: str, dtype: Any) -> tuple[str, bool]:
+        """A column's type, as in `Part`, and whether it holds true and false."""
+        if pt.is_object_dtype(dtype):
+            inferred = pt.infer_dtype(table[name], skipna=True)
             numeric = ("boolean", "integer", "floating", "decimal", "mixed-integer-float", "empty")
-            return "" if inferred in numeric else in_words(inferred)
-        numeric_dtype = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
-        if numeric_dtype and not pd.api.types.is_complex_dtype(dtype):
-            return ""
-        return in_words(str(dtype))
+            return "" if inferred in numeric else in_words(inferred), inferred == "boolean"
+        truths = pt.is_bool_dtype(dtype)
+        number = (truths or pt.is_numeric_dtype(dtype)) and not pt.is_complex_dtype(dtype)
+        words = "" if number else in_words(str(dtype))
+        return words, truths and not hasattr(dtype, "categories")
 
-    def is_truth(name: str, dtype: Any) -> bool:
-        if pd.api.types.is_object_dtype(dtype):
-            return bool(pd.api.types.infer_dtype(table[name], skipna=True) == "boolean")
-        return bool(pd.api.types.is_bool_dtype(dtype)) and not hasattr(dtype, "categories")
-
-    def factorized(column: str) -> tuple[NDArray[np.int64], list[Any]]:
+    def factorized(column: Any) -> tuple[NDArray[np.int64], list[Any]]:
         try:
-            keys, found = pd.factorize(table[column])
+            keys, found = pd.factorize(column)
         except TypeError as error:
-            raise unhashable(column, origin) from error
+            raise unhashable(column.name, origin) from error
         return keys, found.tolist()
 
-    def codes(column: str) -> tuple[pd.Series[float], Coded]:
-        if isinstance(table[column].dtype, pd.CategoricalDtype):
-            own = table[column].cat
+    def codes(column: Any) -> tuple[NDArray[np.float64], Coded]:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            own = column.cat
             keys, meaning = own.codes.to_numpy(), Coded(own.categories.tolist(), in_order=True)
         else:
             keys, labels = factorized(column)
             meaning = Coded(labels)
-        return pd.Series(np.where(keys < 0, np.nan, keys)), meaning
+        return np.where(keys < 0, np.nan, keys), meaning
 
     def floats(column: Any) -> NDArray[np.float64]:
         try:
@@ -210,28 +214,27 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
             ) from error
 
     def pieces(wanted: Wanted) -> Iterator[Piece]:
-        keys, labels = np.zeros(len(table), dtype=np.int64), [name]
-        if wanted.group is not None:
-            keys, labels = factorized(wanted.group)
-        made = {c: codes(c) for c in wanted.columns if c in wanted.coded}
-        meanings = {c: meaning for c, (_, meaning) in made.items()}
-        chosen: list[Any] = [made[c][0] if c in made else table[c] for c in wanted.columns]
+        chosen = [table[c] for c in wanted.columns]
+        groups = None if wanted.group is None else table[wanted.group]
         for start in range(0, len(table), wanted.rows):
-            part = slice(start, start + wanted.rows)
-            some = chosen if wanted.rows >= len(table) else [c.iloc[part] for c in chosen]
-            yield Piece([floats(c) for c in some], keys[part], labels, meanings)
+            at = slice(start, start + wanted.rows)
+            some = chosen if wanted.rows >= len(table) else [c.iloc[at] for c in chosen]
+            made = {c.name: codes(c) for c in some if c.name in wanted.coded}
+            cut = [made[c.name][0] if c.name in made else floats(c) for c in some]
+            meanings = {c: meaning for c, (_, meaning) in made.items()}
+            if groups is None:
+                keys, labels = np.zeros(len(table.index[at]), dtype=np.int64), [name]
+            else:
+                keys, labels = factorized(groups.iloc[at])
+            yield Piece(cut, keys, labels, meanings)
 
-    names, dtypes = list(table.columns), list(table.dtypes)
     # Most columns of a wide table are of one type, and are asked once for all.
-    plain = {dtype for dtype in dtypes if not pd.api.types.is_object_dtype(dtype)}
-    known = {dtype: (kind("", dtype), is_truth("", dtype)) for dtype in plain}
-    each = {
-        c: known[dtype] if dtype in known else (kind(c, dtype), is_truth(c, dtype))
-        for c, dtype in zip(names, dtypes, strict=True)
-    }
+    plain = {dtype for dtype in table.dtypes if not pt.is_object_dtype(dtype)}
+    known = {dtype: holds("", dtype) for dtype in plain}
+    each = {c: known.get(dtype) or holds(c, dtype) for c, dtype in table.dtypes.items()}
     types = {c: words for c, (words, _) in each.items()}
     truths = frozenset(c for c, (_, truth) in each.items() if truth)
-    return Part(name, origin, types, pieces, lambda column: table[column], truths=truths)
+    return Part(name, origin, types, pieces, truths=truths)
 
 
 def arrow_part(
@@ -244,6 +247,8 @@ def arrow_part(
     once: bool = False,
 ) -> Part:
     """The part of the record batches that (columns, rows per batch) make, perhaps only `once`."""
+    import pyarrow.types as pt
+
     check_unique(schema.names, origin)
 
     def pieces(wanted: Wanted) -> Iterator[Piece]:
@@ -251,29 +256,14 @@ def arrow_part(
             for start in range(0, batch.num_rows, wanted.rows):
                 yield arrow_piece(batch.slice(start, wanted.rows), wanted, name, origin)
 
-    def cells(column: str) -> Iterable[Any]:
-        for batch in () if once else batches([column], 65536):
-            yield from batch.column(0).to_pylist()
-
-    import pyarrow.types as pt
-
-    truths = frozenset(field.name for field in schema if pt.is_boolean(field.type))
-    return Part(name, origin, arrow_types(schema), pieces, cells, path, truths=truths)
-
-
-def arrow_types(schema: Any) -> dict[str, str]:
-    """For each column "" if it is numeric, else its type in words.
-
-    The row labels that pandas writes along are no column.
-    """
-    import pyarrow.types as pt
-
     numeric = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_boolean, pt.is_null)
-    return {
+    types = {
         field.name: "" if any(is_it(field.type) for is_it in numeric) else in_words(str(field.type))
         for field in schema
-        if not field.name.startswith("__index_level_")
+        if not field.name.startswith("__index_level_")  # row labels, which pandas writes along
     }
+    truths = frozenset(field.name for field in schema if pt.is_boolean(field.type))
+    return Part(name, origin, types, pieces, path, truths=truths, once=once)
 
 
 def arrow_piece(batch: Any, wanted: Wanted, name: Hashable | None, origin: str) -> Piece:
@@ -317,6 +307,71 @@ def with_names(part: Part, name: Callable[[Any], Any]) -> Part:
     def pieces(wanted: Wanted) -> Iterator[Piece]:
         for piece in part.pieces(wanted):
             yield replace(piece, labels=[name(label) for label in piece.labels])
+
+    return replace(part, pieces=pieces)
+
+
+def constant(part: Part, values: Mapping[str, Any], kinds: Mapping[str, str]) -> Part:
+    """The part with columns that are the same in all its rows, None where missing.
+
+    `kinds` has their types, as `Part.types`.
+    """
+
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        said = [c for c in wanted.columns if c in values]
+        own = tuple(c for c in wanted.columns if c not in values)
+        by = None if wanted.group in values else wanted.group
+        if not own and by is None:
+            raise DataError(
+                f"columns {', '.join(map(repr, said))}{part.origin} are what names of folders "
+                "say, and the same in all rows; choose columns of the files too"
+            )
+        coded = {c: Coded([values[c]]) for c in said if c in wanted.coded}
+        cells = {c: values[c] if c not in coded else 0 for c in said}
+        for piece in part.pieces(wanted._replace(columns=own, group=by)):
+            size = len(piece.keys)
+            full = dict(zip(own, piece.columns, strict=True)) | {
+                c: np.full(size, np.nan if v is None else float(v)) for c, v in cells.items()
+            }
+            columns = [full[c] for c in wanted.columns]
+            made = replace(piece, columns=columns, coded=piece.coded | coded)
+            if by != wanted.group:
+                label = values[str(wanted.group)]
+                same = np.full(size, -1 if label is None else 0, dtype=np.int64)
+                made = replace(made, keys=same, labels=[label])
+            yield made
+
+    types = {name: kind for name, kind in part.types.items() if name not in values}
+    types |= kinds
+    return replace(part, types=types, pieces=pieces, keys=(*part.keys, *values.items()))
+
+
+MOST_BYTES = 1 << 28  # of rows that are kept
+
+
+def remembered(part: Part, most: int) -> Part:
+    """The part of a file; rows that were read once, to their end, are not read again.
+
+    A file that has more than so many bytes is read each time.
+    """
+    known: list[tuple[Wanted, list[Piece]]] = []
+
+    def pieces(wanted: Wanted) -> Iterator[Piece]:
+        for by, rows in known:
+            kept = (c in by.columns and (c in by.coded) == (c in wanted.coded) for c in wanted[0])
+            if wanted.group == by.group and all(kept):
+                at = [by.columns.index(c) for c in wanted.columns]
+                for piece in rows:
+                    coded = {c: own for c, own in piece.coded.items() if c in wanted.columns}
+                    yield replace(piece, columns=[piece.columns[k] for k in at], coded=coded)
+                return
+        rows, size = [], 0
+        for piece in part.pieces(wanted):
+            size += piece.keys.nbytes + sum(column.nbytes for column in piece.columns)
+            rows = [*rows, piece] if size <= most else []
+            yield piece
+        if wanted.columns and size <= most:
+            known[:] = [(wanted, rows)]
 
     return replace(part, pieces=pieces)
 

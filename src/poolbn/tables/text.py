@@ -7,7 +7,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -43,12 +43,6 @@ class Text:
     separator: str = ","  # the one to take if two could be it
     decimal: str = "."  # what stands before the decimals of numbers
 
-    def number(self, cell: str) -> str:
-        """A cell as Python reads it, if it is a number."""
-        if self.decimal == "." or not self.is_number(cell):
-            return cell
-        return cell.replace(",", ".")
-
     def is_number(self, cell: str) -> bool:
         """Whether a cell reads as a number."""
         if self.decimal == ".":
@@ -60,13 +54,12 @@ def text_part(
     text: Text,
     kinds: Mapping[str, str],
     as_sql: Callable[[Mapping[str, str]], str],
-    cells: Callable[[str], Iterable[Any]],
     wrong: Callable[[BaseException, tuple[str, ...]], DataError],
 ) -> Part:
     """The part that a file of text is.
 
-    `kinds` are the types that DuckDB found, `as_sql` reads columns as others, `cells` are as `Part`
-    has them, and `wrong` tells of an error, where these columns were read.
+    `kinds` are the types that DuckDB found, `as_sql` reads columns as others, and `wrong` tells of
+    an error, where these columns were read.
     """
     import duckdb
     import pyarrow as pa
@@ -93,7 +86,7 @@ def text_part(
         for name, k in kinds.items()
     }
     truths = frozenset(name for name, k in kinds.items() if k == "BOOLEAN")
-    return Part(text.name, text.origin, types, pieces, cells, text.path, truths=truths)
+    return Part(text.name, text.origin, types, pieces, text.path, truths=truths)
 
 
 def described(scan: str) -> dict[str, str]:
@@ -203,12 +196,6 @@ def csv_part(text: Text) -> Part:
         at = {c: i for i, c in enumerate(header)}
         return f"select {', '.join(f'c{at[c]}' for c in read)} from {typed(read)}"
 
-    def cells(column: str) -> Iterator[str | None]:
-        at = header.index(column)
-        for row in _rows(text):
-            if at < len(row):
-                yield None if row[at] in MISSING_TEXT else text.number(row[at])
-
     # Columns that hold nothing are texts to DuckDB: a site did not measure them. It reads no
     # further than the first value.
     texts = typed({})
@@ -225,7 +212,7 @@ def csv_part(text: Text) -> Part:
             f"{text.shown!r} has one column, {_cut(header[0])}, and it is not numeric; columns are "
             "separated by a comma, a semicolon, a tab or |"
         )
-    return text_part(text, kinds, as_sql, cells, lambda error, cs: _csv_error(text, error, cs))
+    return text_part(text, kinds, as_sql, lambda error, cs: _csv_error(text, error, cs))
 
 
 def _decimal_commas(text: Text, plainly: Sequence[str], with_commas: Sequence[str]) -> bool:
@@ -430,13 +417,7 @@ def json_part(text: Text) -> Part:
         spec = ", ".join(f"{literal(c)}: '{kind}'" for c, kind in read.items())
         return f"from {scan}, columns={{{spec}}})"
 
-    return text_part(
-        text,
-        kinds,
-        as_sql,
-        cells=lambda column: (row.get(column) for row in _objects(text)),
-        wrong=lambda error, columns: _json_error(text, error),
-    )
+    return text_part(text, kinds, as_sql, lambda error, columns: _json_error(text, error))
 
 
 def _check_capitals(text: Text) -> None:
