@@ -22,7 +22,7 @@ ORDER = {
     "constants": [],
     "writing": [],
     "multiplicity": [],
-    "run": ["caching", "cluster", "parallel", "warming", "compiling", "progress"],
+    "run": ["cluster", "parallel", "compiling", "progress"],
     "datasets": [],
     "kernels": [
         "compile_cache", "compile_units", "lanes", "linalg", "cutting", "elementary", "moments",

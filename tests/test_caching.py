@@ -19,7 +19,7 @@ from numba.core import config
 from numba.core.dispatcher import Dispatcher
 
 from poolbn.kernels import linalg
-from poolbn.run import caching
+from poolbn.run import compiling
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="private folders of POSIX")
 
@@ -56,14 +56,14 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("HOME", "/dev/null")
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
         yield where
-        caching._told.clear()
+        compiling._told.clear()
         assert list((where / "work").iterdir()) == []
 
 
 def run(folder: Path) -> tuple[bool, str]:
     """Load a kernel as a new process would: whether it was kept, and what the user is told."""
-    caching.place.cache_clear()
-    caching._told.clear()
+    compiling.place.cache_clear()
+    compiling._told.clear()
     spec = importlib.util.spec_from_file_location("tiny", folder / "source" / "tiny.py")
     assert spec is not None
     assert spec.loader is not None
@@ -76,7 +76,7 @@ def run(folder: Path) -> tuple[bool, str]:
     x = np.ones(1)
     module.double(x)
     assert x == 2.0
-    return bool(module.double.stats.cache_hits), caching.cost()
+    return bool(module.double.stats.cache_hits), compiling.cost()
 
 
 def block(folder: Path) -> Path:

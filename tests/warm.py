@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poolbn.run.warming import compile_all
+from poolbn.run.compiling import compile_all
 
 if __name__ == "__main__":
     compile_all()

@@ -21,8 +21,8 @@ from poolbn.moments.table import FilledTable, Table, gathered, has_gaps
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
+from poolbn.run.compiling import prefetch
 from poolbn.run.progress import Progress
-from poolbn.run.warming import prefetch
 from poolbn.scoring.local import (
     Kind,
     LocalScores,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from poolbn.cli.terminal import Terminal, command
-from poolbn.run.warming import compile_all
+from poolbn.run.compiling import compile_all
 
 
 @command

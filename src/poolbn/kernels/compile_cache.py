@@ -22,8 +22,7 @@ from numba.core import caching
 from numba.core.errors import NumbaError
 
 from poolbn import constants
-from poolbn.run import warming
-from poolbn.run.caching import kept_in, place
+from poolbn.run.compiling import have_compiled, kept_in, left_to_others, place
 
 _numba: Any = numba
 _caching: Any = caching
@@ -93,7 +92,7 @@ class _Kept(_caching.FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super().load_overload(sig, target_context)
-        if found is None and warming.have_compiled(self._module, self._has):
+        if found is None and have_compiled(self._module, self._has):
             found = super().load_overload(sig, target_context)
         return found
 
@@ -131,7 +130,7 @@ def compiled(function: Callable[..., Any], signature: Any, options: dict[str, An
         options: of `numba.njit`.
     """
     folder, module = _source(function)
-    if warming.left_to_others(module, lambda: compiled(function, signature, options)):
+    if left_to_others(module, lambda: compiled(function, signature, options)):
         return function
     made = _numba.njit(**options)(function)
     if made is function:  # numba is told to compile nothing

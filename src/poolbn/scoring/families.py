@@ -26,7 +26,7 @@ from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
 from poolbn.nodes.poolings import Partial
 from poolbn.nodes.rowscores import Fitted
-from poolbn.run.warming import prefetch
+from poolbn.run.compiling import prefetch
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
 from poolbn.tables.kinds import kind_named
