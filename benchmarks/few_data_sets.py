@@ -24,8 +24,8 @@ from scipy.special import ndtr, stdtrit
 from tiny import parsed, tiny
 
 import poolbn as pb
-from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.intervals import own_estimates
+from poolbn.nodes.terms import RESIDUAL
 
 DATA_SETS, SLOPE_SDS = tiny((3, 4, 6, 10, 30), (4,)), tiny((0.0, 0.15, 0.5), (0.15,))
 ROWS = tiny((4, 8, 20, 60), (8,))

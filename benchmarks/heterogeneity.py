@@ -21,7 +21,8 @@ from tiny import parsed, tiny
 
 from poolbn.nodes import equality
 from poolbn.nodes.equality import _gain, _left, equal_blocks, equal_effects, one_variance
-from poolbn.nodes.intervals import Sums, own_estimates
+from poolbn.nodes.intervals import own_estimates
+from poolbn.nodes.terms import Sums
 
 DATA_SETS, SDS = tiny((3, 6, 15), (3,)), ("equal", "few", "many")
 ROWS = tiny(("8", "20", "60", "8 to 60"), ("8", "8 to 60"))

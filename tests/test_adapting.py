@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 import poolbn as pb
-from poolbn.nodes.blup import random_effects
+from poolbn.nodes.adapting import random_effects
 
 CASES = reference("adapt/adapt.json")
 FRAME = simulate(3, data_sets=6, rows=12, parents=2)

@@ -42,13 +42,11 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "formats", "separation", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "lmm", "polya", "links", "design", "glmm", "marginal",
-        "rowscores", "shrinking", "intervals", "logeffects", "equality", "terms",
-        "withinbetween",
-        "blup", "drawing", "predicting", "localfit", "statuses", "predictive", "adapting",
-        "imputed", "logfit", "gaussianfit", "model", "neighbours", "grouplevel", "views",
-        "gaussian", "poolings", "auto", "given", "tabular", "regression", "kinds", "choosing",
-        "files",
+        "reference", "linear", "lmm", "polya", "links", "design", "glmm", "marginal", "rowscores",
+        "shrinking", "terms", "drawing", "predicting", "localfit", "intervals", "equality",
+        "withinbetween", "statuses", "predictive", "adapting", "logfit", "gaussianfit", "model",
+        "neighbours", "grouplevel", "views", "gaussian", "poolings", "auto", "given", "tabular",
+        "regression", "kinds", "choosing", "files",
     ],
     "scoring": [
         "sparsity", "likelihoods", "families", "observed", "gprior", "criteria", "bge", "bde",

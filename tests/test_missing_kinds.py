@@ -21,7 +21,7 @@ from poolbn.inference.locals import Local, locals_of
 from poolbn.learning import as_plan
 from poolbn.moments.table import FilledTable, gaps_of
 from poolbn.monte_carlo_em import MonteCarloEM
-from poolbn.nodes.imputed import rubin
+from poolbn.nodes.intervals import rubin
 
 
 def drawn(seed: int, rows: int = 60, sets: int = 4) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from scipy import optimize, stats
 import poolbn as pb
 from poolbn.nodes.design import Design
 from poolbn.nodes.links import Family, Response
-from poolbn.nodes.logeffects import Sharing, log_odds_ratios, table_effects
+from poolbn.nodes.logfit import Sharing, log_odds_ratios, table_effects
 from poolbn.nodes.rowscores import Rows, equal_effects, scores
 
 COLUMNS = [

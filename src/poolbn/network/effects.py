@@ -15,10 +15,9 @@ from poolbn.errors import DataError, check_interval, check_option
 from poolbn.graph.dag import Dag
 from poolbn.moments.data import Data
 from poolbn.multiplicity import adjusted_p
-from poolbn.nodes.equality import RESIDUAL, Equality
 from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import LocalFit, level_columns
-from poolbn.nodes.terms import opposite
+from poolbn.nodes.terms import RESIDUAL, Equality, opposite
 from poolbn.nodes.withinbetween import NUMBERS
 
 if TYPE_CHECKING:

@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.intervals import Own, Sums
+from poolbn.nodes.intervals import Own
+from poolbn.nodes.terms import Equality, Sums
 
 Floats = NDArray[np.float64]
-
-# What stands in the column of parents where residual variances are tested.
-RESIDUAL = "(residual variance)"
 
 _WELCH = 15  # degrees of freedom that each data set needs for Welch's approximation
 _DRAWS = 10_000  # of a simulated null distribution
 _SEEN = 10  # draws that are larger, for a share of them
 _CELLS = 1_000_000  # random numbers of one kind, at most
 _RANK = 1e-9  # of the largest, below which a scatter is none
-
-
-class Equality(NamedTuple):
-    """A test for equality in all data sets.
-
-    Attributes:
-        test: "Welch", "simulated", "F", "Bartlett" or "score"; "none" where the rows give none.
-        statistic: F, or the chi-square of Bartlett's test or a score test.
-        df1: its degrees of freedom.
-        df2: of the denominator; NaN where it has none.
-        p_value: NaN without a test.
-    """
-
-    test: str = "none"
-    statistic: float = math.nan
-    df1: float = math.nan
-    df2: float = math.nan
-    p_value: float = math.nan
 
 
 def score_test(held: Floats) -> Equality:

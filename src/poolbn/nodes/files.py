@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from poolbn.errors import FileError
 from poolbn.moments.indicators import labels_of
 from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Counts, Given, GroupLevel, LocalFit, Status
-from poolbn.nodes.logeffects import LogEffects
-from poolbn.nodes.logfit import LogFit
+from poolbn.nodes.logfit import LogEffects, LogFit
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predictive import uncertainty
 from poolbn.nodes.regression import RegressionFit
 from poolbn.nodes.tabular import TabularFit
+from poolbn.nodes.terms import Intervals
 from poolbn.tables.kinds import kind_named, known_kinds
 from poolbn.writing import check_levels
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,45 @@ from numpy.typing import NDArray
 from poolbn.errors import DataError, Option
 from poolbn.moments.data import Data, sums_with
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.indicators import labels_of
+from poolbn.moments.indicators import labels_of, spans
 from poolbn.moments.standardised import standardise
 from poolbn.nodes import adapting, linear
 from poolbn.nodes.design import Basis
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
-from poolbn.nodes.imputed import intervals_with_error
-from poolbn.nodes.localfit import ALONE, Floats, Integers, LinearFit, predictor, renamed
+from poolbn.nodes.equality import equal_blocks, equal_effects, equal_variances
+from poolbn.nodes.intervals import (
+    family_sums,
+    intervals_of,
+    intervals_with_error,
+    own_estimates,
+)
+from poolbn.nodes.localfit import (
+    ALONE,
+    INTERCEPT,
+    Floats,
+    GroupLevel,
+    Integers,
+    LinearFit,
+    level_columns,
+    predictor,
+    renamed,
+)
 from poolbn.nodes.predicting import GaussianPredictions, Predictive, Values, columns, design
 from poolbn.nodes.predictive import predictive, uncertainty
+from poolbn.nodes.terms import (
+    DIFFERENCE,
+    RESIDUAL,
+    Equality,
+    Intervals,
+    Sums,
+    Term,
+    beyond_errors,
+)
+from poolbn.nodes.withinbetween import NUMBERS, within_between
+from poolbn.wording import figure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FEWEST = 3.0  # degrees of freedom of a variance that is drawn
 
@@ -74,6 +104,15 @@ class GaussianFit(LinearFit):
     def gaussian(self) -> GaussianFit:
         """The fit itself."""
         return self
+
+    @cached_property
+    def intervals(self) -> Intervals | None:
+        """Standard errors and degrees of freedom of effects; None where they are not known."""
+        if self.later is not None:
+            return self.later()
+        if self.saved_intervals is not None or self.sums is None or not self.status.ok:
+            return self.saved_intervals
+        return intervals_of(self, self.sums)
 
     def mean(self, values: Values, sets: Integers) -> Floats:
         """The expectation given parents."""
@@ -183,7 +222,7 @@ class GaussianFit(LinearFit):
             own = self._alone(stats)
         return adapting.appended(self, name, own, family)
 
-    def _alone(self, new: GroupStats) -> adapting.Own:
+    def _alone(self, new: GroupStats) -> adapting.Adapted:
         """Least squares on the rows of the new data set alone."""
         rows, q = new.n_rows, len(self.columns) + 1
         partial_pooling = Option("pooling", "partial")
@@ -200,7 +239,7 @@ class GaussianFit(LinearFit):
         if not f.status.ok:
             raise DataError(f"{ALONE}, and {f.detail}; or learn with ", partial_pooling)
         first = (f.coef[0], f.coef_cov[0], f.sigma2[0], f.squares[0], f.df[0])
-        return adapting.Own(*first[:2], *map(float, first[2:]))
+        return adapting.Adapted(*first[:2], *map(float, first[2:]))
 
     def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
         """The fit of the data sets at these positions, which may repeat, under these names."""
@@ -228,6 +267,108 @@ class GaussianFit(LinearFit):
             )
             for k in (at + 1 for at, *_ in self.columns_of(parent))
         ]
+
+    def terms(self, parent: str) -> Iterator[Term]:
+        """The effects of a parent: differences."""
+        for at, column, level in self.columns_of(parent):
+            k = at + 1
+            effect, se, df = self.population(k)
+            between = math.nan if self.random_sd is None else float(self.random_sd[k])
+            varies = 0.0 if math.isnan(between) else between
+            if self.random_sd is None and self.fixed is None:
+                varies = beyond_errors(self.coef[:, k], self.coef_sd[:, k])
+            new = math.hypot(se, between)
+            if self.intervals is not None and self.intervals.new_se.size:
+                new = float(self.intervals.new_se[k])
+            own_se, own_df = self.own_errors(k)
+            yield Term(
+                column, level, "", DIFFERENCE, effect, se, df, between, varies, new,
+                self.coef[:, k], own_se, own_df,
+            )  # fmt: skip
+
+    @property
+    def holds_tests(self) -> bool:
+        """Whether `equality` needs no data."""
+        level = isinstance(self.pooling, GroupLevel)
+        return self.is_given or level or self.sums is not None
+
+    def equality(self, data: Data | None = None) -> dict[str, Equality]:
+        """Tests for equal effects, and for equal residual variances."""
+        if self.is_given:
+            return dict.fromkeys(self.parents, Equality())
+        x = self._sums_of(data, "heterogeneity")
+        if x is None:
+            return dict.fromkeys([*self.parents, RESIDUAL], Equality())
+        own = own_estimates(x)
+        found = {RESIDUAL: equal_variances(own.rss, x.n - own.rank)}
+        for parent, span in zip(self.parents, spans(self.given), strict=True):
+            one = len(span) == 1
+            found[parent] = (
+                equal_effects(own, x.n, span[0] + 1) if one else equal_blocks(x, own, span)
+            )
+        return found
+
+    def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
+        """Effects of the columns within data sets and between their means."""
+        x = None if self.is_given or not self.parents else self._sums_of(data, "within_between")
+        if x is None:
+            return np.full((len(self.columns), len(NUMBERS)), math.nan)
+        one = self.fixed is not None and self.random_cov is None
+        one = one or getattr(self.pooling, "random", "") == "intercept"
+        return within_between(x, self, interval, one_slope=one)
+
+    def _sums_of(self, data: Data | None, method: str) -> Sums | None:
+        """Sufficient statistics of the family; None for a node of one value in each data set."""
+        every = np.ones(len(self.columns) + 1, dtype=bool)
+        if data is not None:
+            found = standardise(sums_with(data, [*self.parents, self.child]))
+            return family_sums(found, found.family(self.child, self.columns), every)
+        if self.sums is not None:
+            return self.sums._replace(varies=every)
+        if isinstance(self.pooling, GroupLevel):
+            return None
+        why = f"{self.child!r} has no sufficient statistics, as in a loaded network"
+        if not self.status.ok:
+            why = f"{self.child!r} has no likelihood ({self.status}), and its fit no statistics"
+        raise DataError(
+            f"{why}; give them, as in net.{method}(pb.stats(data, group=...)), or rows, "
+            f"net.{method}(pb.table(data, group=...))"
+        )
+
+    def own_errors(self, k: int, family: GroupStats | None = None) -> tuple[Floats, Floats]:
+        """Standard errors and degrees of freedom of a coefficient in each data set."""
+        if self.intervals is not None:
+            return self.intervals.se[:, k], self.intervals.df[:, k]
+        F = len(self.levels)
+        variances = [adapting.total_cov(self, j, family)[k, k] for j in range(F)]
+        return np.sqrt(variances), np.full(F, np.inf)
+
+    def table(self) -> pd.DataFrame:
+        """A row for each coefficient: fixed effect, standard error, SD between data sets, and all.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age", "bmi"]], group="clinic",
+            ...                  missing="drop")
+            >>> pb.fit_node(stats, "bmi", ["age"]).table().round(2)
+                         fixed    se  between_sd     NY     MN     KY     MS
+            (Intercept)  22.66  0.34        0.57  22.75  22.99  23.16  21.75
+            age           0.20  0.06        0.09   0.18   0.14   0.12   0.34
+        """
+        import pandas as pd
+
+        columns: dict[Hashable, Floats] = {}
+        if self.fixed is not None:
+            columns |= {"fixed": self.fixed, "se": self.population_se}
+        if self.random_sd is not None:
+            columns["between_sd"] = self.random_sd
+        columns |= dict(zip(level_columns(self.levels, columns), self.coef, strict=True))
+        return pd.DataFrame(columns, index=pd.Index([INTERCEPT, *self.columns]))
+
+    def _more(self) -> str:
+        sd = np.sqrt(self.sigma2)
+        spread = figure(sd.min()) + (f" to {figure(sd.max())}" if sd.max() > sd.min() else "")
+        return f"residual SD {spread}; "
 
     def in_population(self) -> Self:
         """The fit of one data set, which is like the population."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, to_units
 from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.intervals import Intervals
 from poolbn.nodes.localfit import Counts, GroupLevel, Status
 from poolbn.nodes.model import Likelihoods
+from poolbn.nodes.terms import Intervals
 from poolbn.wording import counted
 
 _ROUNDING = 1e-12  # of a column's standard deviation, which is no difference from 0

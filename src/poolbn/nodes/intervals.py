@@ -7,64 +7,27 @@ in plain numpy, when it is asked for.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, EXACT, RANK_TOLERANCE
-from poolbn.moments.standardised import Family, StandardisedStats
+from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.standardised import Family, StandardisedStats, imputed
+from poolbn.nodes.localfit import LinearFit
 from poolbn.nodes.shrinking import Told, error_sds
+from poolbn.nodes.terms import Intervals, Sums
 
 Floats = NDArray[np.float64]
 
 _LEAST = 1e-6  # degrees of freedom; a squared cosine with directions that rows do not give
+_LEAST_SHARE = 1e-9  # of a variance that is due to missing cells
 _HALVINGS = 40  # of the range of a variance
 _GRID = 40  # values of a variance between data sets that are averaged over
 _FAR = 80.0  # the largest, over the variance of data sets' estimates and that which they show
 _RARE = 1e-6  # of the largest likelihood, below which a value is left out
-
-
-class Sums(NamedTuple):
-    """Sufficient statistics of p parents and, last, the child, standardised; q = p + 1.
-
-    Attributes:
-        n: rows, (F,).
-        mean: (F, q).
-        scatter: (F, q, q).
-        center: pooled mean, (q,).
-        scale: pooled standard deviation, (q,).
-        varies: which coefficients have random effects, the intercept first, (q,).
-    """
-
-    n: Floats
-    mean: Floats
-    scatter: Floats
-    center: Floats
-    scale: Floats
-    varies: NDArray[np.bool_]
-
-
-class Intervals(NamedTuple):
-    """Student's t: estimates, standard errors, degrees of freedom.
-
-    Attributes:
-        population_se: of the population's coefficients, (q,).
-        population_df: (q,).
-        new_se: of a new data set's coefficients around the population's, with the same degrees of
-            freedom; NaN unless pooling is partial, (q,).
-        at: values of the parents, (p,); empty where they are not known, as in an older file.
-        se: of each data set's level where parents are at these values, NaN where that is what the
-            fit says, and of its effects, (F, q).
-        df: (F, q).
-    """
-
-    population_se: Floats
-    population_df: Floats
-    new_se: Floats
-    at: Floats
-    se: Floats
-    df: Floats
 
 
 class Own(NamedTuple):
@@ -97,37 +60,7 @@ class Weights(NamedTuple):
     random_cov: Floats
 
 
-# ruff: noqa: D102  (the names below are explained there)
-class Fitted(Protocol):
-    """What is needed of a `localfit.GaussianFit`, under the same names."""
-
-    @property
-    def coef(self) -> Floats: ...
-    @property
-    def coef_sd(self) -> Floats: ...
-    @property
-    def sigma2(self) -> Floats: ...
-    @property
-    def squares(self) -> Floats: ...
-    @property
-    def df(self) -> Floats: ...
-    @property
-    def unbiased(self) -> bool: ...
-    @property
-    def fixed(self) -> Floats | None: ...
-    @property
-    def fixed_cov(self) -> Floats | None: ...
-    @property
-    def fixed_se(self) -> Floats | None: ...
-    @property
-    def random_cov(self) -> Floats | None: ...
-    @property
-    def residual_shape(self) -> float | None: ...
-    @property
-    def residual_scale(self) -> float | None: ...
-
-
-def intervals_of(fit: Fitted, x: Sums) -> Intervals:
+def intervals_of(fit: LinearFit, x: Sums) -> Intervals:
     """The intervals of a fit with a likelihood.
 
     Without pooling the population's effect is the mean of the data sets' own, and its error is seen
@@ -140,7 +73,7 @@ def intervals_of(fit: Fitted, x: Sums) -> Intervals:
     return _partial(fit, x, fit.fixed, fit.random_cov)
 
 
-def _without_pooling(fit: Fitted, x: Sums) -> Intervals:
+def _without_pooling(fit: LinearFit, x: Sums) -> Intervals:
     F, q = fit.coef.shape
     se, df = fit.coef_sd.copy(), np.repeat((x.n - q)[:, None].astype(np.float64), q, axis=1)
     spread, spread_df = se[0].copy(), df[0]
@@ -151,7 +84,7 @@ def _without_pooling(fit: Fitted, x: Sums) -> Intervals:
     return Intervals(spread, spread_df, np.full(q, math.nan), x.center[:-1], se, df)
 
 
-def _complete(fit: Fitted, x: Sums) -> Intervals:
+def _complete(fit: LinearFit, x: Sums) -> Intervals:
     F, q = fit.coef.shape
     assert fit.fixed_se is not None
     df, none = np.full((F, q), float(x.n.sum()) - q), np.full(q, math.nan)
@@ -160,7 +93,7 @@ def _complete(fit: Fitted, x: Sums) -> Intervals:
     return Intervals(fit.fixed_se, df[0], none, x.center[:-1], se, df)
 
 
-def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Intervals:
+def _partial(fit: LinearFit, x: Sums, fixed: Floats, random_cov: Floats) -> Intervals:
     rows = max(float(fit.df.sum()), 1.0)
     se, df, variance = hartung_knapp(x, fixed, _weights(fit, x, random_cov))
     ratio = 1.0 if fit.unbiased else float(x.n.sum()) / rows
@@ -187,7 +120,7 @@ def _partial(fit: Fitted, x: Sums, fixed: Floats, random_cov: Floats) -> Interva
     )
 
 
-def _spread(fit: Fitted, x: Sums, random_cov: Floats) -> Floats:
+def _spread(fit: LinearFit, x: Sums, random_cov: Floats) -> Floats:
     """Covariance of random effects of standardised columns, (q, q).
 
     Maximum likelihood finds too little by a factor of D + sampling variance, see `predictive`.
@@ -200,7 +133,7 @@ def _spread(fit: Fitted, x: Sums, random_cov: Floats) -> Floats:
     return np.asarray(C @ random_cov @ C.T + lacks * both * (C @ fit.fixed_cov @ C.T))
 
 
-def _error_sds(fit: Fitted, x: Sums, spread: Floats, residual: Floats) -> Floats:
+def _error_sds(fit: LinearFit, x: Sums, spread: Floats, residual: Floats) -> Floats:
     """Of the level where parents are at their means, and of effects, (F, q); NaN if none vary."""
     relative = np.ones(len(x.n)) if fit.residual_scale is None else residual / fit.residual_scale
     told = Told(*_gram(x), x.scale[-1] ** 2 / residual, relative)
@@ -211,7 +144,7 @@ def _error_sds(fit: Fitted, x: Sums, spread: Floats, residual: Floats) -> Floats
     return found * np.diagonal(to_units(x))
 
 
-def _weights(fit: Fitted, x: Sums, random_cov: Floats) -> Weights:
+def _weights(fit: LinearFit, x: Sums, random_cov: Floats) -> Weights:
     if fit.residual_scale is None:
         return Weights(1 / fit.sigma2, random_cov / fit.sigma2[:, None, None], random_cov)
     a, s = fit.residual_shape, fit.residual_scale
@@ -221,7 +154,7 @@ def _weights(fit: Fitted, x: Sums, random_cov: Floats) -> Weights:
     return Weights(weight, np.repeat(random_cov[None] / s, len(x.n), axis=0), random_cov)
 
 
-def _residuals(fit: Fitted, x: Sums, own: Own) -> tuple[Floats, Floats]:
+def _residuals(fit: LinearFit, x: Sums, own: Own) -> tuple[Floats, Floats]:
     """Residual variances for the intervals of data sets, and degrees of freedom, (F,) each.
 
     Those around the data sets' own coefficients, which do not depend on estimated covariances, as
@@ -241,6 +174,58 @@ def _residuals(fit: Fitted, x: Sums, own: Own) -> tuple[Floats, Floats]:
     if left.sum() > rows / 2:
         squares, rows = own.rss, float(left.sum())
     return np.full(F, squares.sum() / rows), np.full(F, rows)
+
+
+def intervals_with_error(fit: LinearFit, stats: GroupStats, family: Family) -> Intervals:
+    """Intervals that contain what missing cells leave open.
+
+    Effects of data sets are fitted in each completed table, under the pooling of the fit.
+
+    Those of the population are uncertain for the spread of data sets' own estimates, which contains
+    what is missing; under complete pooling they are like the others. Where a network drew the
+    cells, what data sets share is uncertain too, and counts.
+    """
+    model: Any = fit.pooling
+    known = fit.intervals
+    assert known is not None
+    each = [model.fit(data, family, None) for data in imputed(stats)]
+    found = [(other, other.intervals) for other in each if other.intervals is not None]
+    if len(found) < 2:
+        return known
+    others, own = zip(*found, strict=True)
+
+    def centred(coef: Floats) -> Floats:
+        return np.column_stack([coef[:, 0] + coef[:, 1:] @ known.at, coef[:, 1:]])
+
+    values = [centred(other.coef) for other in others]
+    mean, se, df = rubin(values, [i.se for i in own], [i.df for i in own])
+    # The interval is around the estimate of the fit.
+    made = known._replace(se=np.hypot(se, mean - centred(fit.coef)), df=df)
+    drawn_by_network = stats.filled is not None and stats.filled.by_network
+    if fit.fixed is not None and (fit.random_cov is None or drawn_by_network):
+        fixed = [other.fixed for other, _ in found if other.fixed is not None]
+        of_fits = own if fit.random_cov is None else (known,)
+        _, se, df = rubin(
+            fixed, [i.population_se for i in of_fits], [i.population_df for i in of_fits]
+        )
+        if fit.random_cov is not None:  # those of a spread between data sets are few, and stay
+            df = known.population_df
+        made = made._replace(population_se=se, population_df=df)
+    return made
+
+
+def rubin(
+    estimates: Sequence[Floats], errors: Sequence[Floats], dfs: Sequence[Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """Estimate, standard error and degrees of freedom (Rubin, 1987; Barnard and Rubin, 1999)."""
+    m = len(estimates)
+    between = (1 + 1 / m) * np.var(estimates, axis=0, ddof=1)
+    total = np.mean(np.square(errors), axis=0) + between
+    share = np.maximum(between / np.where(total > 0, total, 1.0), _LEAST_SHARE)
+    df = np.mean(dfs, axis=0)
+    with np.errstate(invalid="ignore"):
+        left = np.where(np.isinf(df), np.inf, (df + 1) / (df + 3) * df * (1 - share))
+    return np.mean(estimates, axis=0), np.sqrt(total), 1 / (share**2 / (m - 1) + 1 / left)
 
 
 def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool_]) -> Sums:

@@ -14,24 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import DataError
-from poolbn.moments.data import Data, sums_with
+from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of, spans
-from poolbn.moments.standardised import standardise
-from poolbn.nodes.blup import total_cov
 from poolbn.nodes.drawing import Observed
-from poolbn.nodes.equality import (
-    RESIDUAL,
-    Equality,
-    equal_blocks,
-    equal_effects,
-    equal_variances,
-)
-from poolbn.nodes.intervals import Intervals, Sums, family_sums, intervals_of, own_estimates
 from poolbn.nodes.predicting import Predictions, Values
-from poolbn.nodes.terms import DIFFERENCE, Term, beyond_errors
-from poolbn.nodes.withinbetween import NUMBERS, within_between
+from poolbn.nodes.terms import Equality, Intervals, Sums, Term
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, figure, noun_of, visible
@@ -582,14 +570,10 @@ class LinearFit(LocalFit):
         """What kind of model it is, in words."""
         return "linear regression"
 
-    @cached_property
+    @property
+    @abstractmethod
     def intervals(self) -> Intervals | None:
         """Standard errors and degrees of freedom of effects; None where they are not known."""
-        if self.later is not None:
-            return self.later()
-        if self.saved_intervals is not None or self.sums is None or not self.status.ok:
-            return self.saved_intervals
-        return intervals_of(self, self.sums)
 
     @property
     def coef_sd(self) -> Floats:
@@ -662,108 +646,10 @@ class LinearFit(LocalFit):
             values = self.coef[[level not in self.left_out for level in self.levels]].mean(axis=0)
         return float(values[k]), float(self.population_se[k]), float(self.population_df[k])
 
-    def terms(self, parent: str) -> Iterator[Term]:
-        """The effects of a parent: differences."""
-        for at, column, level in self.columns_of(parent):
-            k = at + 1
-            effect, se, df = self.population(k)
-            between = math.nan if self.random_sd is None else float(self.random_sd[k])
-            varies = 0.0 if math.isnan(between) else between
-            if self.random_sd is None and self.fixed is None:
-                varies = beyond_errors(self.coef[:, k], self.coef_sd[:, k])
-            new = math.hypot(se, between)
-            if self.intervals is not None and self.intervals.new_se.size:
-                new = float(self.intervals.new_se[k])
-            own_se, own_df = self.own_errors(k)
-            yield Term(
-                column, level, "", DIFFERENCE, effect, se, df, between, varies, new,
-                self.coef[:, k], own_se, own_df,
-            )  # fmt: skip
-
-    @property
-    def holds_tests(self) -> bool:
-        """Whether `equality` needs no data."""
-        level = isinstance(self.pooling, GroupLevel)
-        return self.is_given or level or self.sums is not None
-
-    def equality(self, data: Data | None = None) -> dict[str, Equality]:
-        """Tests for equal effects, and for equal residual variances."""
-        if self.is_given:
-            return dict.fromkeys(self.parents, Equality())
-        x = self._sums_of(data, "heterogeneity")
-        if x is None:
-            return dict.fromkeys([*self.parents, RESIDUAL], Equality())
-        own = own_estimates(x)
-        found = {RESIDUAL: equal_variances(own.rss, x.n - own.rank)}
-        for parent, span in zip(self.parents, spans(self.given), strict=True):
-            one = len(span) == 1
-            found[parent] = (
-                equal_effects(own, x.n, span[0] + 1) if one else equal_blocks(x, own, span)
-            )
-        return found
-
-    def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
-        """Effects of the columns within data sets and between their means."""
-        x = None if self.is_given or not self.parents else self._sums_of(data, "within_between")
-        if x is None:
-            return np.full((len(self.columns), len(NUMBERS)), math.nan)
-        one = self.fixed is not None and self.random_cov is None
-        one = one or getattr(self.pooling, "random", "") == "intercept"
-        return within_between(x, self, interval, one_slope=one)
-
-    def _sums_of(self, data: Data | None, method: str) -> Sums | None:
-        """Sufficient statistics of the family; None for a node of one value in each data set."""
-        every = np.ones(len(self.columns) + 1, dtype=bool)
-        if data is not None:
-            found = standardise(sums_with(data, [*self.parents, self.child]))
-            return family_sums(found, found.family(self.child, self.columns), every)
-        if self.sums is not None:
-            return self.sums._replace(varies=every)
-        if isinstance(self.pooling, GroupLevel):
-            return None
-        why = f"{self.child!r} has no sufficient statistics, as in a loaded network"
-        if not self.status.ok:
-            why = f"{self.child!r} has no likelihood ({self.status}), and its fit no statistics"
-        raise DataError(
-            f"{why}; give them, as in net.{method}(pb.stats(data, group=...)), or rows, "
-            f"net.{method}(pb.table(data, group=...))"
-        )
-
+    @abstractmethod
     def own_errors(self, k: int, family: GroupStats | None = None) -> tuple[Floats, Floats]:
         """Standard errors and degrees of freedom of a coefficient in each data set, (F,) each.
 
         Where a fit does not know them, as one that is given, variances are taken as known; with
         statistics of the parents and, last, the child they allow for what these tell.
         """
-        if self.intervals is not None:
-            return self.intervals.se[:, k], self.intervals.df[:, k]
-        F = len(self.levels)
-        variances = [total_cov(self, j, family)[k, k] for j in range(F)]
-        return np.sqrt(variances), np.full(F, np.inf)
-
-    def table(self) -> pd.DataFrame:
-        """A row for each coefficient: fixed effect, standard error, SD between data sets, and all.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> stats = pb.stats(pb.datasets.opt()[["clinic", "age", "bmi"]], group="clinic",
-            ...                  missing="drop")
-            >>> pb.fit_node(stats, "bmi", ["age"]).table().round(2)
-                         fixed    se  between_sd     NY     MN     KY     MS
-            (Intercept)  22.66  0.34        0.57  22.75  22.99  23.16  21.75
-            age           0.20  0.06        0.09   0.18   0.14   0.12   0.34
-        """
-        import pandas as pd
-
-        columns: dict[Hashable, Floats] = {}
-        if self.fixed is not None:
-            columns |= {"fixed": self.fixed, "se": self.population_se}
-        if self.random_sd is not None:
-            columns["between_sd"] = self.random_sd
-        columns |= dict(zip(level_columns(self.levels, columns), self.coef, strict=True))
-        return pd.DataFrame(columns, index=pd.Index([INTERCEPT, *self.columns]))
-
-    def _more(self) -> str:
-        sd = np.sqrt(self.sigma2)
-        spread = figure(sd.min()) + (f" to {figure(sd.max())}" if sd.max() > sd.min() else "")
-        return f"residual SD {spread}; "

@@ -29,13 +29,14 @@ from poolbn.nodes.localfit import (
     level_columns,
     predictor,
 )
-from poolbn.nodes.logeffects import (
+from poolbn.nodes.logfit import (
     Estimates,
     LogEffects,
+    LogFit,
+    appended,
     known_effects,
     regression_effects,
 )
-from poolbn.nodes.logfit import LogFit, appended
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
 from poolbn.nodes.rowscores import Fitted, Rows, scores

@@ -33,9 +33,9 @@ _SHARES = np.array([0.0, 0.5, 0.8, 0.95, 1.0])
 _PENALTY = 2.0  # of log-probability for a correlation
 _GRID = (10, 16)  # values of a standard deviation between data sets: at first, and then
 _FAR = 80.0  # the largest variance, over that of estimates and that which they show
-_RARE = 1e-6  # of the largest probability, below which a value is left out
+_RARE = 1e-6  # of the largest probability: left out; a squared cosine with unknown directions
 _NONE = 1e-10  # a squared pivot of correlations that is 0
-_LEAST = 1e-9  # information about a coefficient, over the most: none
+_LEAST = 1e-9  # information in a direction, over the most: none
 
 
 class Told(NamedTuple):
@@ -69,7 +69,9 @@ def error_sds(told: Told, D: Floats, estimates: Floats, which: NDArray[np.int64]
     inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0)
     correlation = D * np.outer(inverse, inverse)
     found = np.full((len(estimates), len(which)), np.nan)
-    own, variance = _own(told)
+    eye = np.eye(len(D))
+    own, variance = own_estimates(np.zeros_like(told.score), told.score, told.information, eye)
+    variance = variance / told.weight[:, None]
     for at, k in enumerate(which.tolist()):
         known = np.isfinite(variance[:, k])
         if known.sum() > 1:
@@ -78,16 +80,25 @@ def error_sds(told: Told, D: Floats, estimates: Floats, which: NDArray[np.int64]
     return found
 
 
-def _own(told: Told) -> tuple[Floats, Floats]:
-    """Estimates of data sets from their own rows, and variances; inf where they give none."""
-    value, vector = np.linalg.eigh(told.information)
-    most = np.maximum(value[:, -1:], np.finfo(float).tiny)
-    inverse = np.divide(1.0, value, out=np.zeros_like(value), where=value > _LEAST * most)
-    half = np.einsum("jab,ja->jb", vector, told.score) * inverse
-    own = np.einsum("jab,jb->ja", vector, half)
-    variance = np.einsum("jab,jb->ja", vector**2, inverse) / told.weight[:, None]
-    lost = np.einsum("jab,jb->ja", vector**2, (inverse == 0).astype(float)) > _RARE
-    return own, np.where(lost, np.inf, variance)
+def own_estimates(at: Floats, gradient: Floats, W: Floats, turn: Floats) -> tuple[Floats, Floats]:
+    """The data sets' own estimates and variances, inf where rows do not give them, (F, d) each.
+
+    Args:
+        at: coefficients at which derivatives are known, (F, d).
+        gradient: there, (F, d).
+        W: the information, (F, d, d).
+        turn: from these coefficients to those that are asked for, (d, d).
+    """
+    value, vector = np.linalg.eigh(W)
+    there = value > _LEAST * value.max(axis=1, keepdims=True)
+    inverse = np.divide(1.0, value, out=np.zeros_like(value), where=there)
+    half = np.einsum("jab,ja->jb", vector, gradient) * inverse
+    turned = turn @ vector
+    own = at @ turn.T + np.einsum("jab,jb->ja", turned, half)
+    variance = np.einsum("jab,jb->ja", turned**2, inverse)
+    share = turned**2 / (turn**2).sum(axis=1)[:, None]
+    lost = np.einsum("jab,jb->ja", share, (~there).astype(float)) > _RARE
+    return np.where(lost, 0.0, own), np.where(lost, np.inf, variance)
 
 
 def _range(own: Floats, variance: Floats) -> tuple[float, float, float]:

@@ -17,14 +17,15 @@ from poolbn.nodes.auto import Candidate
 from poolbn.nodes.drawing import Observed, dirichlet
 from poolbn.nodes.links import drawn_levels, level_quantiles, log_level
 from poolbn.nodes.localfit import ALONE, Counts, Status, level_columns
-from poolbn.nodes.logeffects import (
+from poolbn.nodes.logfit import (
     LogEffects,
+    LogFit,
     Sharing,
+    appended,
     known_table_effects,
     log_odds_ratios,
     table_effects,
 )
-from poolbn.nodes.logfit import LogFit, appended
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import TablePredictions, Values, configurations
 from poolbn.tables.kinds import ColumnKind

@@ -1,20 +1,18 @@
-"""The effects of a parent on a node: in the population of data sets, and in each of them."""
+"""What is told of the effects of parents on a node, and what it is found from."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.equality import Equality, score_test
-from poolbn.nodes.logeffects import LogEffects
-
 Floats = NDArray[np.float64]
 
 DIFFERENCE = "difference"
+# What stands in the column of parents where residual variances are tested.
+RESIDUAL = "(residual variance)"
 
 
 class Term(NamedTuple):
@@ -59,6 +57,66 @@ class Term(NamedTuple):
             return np.exp(value)
 
 
+class Equality(NamedTuple):
+    """A test for equality in all data sets.
+
+    Attributes:
+        test: "Welch", "simulated", "F", "Bartlett" or "score"; "none" where the rows give none.
+        statistic: F, or the chi-square of Bartlett's test or a score test.
+        df1: its degrees of freedom.
+        df2: of the denominator; NaN where it has none.
+        p_value: NaN without a test.
+    """
+
+    test: str = "none"
+    statistic: float = math.nan
+    df1: float = math.nan
+    df2: float = math.nan
+    p_value: float = math.nan
+
+
+class Sums(NamedTuple):
+    """Sufficient statistics of p parents and, last, the child, standardised; q = p + 1.
+
+    Attributes:
+        n: rows, (F,).
+        mean: (F, q).
+        scatter: (F, q, q).
+        center: pooled mean, (q,).
+        scale: pooled standard deviation, (q,).
+        varies: which coefficients have random effects, the intercept first, (q,).
+    """
+
+    n: Floats
+    mean: Floats
+    scatter: Floats
+    center: Floats
+    scale: Floats
+    varies: NDArray[np.bool_]
+
+
+class Intervals(NamedTuple):
+    """Student's t: estimates, standard errors, degrees of freedom.
+
+    Attributes:
+        population_se: of the population's coefficients, (q,).
+        population_df: (q,).
+        new_se: of a new data set's coefficients around the population's, with the same degrees of
+            freedom; NaN unless pooling is partial, (q,).
+        at: values of the parents, (p,); empty where they are not known, as in an older file.
+        se: of each data set's level where parents are at these values, NaN where that is what the
+            fit says, and of its effects, (F, q).
+        df: (F, q).
+    """
+
+    population_se: Floats
+    population_df: Floats
+    new_se: Floats
+    at: Floats
+    se: Floats
+    df: Floats
+
+
 def opposite(effect: float, own: Floats) -> float:
     """The share of the data sets in which an effect has the other sign."""
     return float(np.mean(np.sign(own) * np.sign(effect) < 0))
@@ -71,49 +129,3 @@ def beyond_errors(own: Floats, se: Floats) -> float:
         return 0.0
     excess = np.var(own[known], ddof=1) - np.mean(se[known] ** 2)
     return math.sqrt(max(0.0, float(excess)))
-
-
-def log_terms(
-    found: LogEffects,
-    columns: Sequence[tuple[int, str, str]],
-    outcomes: Sequence[str],
-    *,
-    pooled: bool,
-) -> Iterator[Term]:
-    """Effects on log odds of levels, or on the logarithm of a mean.
-
-    Args:
-        found: effects of all columns.
-        columns: those of a parent: position, name, and level.
-        outcomes: the levels of the child but its first; none of a count.
-        pooled: whether data sets share strength.
-    """
-    width = found.effect.size // max(len(outcomes), 1)
-    for at, column, level in columns:
-        for c, outcome in enumerate(outcomes or ("",)):
-            k = c * width + at
-            own, own_se, between = found.own[:, k], found.own_se[:, k], float(found.between_sd[k])
-            varies = beyond_errors(own, own_se)
-            if pooled:
-                varies = 0.0 if math.isnan(between) else between
-            yield Term(
-                column,
-                level,
-                outcome,
-                "odds ratio" if outcomes else "rate ratio",
-                float(found.effect[k]),
-                float(found.se[k]),
-                float(found.df[k]),
-                between,
-                varies,
-                float(found.new_se[k]),
-                own,
-                own_se,
-                np.full_like(own, np.inf),
-            )
-
-
-def held_tests(parents: Sequence[str], found: LogEffects) -> dict[str, Equality]:
-    """Tests for equal effects by parent, where rows gave them."""
-    held = dict(zip(parents, map(score_test, found.equal), strict=False))
-    return {parent: held.get(parent, Equality()) for parent in parents}

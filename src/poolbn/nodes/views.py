@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
-from poolbn.nodes.adapting import Own, adapted, appended, in_order
+from poolbn.nodes.adapting import Adapted, adapted, appended, in_order
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Counts
 from poolbn.nodes.model import Likelihoods, NeighbourScores
@@ -133,7 +133,7 @@ def _with_left_out(
         variance = float(np.average(fit.sigma2, weights=view.n))
         if fit.fixed is None and not rows.n[0]:
             spread = np.atleast_2d(np.cov(fit.coef.T, ddof=0))  # a scalar without parents
-            own = Own(fit.coef.mean(axis=0), spread, variance)
+            own = Adapted(fit.coef.mean(axis=0), spread, variance)
         elif fit.fixed is None:
             own = _constant(float(rows.mean[0, -1]), variance, float(data.n[j]), len(family[1]) + 1)
         else:
@@ -154,7 +154,7 @@ def _with_left_out(
     )
 
 
-def _constant(value: float, variance: float, n: float, q: int) -> Own:
+def _constant(value: float, variance: float, n: float, q: int) -> Adapted:
     coef, cov = np.zeros(q), np.zeros((q, q))
     coef[0], cov[0, 0] = value, variance / n**2
-    return Own(coef, cov, variance / n, squares=variance, df=n)
+    return Adapted(coef, cov, variance / n, squares=variance, df=n)

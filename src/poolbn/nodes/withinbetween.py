@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.nodes.intervals import Fitted, Own, Sums, between_variances, own_estimates, t_interval
+from poolbn.nodes.intervals import Own, between_variances, own_estimates, t_interval
+from poolbn.nodes.localfit import LinearFit
+from poolbn.nodes.terms import Sums
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +32,7 @@ class _Slopes(NamedTuple):
     df: Floats
 
 
-def within_between(x: Sums, fit: Fitted, interval: float, *, one_slope: bool) -> Floats:
+def within_between(x: Sums, fit: LinearFit, interval: float, *, one_slope: bool) -> Floats:
     """Numbers of each of the columns of a node's parents, (p, `NUMBERS`); NaN where rows lack them.
 
     Args:
@@ -93,7 +95,7 @@ def _common_slopes(x: Sums) -> _Slopes:
     return _slopes(x, used, known, value, se, np.full(len(used), df))
 
 
-def _within(x: Sums, variance: Floats, fit: Fitted) -> _Slopes:
+def _within(x: Sums, variance: Floats, fit: LinearFit) -> _Slopes:
     """The mean of slopes that vary, from the scatter inside data sets: all means are put at 0.
 
     Scores u_j = (s_j^2 + S_j D)^-1 c_j have covariances P_j = (s_j^2 + S_j D)^-1 S_j under the

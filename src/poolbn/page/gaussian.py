@@ -20,9 +20,9 @@ from poolbn.assess.residuals import (
     counted_quantiles,
     normal_quantiles,
 )
-from poolbn.nodes.equality import RESIDUAL
 from poolbn.nodes.localfit import INTERCEPT, LinearFit, LocalFit
 from poolbn.nodes.poolings import Partial
+from poolbn.nodes.terms import RESIDUAL
 from poolbn.page.context import Context, Fitting, masked
 from poolbn.page.numbers import digits_of, farthest, forest_numbers, rounded
 from poolbn.page.words import p_words

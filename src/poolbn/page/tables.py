@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.network.network import Network
-from poolbn.nodes.equality import RESIDUAL
+from poolbn.nodes.terms import RESIDUAL
 from poolbn.page.context import Context
 from poolbn.page.doubts import doubts
 from poolbn.page.gaussian import sd_range
