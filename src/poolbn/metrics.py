@@ -8,9 +8,10 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from poolbn.arguments import DICT, LABEL, LIST, NUMBER, Kind, check_arguments
+from poolbn.arrays import Floats, Positions
 from poolbn.errors import (
     DataError,
     GraphError,
@@ -316,7 +317,7 @@ def _check_alike(node: str, one: LocalFit, two: LocalFit) -> None:
             )
 
 
-def _weights(true: Network, weights: Weights) -> NDArray[np.float64]:
+def _weights(true: Network, weights: Weights) -> Floats:
     """Of the data sets, (F,)."""
     return np.ones(len(true.n)) if weights == "sum" else true.n / true.n_rows
 
@@ -354,7 +355,7 @@ def median_rmad(actual: ArrayLike, predicted: ArrayLike) -> float:
     return float(np.median(_relative(actual, predicted), axis=0).mean())
 
 
-def _relative(actual: ArrayLike, predicted: ArrayLike) -> NDArray[np.float64]:
+def _relative(actual: ArrayLike, predicted: ArrayLike) -> Floats:
     x, y = _numbers(actual=actual, predicted=predicted)
     error = np.abs(x - y)
     with np.errstate(divide="ignore"):
@@ -519,7 +520,7 @@ def auc(actual: Iterable[Hashable], probabilities: pd.DataFrame) -> float:
     return float(np.mean([_area(p[codes == k, k], p[codes == other, k]) for k, other in pairs]))
 
 
-def _area(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
+def _area(higher: Floats, lower: Floats) -> float:
     """The share of pairs in which the first is higher, half of those that are equal."""
     ordered = np.sort(lower)
     ends = [np.searchsorted(ordered, higher, side) for side in ("left", "right")]
@@ -528,7 +529,7 @@ def _area(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> float:
 
 def _probabilities(
     actual: Iterable[Hashable], probabilities: pd.DataFrame
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+) -> tuple[Positions, Floats]:
     """The column of what came in each row, (n,), and probabilities, (n, K)."""
     check_arguments(actual=(actual, LIST), probabilities=(probabilities, _FRAME))
     table = probabilities.drop(columns=MOST_PROBABLE, errors="ignore")
@@ -610,7 +611,7 @@ def calibration(
     return pd.DataFrame(rows, columns=["nominal", "coverage", "se"])
 
 
-def _numbers(**tables: ArrayLike) -> list[NDArray[np.float64]]:
+def _numbers(**tables: ArrayLike) -> list[Floats]:
     """Arrays of numbers of the same shape, with the same columns where columns have names."""
     arrays = {}
     for name, table in tables.items():

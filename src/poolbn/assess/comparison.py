@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn import metrics
 from poolbn.arguments import TEXT, check_arguments, is_list
+from poolbn.arrays import Floats, Integers, Positions
 from poolbn.assess.folds import Folds, check_folds, deal, deal_incomplete, deal_table
 from poolbn.errors import DataError, Option, OptionError, check_count, nearest
 from poolbn.inference.heldout import held_out
@@ -37,7 +37,6 @@ from poolbn.wording import counted, figure, listed, noun_of, sensible, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
 _CLEAR = 2.0  # standard errors
 POOLED_RESIDUALS = "pooled residuals"
 _WORDS = {
@@ -91,10 +90,10 @@ class Comparison:
     """
 
     networks: Mapping[str, Network]
-    rows: NDArray[np.int64]
+    rows: Integers
     loglik: Floats
     left_out: tuple[Hashable, ...]
-    left_out_rows: NDArray[np.int64]
+    left_out_rows: Integers
     left_out_loglik: Floats
     known: Floats
     unknown: Floats
@@ -242,7 +241,7 @@ class Comparison:
         return self._by("data_set", self.left_out, self.left_out_rows, self.left_out_loglik)
 
     def _by(
-        self, name: str, parts: Iterable[Hashable], rows: NDArray[np.int64], loglik: Floats
+        self, name: str, parts: Iterable[Hashable], rows: Integers, loglik: Floats
     ) -> pd.DataFrame:
         import pandas as pd
 
@@ -498,7 +497,7 @@ class _Forecast:
     categories: tuple[tuple[str, ...], ...]  # levels of columns, where these are of all kinds
     train: Data
     values: Floats  # rows to predict, (m, N)
-    codes: NDArray[np.int64]  # their data sets, as positions in `train.levels`, (m,)
+    codes: Integers  # their data sets, as positions in `train.levels`, (m,)
     new: Hashable = None  # the data set that all of them are from, if it is not one of these
 
 
@@ -510,7 +509,7 @@ class _Result:
     rows: int  # without gaps
     known: Floats  # squared errors of each variable in these, summed, (N,)
     unknown: Floats
-    data_set: NDArray[np.int64]  # the most probable one of each row, (m,)
+    data_set: Integers  # the most probable one of each row, (m,)
     trouble: str = ""  # why nothing was predicted
 
 
@@ -573,7 +572,7 @@ def _spreads(table: Data) -> Floats:
     return out
 
 
-def _alone(total: Data) -> NDArray[np.intp]:
+def _alone(total: Data) -> Positions:
     """Data sets that alone have a column: without them there is nothing to learn it from."""
     there = total.n[:, None] > total.missing
     return np.flatnonzero(there[:, there.sum(axis=0) == 1].any(axis=1))
@@ -616,7 +615,7 @@ def _nothing(task: _Forecast, trouble: str, loglik: float) -> _Result:
     return _Result(loglik, 0, nan, nan, np.full(len(task.values), -1), trouble)
 
 
-def _relative(squares: list[list[Floats]], rows: NDArray[np.int64], sd: Floats) -> Floats:
+def _relative(squares: list[list[Floats]], rows: Integers, sd: Floats) -> Floats:
     """Root mean square errors over standard deviations, in the folds that have them, (P, N)."""
     each = np.array(squares)  # (P, K, N)
     n = rows.sum(axis=1)
@@ -624,7 +623,7 @@ def _relative(squares: list[list[Floats]], rows: NDArray[np.int64], sd: Floats) 
     return np.asarray(np.sqrt(mean) / sd)
 
 
-def _f1(results: list[_Result], actual: list[NDArray[np.int64]], levels: int) -> float:
+def _f1(results: list[_Result], actual: list[Integers], levels: int) -> float:
     """The mean F1 of the data sets, in the folds that have predictions."""
     have = [k for k, result in enumerate(results) if not result.trouble]
     if not have:

@@ -15,15 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats
 from poolbn.graph.equivalence import completed
 from poolbn.inference.drawing import draw_columns
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GroupLevel
 from poolbn.nodes.terms import Term
-
-Floats = NDArray[np.float64]
 
 _ROWS, _LEAST = 40_000, 400  # drawn in all data sets, and in each
 
@@ -139,7 +137,7 @@ class EffectSize:
 
 
 def effect_sizes(
-    net: Network, found: Spreads | None = None, fixed: NDArray[np.bool_] | None = None
+    net: Network, found: Spreads | None = None, fixed: Flags | None = None
 ) -> tuple[EffectSize, ...]:
     """The standardised effects of all arcs, in the order of the arcs.
 

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, GraphError, check_interval, nearest
 from poolbn.moments.data import Data, sums_with
 from poolbn.moments.groupstats import GroupStats
@@ -24,8 +24,6 @@ from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import LinearFit, LocalFit, Pooling, Status
 from poolbn.nodes.poolings import Complete, NoPooling
 from poolbn.wording import Noun
-
-Floats = NDArray[np.float64]
 
 
 class Common(StrEnum):
@@ -52,8 +50,8 @@ class Estimates:
     child: str  # of the arc, or the node
     pooling: Pooling  # how the child's fit shares strength
     levels: tuple[Hashable, ...]  # the F data sets
-    n: NDArray[np.int64]  # their rows, (F,)
-    adapted: NDArray[np.bool_]  # which of them were not learned from, (F,)
+    n: Integers  # their rows, (F,)
+    adapted: Flags  # which of them were not learned from, (F,)
     effect: Floats  # in each data set, as the network has it, (F,)
     interval: Floats  # of these, (F, 2)
     alone: Floats  # the estimate from the data set's own rows, NaN where there is none, (F,)
@@ -140,7 +138,7 @@ def _family(net: Network, fit: LinearFit, stats: Data | None) -> GroupStats | No
     return sums_with(stats, [*parents, fit.child]).select([*fit.columns, fit.child])
 
 
-def _adapted(net: Network, fit: LocalFit) -> NDArray[np.bool_]:
+def _adapted(net: Network, fit: LocalFit) -> Flags:
     return np.array([level in net.adapted for level in fit.levels])
 
 
@@ -284,7 +282,7 @@ def _ends(v: Floats, g: Floats, interval: float) -> Floats:
     return np.stack([g / gammaincinv(shape, tail) for tail in tails], axis=1)
 
 
-def _components(n: NDArray[np.int64], squares: Floats, scale: float) -> tuple[Floats, ...]:
+def _components(n: Integers, squares: Floats, scale: float) -> tuple[Floats, ...]:
     """Weights, shapes a and common values s of what pooled variances may be drawn from, (K,) each.
 
     The likelihood of a and s given rows and residual squares q_j, (F,) each, with all values of log
@@ -343,9 +341,7 @@ def _quantiles(values: Floats, weight: Floats, interval: float) -> Floats:
     return np.interp([(1 - interval) / 2, (1 + interval) / 2], upto, values[order])
 
 
-def _chi_square(
-    fit: LinearFit, n: NDArray[np.int64], adapted: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
+def _chi_square(fit: LinearFit, n: Integers, adapted: Flags) -> tuple[Floats, Floats]:
     """Half of the degrees of freedom and of the residual squares, (F,) each; they add up.
 
     Adapted data sets, which got their variance from the others, count nothing.

@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.assess.resample import by_data_set, random_stream
 from poolbn.errors import Option, OptionError, check_count
 from poolbn.moments.data import Data
@@ -28,9 +28,9 @@ class Folds:
 
     total: Data  # of all rows; these where columns are of all kinds
     train: Sequence[Data]  # for each of the K folds that of all other rows
-    values: NDArray[np.float64]  # rows to predict, (m, N): all, or of many a random sample
-    codes: NDArray[np.int64]  # the data set of each, as a position in `total.levels`, (m,)
-    fold: NDArray[np.int64]  # the fold of each, -1 if it is never held out, (m,)
+    values: Floats  # rows to predict, (m, N): all, or of many a random sample
+    codes: Integers  # the data set of each, as a position in `total.levels`, (m,)
+    fold: Integers  # the fold of each, -1 if it is never held out, (m,)
 
 
 def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
@@ -60,7 +60,7 @@ def deal_incomplete(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = (
     codes, values, _ = in_memory(rows)
     levels = tuple(rows.levels)
 
-    def completed(some: NDArray[np.bool_]) -> GroupStats:
+    def completed(some: Flags) -> GroupStats:
         return patterns_of(rows.names, levels, codes[some], values[some], rows.group).completed()
 
     total = completed(np.ones(len(codes), dtype=bool))
@@ -132,7 +132,7 @@ class _Dealer:
         self._places: dict[int, int] = {}  # of fold k in data set j, by j K + k
         self._folds = folds
         self._seed = seed
-        self._decks: list[NDArray[np.int64]] = []
+        self._decks: list[Integers] = []
         self._shuffles: list[np.random.Generator] = []
         self._lots = random_stream(seed)
         self._limit = 1.0
@@ -158,7 +158,7 @@ class _Dealer:
         width = self._sums.mean.shape[1]
         made = self._sums
 
-        def running(parts: Sequence[NDArray[np.intp]]) -> list[Sums]:
+        def running(parts: Sequence[Positions]) -> list[Sums]:
             sums, before = Sums.zeros(levels, width), []
             for at in parts:
                 before.append(sums.cut(levels))
@@ -171,13 +171,13 @@ class _Dealer:
             rest.add(at, more.n[at], more.mean[at], more.scatter[at])
         return before
 
-    def kept(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    def kept(self) -> tuple[Floats, Integers, Integers]:
         """The rows that were kept: values, data sets and folds."""
         self._thin(_KEPT)
         codes, fold = self._held[:, -3:-1].T.astype(np.int64)
         return np.ascontiguousarray(self._held[:, :-3]), codes, fold
 
-    def deal(self, codes: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
+    def deal(self, codes: Integers, levels: int) -> Integers:
         """The fold of each row of a batch."""
         for j in range(len(self._decks), levels):
             self._decks.append(np.empty(0, dtype=np.int64))
@@ -193,7 +193,7 @@ class _Dealer:
             self._decks[j] = deck[len(at) :]
         return fold
 
-    def _keep(self, batch: Batch, fold: NDArray[np.int64]) -> None:
+    def _keep(self, batch: Batch, fold: Integers) -> None:
         """The rows with the lowest lots are a random sample of all."""
         lots = self._lots.random(len(fold))
         low = lots < self._limit

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.moments.patternstats import tallied
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from poolbn.moments.patternstats import PatternStats
 
 _MOST = 10  # patterns of a map
@@ -22,12 +21,12 @@ class PatternMap(NamedTuple):
     columns: tuple[str, ...]  # that have missing values
     # Which of them a pattern lacks, (K, P); rows without gaps are the pattern that lacks nothing.
     # Most rows first.
-    missing: NDArray[np.bool_]
-    rows: NDArray[np.int64]  # of each pattern and data set, (P, F)
-    others: NDArray[np.int64]  # rows of rarer patterns in each data set, (F,)
-    share: NDArray[np.float64]  # of values that each column lacks, (K,)
+    missing: Flags
+    rows: Integers  # of each pattern and data set, (P, F)
+    others: Integers  # rows of rarer patterns in each data set, (F,)
+    share: Floats  # of values that each column lacks, (K,)
     # Values of each column in rows that have a gap, and would be dropped for it, (K,).
-    gained: NDArray[np.int64]
+    gained: Integers
 
 
 def pattern_map(patterns: PatternStats, fewest: int = 1) -> PatternMap:

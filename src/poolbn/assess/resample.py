@@ -17,9 +17,9 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments, is_finite
+from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.assess.strengths import (
     averaged_edges,
     directed_network,
@@ -59,7 +59,6 @@ _ROWS, _DATA_SETS, _COLUMNS = range(3)
 
 Unit = Literal["row", "data set"]
 _SHOWN = 12  # arcs that a printed bootstrap lists
-Floats = NDArray[np.float64]
 
 
 def random_stream(seed: int, *key: int) -> np.random.Generator:
@@ -67,7 +66,7 @@ def random_stream(seed: int, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-def by_data_set(codes: NDArray[np.int64], F: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+def by_data_set(codes: Integers, F: int) -> Iterator[tuple[int, Positions]]:
     """Each data set of a batch, and its rows in their order."""
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=F))
@@ -115,7 +114,7 @@ def incomplete_replicates(
         yield [replace(made, facts=known.facts, inputs=known.inputs)]
 
 
-def _redrawn(parts: Sequence[NDArray[np.intp]], seed: int, number: int) -> list[NDArray[np.intp]]:
+def _redrawn(parts: Sequence[Positions], seed: int, number: int) -> list[Positions]:
     """As many rows of each data set as there are, drawn with replacement."""
     rng = random_stream(seed, _ROWS, number)
     return [part[rng.integers(len(part), size=len(part))] for part in parts]
@@ -167,7 +166,7 @@ class _Block:
     data_set: int  # its position
     number: int  # which of its blocks
     share: float  # of its rows that are left, from here to its end
-    columns: NDArray[np.float64]  # the cells, (N, m)
+    columns: Floats  # the cells, (N, m)
 
 
 def _blocks(rows: Rows, known: GroupStats, size: int) -> Iterator[_Block]:
@@ -177,7 +176,7 @@ def _blocks(rows: Rows, known: GroupStats, size: int) -> Iterator[_Block]:
     number: Counter[int] = Counter()
     held = [np.empty((N, 0))] * F
 
-    def block(j: int, columns: NDArray[np.float64]) -> _Block:
+    def block(j: int, columns: Floats) -> _Block:
         made = _Block(j, number[j], columns.shape[1] / left[j], columns)
         number[j] += 1
         left[j] -= columns.shape[1]
@@ -199,9 +198,7 @@ def _blocks(rows: Rows, known: GroupStats, size: int) -> Iterator[_Block]:
             yield block(j, rest)
 
 
-def _again(
-    rows: Rows, known: GroupStats
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+def _again(rows: Rows, known: GroupStats) -> Iterator[tuple[Integers, Floats]]:
     """Data sets (B,) and cells (N, B) of batches that were fit to be read once before."""
     with closing(rows.batches) as batches:
         try:
@@ -292,17 +289,17 @@ class Bootstrap:
     """
 
     nodes: tuple[str, ...]
-    counts: NDArray[np.float64]
+    counts: Floats
     replicates: int
     unit: Unit
 
     @cached_property
-    def strength(self) -> NDArray[np.float64]:
+    def strength(self) -> Floats:
         """The share of the networks with an arc between two nodes, either way, (N, N)."""
         return strengths(self.counts, self.replicates)[0]
 
     @cached_property
-    def direction(self) -> NDArray[np.float64]:
+    def direction(self) -> Floats:
         """Where there is an arc, the share that goes from the first node to the second, (N, N)."""
         return strengths(self.counts, self.replicates)[1]
 
@@ -541,9 +538,7 @@ def _replicates(
         yield from incomplete_replicates(read, known.stats(), replicates, seed)
 
 
-def _directions(
-    plan: Plan, nodes: tuple[str, ...], fixed: NDArray[np.bool_], replicate: Data
-) -> Floats:
+def _directions(plan: Plan, nodes: tuple[str, ...], fixed: Flags, replicate: Data) -> Floats:
     """The arcs of the network of a replicate, with the nodes in this order."""
     at = [nodes.index(name) for name in replicate.names]
     arcs = np.zeros_like(fixed)

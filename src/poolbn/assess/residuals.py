@@ -15,14 +15,12 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.errors import DataError, GraphError, nearest
 from poolbn.network.cells import kinds_of
 from poolbn.network.network import Network
 from poolbn.tables.cells import Cells, read_cells
-
-Floats = NDArray[np.float64]
 
 QUARTILE = NormalDist().inv_cdf(0.75)  # of normal residuals, in standard deviations
 _BINS = 12
@@ -40,7 +38,7 @@ class Residuals:
 
     node: str  # the node
     levels: tuple[Hashable, ...]  # the F data sets
-    codes: NDArray[np.int64]  # the index of each row's data set, (n,)
+    codes: Integers  # the index of each row's data set, (n,)
     fitted: Floats  # expected from the parents, (n,)
     residual: Floats  # the value minus that, (n,)
     standard: Floats  # the same in the residual standard deviations of the data sets, (n,)
@@ -52,11 +50,11 @@ class Residuals:
         return [int(code) for code in np.unique(self.codes)]
 
     @cached_property
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> Positions:
         """The rows by their fitted values, (n,)."""
         return np.argsort(self.fitted, kind="stable")
 
-    def some(self, most: int) -> NDArray[np.int64]:
+    def some(self, most: int) -> Integers:
         """Rows that are evenly spaced in `order`, at most so many."""
         at = np.unique(np.linspace(0, len(self.order) - 1, most).astype(int))
         return np.asarray(self.order[at])
@@ -188,7 +186,7 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
 
 def known_rows(
     net: Network, cells: Cells, node: str
-) -> tuple[NDArray[np.int64], dict[str, Floats], Floats, int]:
+) -> tuple[Integers, dict[str, Floats], Floats, int]:
     """Rows with a data set, a node and all of its parents, and how many other rows there are.
 
     Their data sets, columns of the parents by name, and the node: codes or values, (n,) each.
@@ -236,9 +234,9 @@ class Calibration:
     node: str  # the node
     levels: tuple[Hashable, ...]  # the F data sets
     categories: tuple[str, ...]  # the K levels of the node
-    codes: NDArray[np.int64]  # the index of each row's data set, (n,)
+    codes: Integers  # the index of each row's data set, (n,)
     probabilities: Floats  # of the levels, given the parents, in the row's data set, (n, K)
-    seen: NDArray[np.int64]  # the level of each row, (n,)
+    seen: Integers  # the level of each row, (n,)
     left_out: int  # rows with a missing value, or whose data set is not known
 
     @property
@@ -278,12 +276,12 @@ class Calibration:
         return found
 
 
-def _many(counts: NDArray[np.int64]) -> bool:
+def _many(counts: Integers) -> bool:
     """Whether no count tells of few rows."""
     return not ((counts > 0) & (counts < CELL)).any()
 
 
-def _share(p: Floats, y: NDArray[np.bool_]) -> Share:
+def _share(p: Floats, y: Flags) -> Share:
     n, share = len(y), float(y.mean())
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     reach = _Z * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)

@@ -29,12 +29,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Integers
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.tables.kinds import is_normal, is_whole
-
-Floats = NDArray[np.float64]
 
 _FAR = 300.0  # logarithm of a ratio, beyond which there is no end
 _STEP = 1e-5  # of that, to begin with
@@ -49,7 +47,7 @@ class Rows(NamedTuple):
 
     x: Floats  # the cause, 0 and 1 for two levels, (n,)
     y: Floats  # the outcome, 0 and 1 for two levels, (n,)
-    data_set: NDArray[np.int64]  # of each row, from 0, (n,)
+    data_set: Integers  # of each row, from 0, (n,)
     F: int  # how many data sets
 
     def sums(self, values: Floats) -> Floats:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.graph.equivalence import completed
 
-Floats = NDArray[np.float64]
-Matrix = NDArray[np.bool_]
 
-
-def directions(arcs: Matrix, fixed: Matrix) -> Floats:
+def directions(arcs: Flags, fixed: Flags) -> Floats:
     """Arcs of the equivalence class of a graph, (N, N): 1 from parent to child, 1/2 each way else.
 
     `fixed` are arcs that constraints allow no other way.
@@ -68,7 +65,7 @@ def inclusion_threshold(strength: Floats) -> float:
 
 def averaged_edges(
     strength: Floats, direction: Floats, threshold: float, *, weakest_first: bool
-) -> tuple[Matrix, Matrix]:
+) -> tuple[Flags, Flags]:
     """Arcs, and (symmetric) edges that go as often either way, of the averaged network; (N, N).
 
     Those above the threshold, and those that are always found, go in one by one, in their more
@@ -99,7 +96,7 @@ def averaged_edges(
     return arcs & ~both, both if weakest_first else either
 
 
-def _leads(arcs: Matrix, start: int, end: int) -> bool:
+def _leads(arcs: Flags, start: int, end: int) -> bool:
     """Whether a path leads from one node to another, other than an arc between the two."""
     new = arcs[start].copy()
     new[end] = False
@@ -113,7 +110,7 @@ def _leads(arcs: Matrix, start: int, end: int) -> bool:
     return False
 
 
-def directed_network(nodes: Sequence[str], directed: Matrix, undirected: Matrix) -> Dag:
+def directed_network(nodes: Sequence[str], directed: Flags, undirected: Flags) -> Dag:
     """The graph with these arcs and edges: without further v-structures if there is such a graph.
 
     Otherwise the edges go along an order in which all arcs go from earlier to later nodes.

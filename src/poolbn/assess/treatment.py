@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import TEXT, check_arguments, names_of
+from poolbn.arrays import Flags, Floats
 from poolbn.assess.stratified import Rows, mean_effect
 from poolbn.errors import DataError, Option, OptionError, check_interval
 from poolbn.graph.dag import Dag
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from poolbn.nodes.model import Choice
 
-Floats = NDArray[np.float64]
 
 # What `Network.effects` has, and is the same here in all rows or says how the model was made.
 _LEFT_OUT = ["parent", "pooling", "opposite"]
@@ -159,7 +158,7 @@ def _rows(
 
 
 def _means(
-    of: Data, treatment: str, outcome: str, ratio: NDArray[np.bool_], interval: float
+    of: Data, treatment: str, outcome: str, ratio: Flags, interval: float
 ) -> dict[str, Floats]:
     """The mean of these data sets, its interval and p-value, (m,) each; see `stratified`."""
     x, y = of.cases([treatment, outcome]).columns
@@ -176,7 +175,7 @@ def _means(
     return dict(zip(("mean", "mean_lower", "mean_upper", "p_value"), (*told, p), strict=True))
 
 
-def _contrasts(of: Data, name: str, values: Floats) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+def _contrasts(of: Data, name: str, values: Floats) -> Iterator[tuple[Floats, Flags]]:
     """A column and the rows to use: of a discrete one each level, as 1, and the first, as 0."""
     if not has_levels(of.kind(name)):
         yield values, np.ones(len(values), dtype=bool)

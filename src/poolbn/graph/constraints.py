@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments, is_list
+from poolbn.arrays import Flags, Integers
 from poolbn.errors import GraphError, Option, OptionError, check_whole, nearest
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair, checked_nodes, checked_pairs
@@ -20,8 +20,8 @@ from poolbn.wording import counted
 class Allowed(NamedTuple):
     """Constraints on numbered nodes."""
 
-    arcs: NDArray[np.bool_]  # arcs that may be there, (N, N), parent first
-    required: NDArray[np.bool_]  # arcs that must be there, (N, N)
+    arcs: Flags  # arcs that may be there, (N, N), parent first
+    required: Flags  # arcs that must be there, (N, N)
     max_parents: int  # of any node
 
 
@@ -108,7 +108,7 @@ class Constraints:
             )
         return Allowed(~(forbidden | against | into | np.eye(N, dtype=bool)), required, most)
 
-    def _tiers(self, index: dict[str, int]) -> NDArray[np.int64]:
+    def _tiers(self, index: dict[str, int]) -> Integers:
         """The tier of each node, -1 for none."""
         tier = np.full(len(index), -1)
         for number, names in enumerate(self.tiers):
@@ -146,7 +146,7 @@ def as_constraints(given: Constraints | Mapping[str, Any] | None) -> Constraints
     return given
 
 
-def _matrix(pairs: Iterable[Pair], index: dict[str, int]) -> NDArray[np.bool_]:
+def _matrix(pairs: Iterable[Pair], index: dict[str, int]) -> Flags:
     matrix = np.zeros((len(index), len(index)), dtype=bool)
     for parent, child in pairs:
         matrix[index[parent], index[child]] = True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments, is_list
+from poolbn.arrays import Flags, Integers
 from poolbn.errors import GraphError, MissingPackageError, nearest
 from poolbn.graph import equivalence, separation
 from poolbn.graph.formats import (
@@ -41,7 +42,7 @@ from poolbn.graph.pairs import (
 from poolbn.wording import counted, visible
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 _REPR_LENGTH = 88
 _SHOWN = 40  # arcs that a printed graph lists
@@ -361,7 +362,7 @@ class Dag:
         check_arguments(text=(text, TEXT))
         return cls(*read_modelstring(text))
 
-    def to_adjacency(self) -> NDArray[np.int64]:
+    def to_adjacency(self) -> Integers:
         """A matrix (N, N) of zeros and ones, 1 at [i, j] for an arc from node i to node j.
 
         Examples:
@@ -520,7 +521,7 @@ class Dag:
     def _sorted(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=self._index.__getitem__))
 
-    def _named(self, matrix: NDArray[np.bool_]) -> list[Pair]:
+    def _named(self, matrix: Flags) -> list[Pair]:
         return [(self.nodes[i], self.nodes[j]) for i, j in np.argwhere(matrix)]
 
 

@@ -7,15 +7,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags
 from poolbn.errors import GraphError
 from poolbn.graph.pairs import Pair
 
 
-def completed(
-    arcs: NDArray[np.bool_], fixed: NDArray[np.bool_] | None = None
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def completed(arcs: Flags, fixed: Flags | None = None) -> tuple[Flags, Flags]:
     """Directed arcs and (symmetric) undirected edges of the CPDAG of `arcs`, all (N, N).
 
     V-structures first, then Meek's rules 1 to 3, which are all that a DAG without background
@@ -63,11 +61,11 @@ def completed(
 
 
 def oriented(
-    directed: NDArray[np.bool_],
-    undirected: NDArray[np.bool_],
+    directed: Flags,
+    undirected: Flags,
     unsure: Callable[[int, int, int], bool],
-    fixed: NDArray[np.bool_],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    fixed: Flags,
+) -> tuple[Flags, Flags]:
     """Apply Meek's rules 1 to 4 to arcs and (symmetric) edges of tests and knowledge, (N, N).
 
     Such arcs may contradict each other, and then the order in which rules are applied would matter.
@@ -99,10 +97,10 @@ def oriented(
 def _follows(
     b: int,
     c: int,
-    directed: NDArray[np.bool_],
-    undirected: NDArray[np.bool_],
-    joined: NDArray[np.bool_],
-    apart: NDArray[np.bool_],
+    directed: Flags,
+    undirected: Flags,
+    joined: Flags,
+    apart: Flags,
     unsure: Callable[[int, int, int], bool],
 ) -> bool:
     """Whether one of Meek's rules directs the edge b -- c from b to c."""
@@ -123,7 +121,7 @@ def _follows(
     return False
 
 
-def reached(arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def reached(arcs: Flags) -> Flags:
     """Whether a path leads from the first node to the second, in one graph or each, (..., N, N)."""
     ways = arcs.astype(np.float32)
     while True:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, TEXT, check_arguments
+from poolbn.arrays import Flags, Floats
 from poolbn.errors import DataError, GraphError, InPython, check_interval, nearest
 from poolbn.graph.dag import Dag
 from poolbn.moments.standardised import Family
@@ -26,7 +26,6 @@ from poolbn.wording import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
 Fit = Callable[[Sequence[Family]], list[LocalFit]]
 Build = Callable[[Dag, Mapping[str, LocalFit]], Network]
 
@@ -349,7 +348,7 @@ def _mixtures(like: pd.DataFrame, own: Floats, share: Floats, interval: float) -
     ends = []
     for tail in ((1 - interval) / 2, (1 + interval) / 2):
 
-        def below(at: Floats, tail: float = tail) -> NDArray[np.bool_]:
+        def below(at: Floats, tail: float = tail) -> Flags:
             return np.asarray((share * ndtr((at - middle) / scale)).sum(axis=0) < tail)
 
         range_ = own[..., 2:].min(axis=(0, 2)), own[..., 2:].max(axis=(0, 2))

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import check_count
 from poolbn.posteriors.families import Families, Prior, Summed, parents_along
 from poolbn.run.compiling import kernels
@@ -38,9 +38,6 @@ _GRAPHS = 8  # changes of a graph in each sweep over partitions
 _FEWEST = 8  # states of each chain that there must be to average over them
 R_HAT = 1.05  # above which chains have not mixed
 _MATTERS = 0.01  # standard deviation over states below which an arc's R-hat does not matter
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -173,7 +170,7 @@ class _PartitionWalker(_Walker):
 
 
 def random_states(
-    families: Families, required: NDArray[np.bool_], rng: np.random.Generator, *, layers: bool
+    families: Families, required: Flags, rng: np.random.Generator, *, layers: bool
 ) -> Integers:
     """Where a chain and those beside it begin: random orders, or layers of graphs along them.
 
@@ -189,7 +186,7 @@ def random_states(
     return at
 
 
-def _random_positions(required: NDArray[np.bool_], rng: np.random.Generator) -> Integers:
+def _random_positions(required: Flags, rng: np.random.Generator) -> Integers:
     """Of nodes in an order that goes along the required arcs, (n, n)."""
     left = list(range(len(required)))
     at = np.empty(len(required), dtype=np.int64)
@@ -335,7 +332,7 @@ class Chains:
         return isinstance(self.options, PartitionMCMC)
 
 
-def begun(families: Families, required: NDArray[np.bool_], options: MCMC) -> Chains:
+def begun(families: Families, required: Flags, options: MCMC) -> Chains:
     """Chains over nodes that can be on a cycle together, which have not moved yet.
 
     `required` are arcs between all columns that must be there, (N, N).

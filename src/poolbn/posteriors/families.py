@@ -16,8 +16,8 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError
 from poolbn.graph.constraints import Allowed
 from poolbn.graph.equivalence import reached
@@ -33,10 +33,6 @@ _BATCH = 4096  # families at a time
 Prior = Literal["orders", "dags"]
 # Nodes that can be on a cycle together: 20 take 200 MB, 17 some 15 s.
 MOST: dict[Prior, int] = {"orders": 20, "dags": 17}
-
-Matrix = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +91,12 @@ def bits(sets: Integers) -> Integers:
     return np.asarray(np.where(sets >= 0, 1 << np.maximum(sets, 0), 0).sum(axis=-1))
 
 
-def possible(allowed: Allowed) -> Matrix:
+def possible(allowed: Allowed) -> Flags:
     """Arcs that a graph with the required ones can have, (N, N)."""
     return allowed.arcs & ~reached(allowed.required).T
 
 
-def components(arcs: Matrix) -> list[Integers]:
+def components(arcs: Flags) -> list[Integers]:
     """Nodes that can be on a cycle together, if all these arcs were there; each node once."""
     ways = reached(arcs)
     together = (ways & ways.T) | np.eye(len(arcs), dtype=bool)
@@ -108,7 +104,7 @@ def components(arcs: Matrix) -> list[Integers]:
     return [np.flatnonzero(together[first]) for first in firsts]
 
 
-def usual_parents(arcs: Matrix) -> int:
+def usual_parents(arcs: Flags) -> int:
     """The most parents with no more than some families; no fewer than two."""
     into = arcs.sum(axis=0).tolist()
     most, count = max(into, default=0), 0
@@ -144,7 +140,7 @@ def all_families(
     return [_together(nodes, sets, own, width) for nodes in components(arcs)]
 
 
-def _parent_sets(arcs: Matrix, required: Matrix, c: int, most: int) -> Iterator[tuple[int, ...]]:
+def _parent_sets(arcs: Flags, required: Flags, c: int, most: int) -> Iterator[tuple[int, ...]]:
     must = np.flatnonzero(required[:, c]).tolist()
     may = np.flatnonzero(arcs[:, c] & ~required[:, c]).tolist()
     for k in range(min(most - len(must), len(may)) + 1):

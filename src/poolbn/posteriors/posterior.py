@@ -10,9 +10,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import among, is_finite
+from poolbn.arrays import Floats
 from poolbn.assess.strengths import averaged_edges, directed_network
 from poolbn.errors import (
     GraphError,
@@ -64,7 +64,6 @@ from poolbn.wording import counted, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
 Part = Summed | Sampled
 
 _SHOWN = 12  # pairs that a printed posterior lists

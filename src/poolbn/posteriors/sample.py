@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FUNCTION, check_arguments
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import ArgumentError
 from poolbn.graph.dag import Dag
 from poolbn.graph.equivalence import completed, reached
@@ -19,9 +19,6 @@ from poolbn.posteriors.chains import monte_carlo
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +52,7 @@ class GraphSample:
         return len(self.arcs)
 
     @cached_property
-    def _distinct(self) -> tuple[Flags, NDArray[np.int64]]:
+    def _distinct(self) -> tuple[Flags, Integers]:
         """The different graphs, and which of them each draw is."""
         draws, N, _ = self.arcs.shape
         packed = np.packbits(self.arcs.reshape(draws, N * N), axis=1)

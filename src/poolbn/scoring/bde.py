@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from poolbn.arguments import NUMBER, check_arguments
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, OptionError
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family
@@ -21,7 +19,7 @@ from poolbn.nodes.tabular import counts_of, fit_tabular
 from poolbn.tables.kinds import has_levels
 from poolbn.wording import listed
 
-Marginal = Callable[[Sequence[NDArray[np.int64]]], NDArray[np.float64]]
+Marginal = Callable[[Sequence[Integers]], Floats]
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class DirichletScores:
     table: Data
     marginal: Marginal
 
-    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
         names = self.table.names
         return self.marginal(
@@ -123,7 +121,7 @@ class DirichletScores:
             ]
         )
 
-    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+    def bounds(self, families: Sequence[Family]) -> Floats | None:
         """None: the scores themselves are cheap."""
         return None
 

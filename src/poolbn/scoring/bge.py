@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import DICT, NUMBER, check_arguments
+from poolbn.arrays import Floats
 from poolbn.errors import Option, OptionError
 from poolbn.moments.data import Data, is_continuous
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
@@ -115,9 +115,9 @@ class BGeScores:
     iss_mu: float
     extra: float
     t: float
-    R: NDArray[np.float64]
+    R: Floats
 
-    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
         return np.array([self._score(family) for family in families])
 
@@ -139,7 +139,7 @@ class BGeScores:
             + (n + before) * pivots[:-1].sum()
         )
 
-    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+    def bounds(self, families: Sequence[Family]) -> Floats | None:
         """None: the scores themselves are cheap."""
         return None
 

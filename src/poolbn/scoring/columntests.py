@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.errors import Option, OptionError
 from poolbn.moments.data import Data
@@ -25,9 +25,6 @@ from poolbn.scoring.rotating import lr_test, partial_scatter
 from poolbn.scoring.scorevectors import ScoreVectors
 from poolbn.scoring.separating import COMPLETE, GAUSSIAN, GaussianTests
 from poolbn.tables.kinds import has_levels, is_normal
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 class Outcome(NamedTuple):

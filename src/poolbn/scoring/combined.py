@@ -16,11 +16,10 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from poolbn.arrays import Floats
 from poolbn.run.compiling import kernels
-
-Floats = NDArray[np.float64]
 
 _NODES = 40  # of each quadrature
 _FAR = 30.0  # statistics from which the last term would lose digits

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import LocalFit
@@ -18,7 +18,7 @@ from poolbn.nodes.poolings import LeastSquares, Partial
 from poolbn.scoring.sparsity import sparsity
 
 
-def total_of(fits: Iterable[LocalFit], each: NDArray[np.float64]) -> float:
+def total_of(fits: Iterable[LocalFit], each: Floats) -> float:
     """The sum of log-likelihoods minus penalties: the same bits, whatever the order of nodes."""
     penalties = each.tolist()
     return math.fsum(
@@ -36,13 +36,13 @@ class PenalisedLikelihood:
     penalty: Penalty
     sparse: bool = False
 
-    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
         found = self.model.logliks(self.data, families, self.penalty, final=final)
         return self._penalised(found, families)
 
     def neighbours(
-        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+        self, families: Sequence[Family], candidates: Flags, *, improving_only: bool
     ) -> NeighbourScores | None:
         """See `scoring.local.Sweeping`."""
         if isinstance(self.model, Partial):
@@ -53,7 +53,7 @@ class PenalisedLikelihood:
             return None
         return all_exact(self.model.neighbours(self.data, families, self._charges))
 
-    def _around(self, parents: int, slopes: int) -> NDArray[np.float64]:
+    def _around(self, parents: int, slopes: int) -> Floats:
         """Charges with one parent less, as many and one more, and slopes likewise, (3, 3)."""
         if (parents, slopes) not in self._windows:
             assert isinstance(self.model, Partial)
@@ -67,11 +67,11 @@ class PenalisedLikelihood:
         return self._windows[parents, slopes]
 
     @cached_property
-    def _windows(self) -> dict[tuple[int, int], NDArray[np.float64]]:
+    def _windows(self) -> dict[tuple[int, int], Floats]:
         return {}
 
     @cached_property
-    def _charges(self) -> NDArray[np.float64]:
+    def _charges(self) -> Floats:
         """Of least squares with so many parents, (N + 1,)."""
         assert isinstance(self.model, LeastSquares)
         F, N = self.data.mean.shape
@@ -80,12 +80,12 @@ class PenalisedLikelihood:
         charges[:N] += sparsity(N, range(N)) if self.sparse else 0.0
         return charges
 
-    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+    def bounds(self, families: Sequence[Family]) -> Floats | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
         found = self.model.bounds(self.data, families, self.penalty)
         return None if found is None else self._penalised(found, families)
 
-    def _penalised(self, found: Likelihoods, families: Sequence[Family]) -> NDArray[np.float64]:
+    def _penalised(self, found: Likelihoods, families: Sequence[Family]) -> Floats:
         score = found.penalised(self.penalty, families)
         if not self.sparse:
             return score

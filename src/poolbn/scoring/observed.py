@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family
 from poolbn.nodes.localfit import LocalFit
 from poolbn.scoring.families import NodeScores, family_of
 from poolbn.scoring.sparsity import sparsity
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,7 @@ class ObservedScores:
         return self._weighed(families, NodeScores.bounds)
 
     def neighbours(
-        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+        self, families: Sequence[Family], candidates: Flags, *, improving_only: bool
     ) -> None:
         """None: families weigh differently."""
 

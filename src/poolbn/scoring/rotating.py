@@ -16,15 +16,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Positions
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import StandardisedStats
 from poolbn.nodes.poolings import Partial
 from poolbn.scoring.local import LocalScores
-
-Floats = NDArray[np.float64]
 
 _FIRST, _ALL = 99, 999  # rotations: at first, and where these leave it open
 _ENOUGH = 20  # of the first that reach the statistic: no p-value that small
@@ -46,7 +44,7 @@ class Ratio(NamedTuple):
     statistic: float
     parameters: int
     log_p: float
-    used: NDArray[np.bool_]
+    used: Flags
 
 
 class _Rotatable(NamedTuple):
@@ -161,7 +159,7 @@ def _logliks(
     y: int,
     x: Sequence[int],
     S: Sequence[int],
-    at: NDArray[np.intp],
+    at: Positions,
     rotated: Floats,
 ) -> _Compared:
     """The statistic of the data, and of M columns beside y that differ from it in x alone."""

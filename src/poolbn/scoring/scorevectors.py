@@ -25,8 +25,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.data import Data, numbers
 from poolbn.moments.indicators import spans
@@ -37,8 +37,6 @@ from poolbn.nodes.regression import fit_regression
 from poolbn.scoring import combined
 from poolbn.scoring.rotating import partial_scatter
 from poolbn.tables.kinds import has_levels, is_normal
-
-Floats = NDArray[np.float64]
 
 _GRID = 24  # variances between data sets, from small to the largest possible
 _ROUNDS = 40  # of golden sections
@@ -59,7 +57,7 @@ class Combination(NamedTuple):
     data_sets: float
     scores: int
     log_p: float
-    used: NDArray[np.bool_]
+    used: Flags
 
 
 class _Residuals(NamedTuple):
@@ -155,7 +153,7 @@ class ScoreVectors:
         return self._models[name, given]
 
 
-def _summed(values: Floats, at: NDArray[np.int64], size: int) -> Floats:
+def _summed(values: Floats, at: Integers, size: int) -> Floats:
     """Sums of rows, (R, m), by where they belong, (size, m)."""
     return np.array([np.bincount(at, column, minlength=size) for column in values.T]).T
 

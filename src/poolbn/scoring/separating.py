@@ -11,15 +11,13 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import CONSTANT_TOLERANCE
 from poolbn.moments.standardised import StandardisedStats
 from poolbn.run import parallel
 from poolbn.run.compiling import kernels
 from poolbn.scoring import combined
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 R = TypeVar("R")
 
 GAUSSIAN = ("t", "z", "mi-g", "f", "combined")  # as the kernels number them

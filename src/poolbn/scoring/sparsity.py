@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from poolbn.arrays import Floats
 
 _GAMMA = 0.5
 
 
-def sparsity(columns: int, parents: Sequence[int]) -> NDArray[np.float64]:
+def sparsity(columns: int, parents: Sequence[int]) -> Floats:
     """What to take off the scores of nodes with so many parents: half the log of ways to choose.
 
     There are many more sets of three parents than of one, so that the best of them is often good by

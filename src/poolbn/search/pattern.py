@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats
 from poolbn.graph.constraints import Allowed
 from poolbn.graph.dag import Cpdag
 from poolbn.graph.equivalence import oriented
 from poolbn.graph.pairs import Pair
-from poolbn.scoring.separating import Between, CITests, Flags, Floats
+from poolbn.scoring.separating import Between, CITests
 from poolbn.wording import counted
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arrays import Floats
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, effect_sizes, most_different
-from poolbn.assess.estimates import Estimates, Floats
+from poolbn.assess.estimates import Estimates
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import QUARTILE, Calibration, Residuals, normal_quantiles
 from poolbn.graph.pairs import Pair
