@@ -239,12 +239,7 @@ class KlEstimate:
 
 
 def kl_estimate(
-    true: Network,
-    other: Network,
-    *,
-    weights: Weights = "prior",
-    rows: int = 10_000,
-    seed: int = 0,
+    true: Network, other: Network, *, weights: Weights = "prior", rows: int = 10_000, seed: int = 0
 ) -> KlEstimate:
     """Kullback-Leibler divergence of a network from the true one, with columns of all kinds.
 

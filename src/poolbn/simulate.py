@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments, is_list
+from poolbn.arrays import Flags, Floats
 from poolbn.errors import (
     DataError,
     GraphError,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Wording = Literal["code", "paper"]
-Floats = NDArray[np.float64]
 
 EXPLAINED = 0.85  # share of a node's variance that its parents explain, in each data set
 GROUP = "F"
@@ -312,7 +312,7 @@ def _categories(dag: Dag, share: float, rng: np.random.Generator) -> dict[str, t
     return {dag.nodes[i]: tuple(LEVELS[: rng.integers(2, 4)]) for i in sorted(chosen)}
 
 
-def _centred(X: Floats, scaled: NDArray[np.bool_]) -> Floats:
+def _centred(X: Floats, scaled: Flags) -> Floats:
     """Coefficients of centred columns, some divided by their SD, times this are those of X (M, n).
 
     The intercept comes first, (M + 1, M + 1).

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from poolbn.arrays import Floats
 from poolbn.errors import DataError, MissingPackageError, Option, nearest
 from poolbn.learning import learn
 from poolbn.network.network import Network
@@ -219,7 +220,7 @@ class NetworkRegressor(RegressorMixin, _NetworkEstimator):
         self.network_ = self._learned(frame, name, self.group, {name: "continuous"})
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """The expected value of the target in each row, (n,).
 
         Args:
@@ -302,7 +303,7 @@ class NetworkClassifier(ClassifierMixin, _NetworkEstimator):
             self.network_ = self._learned(frame, name, self.group, {name: "discrete"})
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """The probability of each class in each row, (n, classes).
 
         Args:

@@ -79,12 +79,7 @@ class Estimates:
 
 
 def arc_effects(
-    net: Network,
-    parent: str,
-    child: str,
-    *,
-    stats: Data | None = None,
-    interval: float = 0.95,
+    net: Network, parent: str, child: str, *, stats: Data | None = None, interval: float = 0.95
 ) -> tuple[Estimates, ...]:
     """Collect the estimates of one arc, one for each `Term` of it.
 
@@ -197,11 +192,7 @@ def _check_arc(net: Network, parent: str, child: str) -> None:
 
 
 def residual_sds(
-    net: Network,
-    node: str,
-    *,
-    stats: Data | None = None,
-    interval: float = 0.95,
+    net: Network, node: str, *, stats: Data | None = None, interval: float = 0.95
 ) -> Estimates:
     """Collect the residual SDs of one node.
 

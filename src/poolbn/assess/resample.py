@@ -521,11 +521,7 @@ def bootstrap(
 
 
 def _replicates(
-    known: Data,
-    read: Callable[[], data.Rows],
-    unit: Unit,
-    replicates: int,
-    seed: int,
+    known: Data, read: Callable[[], data.Rows], unit: Unit, replicates: int, seed: int
 ) -> Iterator[Sequence[Data]]:
     """Replicates of all rows, some at a time; `read` opens these where they are not in memory."""
     if known.has_rows:

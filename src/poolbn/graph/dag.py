@@ -559,10 +559,7 @@ class Cpdag:
     undirected: tuple[Pair, ...]
 
     def __init__(
-        self,
-        nodes: Iterable[str],
-        directed: Iterable[Pair] = (),
-        undirected: Iterable[Pair] = (),
+        self, nodes: Iterable[str], directed: Iterable[Pair] = (), undirected: Iterable[Pair] = ()
     ) -> None:
         check_arguments(directed=(directed, LIST), undirected=(undirected, LIST))
         index = checked_nodes(nodes)

@@ -61,10 +61,7 @@ def completed(arcs: Flags, fixed: Flags | None = None) -> tuple[Flags, Flags]:
 
 
 def oriented(
-    directed: Flags,
-    undirected: Flags,
-    unsure: Callable[[int, int, int], bool],
-    fixed: Flags,
+    directed: Flags, undirected: Flags, unsure: Callable[[int, int, int], bool], fixed: Flags
 ) -> tuple[Flags, Flags]:
     """Apply Meek's rules 1 to 4 to arcs and (symmetric) edges of tests and knowledge, (N, N).
 
