@@ -18,7 +18,7 @@ from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.moments.table import Table
-from poolbn.scoring.columntests import ColumnTests
+from poolbn.scoring.independence import ColumnTests
 
 ROWS = 20
 KINDS = {"two": "discrete", "three": "discrete", "number": "continuous", "count": "count"}

@@ -50,8 +50,7 @@ ORDER = {
     ],
     "scoring": [
         "sparsity", "likelihoods", "families", "observed", "gprior", "criteria", "bge", "bde",
-        "local", "combined", "separating", "rotating", "scorevectors", "columntests",
-        "independence",
+        "local", "rotating", "combined", "separating", "independence",
     ],
     "search": [
         "problem", "state", "climbing", "orders", "exact", "pattern", "pc", "hybrid", "naming",

@@ -284,7 +284,7 @@ def test_size(sizes: tuple[int, ...]) -> None:
     made = wishart(rng, np.array(sizes), 2, 500)
     for test in ("f", "combined"):
         p = [
-            math.exp(GaussianTests.on(standardise(stats), test).batch([(0, 1)], [(2, 3)])[0][0, 3])
+            math.exp(GaussianTests.on(standardise(stats), test).one(0, 1, (2, 3))[0][3])
             for stats in made
         ]
         assert abs(np.mean(np.array(p) < 0.1) - 0.1) < 0.045
@@ -296,7 +296,7 @@ def test_compiled_searches_are_those_in_python(test: str) -> None:
     frame = pd.concat([rows(12), rows(13).drop(columns="F").add_suffix("2")], axis=1)
     stats = pb.stats(frame, group="F")
     own = GaussianTests.on(standardise(stats), test)
-    other = AskedTests(test, lambda x, y, S: float(own.batch([(x, y)], [S])[0][0, 3]))
+    other = AskedTests(test, lambda x, y, S: float(own.one(x, y, S)[0][3]))
     N, alpha = len(stats.names), math.log(0.05)
     rng = np.random.default_rng(1)
     joined = np.triu(rng.random((N, N)) < 0.6, 1)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, NoReturn
+from functools import cached_property, partial
+from itertools import compress
+from typing import Literal
+
+import numpy as np
 
 from poolbn.arguments import NUMBER, TEXT, check_arguments, names_of
+from poolbn.arrays import Floats
+from poolbn.constants import RANK_TOLERANCE
 from poolbn.errors import DROP, DataError, Option, OptionError, check_option
 from poolbn.moments.cases import positions
 from poolbn.moments.data import Data, check_data, is_continuous
-from poolbn.moments.standardised import standardise
+from poolbn.moments.indicators import spans
+from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling
+from poolbn.nodes.links import Family, Response
 from poolbn.nodes.model import Choice, NodeModel
-from poolbn.nodes.poolings import NoPooling
-from poolbn.scoring.columntests import ColumnTests
-from poolbn.scoring.separating import GAUSSIAN, AskedTests, CITests, GaussianTests
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.nodes.regression import Problems, design_of, owners_of, regression_score
+from poolbn.scoring.combined import ScoreVectors
+from poolbn.scoring.rotating import Outcome, lr_test, partial_scatter
+from poolbn.scoring.separating import COMPLETE, GAUSSIAN, AskedTests, CITests, GaussianTests
 from poolbn.tables.grouping import DATA_SET
+from poolbn.tables.kinds import has_levels, is_normal
 from poolbn.wording import counted, listed, noun_of
 
 Test = Literal["auto", "t", "z", "mi-g", "f", "combined", "lr"]
@@ -33,6 +43,184 @@ _WORDS = {
     "combined": "combined test",
     "lr": "likelihood ratio test",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTests:
+    """Tests of the columns of one table."""
+
+    data: Data  # columns of all kinds
+    model: NodeModel  # of nodes: its pooling says how data sets are tested together
+    test: str  # one of `GAUSSIAN`, or "lr"
+
+    @cached_property
+    def _numbers(self) -> StandardisedStats:
+        return standardise(self.data.stats())
+
+    @cached_property
+    def _spans(self) -> list[range]:
+        """The columns of numbers that each column is."""
+        return spans(self.data.categories)
+
+    @cached_property
+    def _gaussian(self) -> GaussianTests:
+        return GaussianTests.on(self._numbers, self._named)
+
+    @cached_property
+    def _scores(self) -> ScoreVectors:
+        return ScoreVectors(self.data)
+
+    @property
+    def _named(self) -> str:
+        """The test of two continuous columns: ratios are functions of exact tests there."""
+        if self.test == "lr" and self.model.complete:
+            return "t"
+        return "f" if self.test == "lr" and isinstance(self.model, NoPooling) else self.test
+
+    def _continuous(self, k: int) -> bool:
+        return is_normal(self.data.kinds[k])
+
+    def log_p(self, x: int, y: int, S: Sequence[int]) -> float:
+        """The log p-value alone."""
+        return self.outcome(x, y, S).log_p
+
+    def outcome(self, x: int, y: int, S: Sequence[int]) -> Outcome:
+        """The test of columns x and y given others, as positions in the table."""
+        own = [k for s in S for k in self._spans[s]]
+        both = self._continuous(x) and self._continuous(y)
+        if both and self._named in GAUSSIAN:
+            return self._correlation(self._spans[x][0], self._spans[y][0], own)
+        if not both and self.test not in ("combined", "lr"):
+            other = self.data.names[y if self._continuous(x) else x]
+            raise OptionError(
+                Option("test", self.test),
+                f" is for continuous columns, and {other!r} is not; use ",
+                Option("test", "auto"),
+            )
+        if not self._spans[x] or not self._spans[y]:  # a level that all rows have
+            return self._nothing()
+        if self.test == "combined":
+            names = self.data.names
+            return self._scores.test(names[x], names[y], [names[s] for s in S])
+        if not self._continuous(y):
+            x, y = y, x
+        if not self._continuous(y):
+            return self._ratio(x, y, S)
+        at, block = self._spans[y][0], list(self._spans[x])
+        if self.model.complete or isinstance(self.model, NoPooling):
+            return self._f(at, block, own)
+        # Random effects are full, residuals as asked.
+        model = self.model
+        mixed = Partial(residuals=model.residuals) if isinstance(model, Partial) else Partial()
+        return lr_test(self._numbers, mixed, at, block, own)
+
+    def _nothing(self) -> Outcome:
+        return Outcome(self.test, np.zeros(len(self.data.levels), dtype=bool))
+
+    def _correlation(self, x: int, y: int, S: list[int]) -> Outcome:
+        """Of partial correlations. S is in order, so that its order does not matter by a bit."""
+        tests = self._gaussian
+        row, used = tests.one(x, y, sorted(S))
+        if tests.test in COMPLETE:
+            used = np.full(len(self.data.levels), used[0])
+        return Outcome(tests.test, used, *row.tolist())
+
+    def _f(self, y: int, x: list[int], S: list[int]) -> Outcome:
+        """The F test of a continuous column and a block of others, in all rows or each data set."""
+        from scipy.special import fdtrc
+
+        data = self._numbers
+        scatter, n, lacking = data.scatter, data.n, data.unmeasured[:, [y, *x, *S]].any(axis=1)
+        if self.model.complete:
+            scatter, n, lacking = data.total[None], np.array([data.rows]), np.zeros(1, dtype=bool)
+        explained = total = df1 = df2 = 0.0
+        used = np.zeros(len(n), dtype=bool)
+        for j in np.flatnonzero(~lacking):
+            left, rank = partial_scatter(scatter[j], [*x, y], S)
+            after, own = partial_scatter(left, [len(x)], range(len(x)))
+            free = n[j] - 1 - rank - own
+            if own and free >= 1 and left[-1, -1] > RANK_TOLERANCE * scatter[j, y, y]:
+                used[j] = True
+                explained += left[-1, -1] - after[0, 0]
+                total += after[0, 0]
+                df1, df2 = df1 + own, df2 + free
+        if not used.any():
+            return self._nothing()
+        statistic = math.inf if total <= 0 else explained / df1 / (total / df2)
+        counts = np.full(len(self.data.levels), used[0]) if self.model.complete else used
+        return Outcome("lr", counts, statistic, df1, df2, _log(fdtrc(df1, df2, statistic)))
+
+    def _ratio(self, x: int, y: int, S: Sequence[int]) -> Outcome:
+        """The likelihood ratio of two columns that are discrete or counts, against a chi-square."""
+        from scipy.special import chdtrc
+
+        if not self.model.complete and not isinstance(self.model, NoPooling):
+            names = self.data.names
+            raise OptionError(
+                Option("test", "lr"),
+                f" of {names[x]!r} and {names[y]!r} has no null distribution that is known with "
+                "partial pooling, as neither is continuous; use ",
+                Option("test", "combined"),
+            )
+        discrete = all(has_levels(self.data.kinds[k]) for k in (x, y, *S))
+        statistic, df = self._counted(x, y, S) if discrete else self._regressed(x, y, S)
+        if df == 0 or not math.isfinite(statistic):
+            return self._nothing()
+        every = np.ones(len(self.data.levels), dtype=bool)
+        return Outcome("lr", every, statistic, df, log_p=_log(chdtrc(df, max(statistic, 0.0))))
+
+    def _counted(self, x: int, y: int, S: Sequence[int]) -> tuple[float, float]:
+        """The G test. Only levels that occur with a configuration of S count."""
+        rows = self.data.cases([self.data.names[k] for k in (x, y, *S)])
+        codes = [column.astype(np.int64) for column in rows.columns]
+        strata = [*codes[2:]] if self.model.complete else [rows.data_set, *codes[2:]]
+        at = np.zeros(len(codes[0]), dtype=np.int64)
+        if strata:
+            at = np.unique(np.vstack(strata), axis=1, return_inverse=True)[1].ravel()
+        sizes = [int(at.max(initial=0)) + 1, *(len(self._spans[k]) + 1 for k in (x, y))]
+        cell = np.ravel_multi_index((at, codes[0], codes[1]), sizes)
+        n = np.bincount(cell, rows.n, minlength=math.prod(sizes)).reshape(sizes)
+        of_x, of_y, of_all = n.sum(2, keepdims=True), n.sum(1, keepdims=True), n.sum((1, 2))
+        expected = of_x * of_y / np.maximum(of_all, 1)[:, None, None]
+        there = n > 0
+        statistic = 2 * float((n[there] * np.log(n[there] / expected[there])).sum())
+        free = ((of_x > 0).sum((1, 2)) - 1) * ((of_y > 0).sum((1, 2)) - 1)
+        return statistic, float(np.maximum(free, 0).sum())
+
+    def _regressed(self, x: int, y: int, S: Sequence[int]) -> tuple[float, float]:
+        """Of logistic and count regressions, the mean of both ways."""
+        table = self.data
+        how = Complete() if self.model.complete else NoPooling()
+        given = sorted(table.names[s] for s in S)
+        ratios = []
+        for child, other in ((x, y), (y, x)):
+            K = len(table.categories[child])
+            response = Response(levels=K) if K else Response(Family.NEGATIVE_BINOMIAL)
+            name, none = table.names[child], np.zeros(3)
+            less, more = (
+                regression_score(
+                    Problems(design_of(table, name, own), response, owners_of(table, own)),
+                    [how], none, final=False,
+                )[0]
+                for own in (given, sorted([*given, table.names[other]]))
+            )  # fmt: skip
+            ratios.append(2 * (more - less))
+        own = [k for s in S for k in self._spans[s]]
+        data = self._numbers
+        scatter = data.total[None] if self.model.complete else data.scatter
+        df = sum(math.prod(_rank(each, self._spans[k], own) for k in (x, y)) for each in scatter)
+        return float(np.mean(ratios)), df
+
+
+def _rank(scatter: Floats, columns: range, S: list[int]) -> int:
+    """Of what S leaves of some columns."""
+    left, _ = partial_scatter(scatter, columns, S)
+    own = max(float(scatter[columns, columns].max()), 1e-300)
+    return int((np.linalg.eigvalsh(left) > RANK_TOLERANCE * own).sum())
+
+
+def _log(p: float) -> float:
+    return math.log(p) if p > 0 else -math.inf
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,21 +403,25 @@ def ci_test(
     tests = ColumnTests(data, model, chosen_test(data, model, test))
     found = tests.outcome(at[x], at[y], [at[s] for s in S])
     if math.isnan(found.log_p):
-        _raise_nothing(data, x, y, S)
+        raise DataError(
+            f"there is nothing to test {x!r} and {y!r} with: in each data set a column is constant "
+            f"or a combination of others, or there are fewer than {len(S) + 4} rows (the largest "
+            f"has {int(data.n.max())}); condition on fewer columns"
+        )
     return IndependenceTest(
-        found.test,
-        x,
-        y,
-        S,
-        found.statistic,
-        found.df,
-        found.df2,
-        math.exp(found.log_p),
-        found.correlation,
-        int(data.n[found.used].sum()),
-        tuple(level for level, used in zip(data.levels, found.used, strict=True) if used),
-        tuple(level for level, used in zip(data.levels, found.used, strict=True) if not used),
-        data.group,
+        test=found.test,
+        x=x,
+        y=y,
+        given=S,
+        statistic=found.statistic,
+        df=found.df,
+        df2=found.df2,
+        p_value=math.exp(found.log_p),
+        correlation=found.correlation,
+        n=int(data.n[found.used].sum()),
+        data_sets=tuple(compress(data.levels, found.used)),
+        left_out=tuple(compress(data.levels, ~found.used)),
+        group=data.group,
     )
 
 
@@ -242,11 +434,3 @@ def _check_columns(names: tuple[str, ...], x: str, y: str, given: tuple[str, ...
                 f"{name!r} is tested and conditioned on; take it out of ", Option("given")
             )
     positions(names, (x, y, *given))
-
-
-def _raise_nothing(data: Data, x: str, y: str, given: tuple[str, ...]) -> NoReturn:
-    raise DataError(
-        f"there is nothing to test {x!r} and {y!r} with: in each data set a column is constant or "
-        f"a combination of others, or there are fewer than {len(given) + 4} rows (the largest has "
-        f"{int(data.n.max())}); condition on fewer columns"
-    )

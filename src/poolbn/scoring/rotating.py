@@ -30,48 +30,34 @@ _SURE = 1e-4  # a p-value from which the first are enough
 _TAIL = 0.1  # the share of rotations whose excess says how fast the tail falls
 
 
-class Ratio(NamedTuple):
-    """The likelihood ratio and what it means.
+class Outcome(NamedTuple):
+    """What a test found; numbers are those of `IndependenceTest`, NaN if nothing can be tested."""
 
-    Attributes:
-        statistic: twice the difference of log-likelihoods; the mean of both ways where each column
-            may be the response.
-        parameters: that the larger model has more.
-        log_p: NaN where there is nothing to test.
-        used: data sets in which x and y can vary together, (F,).
-    """
-
-    statistic: float
-    parameters: int
-    log_p: float
-    used: Flags
+    test: str
+    used: Flags  # the data sets that count, (F,)
+    statistic: float = math.nan
+    df: float = math.nan
+    df2: float = math.nan
+    log_p: float = math.nan
+    correlation: float = math.nan
 
 
 class _Rotatable(NamedTuple):
-    """Of one data set: cross products of x and y as S explains them, and what may be rotated.
+    """Of one data set: cross products of x and y as S explains them, and what may be rotated."""
 
-    Attributes:
-        explained: (p,).
-        root: of what S leaves of the squares of x, in units of the residual of y, (p, r).
-        space: dimensions of the residual of y.
-    """
-
-    explained: Floats
-    root: Floats
-    space: float
+    explained: Floats  # (p,)
+    root: Floats  # of what S leaves of the squares of x, in units of the residual of y, (p, r)
+    space: float  # dimensions of the residual of y
 
 
 def lr_test(
     data: StandardisedStats, model: Partial, y: int, x: Sequence[int], S: Sequence[int]
-) -> Ratio:
-    """Of a continuous column y and the columns of numbers of another, given those of others.
+) -> Outcome:
+    """Of a continuous column y and the columns of numbers of another, x, given those of others, S.
 
-    Args:
-        data: sufficient statistics.
-        model: a mixed-effects model.
-        y: the response; where x is one column that is continuous, x is the response too.
-        x: the columns of numbers of the other.
-        S: those to condition on.
+    The statistic is twice the difference of log-likelihoods with y as the response; where x is one
+    column that is continuous, the mean of both ways. Data sets count in which x and y can vary
+    together.
     """
     measured = ~data.unmeasured[:, [y, *x, *S]].any(axis=1)
     at = np.flatnonzero(measured)
@@ -79,14 +65,14 @@ def lr_test(
     used = np.zeros(len(data.n), dtype=bool)
     used[at] = [part.root.size > 0 for part in parts]
     if not used.any():
-        return Ratio(math.nan, 0, math.nan, used)
+        return Outcome("lr", used)
     # Rotations go to data sets by what these are, not by where they stand in the table.
     order = sorted(range(len(at)), key=lambda i: (parts[i].space, *np.abs(parts[i].root).flat))
     rng = np.random.default_rng(_seed(parts))
     first = _logliks(data, model, y, x, S, at, _rotated(parts, order, rng, _FIRST))
     observed, drawn = first.statistic, first.rotated
     if not np.isfinite([observed, *drawn]).all():
-        return Ratio(math.nan, 0, math.nan, used)
+        return Outcome("lr", used)
     reached = int((drawn >= observed).sum())
     log_p = _tail(observed, drawn) if reached == 0 else math.log((reached + 1) / (_FIRST + 1))
     if reached < _ENOUGH and log_p > math.log(_SURE):
@@ -96,7 +82,7 @@ def lr_test(
         reached = int((drawn >= observed).sum())
         log_p = _tail(observed, drawn)
         log_p = log_p if reached == 0 else math.log((reached + 1) / (len(drawn) + 1))
-    return Ratio(max(observed, 0.0), first.parameters, log_p, used)
+    return Outcome("lr", used, max(observed, 0.0), first.parameters, log_p=log_p)
 
 
 def _seed(parts: Sequence[_Rotatable]) -> int:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, combinations
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,68 +18,41 @@ from poolbn.run import parallel
 from poolbn.run.compiling import kernels
 from poolbn.scoring import combined
 
-R = TypeVar("R")
-
 GAUSSIAN = ("t", "z", "mi-g", "f", "combined")  # as the kernels number them
 COMPLETE = ("t", "z", "mi-g")
 
 
 class Separated(NamedTuple):
-    """What tests of M pairs given sets of one size found.
+    """What tests of M pairs given sets of one size found."""
 
-    Attributes:
-        found: pairs that a set separates, (M,).
-        sets: the first such set, (M, k); anything where there is none.
-        log_p: the largest log p-value, (M,); -inf where nothing could be tested.
-        tests: how many tests that took, as bnlearn counts them, (M,).
-    """
-
-    found: Flags
-    sets: Integers
-    log_p: Floats
-    tests: Integers
+    found: Flags  # pairs that a set separates, (M,)
+    sets: Integers  # the first such set, (M, k); anything where there is none
+    log_p: Floats  # the largest log p-value, (M,); -inf where nothing could be tested
+    tests: Integers  # how many tests that took, as bnlearn counts them, (M,)
 
 
 class Between(NamedTuple):
-    """Pairs of nodes, and nodes between them.
+    """Pairs of nodes, and nodes between them."""
 
-    Attributes:
-        pairs: (M, 2).
-        centres: the nodes between each.
-        neighbours: of every node; pairs are tested given these.
-        sizes: how many to condition on, at most, (M,).
-    """
-
-    pairs: Integers
-    centres: Sequence[Integers]
-    neighbours: Sequence[Integers]
-    sizes: Integers
+    pairs: Integers  # (M, 2)
+    centres: Sequence[Integers]  # the nodes between each
+    neighbours: Sequence[Integers]  # of every node; pairs are tested given these
+    sizes: Integers  # how many to condition on, at most, (M,)
 
 
 class Votes(NamedTuple):
-    """How often a node between a pair is in a set that separates it.
+    """How often a node between a pair is in a set that separates it."""
 
-    Attributes:
-        separating: sets that separate each pair, (M,).
-        hits: those with each of the nodes between, in order.
-    """
-
-    separating: Integers
-    hits: Integers
+    separating: Integers  # sets that separate each pair, (M,)
+    hits: Integers  # those with each of the nodes between, in order
 
 
 class MaxMin(NamedTuple):
-    """Candidates of each node.
+    """Candidates of each node."""
 
-    Attributes:
-        joined: (N, N), not symmetric.
-        log_p: the largest log p-value, (N, N), NaN where none was asked for.
-        tests: how many tests that took.
-    """
-
-    joined: Flags
-    log_p: Floats
-    tests: int
+    joined: Flags  # (N, N), not symmetric
+    log_p: Floats  # the largest log p-value, (N, N), NaN where none was asked for
+    tests: int  # how many tests that took
 
 
 class CITests(Protocol):
@@ -106,20 +79,14 @@ class CITests(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GaussianTests:
-    """Compiled tests of partial correlations.
+    """Compiled tests of partial correlations."""
 
-    Attributes:
-        test: one of `GAUSSIAN`.
-        R: correlations, (N, N, F); F is 1 where data sets are pooled completely. 0 on the diagonal
-            of columns that are constant in a data set, NaN where it has none.
-        n: rows, (F,).
-        squares: sums of squares in units of the pooled variance, (N, F).
-    """
-
-    test: str
+    test: str  # one of `GAUSSIAN`
+    # Correlations, (N, N, F); F is 1 where data sets are pooled completely. 0 on the diagonal of
+    # columns that are constant in a data set, NaN where it has none.
     R: Floats
-    n: Floats
-    squares: Floats
+    n: Floats  # rows, (F,)
+    squares: Floats  # sums of squares in units of the pooled variance, (N, F)
 
     @staticmethod
     def on(data: StandardisedStats, test: str) -> GaussianTests:
@@ -155,22 +122,21 @@ class GaussianTests:
     def _room(self) -> Integers:
         return np.zeros((6, len(self.R) + 1), dtype=np.int64)
 
-    def batch(
-        self, pairs: Sequence[tuple[int, int]], given: Sequence[Sequence[int]]
-    ) -> tuple[Floats, Flags]:
-        """Tests of M pairs: what `independence.py` lists, (M, 5); data sets that count, (M, F)."""
+    def one(self, x: int, y: int, S: Sequence[int]) -> tuple[Floats, Flags]:
+        """Test one pair: what `kernels/independence.py` lists, (5,); data sets that count, (F,)."""
         kernel = kernels("independence")
-        x, y = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
-        offsets = np.array([0, *accumulate(map(len, given))], dtype=np.int64)
-        flat = np.array([s for S in given for s in S], dtype=np.int64)
-        most = max(map(len, given), default=0)
-        W, one = self._space(most)
-        out = np.empty((len(x), kernel.RESULTS))
-        used = np.empty((len(x), len(self.n)), dtype=np.uint8)
-        kernel.batch(*self._data, x, y, offsets, flat, most, W, one, out, used)
+        (out,), (used,) = self._batch(np.array([x]), y, np.array(S, dtype=np.int64))
         if self.test == "combined":  # to all digits
-            out[:, kernel.LOG_P] = combined.log_p(out[:, kernel.STATISTIC], out[:, kernel.DF1])
+            out[kernel.LOG_P] = combined.log_p(out[kernel.STATISTIC], out[kernel.DF1])
         return out, used.astype(bool)
+
+    def _batch(self, x: Integers, y: int, S: Integers) -> tuple[Floats, NDArray[np.uint8]]:
+        """The same of M columns x, (M,), each with y given S, (M, .) each."""
+        kernel, M, k = kernels("independence"), len(x), len(S)
+        out, used = np.empty((M, kernel.RESULTS)), np.empty((M, len(self.n)), dtype=np.uint8)
+        pairs = x, np.full(M, y), np.arange(M + 1) * k, np.tile(S, M)
+        kernel.batch(*self._data, *pairs, k, *self._space(k), out, used)
+        return out, used
 
     def level(
         self, pairs: Integers, neighbours: Sequence[Integers], k: int, log_alpha: float
@@ -190,8 +156,7 @@ class GaussianTests:
             )  # fmt: skip
             return Separated(found.astype(bool), sets, log_p, tests)
 
-        parts = _threaded(run, pairs)
-        return Separated(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return Separated(*_threaded(run, pairs))
 
     def votes(self, asked: Between, log_alpha: float) -> Votes:
         """Of pairs, with nodes between them."""
@@ -210,8 +175,7 @@ class GaussianTests:
             )  # fmt: skip
             return Votes(separating, hits)
 
-        parts = _threaded(run, np.arange(len(pairs)))
-        return Votes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return Votes(*_threaded(run, np.arange(len(pairs))))
 
     def max_min(self, may: Flags, must: Flags, most: int, log_alpha: float) -> MaxMin:
         """Max-min parents and children, of pairs that may be and those that must be."""
@@ -229,27 +193,22 @@ class GaussianTests:
             )  # fmt: skip
             return joined, log_p, tests
 
-        parts = _threaded(run, np.arange(N))
-        joined, log_p, tests = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        joined, log_p, tests = _threaded(run, np.arange(N))
         return MaxMin(joined.astype(bool) | must, log_p, int(tests.sum()))
 
     def dependent(self, asked: Flags, arcs: Flags, log_alpha: float) -> Flags:
         """Which of the pairs asked for depend on each other given the parents of the second."""
-        kernel = kernels("independence")
 
-        def run(targets: Integers) -> Flags:
+        def run(targets: Integers) -> tuple[Flags]:
             found = np.zeros((len(targets), len(self.R)), dtype=bool)
             for row, y in zip(found, targets.tolist(), strict=True):
-                x, given = np.flatnonzero(asked[:, y]), np.flatnonzero(arcs[:, y])
-                M, k = len(x), len(given)
-                out = np.empty((M, kernel.RESULTS))
-                used = np.empty((M, len(self.n)), dtype=np.uint8)
-                pairs = x, np.full(M, y), np.arange(M + 1) * k, np.tile(given, M)
-                kernel.batch(*self._data, *pairs, k, *self._space(k), out, used)
-                row[x] = out[:, kernel.LOG_P] <= log_alpha
-            return found
+                x = np.flatnonzero(asked[:, y])
+                out, _ = self._batch(x, y, np.flatnonzero(arcs[:, y]))
+                row[x] = out[:, kernels("independence").LOG_P] <= log_alpha
+            return (found,)
 
-        return np.concatenate(_threaded(run, np.arange(len(asked)))).T
+        (found,) = _threaded(run, np.arange(len(asked)))
+        return np.asarray(found.T)
 
 
 def _packed(lists: Sequence[Integers]) -> tuple[Integers, Integers]:
@@ -259,24 +218,21 @@ def _packed(lists: Sequence[Integers]) -> tuple[Integers, Integers]:
     return ptr, flat.astype(np.int64)
 
 
-def _threaded(run: Callable[[Integers], R], items: Integers) -> list[R]:
-    """In parts, over threads: the same results for any number of them."""
+def _threaded(run: Callable[[Integers], tuple[Any, ...]], items: Integers) -> list[Any]:
+    """Arrays that go with items, made in parts by threads: the same for any number of these."""
     cores = parallel.available_cores()
     step = max(-(-len(items) // (8 * cores)), 16) if cores > 1 else max(len(items), 1)
     parts = [items[i : i + step] for i in range(0, len(items), step)] or [items]
-    return parallel.map_threads(run, parts, cores)
+    made = parallel.map_threads(run, parts, cores)
+    return [np.concatenate(columns) for columns in zip(*made, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class AskedTests:
-    """Tests that a function answers, one at a time, each once.
-
-    Attributes:
-        test: the name of the test.
-        ask: gives the log p-value of positions x < y given others in order; NaN for none.
-    """
+    """Tests that a function answers, one at a time, each once."""
 
     test: str
+    # The log p-value of positions x < y given others in order; NaN for none.
     ask: Callable[[int, int, tuple[int, ...]], float]
     _memo: dict[tuple[int, int, tuple[int, ...]], float] = field(default_factory=dict)
 
