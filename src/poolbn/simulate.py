@@ -13,7 +13,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, check_arguments, is_list
 from poolbn.arrays import Flags, Floats
@@ -214,8 +213,20 @@ class _Drawing:
                 sigma2[:] = sigma2.mean()
         else:
             sigma2 = np.full(F, rng.chisquare(1))
-        population = (mean, np.diag(variance)) if self.heterogeneous else (coef[0].copy(), None)
-        return _given(node, columns, coef, sigma2, population)
+        return given_fit(
+            node,
+            columns,
+            _set_names(F),
+            _SIMULATED,
+            _DETAIL,
+            coef=coef,
+            sigma2=sigma2,
+            fixed=mean if self.heterogeneous else coef[0].copy(),
+            random_cov=np.diag(variance) if self.heterogeneous else None,
+            loglik=math.nan,
+            own_params=F * (len(columns) + 2),
+            n_rows=F,
+        )
 
     def discrete(
         self,
@@ -359,11 +370,12 @@ def random_table(network: Network, rows: int | Iterable[int], *, seed: int = 0) 
     codes = np.repeat(np.arange(len(counts)), counts)
     rng = _generator(seed, _TABLE)
     columns = draw_columns(network.fits, network.dag.topological_order(), codes, rng)
-    table = pd.DataFrame(
-        {node: _shown(network.fits[node], columns[node]) for node in network.dag.nodes}
-    )
-    table.insert(0, network.group, pd.Series(network.levels).to_numpy()[codes])
-    return table
+    table = {network.group: pd.Series(network.levels).to_numpy()[codes]}
+    for node in network.dag.nodes:
+        categories, values = network.fits[node].categories, columns[node]
+        levels = np.array(categories, dtype=object)
+        table[node] = levels[values.astype(np.int64)] if categories else values
+    return pd.DataFrame(table)
 
 
 def unbalanced_rows(total: int, data_sets: int) -> list[int]:
@@ -415,39 +427,8 @@ def _coefficients(
     return np.full(q, 2.0), np.full(q, 2.0), rng.normal(center, spread)
 
 
-def _given(
-    node: str,
-    parents: tuple[str, ...],
-    coef: Floats,
-    sigma2: Floats,
-    population: tuple[Floats, Floats | None],
-) -> GaussianFit:
-    """A node whose parameters are known."""
-    F, q = coef.shape
-    return given_fit(
-        node,
-        parents,
-        _set_names(F),
-        _SIMULATED,
-        _DETAIL,
-        coef=coef,
-        sigma2=sigma2,
-        fixed=population[0],
-        random_cov=population[1],
-        loglik=math.nan,
-        own_params=F * (q + 1),
-        n_rows=F,
-    )
-
-
 def _set_names(F: int) -> tuple[str, ...]:
     return tuple(f"set{j + 1}" for j in range(F))
-
-
-def _shown(fit: LocalFit, values: Floats) -> Floats | NDArray[np.object_]:
-    """A column of a table: levels for their codes."""
-    categories = fit.categories
-    return np.array(categories, dtype=object)[values.astype(np.int64)] if categories else values
 
 
 def _counts(network: Network, rows: int | Iterable[int]) -> list[int]:

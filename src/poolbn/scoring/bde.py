@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from poolbn.arguments import NUMBER, check_arguments
 from poolbn.arrays import Floats, Integers
@@ -26,16 +27,11 @@ Marginal = Callable[[Sequence[Integers]], Floats]
 class _Dirichlet:
     """What scores with Dirichlet priors share."""
 
-    @property
-    def name(self) -> str:
-        """As options have it."""
-        raise NotImplementedError
+    name: ClassVar[str]  # as options have it
 
-    def _marginal(self) -> Marginal:
+    def _marginal(self, counts: Sequence[Integers]) -> Floats:
+        """Log marginal likelihoods of tables."""
         raise NotImplementedError
-
-    def first(self, model: NodeModel) -> None:
-        """From the empty graph."""
 
     def on(self, data: Data, model: NodeModel) -> DirichletScores:
         """The scores of one table."""
@@ -55,7 +51,7 @@ class _Dirichlet:
                 Option("score", self.name), f" is for discrete columns, and {listed(others, 5)} ",
                 "is not" if len(others) == 1 else "are not", "; use ", Option("score", "bic"),
             )  # fmt: skip
-        return DirichletScores(data, self._marginal())
+        return DirichletScores(data, self._marginal)
 
 
 @dataclass(frozen=True)
@@ -76,32 +72,25 @@ class BDeu(_Dirichlet):
     """
 
     iss: float = 1.0
+    name = "bde"
 
     def __post_init__(self) -> None:
         check_arguments(iss=(self.iss, NUMBER))
         if not 0 < self.iss < math.inf:
             raise OptionError(Option("iss", self.iss), " is not a positive number of rows")
 
-    @property
-    def name(self) -> str:
-        """As options have it."""
-        return "bde"
-
-    def _marginal(self) -> Marginal:
-        return lambda counts: polya.bdeu(counts, self.iss)
+    def _marginal(self, counts: Sequence[Integers]) -> Floats:
+        return polya.bdeu(counts, self.iss)
 
 
 @dataclass(frozen=True)
 class K2(_Dirichlet):
     """The posterior score of discrete networks (complete pooling), one row a cell for its prior."""
 
-    @property
-    def name(self) -> str:
-        """As options have it."""
-        return "k2"
+    name = "k2"
 
-    def _marginal(self) -> Marginal:
-        return polya.k2
+    def _marginal(self, counts: Sequence[Integers]) -> Floats:
+        return polya.k2(counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +100,7 @@ class DirichletScores:
     table: Data
     marginal: Marginal
 
-    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+    def scores(self, families: Sequence[Family]) -> Floats:
         """Of each family."""
         names = self.table.names
         return self.marginal(
@@ -120,10 +109,6 @@ class DirichletScores:
                 for child, parents in families
             ]
         )
-
-    def bounds(self, families: Sequence[Family]) -> Floats | None:
-        """None: the scores themselves are cheap."""
-        return None
 
     def cost(self) -> float:
         """Counting rows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class BGe:
     iss_mu: float = 1.0
     iss_w: float | None = None
     nu: Mapping[str, float] | None = None
+    name: ClassVar[str] = "bge"  # as options have it
 
     def __post_init__(self) -> None:
         check_arguments(
@@ -47,14 +49,6 @@ class BGe:
         )
         for name, mean in (self.nu or {}).items():
             check_arguments(**{f"nu[{name!r}]": (mean, NUMBER)})
-
-    @property
-    def name(self) -> str:
-        """As options have it."""
-        return "bge"
-
-    def first(self, model: NodeModel) -> None:
-        """From the empty graph."""
 
     def on(self, data: Data, model: NodeModel) -> BGeScores:
         """The scores of some data.
@@ -99,25 +93,18 @@ class BGeScores:
     """Log marginal likelihoods of children given their parents.
 
     Geiger and Heckerman (2002) with the correction of Kuipers, Moffa and Heckerman (2014): the
-    marginal likelihood of the family over that of the parents.
-
-    Attributes:
-        data: the table.
-        model: complete pooling, for final fits.
-        iss_mu: as in `BGe`.
-        extra: iss_w - N.
-        t: on the diagonal of the prior's scale matrix.
-        R: the posterior scale matrix, (N, N).
+    marginal likelihood of the family over that of the parents. Scores are cheap, so there are no
+    bounds.
     """
 
     data: StandardisedStats
-    model: NodeModel
+    model: NodeModel  # complete pooling, for final fits
     iss_mu: float
-    extra: float
-    t: float
-    R: Floats
+    extra: float  # iss_w - N
+    t: float  # on the diagonal of the prior's scale matrix
+    R: Floats  # the posterior scale matrix, (N, N)
 
-    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+    def scores(self, families: Sequence[Family]) -> Floats:
         """Of each family."""
         return np.array([self._score(family) for family in families])
 
@@ -138,14 +125,6 @@ class BGeScores:
             - (n + before + 1) * pivots.sum()
             + (n + before) * pivots[:-1].sum()
         )
-
-    def bounds(self, families: Sequence[Family]) -> Floats | None:
-        """None: the scores themselves are cheap."""
-        return None
-
-    def cost(self) -> float:
-        """One decomposition, in Python: threads do not help."""
-        return 0.0
 
     def fit(self, family: Family) -> GaussianFit:
         """The final fit of a node."""
