@@ -57,9 +57,9 @@ ORDER = {
         "ordering",
     ],
     "inference": [
-        "assembled", "divergence", "drawing", "conditioning", "mixtures", "uncertain", "linear",
-        "locals", "gibbs", "plans", "parts", "marginals", "general", "posterior",
-        "heldout", "engines",
+        "assembled", "divergence", "drawing", "conditioning", "mixtures", "marginals", "locals",
+        "gibbs", "plans", "posterior", "heldout", "engine", "uncertain", "linear", "parts",
+        "general",
         "conditions", "events",
     ],
     "network": [

@@ -9,7 +9,7 @@ import pytest
 import poolbn as pb
 from poolbn.assess import comparison, folds
 from poolbn.assess.folds import Folds, deal
-from poolbn.inference import heldout
+from poolbn.inference import linear
 from poolbn.moments.sums import Sums
 from poolbn.run import parallel
 from poolbn.tables import data
@@ -300,7 +300,7 @@ def test_of_many_data_sets_some_are_left_out(monkeypatch: pytest.MonkeyPatch) ->
 def test_predictions_in_parts_are_the_same(
     mixed: pd.DataFrame, found: pb.Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heldout, "_NUMBERS", 1)
+    monkeypatch.setattr(linear, "_PREDICTIONS", 1)
     again = pb.compare(mixed, group="F", folds=5, poolings=["partial"])
     np.testing.assert_allclose(again.known[0], found.known[2], rtol=1e-12)
     assert again.f1[0] == found.f1[2]

@@ -14,10 +14,9 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 
 import poolbn as pb
-from poolbn.inference.engines import General
+from poolbn.inference.engine import Effort
+from poolbn.inference.general import General
 from poolbn.inference.locals import Local
-from poolbn.inference.parts import Mixed
-from poolbn.inference.plans import Effort
 from poolbn.nodes.links import LARGEST, _large_quantiles, drawn_counts
 from poolbn.nodes.predicting import COUNT, RegressionPredictions
 
@@ -37,10 +36,10 @@ def level(log_odds: float, sd: float) -> Local:
 
 
 def predicted(node: Local) -> np.ndarray:
-    net = Mixed(("k",), ("s",), np.ones(1), (node,), (0,), frozenset(), {})
+    net = General(("k",), ("s",), np.ones(1), (), {}, (node,), (0,))
     codes = np.zeros(1, dtype=np.int64)
     none = np.full((1, 1), np.nan)
-    return General(net, {}).predictions(none, codes, [0], 0.95, Effort()).columns[0][0]
+    return net.predictions(none, codes, [0], 0.95, Effort()).columns[0][0]
 
 
 @pytest.mark.parametrize("mean", [2e4, 1e6, 1e9, 1e11])
@@ -87,11 +86,11 @@ def integral(log_likelihood, mean: float, sd: float) -> float:
 def test_probabilities_of_predictors_that_are_next_to_unknown(mean: float, sd: float) -> None:
     sets = np.zeros(1, dtype=np.int64)
     for y in (0.0, 1.0):
-        ours = level(mean, sd).log_density(np.array([y]), {}, sets)[0]
+        ours = level(mean, sd).of.log_density(np.array([y]), {}, sets)[0]
         theirs = integral(lambda e, y=y: -np.logaddexp(0, e if y == 0 else -e), mean, sd)
         assert ours == pytest.approx(theirs, rel=0.01, abs=1e-3)
     for y in (0.0, 3.0, 1e5):
-        ours = count(mean, sd, math.inf).log_density(np.array([y]), {}, sets)[0]
+        ours = count(mean, sd, math.inf).of.log_density(np.array([y]), {}, sets)[0]
         theirs = integral(
             lambda e, y=y: y * e - np.exp(np.minimum(e, 700)) - gammaln(y + 1), mean, sd
         )
@@ -104,10 +103,10 @@ def test_probabilities_far_from_what_was_seen_are_no_more_than_1() -> None:
     for eta in (-1e6, -12_000.0, -1200.0, 120.0, 360.0, 1e4, 1e6):
         for sd in (4e-4, 0.05, 5.0):
             for theta in (math.inf, 2.0):
-                found = count(eta, sd, theta).log_density(np.array([7.0]), {}, sets)[0]
+                found = count(eta, sd, theta).of.log_density(np.array([7.0]), {}, sets)[0]
                 assert found < -10
     # Exact where the predictor is certain.
-    near = count(-12_000.0, 1e-3, math.inf).log_density(np.array([7.0]), {}, sets)[0]
+    near = count(-12_000.0, 1e-3, math.inf).of.log_density(np.array([7.0]), {}, sets)[0]
     assert near == pytest.approx(7 * -12_000.0 - gammaln(8), rel=1e-6)
 
 

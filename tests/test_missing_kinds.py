@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 import poolbn as pb
 from poolbn.inference.gibbs import Rows, Sampler
-from poolbn.inference.heldout import HeldOut, node_logs, row_logs
+from poolbn.inference.heldout import HeldOut
 from poolbn.inference.locals import Local, locals_of
 from poolbn.learning import as_plan
 from poolbn.moments.table import FilledTable, gaps_of
@@ -102,7 +102,10 @@ def exact(nodes: list[Local], row: np.ndarray, lacks: tuple[str, ...]) -> np.nda
     cells = np.tile(row, (len(every), 1))
     cells[:, [names.index(name) for name in lacks]] = every
     values, sets = dict(enumerate(cells.T.copy())), np.zeros(len(every), dtype=np.int64)
-    logs = sum(node.log_density(values[k], values, sets) for k, node in enumerate(nodes))
+    logs = sum(
+        node.of.log_density(values[k], node.named(values[p] for p in node.parents), sets)
+        for k, node in enumerate(nodes)
+    )
     p = np.exp(logs - logs.max())
     return (p / p.sum()).reshape([len(VALUES[name]) for name in lacks])
 
@@ -444,7 +447,7 @@ def test_densities_of_held_out_rows_sum_over_what_is_missing(
 ) -> None:
     net, _ = known
     whole = pb.table(drawn(7, 6), **READING)
-    mixed = net._engine(plugin=False).mixed
+    engine = net._engine(plugin=False)
     complete = HeldOut(whole.values.T, np.zeros(whole.values.T.shape, dtype=bool))
     for lacks in ("sex", "arm", "event"):  # parents and a leaf
         at = whole.names.index(lacks)
@@ -452,17 +455,17 @@ def test_densities_of_held_out_rows_sum_over_what_is_missing(
         for level in range(len(whole.categories[at])):
             x = whole.values.T.copy()
             x[:, at] = level
-            each.append(node_logs(mixed, replace(complete, x=x), net.n).sum(axis=0))
+            each.append(engine.node_logs(replace(complete, x=x), net.n).sum(axis=0))
         x[:, at] = np.nan
-        found = row_logs(mixed, replace(complete, x=x), net.n)
+        found = engine.row_logs(replace(complete, x=x), net.n)
         np.testing.assert_allclose(found, logsumexp(each, axis=0), rtol=1e-10)
     # A level that nobody had counts as half a row, and says nothing of other cells.
     x, strange = whole.values.T.copy(), complete.strange.copy()
     event, arm = (whole.names.index(name) for name in ("event", "arm"))
     x[:, arm], strange[:, event] = np.nan, True
-    found = row_logs(mixed, HeldOut(x, strange), net.n)
+    found = engine.row_logs(HeldOut(x, strange), net.n)
     x[:, event] = np.nan
-    without = row_logs(mixed, HeldOut(x, complete.strange), net.n)
+    without = engine.row_logs(HeldOut(x, complete.strange), net.n)
     np.testing.assert_allclose(found, without + np.log(0.5 / net.n), rtol=1e-12)
 
 

@@ -17,9 +17,8 @@ from scipy.stats import nbinom, norm, poisson
 
 import poolbn as pb
 from poolbn.inference import general
-from poolbn.inference.engines import General
-from poolbn.inference.general import mixed_network
-from poolbn.inference.plans import Effort
+from poolbn.inference.engine import Effort
+from poolbn.inference.general import general_network
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.predicting import RegressionPredictions
 
@@ -306,7 +305,7 @@ def test_continuous_networks_are_those_of_linear_inference(pooling: str, plugin:
     net = pb.learn(frame, group="F", start=[("x1", "y"), ("y", "x2"), ("x3", "x2")],
                    search=pb.HillClimb(max_iter=0), pooling=pooling)  # fmt: skip
     sure = list(net.levels) if plugin else []
-    engine = General(mixed_network(net.dag, net.fits, net.n, net.inputs, sure), {})
+    engine = general_network(net.dag, net.fits, net.n, net.inputs, sure)
     rng = np.random.default_rng(1)
     rows = frame.sample(40, random_state=1)
     nodes = list(net.dag.nodes)

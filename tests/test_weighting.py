@@ -52,9 +52,7 @@ def estimate(
     values: np.ndarray, codes: np.ndarray, of: Callable[[linear.Particles], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weighted means of something over 20,000 particles, and their standard errors."""
-    cloud = linear.draw(
-        NET._engine(plugin=False).model, values, codes, 20_000, np.random.default_rng(1)
-    )
+    cloud = NET._engine(plugin=False).draw(values, codes, 20_000, np.random.default_rng(1))
     w = np.exp(cloud.log_weights - cloud.log_weights.max(axis=1, keepdims=True))
     w /= w.sum(axis=1, keepdims=True)
     mean = (w * of(cloud)).sum(axis=1)
@@ -73,6 +71,16 @@ def test_weighted_particles_are_those_of_the_exact_posterior() -> None:
     scores += ((share - NET.classify(ROWS)["s"]) / se).tolist()
     assert np.abs(scores).max() < 4
     assert 0.4 < np.sqrt(np.mean(np.square(scores))) < 1.6
+
+
+def test_bounds_of_particles_without_evidence_are_order_statistics() -> None:
+    """Of 1000 with the same weight the 25th and the 975th; rounding leaves none out."""
+    values, codes = np.full((1, 4), np.nan), np.zeros(1, dtype=int)
+    cloud = NET._engine(plugin=False).draw(values, codes, 1000, np.random.default_rng([0, 0]))
+    row = pd.DataFrame({"F": ["s"], "a": [np.nan]})
+    found = NET.predict(row, "a", method="lw", particles=1000)
+    ends = np.sort(cloud.values[0, 0])[[24, 974]]
+    np.testing.assert_array_equal(found[["lower", "upper"]].to_numpy()[0], ends)
 
 
 def test_the_error_falls_with_the_root_of_the_number_of_particles() -> None:

@@ -91,8 +91,3 @@ class Joint:
     prior: NDArray[np.float64]  # P(F), (F,)
     mean: NDArray[np.float64]  # of X in each data set, (F, N)
     cov: NDArray[np.float64]  # of X in each data set, (F, N, N)
-
-
-def joint_distribution(network: LinearNetwork, n: NDArray[np.int64]) -> Joint:
-    """The joint distribution of the nodes, with data sets as probable as they have rows."""
-    return Joint(network.names, network.levels, n / n.sum(), network.mean, network.cov)

@@ -23,7 +23,7 @@ _NUMBERS = 2**19  # in the largest array of a chunk: what a core's cache holds i
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Conditioned:
     """What evidence says about T targets."""
 
     loglik: Floats  # log density of the evidence, (..., r)
@@ -38,7 +38,7 @@ def condition(
     values: Floats,
     observed: NDArray[np.bool_],
     targets: NDArray[np.int64],
-) -> Given:
+) -> Conditioned:
     """Condition normal distributions on evidence, each for r rows.
 
     With z = L^-1 (x_e - mu_e), LL' = Sigma_ee, the density of the evidence is that of z, and the
@@ -76,7 +76,7 @@ def condition(
     V = whiten @ (corr[..., targets] * observed[..., :, None]) * used[..., :, None]
     within = corr[..., targets[:, None], targets] - np.swapaxes(V, -1, -2) @ V
     unit = scale[..., targets]
-    return Given(
+    return Conditioned(
         loglik=np.where(impossible, -np.inf, density),
         mean=mean[..., None, targets] + unit[..., None, :] * (z @ V),
         cov=within * unit[..., :, None] * unit[..., None, :],

@@ -1,21 +1,27 @@
-"""Answers of networks whose nodes are of any kinds: `plans` says how each is found."""
+"""Networks whose nodes are of any kinds: `plans` says how each answer is found."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
+from poolbn.inference.assembled import assemble
 from poolbn.inference.conditioning import patterns
+from poolbn.inference.engine import Answer, Drawn, Effort, Engine, Judged, log_sum
+from poolbn.inference.heldout import HeldOut
+from poolbn.inference.linear import Linear
 from poolbn.inference.locals import locals_of
-from poolbn.inference.marginals import Marginal, marginal
-from poolbn.inference.parts import Mixed, Weighed, count_sizes, is_spaced, weigh
-from poolbn.inference.plans import MOST, Effort, Method, Part, Plan, plan, sampled
+from poolbn.inference.marginals import Marginal, Mixture, OnGrid, Points
+from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, is_spaced, weigh
+from poolbn.inference.plans import MOST, Method, Part, Plan, plan, sampled
+from poolbn.inference.posterior import Posterior
+from poolbn.inference.uncertain import uncertain_nodes
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.predicting import COUNT, SPACED, Floats, Integers
 from poolbn.run.parallel import available_cores, map_threads
@@ -23,271 +29,458 @@ from poolbn.wording import counted, listed
 
 _CELLS = 2**17  # numbers in the largest array of a chunk
 _NODES = 161  # of a quadrature, about
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What the cells of some rows say."""
-
-    rows: Integers  # which, (r,)
-    log_z: Floats  # log densities of the evidence in data sets, (r, J)
-    weights: Floats  # P(data set | evidence), (r, J)
-    parts: tuple[Weighed, ...]  # of the network that have targets
-    ess: Floats  # effective sample size; inf where nothing was drawn, (r,)
-    method: Method  # the least exact one that was used
-
-    def marginal(self, mixed: Mixed, target: int) -> Marginal:
-        """The distribution of a target in these rows."""
-        found = next(of for of in self.parts if target in of.part.hidden)
-        return marginal(mixed, found, target, self.weights)
-
-    def by_set(self, mixed: Mixed, target: int) -> tuple[Marginal, bool]:
-        """Of one row, a target in each data set; whether it is normal or t there."""
-        found = next(of for of in self.parts if target in of.part.hidden)
-        turned = found.turned()
-        simple = target in turned.normals and turned.p[0].size == 1
-        return marginal(mixed, turned, target, np.ones((len(turned.p), 1))), simple
+_DRAWS = 10_000  # for a posterior, where it takes draws
+_ROWS = 128  # in which each cell is predicted from the others, at a time
+_IMPOSSIBLE = -1e4  # log density of what cannot be, beside which all else is likely
 
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """Rows that are done alike; see `answers`."""
+    """Rows that are done alike."""
 
-    rows: Integers
-    known: bool
+    rows: Integers  # which, (r,)
+    known: bool  # whether their data sets are
     plan: Plan
-    sizes: Mapping[int, int]
+    sizes: Mapping[int, int]  # values that are enumerated of hidden counts
 
 
-def answers(
-    mixed: Mixed,
-    x: Floats,
-    codes: Integers,
-    targets: Sequence[int],
-    effort: Effort,
-    work: Callable[[Answer], None],
-    *,
-    densities: bool = False,
-) -> None:
-    """Do some work on what the cells of all rows say, some rows at a time, in threads.
+@dataclass(frozen=True, eq=False)
+class _Planned(Answer):
+    """What the parts of a plan say together."""
 
-    Rows are (n, N), NaN where a cell is missing or not to be used, with the known data set of each
-    or -1, (n,); targets are positions of nodes. `densities` says whether log densities of rows are
-    asked for: then an impossible row is no error.
-    """
-    _check(mixed, codes)
-    pieces = list(_chunks(mixed, x, codes, targets, effort, densities=densities))
+    log_z: Floats  # log densities of the evidence in data sets, (r, J)
+    parts: Sequence[Weighed]  # of the network that have targets
+    method: Method  # the least exact one that was used
+    network: Mixed
 
-    def one(chunk: _Chunk) -> None:
-        work(_answer(mixed, x, codes, targets, effort, chunk, densities))
+    def _part(self, target: int) -> Weighed:
+        return next(of for of in self.parts if target in of.part.hidden)
 
-    map_threads(one, pieces, available_cores())
+    def marginal(self, target: int) -> Marginal:
+        """The distribution of a target in these rows."""
+        return _marginal(self.network, self._part(target), target, self.weights)
+
+    def by_set(self, target: int) -> tuple[Marginal, bool]:
+        """Of one row, a target in each data set; whether it is normal or t there."""
+        turned = self._part(target).turned()
+        simple = target in turned.normals and turned.p[0].size == 1
+        return _marginal(self.network, turned, target, np.ones((len(turned.p), 1))), simple
 
 
-def _check(mixed: Mixed, codes: Integers) -> None:
-    asked = set(mixed.refused) if (codes < 0).any() else mixed.refused.keys() & set(codes.tolist())
-    for j in sorted(asked):
-        raise DataError(
-            f"{mixed.refused[j]}; learn with ",
-            Option("pooling", "partial"),
-            " or fewer parents, or ask with ",
-            Option("plugin", True),
+@dataclass(frozen=True, eq=False)
+class General(Mixed):
+    """Nodes of any kinds."""
+
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of discrete nodes
+
+    def categories_of(self, target: int) -> int:
+        """How many levels a node has."""
+        return self.nodes[target].levels
+
+    def answers(
+        self,
+        x: Floats,
+        codes: Integers,
+        targets: Sequence[int],
+        effort: Effort,
+        work: Callable[[_Planned], None],
+        *,
+        densities: bool = False,
+    ) -> None:
+        """Do some work on what the cells of all rows say.
+
+        `densities` says whether log densities of rows are asked for: then an impossible row is no
+        error.
+        """
+        self.check(codes)
+        pieces = list(self._chunks(x, codes, targets, effort, densities))
+
+        def one(chunk: _Chunk) -> None:
+            work(self._answer(x, codes, targets, effort, chunk, densities))
+
+        map_threads(one, pieces, available_cores())
+
+    def log_densities(self, x: Floats, codes: Integers) -> Floats:
+        """The log density of each row."""
+        out = np.empty(len(x))
+
+        def work(answer: _Planned) -> None:
+            log = answer.log_z
+            if log.shape[1] > 1:
+                log = log + self.log_prior()
+            out[answer.rows] = log_sum(log, axis=1)[:, 0]
+
+        self.answers(x, codes, [], Effort(), work, densities=True)
+        return out
+
+    def filled(self, x: Floats, codes: Integers, targets: Sequence[int]) -> Floats:
+        """Rows with missing cells filled."""
+        out = x.copy()
+
+        def work(answer: _Planned) -> None:
+            for t in targets:
+                if np.isnan(x[answer.rows[0], t]):
+                    found, levels = answer.marginal(t), self.nodes[t].levels
+                    if levels > 0:
+                        filled = found.weights.argmax(axis=1).astype(np.float64)
+                    else:
+                        filled = found.quantile(0.5) if levels == COUNT else found.moments()[0]
+                    out[answer.rows, t] = filled
+
+        self.answers(x, codes, targets, Effort(), work)
+        return out
+
+    def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:
+        """The distribution of targets given one row."""
+        found = list[_Planned]()
+        effort = Effort(particles=_DRAWS)
+        self.answers(evidence[None], np.array([code]), targets, effort, found.append)
+        (answer,) = found
+        F, T = len(self.levels), len(targets)
+        at = slice(None) if code < 0 else slice(code, code + 1)
+        weights = np.zeros(F)
+        weights[at] = answer.weights[0]
+        means, df = np.full((F, T), np.nan), np.full((F, T), np.nan)
+        covs = np.full((F, T, T), np.nan)
+        for k, t in enumerate(targets):
+            if self.nodes[t].levels <= 0:
+                own, simple = answer.by_set(t)
+                means[at, k], sd = own.moments()
+                covs[at, k, k] = sd**2
+                if simple and isinstance(own, Mixture):
+                    df[at, k] = own.df[:, 0]
+        names = [self.names[t] for t in targets]
+        return Posterior(
+            targets=tuple(names),
+            levels=self.levels,
+            weights=weights,
+            marginals=tuple(answer.marginal(t) for t in targets),
+            categories={name: of for name in names if (of := self.categories[name])},
+            means=means,
+            covs=covs,
+            df=df,
+            method=answer.method,
+            ess=float(answer.ess[0]),
+        )
+
+    def conditional_rows(self, evidence: Floats, code: int, effort: Effort) -> Drawn:
+        """Rows drawn given one, by likelihood weighting."""
+        codes = np.full(effort.particles, code)
+        sets, values, log = self._drawn(evidence, codes, np.random.default_rng(effort.seed))
+        if not np.isfinite(log.max()):
+            raise self._impossible(evidence, code, 0)
+        weights = np.exp(log - log.max())
+        return Drawn(sets, values, weights / weights.sum())
+
+    def sample(self, n: int, code: int, seed: int) -> tuple[Integers, Floats]:
+        """Rows of the network."""
+        nothing, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
+        return self._drawn(nothing, np.full(n, code), rng)[:2]
+
+    def _drawn(
+        self, evidence: Floats, codes: Integers, rng: np.random.Generator
+    ) -> tuple[Integers, Floats, Floats]:
+        """Rows given the cells of one, drawn parents first; data sets that are not known by P(F).
+
+        Data sets (n,), values (n, N), and log densities of the evidence given what is above, (n,).
+        """
+        self.check(codes)
+        sets, n = codes.copy(), len(codes)
+        unknown = codes < 0
+        sets[unknown] = rng.choice(len(self.levels), size=int(unknown.sum()), p=self.prior)
+        values, log_weights = np.tile(evidence, (n, 1)), np.zeros(n)
+        for i in self.order:
+            node = self.nodes[i]
+            above = node.named(values[:, p] for p in node.parents)
+            if np.isnan(evidence[i]):
+                values[:, i] = node.of.draw(above, sets, rng)
+            elif i not in self.inputs:
+                log_weights += node.of.log_density(values[:, i], above, sets)
+        return sets, values, log_weights
+
+    # Rows that the network was not learned from
+
+    def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:
+        """Densities of rows, and which data sets they come from."""
+        log = self.row_logs(rows, n)
+        most = (log + self.log_prior()).argmax(axis=1) if guess else None
+        return Judged(log[np.arange(len(log)), codes], most)
+
+    def row_logs(self, rows: HeldOut, n: Integers) -> Floats:
+        """Log densities of rows in all data sets, (r, F), over what missing cells may have been.
+
+        In a row with missing cells one whose level is not known is missing too, and counts as if
+        half a row of the data set had it; arguments as for `node_logs`.
+        """
+        out = np.empty((len(rows.x), len(self.levels)))
+        whole = rows.whole
+        out[whole] = self.node_logs(rows.some(whole), n).sum(axis=0)
+        incomplete = np.setdiff1d(np.arange(len(out)), whole)
+        least = _least(n)
+        possible = tuple(replace(node, of=node.of.possible(least)) for node in self.nodes)
+
+        def work(answer: _Planned) -> None:
+            out[incomplete[answer.rows]] = answer.log_z
+
+        known = np.where(rows.strange, np.nan, rows.x)[incomplete]
+        unknown = np.full(len(incomplete), -1)
+        replace(self, nodes=possible).answers(known, unknown, [], Effort(), work, densities=True)
+        out[incomplete] += rows.strange[incomplete].sum(axis=1, keepdims=True) * least
+        return np.where(np.isneginf(out), least, out)
+
+    def node_logs(self, rows: HeldOut, n: Integers) -> Floats:
+        """Log densities of all nodes given their parents, in all data sets, (N, r, F).
+
+        What has no probability counts as if half a row of the data set had it, which has n, (F,).
+        Inputs have 0.
+        """
+        r, F = len(rows.x), len(self.levels)
+        out = np.zeros((len(self.nodes), r, F))
+        for i in range(len(self.nodes)):
+            if i not in self.inputs:
+                found = self._log_density(i, rows.x, np.arange(F)[None])
+                none = rows.strange[:, i, None] | np.isneginf(found)
+                out[i] = np.where(none, _least(n), found)
+        return out
+
+    def squares(self, rows: HeldOut, codes: Integers, n: Integers) -> tuple[Floats, Floats]:
+        """Squared errors of each node given all others."""
+        logs = self.node_logs(rows, n)
+        total, known, unknown = logs.sum(axis=0), np.zeros(len(logs)), np.zeros(len(logs))
+        sets, prior = np.arange(len(self.levels))[None], self.log_prior()
+        for t, node in enumerate(self.nodes):
+            seen = [i for i in range(len(logs)) if i != t]
+            (part,) = plan(self.nodes, self.order, self.inputs, seen, [t], drawn=False).parts
+            closed = total - logs[list(part.factors)].sum(axis=0)
+            for start in range(0, len(rows.x), _ROWS):
+                at = slice(start, start + _ROWS)
+                x = rows.x[at].copy()
+                sizes = {}
+                if node.levels == COUNT:
+                    largest = count_sizes(self, part, x, sets)
+                    sizes = {i: int(min(of.max(), MOST_SPACED)) for i, of in largest.items()}
+                x[:, t] = np.nan
+                rng = np.random.default_rng(0)  # nothing is drawn with one node hidden
+                found = weigh(self, part, x, sets, [t], sizes=sizes, particles=1, rng=rng)
+                log = prior + closed[at] + np.maximum(found.log_z, _IMPOSSIBLE)
+                weight = np.exp(log - log.max(axis=1, keepdims=True))
+                weight /= weight.sum(axis=1, keepdims=True)
+                expected = _expected(found, t, node.levels)  # (r, F, K)
+                actual = rows.x[at, t, None]
+                if node.levels > 0:
+                    actual = (actual == np.arange(node.levels)) & ~rows.strange[at, t, None]
+                own = expected[np.arange(len(x)), codes[at]]
+                all_sets = (weight[..., None] * expected).sum(axis=1)
+                # A level that is not known is one more, and had no probability.
+                more = float(rows.strange[at, t].sum())
+                known[t] += float(((own - actual) ** 2).sum()) + more
+                unknown[t] += float(((all_sets - actual) ** 2).sum()) + more
+        return known, unknown
+
+    # How answers are found
+
+    def _sets(self, codes: Integers, known: bool) -> Integers:
+        """The data sets that rows may come from: their own, (r, 1), or all, (1, F)."""
+        return codes[:, None] if known else np.arange(len(self.levels))[None]
+
+    def _chunks(
+        self, x: Floats, codes: Integers, targets: Sequence[int], effort: Effort, densities: bool
+    ) -> Iterator[_Chunk]:
+        pattern = 2 * patterns(~np.isnan(x)) + (codes >= 0)
+        order = np.argsort(pattern, kind="stable")
+        edges = np.flatnonzero(np.diff(pattern[order])) + 1
+        for rows in np.split(order, edges) if len(x) else ():
+            known = bool(codes[rows[0]] >= 0)
+            observed = np.flatnonzero(~np.isnan(x[rows[0]])).tolist()
+            asked = [t for t in targets if t not in observed]
+            drawn = effort.method == "lw"
+            made = plan(self.nodes, self.order, self.inputs, observed, asked, drawn=drawn)
+            if known and not densities:  # only what has to do with targets
+                parts = tuple(part for part in made.parts if set(asked).intersection(part.hidden))
+                made = Plan(parts, ())
+            for own, sizes in self._by_size(x, codes, rows, known, made):
+                yield from self._cut(effort, own, known, made, sizes)
+
+    def _by_size(
+        self, x: Floats, codes: Integers, rows: Integers, known: bool, made: Plan
+    ) -> Iterator[tuple[Integers, dict[int, int]]]:
+        """Rows whose hidden counts have about the same range, and how many values that has."""
+        found: dict[int, Floats] = {}
+        for part in made.parts:
+            hidden = [i for i in part.cut if self.nodes[i].levels == COUNT]
+            if hidden and part.method is not Method.SAMPLING:
+                found |= count_sizes(self, part, x[rows], self._sets(codes[rows], known))
+        if not found:
+            yield rows, {}
+            return
+        exponent = np.array([np.ceil(np.log2(of)) for of in found.values()]).T.astype(np.int64)
+        kinds, which = np.unique(exponent, axis=0, return_inverse=True)
+        for k, own in enumerate(kinds.tolist()):
+            at = rows[which.ravel() == k]
+            yield at, {i: 2**e for i, e in zip(found, own, strict=True)}
+
+    def _cut(
+        self, effort: Effort, rows: Integers, known: bool, made: Plan, sizes: dict[int, int]
+    ) -> Iterator[_Chunk]:
+        """Chunks that fit into memory; parts with too many configurations are drawn."""
+        parts, most = [], 1
+        for one in made.parts:
+            part = one
+            few = MOST * (_NODES if one.method is Method.QUADRATURE else 1)
+            if one.method is not Method.SAMPLING and self._size(one, sizes) > few:
+                large = [i for i in one.cut if self.nodes[i].levels]
+                part = sampled(self.nodes, one.hidden, one.factors, large)
+            drawn = part.method is Method.SAMPLING
+            if drawn and effort.method == "exact":
+                raise self._not_exact(part)
+            most = max(most, effort.particles if drawn else self._size(part, sizes))
+            parts.append(part)
+        plan_of = replace(made, parts=tuple(parts))
+        step = max(1, _CELLS // (most * (1 if known else len(self.levels))))
+        for start in range(0, len(rows), step):
+            yield _Chunk(rows[start : start + step], known, plan_of, sizes)
+
+    def _size(self, part: Part, sizes: Mapping[int, int]) -> int:
+        """How many configurations a part has, nodes of a quadrature among them."""
+        own = ((i, sizes.get(i, self.nodes[i].levels or _NODES)) for i in part.cut)
+        return math.prod(SPACED if is_spaced(self, part, i, size) else size for i, size in own)
+
+    def _not_exact(self, part: Part) -> DataError:
+        names = listed([self.names[i] for i in part.why], 5)
+        if any(self.nodes[i].levels for i in part.why):
+            why = f"{names} are missing, and have too many configurations, or no largest value"
+        else:
+            why = f"{names} are missing, and parents of discrete columns or counts"
+        return DataError(
+            f"there is no exact answer: {why}; give their values, or use ", Option("method", "auto")
+        )
+
+    def _answer(
+        self,
+        x: Floats,
+        codes: Integers,
+        targets: Sequence[int],
+        effort: Effort,
+        chunk: _Chunk,
+        densities: bool,
+    ) -> _Planned:
+        rows, own = chunk.rows, x[chunk.rows]
+        sets = self._sets(codes[rows], chunk.known)
+        log_z, found = np.zeros((len(rows), sets.shape[1])), []
+        for number, part in enumerate(chunk.plan.parts):
+            asked = [t for t in targets if t in part.hidden]
+            one = weigh(
+                self, part, own, sets, asked, sizes=chunk.sizes, particles=effort.particles,
+                rng=np.random.default_rng([effort.seed, int(rows[0]), number]),
+            )  # fmt: skip
+            log_z += one.log_z
+            if asked or part.method is Method.SAMPLING:
+                found.append(one)
+        for i in chunk.plan.closed:
+            log_z += self._log_density(i, own, sets)
+        log = log_z + (0.0 if chunk.known else self.log_prior())
+        top = log.max(axis=1, keepdims=True)
+        if not densities and not np.isfinite(top).all():
+            row = int(rows[~np.isfinite(top[:, 0])].min())
+            raise self._impossible(x[row], int(codes[row]), row)
+        with np.errstate(invalid="ignore"):
+            weights = np.exp(log - top)
+            weights /= weights.sum(axis=1, keepdims=True)
+        ess = np.full(len(rows), math.inf)
+        for of in found:
+            if of.part.method is Method.SAMPLING:
+                p = of.p.reshape(*of.p.shape[:2], -1)
+                ess = np.minimum(ess, 1 / ((weights[..., None] * p) ** 2).sum(axis=(1, 2)))
+        methods = [part.method for part in chunk.plan.parts]
+        least = max(methods, key=list(Method).index, default=Method.EXACT)
+        return _Planned(rows, weights, ess, log_z, found, least, self)
+
+    def _log_density(self, i: int, x: Floats, sets: Integers) -> Floats:
+        """Of a node given its parents in rows (r, N), in data sets (r or 1, J): (r, J)."""
+        node, shape = self.nodes[i], (len(x), sets.shape[1])
+        above = node.named(np.repeat(x[:, p], shape[1]) for p in node.parents)
+        every = np.broadcast_to(sets, shape).ravel()
+        return node.of.log_density(np.repeat(x[:, i], shape[1]), above, every).reshape(shape)
+
+    def _impossible(self, row: Floats, code: int, position: int) -> DataError:
+        """The error for a row that no data set can have produced."""
+        sets = self._sets(np.array([code]), known=code >= 0)
+        wrong = [
+            repr(name)
+            for i, (name, node) in enumerate(zip(self.names, self.nodes, strict=True))
+            if not np.isnan(row[[i, *node.parents]]).any()
+            and np.isneginf(self._log_density(i, row[None], sets)).all()
+        ]
+        of = "some cells have probability 0"
+        if wrong:
+            of = f"the value of {wrong[0]} has probability 0"
+        where = "any data set of the network" if code < 0 else f"data set {self.levels[code]!r}"
+        return DataError(
+            f"row {position + 1} cannot come from {where}: {of} given the others. Make such cells "
+            "missing, or leave the row out"
         )
 
 
-def _chunks(
-    mixed: Mixed,
-    x: Floats,
-    codes: Integers,
-    targets: Sequence[int],
-    effort: Effort,
-    *,
-    densities: bool,
-) -> Iterator[_Chunk]:
-    if not len(x):
-        return
-    pattern = 2 * patterns(~np.isnan(x)) + (codes >= 0)
-    order = np.argsort(pattern, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(pattern[order])) + 1):
-        known = bool(codes[rows[0]] >= 0)
-        observed = np.flatnonzero(~np.isnan(x[rows[0]])).tolist()
-        asked = [t for t in targets if t not in observed]
-        drawn = effort.method == "lw"
-        made = plan(mixed.nodes, mixed.order, mixed.inputs, observed, asked, drawn=drawn)
-        if known and not densities:  # only what has to do with targets
-            parts = tuple(part for part in made.parts if set(asked).intersection(part.hidden))
-            made = Plan(parts, ())
-        for own, sizes in _by_size(mixed, x, codes, rows, known, made):
-            yield from _cut(mixed, effort, own, known, made, sizes)
+def _least(n: Integers) -> Floats:
+    """The log probability of what has none, in each data set."""
+    return np.asarray(np.log(0.5 / np.maximum(n, 1)))
 
 
-def _by_size(
-    mixed: Mixed, x: Floats, codes: Integers, rows: Integers, known: bool, made: Plan
-) -> Iterator[tuple[Integers, dict[int, int]]]:
-    """Rows whose hidden counts have about the same range, and how many values that has."""
-    found: dict[int, Floats] = {}
-    for part in made.parts:
-        hidden = [i for i in part.cut if mixed.nodes[i].levels == COUNT]
-        if hidden and part.method is not Method.SAMPLING:
-            sets = codes[rows, None] if known else np.arange(len(mixed.levels))[None]
-            found |= count_sizes(mixed, part, x[rows], sets)
-    if not found:
-        yield rows, {}
-        return
-    exponent = np.array([np.ceil(np.log2(of)) for of in found.values()]).T.astype(np.int64)
-    kinds, which = np.unique(exponent, axis=0, return_inverse=True)
-    for k, own in enumerate(kinds.tolist()):
-        at = rows[which.ravel() == k]
-        yield at, {i: 2**e for i, e in zip(found, own, strict=True)}
+def _expected(found: Weighed, t: int, levels: int) -> Floats:
+    """Of a node: probabilities of levels, or the mean, in each data set, (r, F, K)."""
+    if t in found.normals:
+        return np.broadcast_to(found.normals[t].mean, found.p.shape)[..., None]
+    if levels > 0:
+        return found.p
+    return np.asarray((found.p * found.values[t]).sum(axis=-1, keepdims=True))
 
 
-def _cut(
-    mixed: Mixed, effort: Effort, rows: Integers, known: bool, made: Plan, sizes: dict[int, int]
-) -> Iterator[_Chunk]:
-    """Chunks that fit into memory; parts with too many configurations are drawn."""
-    parts, most = [], 1
-    for one in made.parts:
-        part = one
-        few = MOST * (_NODES if one.method is Method.QUADRATURE else 1)
-        if one.method is not Method.SAMPLING and _size(mixed, one, sizes) > few:
-            large = [i for i in one.cut if mixed.nodes[i].levels]
-            part = sampled(mixed.nodes, one.hidden, one.factors, large)
-        if part.method is Method.SAMPLING and effort.method == "exact":
-            raise _not_exact(mixed, part)
-        drawn = part.method is Method.SAMPLING
-        most = max(most, effort.particles if drawn else _size(mixed, part, sizes))
-        parts.append(part)
-    plan_of = replace(made, parts=tuple(parts))
-    step = max(1, _CELLS // (most * (1 if known else len(mixed.levels))))
-    for start in range(0, len(rows), step):
-        yield _Chunk(rows[start : start + step], known, plan_of, sizes)
+def _marginal(mixed: Mixed, found: Weighed, target: int, weights: Floats) -> Marginal:
+    """The distribution of a target over all data sets, which have weights with sum 1, (r, J).
 
-
-def _size(mixed: Mixed, part: Part, sizes: Mapping[int, int]) -> int:
-    """How many configurations a part has, nodes of a quadrature among them."""
-    own = ((i, sizes.get(i, mixed.nodes[i].levels or _NODES)) for i in part.cut)
-    return math.prod(SPACED if is_spaced(mixed, part, i, size) else size for i, size in own)
-
-
-def _not_exact(mixed: Mixed, part: Part) -> DataError:
-    names = listed([mixed.names[i] for i in part.why], 5)
-    if any(mixed.nodes[i].levels for i in part.why):
-        why = f"{names} are missing, and have too many configurations, or no largest value"
-    else:
-        why = f"{names} are missing, and parents of discrete columns or counts"
-    return DataError(
-        f"there is no exact answer: {why}; give their values, or use ", Option("method", "auto")
-    )
-
-
-def _answer(
-    mixed: Mixed,
-    x: Floats,
-    codes: Integers,
-    targets: Sequence[int],
-    effort: Effort,
-    chunk: _Chunk,
-    densities: bool,
-) -> Answer:
-    rows, own = chunk.rows, x[chunk.rows]
-    sets = codes[rows, None] if chunk.known else np.arange(len(mixed.levels))[None]
-    J = sets.shape[1]
-    log_z, found = np.zeros((len(rows), J)), []
-    for number, part in enumerate(chunk.plan.parts):
-        asked = [t for t in targets if t in part.hidden]
-        one = weigh(
-            mixed, part, own, sets, asked, sizes=chunk.sizes, particles=effort.particles,
-            rng=np.random.default_rng([effort.seed, int(rows[0]), number]),
-        )  # fmt: skip
-        log_z += one.log_z
-        if asked or part.method is Method.SAMPLING:
-            found.append(one)
-    for i in chunk.plan.closed:
-        node = mixed.nodes[i]
-        values = {p: np.repeat(own[:, p], J) for p in node.parents}
-        every = np.broadcast_to(sets, log_z.shape).ravel()
-        log_z += node.log_density(np.repeat(own[:, i], J), values, every).reshape(log_z.shape)
-    log = log_z + (0.0 if chunk.known else _log(mixed.prior))
-    top = log.max(axis=1, keepdims=True)
-    if not densities and not np.isfinite(top).all():
-        row = int(rows[~np.isfinite(top[:, 0])].min())
-        raise impossible(mixed, x[row], int(codes[row]), row)
-    with np.errstate(invalid="ignore"):
-        weights = np.exp(log - top)
-        weights /= weights.sum(axis=1, keepdims=True)
-    return Answer(rows, log_z, weights, tuple(found), *_error(weights, found, chunk.plan.parts))
-
-
-def _log(p: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log(p)
-
-
-def _error(
-    weights: Floats, found: Sequence[Weighed], parts: Sequence[Part]
-) -> tuple[Floats, Method]:
-    """Effective sample sizes of rows (r,), and the least exact method."""
-    ess = np.full(len(weights), math.inf)
-    for of in found:
-        if of.part.method is Method.SAMPLING:
-            p = of.p.reshape(*of.p.shape[:2], -1)
-            ess = np.minimum(ess, 1 / ((weights[..., None] * p) ** 2).sum(axis=(1, 2)))
-    order = list(Method)
-    return ess, max((part.method for part in parts), key=order.index, default=Method.EXACT)
-
-
-def impossible(mixed: Mixed, row: Floats, code: int, position: int) -> DataError:
-    """The error for a row that no data set can have produced."""
-    values = {i: row[[i]] for i in range(len(row))}
-    sets = np.arange(len(mixed.levels)) if code < 0 else np.array([code])
-    wrong = []
-    for i, node in enumerate(mixed.nodes):
-        if not np.isnan(row[[i, *node.parents]]).any():
-            each = {p: np.repeat(values[p], len(sets)) for p in node.parents}
-            if np.isneginf(node.log_density(np.repeat(row[[i]], len(sets)), each, sets)).all():
-                wrong.append(repr(mixed.names[i]))
-    of = f"the value of {wrong[0]} has probability 0" if wrong else "some cells have probability 0"
-    where = "any data set of the network" if code < 0 else f"data set {mixed.levels[code]!r}"
-    return DataError(
-        f"row {position + 1} cannot come from {where}: {of} given the others. Make such cells "
-        "missing, or leave the row out"
-    )
-
-
-def sample(
-    mixed: Mixed, x: Floats, codes: Integers, rng: np.random.Generator
-) -> tuple[Integers, Floats, Floats]:
-    """Draw what is missing in rows, parents first, and data sets that are not known by P(F).
-
-    Data sets (n,), values (n, N), and the log densities of the cells that were there given what is
-    above them, (n,).
+    That of a discrete target is `Points` at codes 0, 1, ...
     """
-    _check(mixed, codes)
-    sets = codes.copy()
-    unknown = codes < 0
-    sets[unknown] = rng.choice(len(mixed.levels), size=int(unknown.sum()), p=mixed.prior)
-    values, log_weights = x.copy(), np.zeros(len(x))
-    for i in mixed.order:
-        node = mixed.nodes[i]
-        above = {p: values[:, p] for p in node.parents}
-        missing = np.isnan(x[:, i])
-        if missing.all():
-            values[:, i] = node.draw(above, sets, rng)
-        elif not missing.any():
-            if i not in mixed.inputs:
-                log_weights += node.log_density(values[:, i], above, sets)
-        else:
-            raise AssertionError("all rows have the same evidence")
-    return sets, values, log_weights
+    p = weights.reshape(*weights.shape, *[1] * (found.p.ndim - 2)) * found.p
+    r = len(p)
+
+    def by_row(*of: Floats) -> list[Floats]:
+        return [np.broadcast_to(each, p.shape).reshape(r, -1) for each in of]
+
+    if target in found.normals:
+        normal = found.normals[target]
+        return Mixture(*by_row(p, normal.mean, normal.sd**2, normal.df))
+    values, levels = found.values[target], mixed.nodes[target].levels
+    if found.part.method is Method.SAMPLING:
+        points = Points(*by_row(values, p))
+        return _tallied(points, levels) if levels > 0 else points
+    if (grid := found.grid) is not None and grid.node == target:
+        shape = (*p.shape[:-1], 1)
+        centre, scale = (
+            np.broadcast_to(of, shape).reshape(r, -1, 1) for of in (grid.centre, grid.scale)
+        )
+        return OnGrid(p.reshape(r, -1, p.shape[-1]), centre, scale, grid.u)
+    if values.size > max(values.shape):  # counts of each row's own
+        return Points(*by_row(values, p))
+    axis = int(np.argmax(values.shape))
+    others = tuple(k for k in range(1, p.ndim) if k != axis)
+    return Points(values.reshape(1, -1), p.sum(axis=others))
 
 
-def mixed_network(
+def _tallied(points: Points, levels: int) -> Points:
+    """Draws of levels, put together."""
+    n = len(points.weights)
+    at = np.arange(n)[:, None] * levels + points.values.astype(np.int64)
+    sums = np.bincount(at.ravel(), points.weights.ravel(), minlength=n * levels)
+    return Points(np.arange(float(levels))[None], sums.astype(np.float64).reshape(n, levels))
+
+
+def general_network(
     dag: Dag,
     fits: Mapping[str, LocalFit],
     n: NDArray[np.int64],
     inputs: Collection[str],
     certain: Collection[Hashable],
-) -> Mixed:
+) -> General:
     """A network as inference works on it, with estimates for certain in some data sets."""
     own = {name: fits[name] for name in dag.nodes}
     nodes = locals_of(own, certain=certain)
@@ -301,12 +494,42 @@ def mixed_network(
         for j in np.flatnonzero(np.isnan(of.scale2)).tolist()
     }
     position = {name: i for i, name in enumerate(dag.nodes)}
-    return Mixed(
+    return General(
         names=dag.nodes,
         levels=levels,
         prior=n / n.sum(),
+        inputs=tuple(position[name] for name in inputs),
+        refused=refused,
         nodes=nodes,
         order=tuple(position[name] for name in dag.topological_order()),
-        inputs=frozenset(position[name] for name in inputs),
-        refused=refused,
+        categories={name: fit.categories for name, fit in own.items()},
     )
+
+
+def engine_of(
+    dag: Dag,
+    fits: Mapping[str, LocalFit],
+    n: NDArray[np.int64],
+    inputs: Sequence[str],
+    adapted: Collection[Hashable],
+    *,
+    plugin: bool,
+) -> Engine:
+    """The engine of a network: the one of linear networks where all its nodes are linear.
+
+    `n` are rows of the data sets, (F,). `plugin` takes estimates for certain, but for the
+    coefficients of data sets that are adapted.
+    """
+    levels = fits[dag.nodes[0]].levels
+    certain = [level for level in levels if plugin and level not in adapted]
+    made = general_network(dag, fits, n, inputs, certain)
+    linear = {node: own for node in dag.nodes if (own := fits[node].gaussian) is not None}
+    each = [of for node in made.nodes if (of := node.of.linear) is not None]
+    if not len(linear) == len(each) == len(dag.nodes):
+        return made
+    network = assemble(dag, linear)
+    unsure = [
+        of.cov.any(axis=(1, 2)) | np.isfinite(of.within_df) | np.isfinite(of.df) for of in each
+    ]
+    shared = (made.names, levels, made.prior, made.inputs, made.refused)
+    return Linear(*shared, network, uncertain_nodes(network, each, np.any(unsure, axis=0)))

@@ -79,30 +79,30 @@ class _Cells:
             return self._continuous(node, rng)
         if node.levels <= 0:
             return self._proposed(node, rng)
-        logs = node.log_levels(self._given(), self.sets)
+        logs = node.of.log_levels(self._above(node), self.sets)
         for k in range(node.levels):
             logs[:, k] += self._likelihood(self.children, np.full(len(self.sets), float(k)))
         logs = np.maximum(logs, _IMPOSSIBLE)
         p = np.exp(logs - logs.max(axis=1, keepdims=True))
         return drawn_levels(p / p.sum(axis=1, keepdims=True), rng)
 
-    def _given(self, x: Floats | None = None) -> dict[int, Floats]:
-        """The values of all nodes, of this one perhaps others."""
-        made = dict(enumerate(self.values))
-        return made if x is None else made | {self.v: x}
+    def _above(self, node: Local, x: Floats | None = None) -> dict[str, Floats]:
+        """The parents of a node, where this one is x, or as it is."""
+        return node.named(self.values[p] if x is None or p != self.v else x for p in node.parents)
 
     def _likelihood(self, children: Sequence[int], x: Floats) -> Floats:
         """Log densities of some children if this node is x, (r,)."""
-        given, found = self._given(x), np.zeros(len(self.sets))
+        found = np.zeros(len(self.sets))
         for c in children:
-            own = self.sampler.nodes[c].log_density(self.values[c], given, self.sets)
+            child = self.sampler.nodes[c]
+            own = child.of.log_density(self.values[c], self._above(child, x), self.sets)
             found += np.maximum(own, _IMPOSSIBLE)
         return found
 
     def _continuous(self, node: Local, rng: np.random.Generator) -> Floats:
         nodes, current, n = self.sampler.nodes, self.values[self.v], len(self.sets)
-        given, floor = self._given(), _FLOOR * self.sampler.scale**2
-        own, scale, _ = node.at(given, self.sets)
+        floor = _FLOOR * self.sampler.scale**2
+        own, scale, _ = node.of.at(self._above(node), self.sets)
         precision = 1 / np.maximum(scale**2, floor[self.v])
         total = precision * own
         others = []
@@ -113,7 +113,7 @@ class _Cells:
                 continue
             # x_c = m + b (v - current) + e: what that says of v.
             b = child.of.linear.coef[self.sets, 1 + child.terms.index((self.v, -1))]
-            m, scale, _ = child.at(given, self.sets)
+            m, scale, _ = child.of.at(self._above(child), self.sets)
             weight = b / np.maximum(scale**2, floor[c])
             precision = precision + b * weight
             total += weight * (self.values[c] - m + b * current)
@@ -128,13 +128,13 @@ class _Cells:
 
     def _proposed(self, node: Local, rng: np.random.Generator) -> Floats:
         """A count, or a number that is not normal."""
-        given, whole = self._given(), node.levels < 0
+        above, whole = self._above(node), node.levels < 0
         likelihood = partial(self._likelihood, self.children)
-        x = _decided(self.values[self.v], node.draw(given, self.sets, rng), likelihood, rng)
+        x = _decided(self.values[self.v], node.of.draw(above, self.sets, rng), likelihood, rng)
 
         def density(x: Floats) -> Floats:
             there = np.maximum(x, 0.0) if whole else x
-            found = node.log_density(there, given, self.sets) + likelihood(there)
+            found = node.of.log_density(there, above, self.sets) + likelihood(there)
             return np.where(x != there, -np.inf, np.maximum(found, _IMPOSSIBLE))
 
         scale = float(self.sampler.scale[self.v])

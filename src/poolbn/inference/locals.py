@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,9 +11,8 @@ import numpy as np
 from poolbn.moments.table import Table
 from poolbn.nodes.drawing import Observed
 from poolbn.nodes.localfit import LocalFit
-from poolbn.nodes.predicting import Floats, Integers, Predictions
+from poolbn.nodes.predicting import Floats, Predictions
 
-Values = Mapping[int, Floats]  # of nodes by their positions, (n,) each; codes of levels
 Term = tuple[int, int]  # a column of numbers: a node, and the level that it indicates or -1
 
 
@@ -45,32 +44,9 @@ class Local:
             for code in (range(1, len(levels)) if levels else (-1,))
         )
 
-    def _named(self, values: Values) -> dict[str, Floats]:
-        return {name: values[i] for name, i in zip(self.names, self.parents, strict=True)}
-
-    def at(self, values: Values, sets: Integers) -> tuple[Floats, Floats, Floats]:
-        """Mean, scale and degrees of freedom of a linear node, (n,) each."""
-        return self.of.at(self._named(values), sets)
-
-    def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
-        """Of values (n,) given parents, in data sets (n,)."""
-        return self.of.log_density(x, self._named(values), sets)
-
-    def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
-        """A value for each row, (n,)."""
-        return self.of.draw(self._named(values), sets, rng)
-
-    def log_levels(self, values: Values, sets: Integers) -> Floats:
-        """Log probabilities of all levels of a discrete node, (n, K)."""
-        return self.of.log_levels(self._named(values), sets)
-
-    def largest(self, values: Values, sets: Integers) -> Floats:
-        """A count beyond which there is next to no probability, (n,)."""
-        return self.of.largest(self._named(values), sets)
-
-    def spaced(self, values: Values, sets: Integers) -> tuple[Floats, Floats]:
-        """Counts that stand for all, and logs of how many each stands for."""
-        return self.of.spaced(self._named(values), sets)
+    def named(self, above: Iterable[Floats]) -> dict[str, Floats]:
+        """What its parents are, in their order, as `of` takes it."""
+        return {name: x.ravel() for name, x in zip(self.names, above, strict=True)}
 
 
 def locals_of(fits: Mapping[str, LocalFit], *, certain: Collection[Hashable]) -> tuple[Local, ...]:

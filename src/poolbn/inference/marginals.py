@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from poolbn.inference import mixtures
-from poolbn.inference.parts import Grid, Mixed, Weighed, stretched, unstretched
-from poolbn.inference.plans import Method
 from poolbn.nodes.predicting import Floats
 
 _HALVINGS = 100  # of a bracket
@@ -27,6 +26,10 @@ class Marginal(ABC):
     @abstractmethod
     def quantile(self, p: float) -> Floats:
         """(n,)."""
+
+    def interval(self, tail: float) -> tuple[Floats, Floats]:
+        """What has a probability of `tail` below it, and above it, (n,) each."""
+        return self.quantile(tail), self.quantile(1 - tail)
 
     @abstractmethod
     def cdf(self, x: Floats) -> Floats:
@@ -73,12 +76,17 @@ class Mixture(Marginal):
 
     weights: Floats
     means: Floats
-    sds: Floats
+    variances: Floats
     df: Floats
+
+    @property
+    def sds(self) -> Floats:
+        """Standard deviations, (n, C)."""
+        return np.sqrt(self.variances)
 
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation."""
-        return mixtures.moments(self.weights, self.means, self.sds**2)
+        return mixtures.moments(self.weights, self.means, self.variances)
 
     def quantile(self, p: float) -> Floats:
         """The x with P(node <= x) = p."""
@@ -162,46 +170,14 @@ class OnGrid(Marginal):
         return np.asarray((low + high) / 2)
 
 
-def marginal(mixed: Mixed, found: Weighed, target: int, weights: Floats) -> Marginal:
-    """The distribution of a target over all data sets, which have weights with sum 1, (r, J).
-
-    That of a discrete target is `Points` at codes 0, 1, ...
-    """
-    p = weights.reshape(*weights.shape, *[1] * (found.p.ndim - 2)) * found.p
-    r = len(p)
-    if target in found.normals:
-        normal = found.normals[target]
-        parts = (normal.mean, np.sqrt(normal.variance), normal.df)
-        return Mixture(*(_rows(np.broadcast_to(of, p.shape), r) for of in (p, *parts)))
-    values, levels = found.values[target], mixed.nodes[target].levels
-    if found.part.method is Method.SAMPLING:
-        points = Points(*(_rows(np.broadcast_to(of, p.shape), r) for of in (values, p)))
-        return _tallied(points, levels) if levels > 0 else points
-    if found.grid is not None and found.grid.node == target:
-        return _on_grid(found.grid, p)
-    if values.size > max(values.shape):  # counts of each row's own
-        return Points(*(_rows(np.broadcast_to(of, p.shape), r) for of in (values, p)))
-    axis = int(np.argmax(values.shape))
-    others = tuple(k for k in range(1, p.ndim) if k != axis)
-    return Points(values.reshape(1, -1), p.sum(axis=others))
+def stretched(u: Floats) -> tuple[Floats, Floats]:
+    """g(u) = sinh(a sinh u) / a, a = pi / 2, and its derivative: near 0 it is u, and soon far."""
+    a = math.pi / 2
+    inner = a * np.sinh(u)
+    return np.sinh(inner) / a, np.cosh(inner) * np.cosh(u)
 
 
-def _rows(of: Floats, r: int) -> Floats:
-    return of.reshape(r, -1)
-
-
-def _on_grid(grid: Grid, p: Floats) -> OnGrid:
-    r, Q = len(p), p.shape[-1]
-    centre, scale = (
-        np.broadcast_to(of, (*p.shape[:-1], 1)).reshape(r, -1, 1)
-        for of in (grid.centre, grid.scale)
-    )
-    return OnGrid(p.reshape(r, -1, Q), centre, scale, grid.u)
-
-
-def _tallied(points: Points, levels: int) -> Points:
-    """Draws of levels, put together."""
-    n = len(points.weights)
-    at = np.arange(n)[:, None] * levels + points.values.astype(np.int64)
-    sums = np.bincount(at.ravel(), points.weights.ravel(), minlength=n * levels)
-    return Points(np.arange(float(levels))[None], sums.astype(np.float64).reshape(n, levels))
+def unstretched(g: Floats) -> Floats:
+    """The u of g(u)."""
+    a = math.pi / 2
+    return np.asarray(np.arcsinh(np.arcsinh(a * g) / a))

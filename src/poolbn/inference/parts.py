@@ -9,16 +9,18 @@ depends on, and not for each configuration.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.assembled import Joint, LinearNetwork
+from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Chunk
-from poolbn.inference.linear import Model, given_evidence
+from poolbn.inference.engine import Engine
+from poolbn.inference.linear import Linear
 from poolbn.inference.locals import Local, Term
+from poolbn.inference.marginals import stretched
 from poolbn.inference.plans import Method, Part
 from poolbn.inference.uncertain import uncertain_nodes
 from poolbn.nodes.predicting import COUNT, SPACED, Floats, Integers, Predictive
@@ -35,65 +37,55 @@ _VAGUE = 1e30  # variance of a column that is given, so that its density is a co
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
-    """A network with columns of all kinds, as inference works on it."""
+class Mixed(Engine):
+    """A network with columns of all kinds."""
 
-    names: tuple[str, ...]  # the N nodes
-    levels: tuple[Hashable, ...]  # the F data sets
-    prior: Floats  # P(F), (F,)
     nodes: tuple[Local, ...]  # given their parents
     order: tuple[int, ...]  # their positions, parents first
-    inputs: frozenset[int]  # those without a distribution
-    refused: Mapping[int, str]  # the data sets that have no predictive distribution, and why
     # Networks of continuous nodes, see `linear_part`, as far as they were needed.
-    linear: dict[tuple[int, ...], tuple[Model, list[Term]]] = field(default_factory=dict)
+    linear: dict[tuple[int, ...], tuple[Linear, list[Term]]] = field(default_factory=dict)
 
-    def linear_part(self, chosen: tuple[int, ...]) -> tuple[Model, list[Term]]:
+    def linear_part(self, chosen: tuple[int, ...]) -> tuple[Linear, list[Term]]:
         """Some continuous nodes as a linear network, and the columns that are its nodes.
 
         Those of their parents that are not among them, and indicators, are inputs.
         """
         if chosen not in self.linear:
-            self.linear[chosen] = _linear_part(self, chosen)
+            self.linear[chosen] = self._linear_part(chosen)
         return self.linear[chosen]
 
-
-def _linear_part(mixed: Mixed, chosen: tuple[int, ...]) -> tuple[Model, list[Term]]:
-    F = len(mixed.levels)
-    own: list[Term] = [(i, -1) for i in chosen]
-    needed = {term for i in chosen for term in mixed.nodes[i].terms}
-    columns = sorted(needed.difference(own)) + own
-    position = {term: k for k, term in enumerate(columns)}
-    first = len(columns) - len(own)
-    known = np.full(F, math.inf)
-    none = np.zeros((F, 1, 1))
-    given = Predictive(np.zeros((F, 1)), none, none, np.full(F, _VAGUE), known, known, math.inf)
-    nodes = [given] * first + [_linear(mixed, i) for i in chosen]
-    parents: list[tuple[int, ...]] = [()] * first
-    parents += [tuple(position[term] for term in mixed.nodes[i].terms) for i in chosen]
-    slopes = np.zeros((F, len(columns), len(columns)))
-    for k, (of, pa) in enumerate(zip(nodes, parents, strict=True)):
-        slopes[:, k, list(pa)] = of.coef[:, 1:]
-    rank = {i: k for k, i in enumerate(mixed.order)}
-    network = LinearNetwork(
-        names=tuple(map(str, columns)),
-        levels=tuple(range(F)),
-        order=tuple(sorted(range(len(columns)), key=lambda k: (k >= first, rank[columns[k][0]]))),
-        parents=tuple(parents),
-        intercept=np.stack([of.coef[:, 0] for of in nodes], axis=1),
-        slopes=slopes,
-        sigma2=np.stack([of.scale2 for of in nodes], axis=1),
-    )
-    every = np.ones(F, dtype=bool)
-    uncertain = uncertain_nodes(network, tuple(nodes), every, {})
-    joint = Joint(network.names, network.levels, mixed.prior, network.mean, network.cov)
-    return Model(network, joint, uncertain, tuple(range(first))), columns
-
-
-def _linear(mixed: Mixed, i: int) -> Predictive:
-    found = mixed.nodes[i].of.linear
-    assert found is not None
-    return found
+    def _linear_part(self, chosen: tuple[int, ...]) -> tuple[Linear, list[Term]]:
+        F = len(self.levels)
+        own: list[Term] = [(i, -1) for i in chosen]
+        needed = {term for i in chosen for term in self.nodes[i].terms}
+        columns = sorted(needed.difference(own)) + own
+        position = {term: k for k, term in enumerate(columns)}
+        first = len(columns) - len(own)
+        known = np.full(F, math.inf)
+        none = np.zeros((F, 1, 1))
+        given = Predictive(np.zeros((F, 1)), none, none, np.full(F, _VAGUE), known, known, math.inf)
+        each = [of for i in chosen if (of := self.nodes[i].of.linear) is not None]
+        nodes = [given] * first + each
+        parents: list[tuple[int, ...]] = [()] * first
+        parents += [tuple(position[term] for term in self.nodes[i].terms) for i in chosen]
+        slopes = np.zeros((F, len(columns), len(columns)))
+        for k, (of, pa) in enumerate(zip(nodes, parents, strict=True)):
+            slopes[:, k, list(pa)] = of.coef[:, 1:]
+        rank = {i: k for k, i in enumerate(self.order)}
+        order = sorted(range(len(columns)), key=lambda k: (k >= first, rank[columns[k][0]]))
+        network = LinearNetwork(
+            names=tuple(map(str, columns)),
+            levels=self.levels,
+            order=tuple(order),
+            parents=tuple(parents),
+            intercept=np.stack([of.coef[:, 0] for of in nodes], axis=1),
+            slopes=slopes,
+            sigma2=np.stack([of.scale2 for of in nodes], axis=1),
+        )
+        uncertain = uncertain_nodes(network, nodes, np.ones(F, dtype=bool))
+        inputs = tuple(range(first))
+        made = Linear(network.names, self.levels, self.prior, inputs, {}, network, uncertain)
+        return made, columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +93,7 @@ class Normal:
     """What is left of a continuous node: normal or t, arrays as above."""
 
     mean: Floats
-    variance: Floats
+    sd: Floats
     df: Floats
 
 
@@ -149,8 +141,7 @@ class Weighed:
             return np.swapaxes(of, 0, 1)
 
         normals = {
-            i: Normal(turn(of.mean), turn(of.variance), turn(of.df))
-            for i, of in self.normals.items()
+            i: Normal(turn(of.mean), turn(of.sd), turn(of.df)) for i, of in self.normals.items()
         }
         values = {i: turn(of) for i, of in self.values.items()}
         grid = self.grid
@@ -189,7 +180,7 @@ class _Worker:
                     every, *above = np.broadcast_arrays(
                         self.sets, *(self.values[p] for p in node.parents)
                     )
-                    found = node.spaced(_named(node.parents, above), _codes(every))
+                    found = node.of.spaced(node.named(above), _codes(every))
                     self.values[i], self.widths = (of.reshape(*every.shape[:2], -1) for of in found)
                     continue
                 levels = np.arange(float(size))
@@ -251,15 +242,15 @@ class _Worker:
                 for of in (self.values[i], self.sets, *parents)
             )
             out = np.zeros(matter.shape)
-            out[matter] = node.log_density(x, _named(node.parents, above), sets)
+            out[matter] = node.of.log_density(x, node.named(above), sets)
             return out
         apart = axis is not None and all(of.shape[axis] == 1 for of in parents)
         if axis is None or node.levels <= 0 or not apart:
             x, sets, *above = np.broadcast_arrays(self.values[i], self.sets, *parents)
-            found = node.log_density(x.ravel(), _named(node.parents, above), _codes(sets))
+            found = node.of.log_density(x.ravel(), node.named(above), _codes(sets))
             return found.reshape(x.shape)
         sets, *above = np.broadcast_arrays(self.sets, *parents)
-        logs = node.log_levels(_named(node.parents, above), _codes(sets))
+        logs = node.of.log_levels(node.named(above), _codes(sets))
         return np.moveaxis(logs.reshape(*sets.shape, node.levels), -1, axis).squeeze(axis + 1)
 
     def linear(
@@ -276,26 +267,22 @@ class _Worker:
             if seen[k]:
                 own = np.broadcast_to(self.values[i], shape).ravel()
                 x[:, k] = own if level < 0 else own == level
-        at = np.array([columns.index((i, -1)) for i in wanted], dtype=np.int64)
-        loglik, T = np.empty(len(x)), len(at)
-        mean, variance, df = (np.empty((len(x), T)) for _ in range(3))
+        at = [columns.index((i, -1)) for i in wanted]
+        loglik = np.empty(len(x))
+        mean, sd, df = (np.empty((len(x), len(at))) for _ in range(3))
         for j in np.unique(sets):
             rows = np.flatnonzero(sets == j)
-            chunk = Chunk(rows[None], seen[None], np.array([[j]]))
-            given = given_evidence(model, x, chunk, at)
+            given = model.given(x, Chunk(rows[None], seen[None], np.array([[j]])), at)
             loglik[rows], mean[rows], df[rows] = (
                 of[0, 0] for of in (given.loglik, given.mean, given.df)
             )
-            variance[rows] = np.maximum(np.diagonal(given.cov[0, 0], axis1=-2, axis2=-1), 0.0)
+            variance = np.diagonal(given.cov[0, 0], axis1=-2, axis2=-1)
+            sd[rows] = np.sqrt(np.maximum(variance, 0.0))
         found = {
-            i: Normal(*(of[:, t].reshape(shape) for of in (mean, variance, df)))
+            i: Normal(*(of[:, t].reshape(shape) for of in (mean, sd, df)))
             for t, i in enumerate(wanted)
         }
         return loglik.reshape(shape), found
-
-
-def _named(names: Sequence[int], arrays: Sequence[Floats]) -> dict[int, Floats]:
-    return {i: of.ravel() for i, of in zip(names, arrays, strict=True)}
 
 
 def _codes(sets: Integers) -> Integers:
@@ -326,7 +313,7 @@ def weigh(
         for i in part.cut:
             node = mixed.nodes[i]
             above = [np.broadcast_to(worker.values[p], shape) for p in node.parents]
-            drawn = node.draw(_named(node.parents, above), every, rng)
+            drawn = node.of.draw(node.named(above), every, rng)
             worker.values[i] = drawn.reshape(shape)
         worker.shape = shape
     elif part.method is Method.QUADRATURE:
@@ -351,19 +338,6 @@ def _normalised(total: Floats) -> tuple[Floats, Floats]:
     return log_z, p.reshape(total.shape)
 
 
-def stretched(u: Floats) -> tuple[Floats, Floats]:
-    """g(u) = sinh(a sinh u) / a, a = pi / 2, and its derivative: near 0 it is u, and soon far."""
-    a = math.pi / 2
-    inner = a * np.sinh(u)
-    return np.sinh(inner) / a, np.cosh(inner) * np.cosh(u)
-
-
-def unstretched(g: Floats) -> Floats:
-    """The u of g(u)."""
-    a = math.pi / 2
-    return np.asarray(np.arcsinh(np.arcsinh(a * g) / a))
-
-
 def _place(worker: _Worker, c: int) -> None:
     """Find nodes for a quadrature over c, from what continuous nodes say to where weights are."""
     hidden = [i for i in worker.part.hidden if worker.mixed.nodes[i].is_gaussian]
@@ -372,7 +346,7 @@ def _place(worker: _Worker, c: int) -> None:
     grid = Grid(
         node=c,
         centre=np.broadcast_to(found.mean, full),
-        scale=np.broadcast_to(np.sqrt(found.variance), full),
+        scale=np.broadcast_to(found.sd, full),
         u=_FIRST_U,
     )
     for _ in range(_ROUNDS):
@@ -403,7 +377,7 @@ def count_sizes(mixed: Mixed, part: Part, x: Floats, sets: Integers) -> dict[int
             sets_of, *above = np.broadcast_arrays(
                 worker.sets, *(worker.values[p] for p in node.parents)
             )
-            found = node.largest(_named(node.parents, above), _codes(sets_of))
+            found = node.of.largest(node.named(above), _codes(sets_of))
             most = found.reshape(sets_of.shape)
             out[i] = np.broadcast_to(most.max(axis=tuple(range(1, most.ndim))), len(x))
     return out

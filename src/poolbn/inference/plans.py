@@ -34,15 +34,6 @@ class Method(Enum):
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How to find answers."""
-
-    method: str = "auto"  # "auto", "exact" to refuse what is not, or "lw" for likelihood weighting
-    particles: int = 1000  # draws for each row and data set, where rows are drawn
-    seed: int = 0  # of the draws
-
-
-@dataclass(frozen=True)
 class Part:
     """Hidden nodes that depend on each other given the evidence."""
 

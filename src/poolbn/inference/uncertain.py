@@ -15,7 +15,7 @@ sum_i w_i a_i a_i'; so the work grows with the missing cells, not with all nodes
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -24,13 +24,10 @@ from numpy.typing import NDArray
 
 from poolbn.constants import CERTAIN
 from poolbn.inference.assembled import LinearNetwork
-from poolbn.inference.conditioning import Floats, Given
+from poolbn.inference.conditioning import Conditioned, Floats
 from poolbn.inference.mixtures import spread
 from poolbn.nodes.links import log_density
-from poolbn.nodes.localfit import LinearFit
 from poolbn.nodes.predicting import Predictive, degrees
-from poolbn.nodes.predictive import predictive
-from poolbn.wording import counted
 
 Flags = NDArray[np.bool_]
 _Number = TypeVar("_Number", bound=np.generic)
@@ -47,7 +44,7 @@ _NUMBERS = 2**17  # in the largest array
 class Uncertain:
     """What nodes are given their parents."""
 
-    nodes: tuple[Predictive, ...]  # their distributions in F data sets, N of them
+    nodes: Sequence[Predictive]  # their distributions in F data sets, N of them
     parents: tuple[NDArray[np.int64], ...]  # their parents, as positions
     slopes: Floats  # of parents, the child first, (F, N, N)
     # What is to be expected of the nodes, near which numbers have most digits, (F, N).
@@ -57,7 +54,6 @@ class Uncertain:
     # distribution is to be used instead: all is certain but the residuals, or a node is an exact
     # combination of others.
     kinds: NDArray[np.int64]
-    refused: Mapping[int, str]  # the data sets that have no distribution, and why
 
     @property
     def sets(self) -> Flags:
@@ -65,39 +61,7 @@ class Uncertain:
         return self.kinds >= 0
 
 
-def with_uncertainty(network: LinearNetwork, fits: Sequence[LinearFit]) -> Uncertain:
-    """All that is uncertain, in all data sets; fits as the network's nodes."""
-    nodes = tuple(map(predictive, fits))
-    unsure = [
-        of.cov.any(axis=(1, 2)) | np.isfinite(of.within_df) | np.isfinite(of.df) for of in nodes
-    ]
-    refused = {
-        j: f"{fit.child!r} has no predictive distribution in data set {level!r}: its "
-        f"{counted(int(fit.rows[j]), 'row')} do not give "
-        f"{counted(len(fit.columns) + 1, 'coefficient')} and a variance"
-        for fit, of in zip(fits, nodes, strict=True)
-        for j, level in enumerate(fit.levels)
-        if math.isnan(of.scale2[j])
-    }
-    return uncertain_nodes(network, nodes, np.any(unsure, axis=0), refused)
-
-
-def plugged_in(
-    network: LinearNetwork, fits: Sequence[LinearFit], adapted: Sequence[Hashable]
-) -> Uncertain:
-    """Estimates taken for certain, but for the coefficients of adapted data sets."""
-    nodes = []
-    for fit in fits:
-        known = np.full(len(fit.levels), math.inf)
-        none = np.zeros_like(fit.coef_cov)
-        nodes.append(Predictive(fit.coef, fit.coef_cov, none, fit.sigma2, known, known, math.inf))
-    sets = np.array([level in adapted for level in network.levels])
-    return uncertain_nodes(network, tuple(nodes), sets, {})
-
-
-def uncertain_nodes(
-    network: LinearNetwork, nodes: tuple[Predictive, ...], sets: Flags, refused: Mapping[int, str]
-) -> Uncertain:
+def uncertain_nodes(network: LinearNetwork, nodes: Sequence[Predictive], sets: Flags) -> Uncertain:
     """What nodes are given their parents; `sets` are those in which this is to be used."""
     none = np.array([(of.scale2 == 0) & ~of.cov.any(axis=(1, 2)) for of in nodes]).T  # (F, N)
     certain = np.zeros_like(none)
@@ -111,7 +75,6 @@ def uncertain_nodes(
         start=network.mean,
         certain=certain,
         kinds=np.where(sets & ~(none & ~certain).any(axis=1), kinds, -1),
-        refused=refused,
     )
 
 
@@ -175,7 +138,7 @@ def condition_uncertain(
     sets: NDArray[np.int64],
     targets: NDArray[np.int64],
     densities: bool = True,
-) -> Given:
+) -> Conditioned:
     """Condition on evidence, P patterns of r rows each, in C data sets of one kind.
 
     Rows are (P, r, N); what is not observed, (P, N), may be anything. Data sets are (P, C), and
@@ -192,7 +155,7 @@ def condition_uncertain(
     ]
     if len(parts) == 1:
         return parts[0]
-    return Given(
+    return Conditioned(
         *(
             np.concatenate([getattr(part, name) for part in parts], axis=2)
             for name in ("loglik", "mean", "cov", "df")
@@ -253,7 +216,7 @@ def _condition(
     sets: NDArray[np.int64],
     targets: NDArray[np.int64],
     densities: bool,
-) -> Given:
+) -> Conditioned:
     (P, r, _), C, T = values.shape, sets.shape[1], len(targets)
     observed, certain, missing = evidence.observed, evidence.certain, evidence.missing
     start = model.start[sets]  # (P, C, N)
@@ -293,7 +256,7 @@ def _condition(
                 mean[p, ..., t] = part.mean[p]
                 cov[p, ..., t, t] = (part.scale2 * spread(part.df) ** 2)[p]
                 df[p, ..., t] = np.broadcast_to(part.df, loglik.shape)[p]
-    return Given(loglik, mean, cov, df)
+    return Conditioned(loglik, mean, cov, df)
 
 
 _Open = tuple[int, Predictive, slice]  # a node with missing parents: which of M, and its forms

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from poolbn.arguments import FLAG, PATH, TEXT, check_arguments
 from poolbn.errors import DataError, check_count, check_interval, check_option, nearest
 from poolbn.graph.dag import Dag
-from poolbn.inference.assembled import Joint, LinearNetwork, assemble, joint_distribution
+from poolbn.inference.assembled import Joint, LinearNetwork, assemble
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
@@ -42,7 +42,7 @@ from poolbn.writing import write_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-    from poolbn.inference.engines import Engine
+    from poolbn.inference.engine import Engine
 
 _SHOWN = 12  # effects that a printed network lists
 _NAMED = 5  # nodes in a line of it
@@ -146,7 +146,7 @@ class Network(Presented, Graphical, Questions):
         return self._engine_of(plugin=False)
 
     def _engine_of(self, *, plugin: bool) -> Engine:
-        from poolbn.inference.engines import engine_of
+        from poolbn.inference.general import engine_of
 
         own = (self.dag, self.fits, self.n, self.inputs, self.adapted)
         return engine_of(*own, plugin=plugin)
@@ -159,7 +159,8 @@ class Network(Presented, Graphical, Questions):
     @cached_property
     def joint(self) -> Joint:
         """The multivariate normal distribution of all nodes in each data set, and P(F)."""
-        return joint_distribution(self.linear, self.n)
+        own = self.linear
+        return Joint(own.names, own.levels, self.n / self.n.sum(), own.mean, own.cov)
 
     def effects(self, interval: float = 0.95, *, by: By = "arc") -> pd.DataFrame:
         """A row for each effect: how strong it is, and how different between data sets.

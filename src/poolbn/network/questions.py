@@ -19,9 +19,8 @@ from poolbn.tables.cells import Cells, NodeKinds, find_level, one_row, read_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-    from poolbn.inference.engines import Engine
+    from poolbn.inference.engine import Effort, Engine
     from poolbn.inference.events import Event, Probability
-    from poolbn.inference.plans import Effort
     from poolbn.inference.posterior import Posterior
 
 Method = Literal["auto", "exact", "lw"]
@@ -247,8 +246,9 @@ class Questions(ABC):
         missing = np.isnan(cells.values)
         wanted = np.isin(names, cells.columns) & missing.any(axis=0)
         rows = np.flatnonzero(missing[:, wanted].any(axis=1))
-        filled = self._engine(plugin).filled(cells.values[rows], cells.codes[rows], wanted)
-        for i in np.flatnonzero(wanted).tolist():
+        at_all = np.flatnonzero(wanted).tolist()
+        filled = self._engine(plugin).filled(cells.values[rows], cells.codes[rows], at_all)
+        for i in at_all:
             name, here = names[i], missing[rows, i]
             at, new = rows[here], filled[here, i]
             cells.values[at, i] = new
@@ -400,7 +400,7 @@ class Questions(ABC):
 
 
 def _effort(method: str, particles: int, seed: int) -> Effort:
-    from poolbn.inference.plans import Effort
+    from poolbn.inference.engine import Effort
 
     if not among(method, get_args(Method)):
         raise OptionError(

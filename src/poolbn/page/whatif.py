@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.errors import DataError
-from poolbn.inference.general import mixed_network
+from poolbn.inference.general import General, general_network
 from poolbn.inference.locals import Local, Term
-from poolbn.inference.parts import Mixed
 from poolbn.network.network import Network
 from poolbn.nodes.predicting import COUNT, Floats
 from poolbn.page.disclosure import Disclosed
@@ -125,9 +124,9 @@ def _suppressed(may: Disclosed) -> dict[str, NDArray[np.bool_]]:
 
 def _mixed(
     net: Network, suppressed: Mapping[str, NDArray[np.bool_]], new: int | None, *, plugin: bool
-) -> Mixed:
+) -> General:
     certain = [level for level in net.levels if level not in net.adapted] if plugin else []
-    mixed = mixed_network(net.dag, net.fits, net.n, net.inputs, certain)
+    mixed = general_network(net.dag, net.fits, net.n, net.inputs, certain)
     if new is None:
         return mixed
     nodes = [
@@ -144,7 +143,7 @@ def _as_new(node: Local, hidden: NDArray[np.bool_], new: int) -> Local:
 
 
 def _usable(
-    mixed: Mixed, shown: Disclosed, suppressed: Mapping[str, NDArray[np.bool_]], new: int | None
+    mixed: General, shown: Disclosed, suppressed: Mapping[str, NDArray[np.bool_]], new: int | None
 ) -> tuple[list[int], list[int]]:
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)
@@ -180,12 +179,12 @@ def _script(node: Local) -> dict[str, Any]:
     return node.of.script(np.eye(len(node.terms) + 1))
 
 
-def _size(mixed: Mixed, use: Sequence[int]) -> int:
+def _size(mixed: General, use: Sequence[int]) -> int:
     """How many numbers there are, of matrices that are zero none."""
     return sum(int(of[use].size) for node in mixed.nodes for of in _arrays(node) if of[use].any())
 
 
-def _largest(mixed: Mixed, use: list[int], new: int | None) -> list[int]:
+def _largest(mixed: General, use: list[int], new: int | None) -> list[int]:
     """As many of the data sets as there is room for, those with most rows first to stay."""
     if not use:
         return []

@@ -1,0 +1,189 @@
+"""What a network is asked, whatever its nodes are: `Engine`.
+
+Rows `x` are (n, N), NaN where a cell is missing or not to be used, and `codes` their known data
+sets or -1, (n,); targets are positions of nodes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from poolbn.errors import DataError, Option
+from poolbn.inference.heldout import HeldOut
+from poolbn.inference.marginals import Marginal
+from poolbn.inference.posterior import Posterior
+from poolbn.nodes.predicting import Floats, Integers
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How to find answers."""
+
+    method: str = "auto"  # "auto", "exact" to refuse what is not, or "lw" for likelihood weighting
+    particles: int = 1000  # draws for each row and data set, where rows are drawn
+    seed: int = 0  # of the draws
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(ABC):
+    """What the cells of some rows say."""
+
+    rows: Integers  # which, (r,)
+    weights: Floats  # P(data set | row), of all data sets or the known one, (r, F) or (r, 1)
+    ess: Floats  # effective sample sizes; inf where nothing was drawn, (r,)
+
+    @abstractmethod
+    def marginal(self, target: int) -> Marginal:
+        """The distribution of a target in these rows."""
+
+
+class Predicted(NamedTuple):
+    """The distribution of targets in n rows."""
+
+    # For each target probabilities of its levels (n, K) if it is discrete, else mean, standard
+    # deviation, and bounds of an interval with equal tails, (n, 4).
+    columns: tuple[Floats, ...]
+    ess: Floats  # effective sample sizes, (n,)
+
+
+class Drawn(NamedTuple):
+    """K rows: data sets (K,), values (K, N), and weights with sum 1, (K,)."""
+
+    sets: Integers
+    values: Floats
+    weights: Floats
+
+
+class Judged(NamedTuple):
+    """What a network says of rows that it was not learned from."""
+
+    log_density: Floats  # in the data set of each, (r,)
+    data_set: Integers | None  # the most probable one of each, (r,); None if that was not asked
+
+
+@dataclass(frozen=True, eq=False)
+class Engine(ABC):
+    """A network as inference works on it.
+
+    All answers raise `DataError` for a row that cannot come from any data set, and for a data set
+    without a predictive distribution.
+    """
+
+    names: tuple[str, ...]  # the N nodes
+    levels: tuple[Hashable, ...]  # the F data sets
+    prior: Floats  # P(F), (F,)
+    inputs: Collection[int]  # nodes without a distribution, whose density does not count
+    refused: Mapping[int, str]  # the data sets that have no predictive distribution, and why
+
+    def check(self, codes: Integers) -> None:
+        """Raise where a data set that is asked for has no distribution."""
+        asked = set(self.refused)
+        if (codes >= 0).all():
+            asked &= set(codes.tolist())
+        for j in sorted(asked):
+            raise DataError(
+                f"{self.refused[j]}; learn with ",
+                Option("pooling", "partial"),
+                " or fewer parents, or ask with ",
+                Option("plugin", True),
+            )
+
+    def log_prior(self) -> Floats:
+        """Of data sets, -inf for those without rows, (F,)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.prior)
+
+    @abstractmethod
+    def answers(
+        self,
+        x: Floats,
+        codes: Integers,
+        targets: Sequence[int],
+        effort: Effort,
+        work: Callable[[Answer], None],
+    ) -> None:
+        """Do some work on what the cells of all rows say, some rows at a time, in threads."""
+
+    def categories_of(self, target: int) -> int:
+        """How many levels a node has; not above 0 for a number."""
+        return 0
+
+    def predictions(
+        self, x: Floats, codes: Integers, targets: Sequence[int], interval: float, effort: Effort
+    ) -> Predicted:
+        """Probabilities of levels, or moments and intervals; cells of targets are evidence."""
+        tail = (1 - interval) / 2
+        levels = [self.categories_of(t) for t in targets]
+        out = tuple(np.empty((len(x), K if K > 0 else 4)) for K in levels)
+        ess = np.empty(len(x))
+
+        def work(answer: Answer) -> None:
+            ess[answer.rows] = answer.ess
+            for columns, t, K in zip(out, targets, levels, strict=True):
+                found = answer.marginal(t)
+                numbers = (*found.moments(), *found.interval(tail)) if K <= 0 else ()
+                columns[answer.rows] = np.column_stack(numbers) if numbers else found.weights
+
+        self.answers(x, codes, targets, effort, work)
+        return Predicted(out, ess)
+
+    def data_sets(self, x: Floats, effort: Effort) -> tuple[Floats, Floats]:
+        """P(data set | row), (n, F), and effective sample sizes, (n,)."""
+        out, ess = np.empty((len(x), len(self.levels))), np.empty(len(x))
+
+        def work(answer: Answer) -> None:
+            out[answer.rows], ess[answer.rows] = answer.weights, answer.ess
+
+        self.answers(x, np.full(len(x), -1), [], effort, work)
+        return out, ess
+
+    @abstractmethod
+    def log_densities(self, x: Floats, codes: Integers) -> Floats:
+        """The log density of each row, in its data set or where unknown over all, (n,)."""
+
+    @abstractmethod
+    def filled(self, x: Floats, codes: Integers, targets: Sequence[int]) -> Floats:
+        """Rows with the missing cells of targets filled by what is to be expected there.
+
+        Of a discrete node that is the most probable level, of a count the median.
+        """
+
+    @abstractmethod
+    def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:
+        """The distribution of targets given one row, (N,)."""
+
+    @abstractmethod
+    def conditional_rows(self, evidence: Floats, code: int, effort: Effort) -> Drawn:
+        """Rows drawn given one."""
+
+    @abstractmethod
+    def sample(self, n: int, code: int, seed: int) -> tuple[Integers, Floats]:
+        """Rows of the network: data sets (n,), by P(F) where the code is -1, and values (n, N)."""
+
+    @abstractmethod
+    def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:
+        """Densities of rows in their data sets, and perhaps which of these they come from.
+
+        What has no probability counts as if half a row of a data set, which has n, had it.
+        """
+
+    @abstractmethod
+    def squares(self, rows: HeldOut, codes: Integers, n: Integers) -> tuple[Floats, Floats]:
+        """Squared errors of each node predicted from all others, summed over rows, (N,) each.
+
+        Of a discrete node they are those of the indicators of all its levels. First with data sets
+        known, then unknown; rows have no missing cells, and estimates are certain.
+        """
+
+
+def log_sum(log: Floats, axis: int) -> Floats:
+    """The logarithm of the sum of what these are logarithms of; the axis stays, with length 1."""
+    top = log.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(top + np.log(np.exp(log - top).sum(axis=axis, keepdims=True)))
