@@ -44,8 +44,8 @@ ORDER = {
     "nodes": [
         "reference", "linear", "lmm", "polya", "links", "design", "glmm", "marginal", "rowscores",
         "shrinking", "terms", "drawing", "predicting", "localfit", "intervals", "equality",
-        "withinbetween", "statuses", "predictive", "adapting", "logfit", "gaussianfit", "model",
-        "neighbours", "grouplevel", "views", "gaussian", "poolings", "auto", "given", "tabular",
+        "withinbetween", "predictive", "adapting", "logfit", "gaussianfit", "model",
+        "given", "grouplevel", "views", "poolings", "auto", "tabular",
         "regression", "kinds", "choosing", "files",
     ],
     "scoring": [

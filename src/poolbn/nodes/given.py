@@ -1,4 +1,4 @@
-"""Nodes whose parameters are not estimates: set by an intervention, or by a simulation."""
+"""Nodes whose parameters have no error: set by an intervention or a simulation, or inputs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.localfit import Counts, Floats, Given, Status
+from poolbn.nodes.localfit import Counts, Floats, Given, Pooling, Status
 
 
 def given_fit(
     child: str,
     parents: tuple[str, ...],
     levels: tuple[Hashable, ...],
-    given: Given,
+    given: Pooling,
     detail: str,
     *,
     coef: Floats,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.standardised import Family, StandardisedStats, to_units
 from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.given import given_fit
 from poolbn.nodes.localfit import Counts, GroupLevel, Status
 from poolbn.nodes.model import Likelihoods
 from poolbn.nodes.terms import Intervals
@@ -39,11 +41,9 @@ def fit(data: StandardisedStats, family: Family) -> GaussianFit:
     child, parents = family
     trouble = _trouble(data, family)
     F, q = len(data.levels), len(parents) + 1
-    b, rss, inverse = np.zeros(q), 0.0, np.zeros((q, q))
-    if trouble:  # as if it had no parents
-        b[:1], rss, inverse[:1, :1] = _least_squares(data, (child, ()))
-    else:
-        b, rss, inverse = _least_squares(data, family)
+    b, inverse = np.zeros(q), np.zeros((q, q))
+    some = slice(1 if trouble else q)  # as if it had no parents
+    b[some], rss, inverse[some, some] = _least_squares(data, (child, () if trouble else parents))
     T = data.scale[child] * to_units(data, parents)
     fixed = T @ b
     fixed[0] += data.center[child]
@@ -54,34 +54,29 @@ def fit(data: StandardisedStats, family: Family) -> GaussianFit:
     unit = data.scale[child] ** 2
     random_cov = np.zeros((q, q))
     random_cov[0, 0] = unit * rss / F
-    zeros = np.zeros(F)
     fixed_cov = rss / max(F - q, 1) * T @ inverse @ T.T
     status, detail = trouble or (Status.CONVERGED, f"least squares of the values of {F} data sets")
-    return GaussianFit(
-        child=data.names[child],
-        parents=tuple(data.names[p] for p in parents),
-        given=((),) * len(parents),
-        levels=data.levels,
-        pooling=GroupLevel(),
+    made = given_fit(
+        data.names[child],
+        tuple(data.names[p] for p in parents),
+        data.levels,
+        GroupLevel(),
+        detail,
         coef=coef,
-        coef_cov=np.zeros((F, q, q)),
-        sigma2=zeros,
-        squares=zeros,
-        df=np.full(F, max(F - q, 0) / F),
-        effective_df=zeros,
-        rows=np.ones(F),
-        total_cov=np.zeros((F, q, q)),
-        between_cov=np.zeros((F, q, q)),
-        unbiased=False,
+        sigma2=np.zeros(F),
         fixed=fixed,
-        fixed_cov=fixed_cov,
         random_cov=random_cov,
-        saved_intervals=_intervals(coef, fixed_cov),
         loglik=-np.inf if trouble else _loglik(data, family),
-        counts=_counts(parents),
         n_rows=int(data.rows),
+    )
+    return replace(
+        made,
+        df=np.full(F, max(F - q, 0) / F),
+        rows=np.ones(F),
+        fixed_cov=fixed_cov,
+        saved_intervals=_intervals(coef, fixed_cov),
+        counts=_counts(parents),
         status=status,
-        detail=detail,
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +14,107 @@ from numpy.typing import NDArray
 from poolbn.arguments import names_of
 from poolbn.errors import MessagePart, Option, OptionError, check_option, nearest
 from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
-from poolbn.nodes import linear, lmm, neighbours, statuses, views
-from poolbn.nodes.gaussian import Gaussian
+from poolbn.nodes import linear, lmm, views
 from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.grouplevel import Ending
 from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.lmm import Random, Residuals
 from poolbn.nodes.localfit import INTERCEPT, Counts, Status
-from poolbn.nodes.model import Likelihoods, NeighbourScores, Penalty
-from poolbn.nodes.statuses import Ending
-from poolbn.wording import listed
+from poolbn.nodes.model import Likelihoods, NeighbourScores, NodeModel, Penalty, Worth
+from poolbn.wording import counted, listed
 
+Discrete = Literal["auto", "table", "logit"]
 Variance = Literal["ml", "unbiased"]
 Method = Literal["ml", "reml"]
 
 _STEPS = 50.0  # regressions that a mixed-effects fit costs, for each data set
+
+
+@dataclass(frozen=True, repr=False)
+class Gaussian:
+    """What the poolings of a node share, whose distribution is normal.
+
+    Attributes:
+        discrete: how discrete nodes with discrete parents are modelled.
+    """
+
+    discrete: Discrete = field(default="auto", kw_only=True)
+    complete: ClassVar[bool] = False  # whether data sets have the same parameters
+
+    def __post_init__(self) -> None:
+        check_option("discrete", self.discrete, get_args(Discrete))
+
+    def __repr__(self) -> str:
+        own = {of.name: getattr(self, of.name) for of in fields(self)}
+        discrete = own.pop("discrete")
+        own |= {} if discrete == "auto" else {"discrete": discrete}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in own.items())})"
+
+    @property
+    @abstractmethod
+    def kernels(self) -> tuple[str, ...]:
+        """The modules of `poolbn.kernels` that fit it."""
+
+    @property
+    @abstractmethod
+    def own_variances(self) -> bool:
+        """Whether each data set has a residual variance of its own."""
+
+    def first(self, levels: Sequence[Hashable]) -> Self:
+        """The pooling itself."""
+        return self
+
+    def chosen(self, levels: Sequence[Hashable], worth: Callable[[NodeModel], Worth]) -> Self:
+        """The pooling itself."""
+        return self
+
+    @abstractmethod
+    def counts(self, parents: int, data_sets: int) -> Counts:
+        """Parameters by what informs them, where a fit is not singular."""
+
+    def n_params(self, parents: int, data_sets: int) -> int:
+        """The number of parameters (eq. nparams for partial pooling).
+
+        Examples:
+            >>> import poolbn as pb
+            >>> pb.Complete().n_params(parents=2, data_sets=4)
+            4
+            >>> pb.NoPooling().n_params(parents=2, data_sets=4)
+            16
+            >>> pb.Partial().n_params(parents=2, data_sets=4)
+            10
+        """
+        return sum(self.counts(parents, data_sets))
+
+    def logliks(
+        self,
+        data: StandardisedStats,
+        families: Sequence[Family],
+        penalty: Penalty,
+        *,
+        final: bool = False,
+    ) -> Likelihoods:
+        """Maximised log-likelihoods, with the effort that a search needs, or a final fit."""
+        compute = partial(self._logliks, penalty=penalty, final=final)
+        return views.likelihoods(
+            data, families, compute, leave_out=self.own_variances, values=not self.complete
+        )
+
+    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
+        """The final fit of one node."""
+        return views.fit(
+            data, family, self._fit, leave_out=self.own_variances, values=not self.complete
+        )
+
+    @abstractmethod
+    def _logliks(
+        self, data: StandardisedStats, families: Sequence[Family], *, penalty: Penalty, final: bool
+    ) -> Likelihoods:
+        """Those of children that vary inside data sets."""
+
+    @abstractmethod
+    def _fit(self, data: StandardisedStats, family: Family) -> GaussianFit:
+        """That of such a child."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,11 +186,9 @@ class LeastSquares(Gaussian):
         f = linear.fit(data, *family, separate=self.separate, unbiased=self._unbiased)
         child, parents = _names(data, family)
         F, q = len(data.levels), len(parents) + 1
-        ending = statuses.of_linear(f, child, parents, self._tables(data))
+        ending = _of_linear(f, child, parents, self._tables(data))
         if self.separate and ending[0].ok:
-            ending = statuses.raised(
-                ending, child, [data.levels[j] for j in np.flatnonzero(f.raised)]
-            )
+            ending = _with_raised(ending, child, [data.levels[j] for j in np.flatnonzero(f.raised)])
         status, detail = ending
         if not self.separate:  # each data set has its share of the one regression
             share = data.n / data.rows
@@ -161,31 +246,7 @@ class Complete(LeastSquares):
     """
 
     separate = False
-
-    @property
-    def complete(self) -> bool:
-        """They have."""
-        return True
-
-    def logliks(
-        self,
-        data: StandardisedStats,
-        families: Sequence[Family],
-        penalty: Penalty,
-        *,
-        final: bool = False,
-    ) -> Likelihoods:
-        """Log-likelihoods at least squares; data sets do not count, but where they lack a child."""
-        compute = partial(self._logliks, penalty=penalty, final=final)
-        if not data.some_unmeasured:
-            return compute(data, families)
-        return views.likelihoods(data, families, compute, leave_out=False, values=False)
-
-    def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
-        """Least squares."""
-        if not data.some_unmeasured:
-            return self._fit(data, family)
-        return views.fit(data, family, self._fit, leave_out=False, values=False)
+    complete = True
 
     def counts(self, parents: int, data_sets: int) -> Counts:
         """The coefficients and one variance."""
@@ -381,13 +442,13 @@ class Partial(Gaussian):
         *,
         improving_only: bool,
     ) -> NeighbourScores | None:
-        """Scores, and bounds with all changes of parents at once, see `neighbours`.
+        """Scores, and bounds with all changes of parents at once, see `lmm.neighbours`.
 
         None where they come one by one.
         """
         if self.random != "full" or self.residuals != "shared" or self.method != "ml":
             return None
-        look = partial(neighbours.neighbours, charges=charges, improving_only=improving_only)
+        look = partial(lmm.neighbours, charges=charges, improving_only=improving_only)
         return views.neighbours(data, families, candidates, look)
 
     def cost(self, data_sets: int) -> float:
@@ -404,9 +465,9 @@ class Partial(Gaussian):
         of = lmm.Slopes.of(data, self.random)
         slopes = [data.names[parent] for parent in family[1] if of.vary[parent]]
         between = np.array([True, *(of.between[parent] for parent in family[1])])
-        ending = statuses.of_mixed(f, (INTERCEPT, *parents), (INTERCEPT, *slopes))
+        ending = _of_mixed(f, (INTERCEPT, *parents), (INTERCEPT, *slopes))
         if f.raised:
-            ending = statuses.raised(ending, child, linear.raised(data, *family))
+            ending = _with_raised(ending, child, linear.raised(data, *family))
         status, detail = ending
         # Random effects take t_j of a data set's rows, and at the maximum of a likelihood the
         # squares of what is left are (n_j - t_j) sigma_j^2. Fixed effects take what is missing to q
@@ -490,11 +551,11 @@ class Partial(Gaussian):
         if not f.status.ok:
             return f.status, f.detail
         if dependent is not None:
-            return statuses.dependent(f.parents[dependent], "all data sets together")
+            return _dependent(f.parents[dependent], "all data sets together")
         if self.residuals == "separate":
             alone = linear.fit(data, *family, separate=True, unbiased=False)
             tables = [f"data set {level!r}" for level in data.levels]
-            return statuses.of_exact_fit(alone, f.child, f.parents, tables)
+            return _of_exact_fit(alone, f.child, f.parents, tables)
         if (data.n <= q).all():
             return (
                 Status.TOO_FEW_ROWS,
@@ -529,3 +590,101 @@ def _all_counts(model: Partial, most: int, data_sets: int) -> NDArray[np.int64]:
 def _names(data: StandardisedStats, family: Family) -> tuple[str, tuple[str, ...]]:
     child, parents = family
     return data.names[child], tuple(map(data.names.__getitem__, parents))
+
+
+# How fits ended: the status, and which columns and data sets it is about
+
+
+def _dependent(parent: str, where: str) -> Ending:
+    """A parent that the others determine."""
+    return (
+        Status.RANK_DEFICIENT,
+        f"in {where}, {parent!r} is constant or an exact combination of other parents; "
+        "leave it out",
+    )
+
+
+def _of_linear(
+    f: linear.LeastSquaresFit, child: str, parents: Sequence[str], tables: Sequence[str]
+) -> Ending:
+    """Of regressions in one or more tables: the first one in trouble decides."""
+    q = len(parents) + 1
+    for j, where in enumerate(tables):
+        if f.few[j]:
+            return (
+                Status.TOO_FEW_ROWS,
+                f"{where} has {_rows(f, j)}, and {counted(q, 'coefficient')} and a variance need "
+                f"at least {q + 1}; pool, or use fewer parents",
+            )
+        if f.dependent[j] >= 0:
+            return _dependent(parents[f.dependent[j]], where)
+        if f.determined[j]:
+            return (
+                Status.NO_RESIDUAL_VARIANCE,
+                f"in {where}, {child!r} is constant or an exact combination of its parents",
+            )
+    return Status.CONVERGED, "least squares, in closed form"
+
+
+def _of_exact_fit(
+    f: linear.LeastSquaresFit, child: str, parents: Sequence[str], tables: Sequence[str]
+) -> Ending:
+    """Of a mixed-effects model with separate residuals: the first data set that leaves none."""
+    j = int(np.argmax(f.determined))
+    q = len(parents) + 1
+    remedy = "the likelihood has no maximum; use Partial(residuals='pooled'), or 'shared'"
+    if f.few[j]:
+        return (
+            Status.TOO_FEW_ROWS,
+            f"{tables[j]} has {_rows(f, j)}, which {q} coefficient{'s' * (q != 1)} can fit exactly "
+            f"with a residual variance of its own near zero, so {remedy}",
+        )
+    return (
+        Status.NO_RESIDUAL_VARIANCE,
+        f"in {tables[j]}, {child!r} is constant or an exact combination of its parents, so "
+        f"{remedy}",
+    )
+
+
+def _with_raised(ending: Ending, child: str, levels: Sequence[Hashable]) -> Ending:
+    """With the data sets in which a residual variance had to be held above zero."""
+    if not levels:
+        return ending
+    return ending[0], (
+        f"{ending[1]}; in {listed(list(map(repr, levels)))} the parents of {child!r} leave next to "
+        "no residual, and its variance is held above zero"
+    )
+
+
+def _rows(f: linear.LeastSquaresFit, j: int) -> str:
+    n = int(f.n[j])
+    return f"{n} row{'s' * (n != 1)}"
+
+
+def _of_mixed(f: lmm.MixedFit, coefficients: Sequence[str], random: Sequence[str]) -> Ending:
+    """Of a mixed-effects model: which variances of the random coefficients are zero."""
+    if not f.converged:
+        return (
+            Status.NOT_CONVERGED,
+            "the search for the maximum was stopped; the likelihood may rise without bound, or "
+            "the data sets have too few rows to distinguish random effects from residuals; do not "
+            "use this fit",
+        )
+    if f.rank == len(random):
+        return Status.CONVERGED, "all variances of the random effects are positive"
+    if f.rank == 0:
+        same = (f.sigma2 == f.sigma2[0]).all()
+        what = "the same as complete pooling" if same else "coefficients do not differ"
+        return Status.SINGULAR, f"all variances of the random effects are zero: {what}"
+    between, errors = f.random_cov.diagonal().tolist(), f.fixed_cov.diagonal().tolist()
+    zero = [
+        name
+        for name, spread, error in zip(coefficients, between, errors, strict=True)
+        if name in random and spread <= 1e-9 * error
+    ]
+    parts = []
+    if zero:
+        parts.append(f"no variation between data sets in {', '.join(zero)}")
+    if f.rank < len(random) - len(zero):
+        parts.append("random effects have correlations of 1 or -1")
+    return Status.SINGULAR, "; ".join(parts)

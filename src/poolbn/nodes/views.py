@@ -25,6 +25,8 @@ from poolbn.nodes.localfit import Counts
 from poolbn.nodes.model import Likelihoods, NeighbourScores
 from poolbn.wording import listed
 
+Flags = NDArray[np.bool_]
+
 
 def nothing(families: int) -> Likelihoods:
     """Of families without a likelihood: -inf, and no parameters."""
@@ -69,12 +71,14 @@ def likelihoods(
 def neighbours(
     data: StandardisedStats,
     families: Sequence[Family],
-    candidates: NDArray[np.bool_],
-    compute: Callable[[StandardisedStats, Sequence[Family], NDArray[np.bool_]], NeighbourScores],
+    candidates: Flags,
+    compute: Callable[
+        [StandardisedStats, Sequence[Family], Flags], tuple[NDArray[np.float64], Flags]
+    ],
 ) -> NeighbourScores | None:
     """What `compute` says of all changes of parents, likewise; None where it cannot."""
     if not data.some_constant:
-        return compute(data, families, candidates)
+        return NeighbourScores(*compute(data, families, candidates))
     found = NeighbourScores(np.empty(candidates.shape), np.empty(candidates.shape, dtype=bool))
     for m, family in enumerate(families):
         view = data_sets_for(data, family[0], leave_out=False)
