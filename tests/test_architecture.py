@@ -80,13 +80,12 @@ ORDER = {
         "families", "chains", "sample", "averaging", "posterior",
     ],
     "show": [
-        "layout", "texts", "figures", "curves", "drawing", "style", "netplot", "rowplots",
+        "layout", "texts", "figures", "drawing", "style", "netplot", "rowplots",
     ],
     "plots": [],
     "page": [
-        "fewrows", "refitting", "disclosure", "spreadsheet", "doubts", "context", "facts", "words",
-        "privacy", "graph", "numbers", "gaussian", "discrete", "nodes", "totals", "treatments",
-        "summary", "tables", "patterns", "whatif", "reporting", "notebook",
+        "fewrows", "refitting", "disclosure", "doubts", "context", "words", "summary", "graph",
+        "numbers", "nodes", "tables", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "cli": [

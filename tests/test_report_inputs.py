@@ -11,9 +11,8 @@ import pytest
 
 import poolbn as pb
 from poolbn.page.context import gathered
-from poolbn.page.tables import report_tables
-from poolbn.page.treatments import treatment_cards, treatment_tables
-from poolbn.page.words import summary
+from poolbn.page.summary import summary
+from poolbn.page.tables import report_tables, treatment_tables
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def test_the_table_has_the_effects_of_the_rows(rows: pd.DataFrame, net: pb.Netwo
 
 
 def test_the_summary_says_what_is_clear(rows: pd.DataFrame, net: pb.Network) -> None:
-    (card,) = treatment_cards(gathered(net, rows, None, None))
+    _, card, *_ = summary(gathered(net, rows, None, None))
     assert card.heading == "What arm changes"
     clear, others = card.sentences
     assert re.match(r"Clear: y −1\.\d+ \(−\d\.\d+ to −\d\.\d+\)\.", clear)

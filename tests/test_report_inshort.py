@@ -14,10 +14,9 @@ from test_report import Page
 import poolbn as pb
 from poolbn.assess.effectsizes import effect_sizes
 from poolbn.page.context import Context, gathered
-from poolbn.page.facts import differences, leading, pooling_advice, unsure
 from poolbn.page.numbers import shorter
 from poolbn.page.reporting import _with_options
-from poolbn.page.summary import in_short
+from poolbn.page.summary import differences, in_short, leading, pooling_advice, unsure
 from poolbn.show.texts import percent
 
 KEPT = pb.HillClimb(max_iter=0)

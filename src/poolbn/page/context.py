@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from poolbn.page.doubts import Evidence, PairDoubt, pair_doubts
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.search.pattern import Pattern
 from poolbn.show.figures import Test, arc_strengths, equality_tests
-from poolbn.show.texts import number
 from poolbn.tables.cells import Cells as RowCells
 from poolbn.tables.cells import find_level, read_cells
 from poolbn.wording import Noun, noun_of
@@ -41,7 +40,6 @@ from poolbn.wording import Noun, noun_of
 if TYPE_CHECKING:
     import pandas as pd
 
-_PAIRS = 24  # causes with effects, of which the total is simulated
 _NONE = Constraints()
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
@@ -85,6 +83,12 @@ class Context:
         return noun_of(self.net.group)
 
     @cached_property
+    def index(self) -> dict[str | Pair, int]:
+        """The indices of nodes and of arcs."""
+        found: dict[str | Pair, int] = {node: i for i, node in enumerate(self.net.dag.nodes)}
+        return found | {arc: k for k, arc in enumerate(self.net.dag.arcs)}
+
+    @cached_property
     def names(self) -> list[str]:
         """The names of the data sets."""
         return names_of_data_sets(self.net.dag, self.net.fits, ())
@@ -102,11 +106,6 @@ class Context:
         other_way = self.constraints.on(net.dag.nodes, kinds).arcs.T
         return effect_sizes(net, self.spreads, ~other_way)
 
-    @property
-    def tiers(self) -> tuple[tuple[str, ...], ...]:
-        """Nodes in the order of time, as far as it is known."""
-        return tuple(tuple(tier) for tier in self.constraints.tiers)
-
     @cached_property
     def estimates(self) -> list[tuple[Estimates, ...]]:
         """The effects of each arc in all data sets; NaN for what may not be shown."""
@@ -117,18 +116,6 @@ class Context:
             )
             for parent, child in self.net.dag.arcs
         ]
-
-    @cached_property
-    def totals(self) -> list[Total]:
-        """Total effects: those that are exact, and of inputs as many as take little time."""
-        dag, found, room = self.net.dag, list[Total](), _PAIRS
-        for cause in dag.nodes:
-            reached = dag.descendants(cause)
-            simulated = [n for n in reached if self.net.fits[n].gaussian is None]
-            if reached and (not simulated or (cause in self.net.inputs and len(reached) <= room)):
-                found += _totals(self.net, cause)
-                room -= len(reached) if simulated else 0
-        return found
 
     @cached_property
     def strengths(self) -> list[ArcStrength] | None:
@@ -159,43 +146,13 @@ class Context:
         return {arc: test.p_value for arc, test in self.tests.items()}
 
 
-class Total(NamedTuple):
-    """A row of `Network.total_effects`."""
-
-    cause: str
-    before: str
-    after: str
-    effect: str
-    outcome: str
-    scale: str
-    total: float
-    lower: float
-    upper: float
-    between: float
-    exact: bool
-    own: NDArray[np.float64]  # in each data set, (F,)
-
-
-def _totals(net: Network, cause: str) -> Iterator[Total]:
-    for row in net.total_effects(cause).itertuples(index=False, name=None):
-        _, *ends, effect, outcome, scale, total, lower, upper, between, error = row[:11]
-        before, after = (number(end) if isinstance(end, float) else str(end) for end in ends)
-        own = np.array(row[-len(net.levels) :], dtype=np.float64)
-        told = (cause, before, after, effect, outcome, scale)
-        yield Total(*told, total, lower, upper, between, error == 0, own)
-
-
 def masked(found: Estimates, shown: NDArray[np.bool_]) -> Estimates:
     """Estimates, NaN in data sets that are not shown."""
-
-    def own(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(shown.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
-
-    each = (found.effect, found.interval, found.alone, found.alone_interval)
-    effect, interval, alone, alone_interval = map(own, each)
-    return replace(
-        found, effect=effect, interval=interval, alone=alone, alone_interval=alone_interval
-    )
+    own: dict[str, Any] = {}
+    for name in ("effect", "interval", "alone", "alone_interval"):
+        values = getattr(found, name)
+        own[name] = np.where(shown.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
+    return replace(found, **own)
 
 
 def gathered(

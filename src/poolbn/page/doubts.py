@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from poolbn.errors import ArgumentError, DataError
 from poolbn.network.network import Network
-from poolbn.page.spreadsheet import MOST, Cell, ReportTable, made, p_cell, text_cell, value_cell
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.search.pattern import Pattern
 from poolbn.show.texts import arrow, p_value
@@ -88,45 +87,3 @@ def doubt_words(pair: PairDoubt) -> list[str]:
         p = p_value(pair.p_value)
         said.append(f"The largest p-value of tests of independence is {p}{least}.")
     return said
-
-
-def doubts(
-    net: Network, pairs: dict[frozenset[str], PairDoubt], strengths: dict[frozenset[str], float]
-) -> ReportTable:
-    """A row for each two variables, those in most doubt first."""
-    help = {
-        "pair": "in the more probable direction",
-        "probability": "of an arc between the two, either way",
-        "direction": "share of the probability that is for the direction as named",
-        "bootstrap": "share of bootstrap networks with an arc between the two",
-        "p, independent": "the largest p-value of the tests of independence of the two",
-        "independent given": "the first condition found that makes the two independent",
-        "in this network": "and in which direction",
-    }
-    every = list(pairs.values())
-    some = {name: any(getattr(pair, name) is not None for pair in every) for name in
-            ("probability", "p_value")}  # fmt: skip
-    arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
-    rows = []
-    for pair in every[:MOST]:
-        named, other = arcs.get((pair.parent, pair.child)), arcs.get((pair.child, pair.parent))
-        here = "as named" if named is not None else "no" if other is None else "the other way"
-        strength = strengths.get(frozenset((pair.parent, pair.child)), 0.0)
-        given = "nothing" if pair.given == () else ", ".join(pair.given or ())
-        rows.append(
-            (
-                text_cell(arrow(pair.parent, pair.child), arc=other if named is None else named),
-                _share(pair.probability) if some["probability"] else None,
-                _share(pair.direction) if some["probability"] else None,
-                _share(strength) if strengths else None,
-                p_cell(pair.p_value) if some["p_value"] else None,
-                text_cell(given) if some["p_value"] else None,
-                text_cell(here),
-            )
-        )
-    note = f"The {MOST} in most doubt of {len(every):,} pairs." if len(every) > MOST else ""
-    return made("doubts", "Pairs in doubt", help, rows, note)
-
-
-def _share(value: float | None) -> Cell:
-    return value_cell(value, "–" if value is None else f"{value:.2f}")

@@ -13,7 +13,7 @@ from poolbn.assess.estimates import Estimates
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.page.context import Context
-from poolbn.page.facts import leading
+from poolbn.page.summary import leading
 from poolbn.page.words import about_arc
 from poolbn.show import figures
 from poolbn.show.texts import arrow, p_value, term_name, what

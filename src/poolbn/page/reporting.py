@@ -32,13 +32,10 @@ from poolbn.page.disclosure import effects_of
 from poolbn.page.doubts import Evidence, check_evidence
 from poolbn.page.graph import picture
 from poolbn.page.nodes import node_numbers
-from poolbn.page.patterns import missing_map
-from poolbn.page.privacy import about_privacy
-from poolbn.page.summary import in_short
-from poolbn.page.tables import report_tables
-from poolbn.page.treatments import treatment_cards, treatment_tables
+from poolbn.page.summary import in_short, summary
+from poolbn.page.tables import missing_map, report_tables, treatment_tables
 from poolbn.page.whatif import whatif_numbers
-from poolbn.page.words import about_alone, about_rows, about_search, resampled, summary
+from poolbn.page.words import about_alone, about_privacy, about_rows, about_search, resampled
 from poolbn.show.texts import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
@@ -140,7 +137,7 @@ def _check_same(net: Network, comparison: Comparison) -> None:
 
 def _contents(of: Context, settings: Mapping[str, object]) -> dict[str, Any]:
     """What the template shows."""
-    net, boot, cards = of.net, of.boot, summary(of)
+    net, boot = of.net, of.boot
     compared = None if of.found is None else numbers.comparison_numbers(of)
     old = [level not in net.adapted for level in net.levels]
     nodes, sets = counted(len(net.dag.nodes), "variable"), counted(len(old), of.sets)
@@ -151,7 +148,7 @@ def _contents(of: Context, settings: Mapping[str, object]) -> dict[str, Any]:
         "privacy": about_privacy(of),
         "title": f"A network of {nodes} in {sets}",
         "short": in_short(of),
-        "summary": [*cards[:1], *treatment_cards(of), *cards[1:]],
+        "summary": summary(of),
         "picture": picture(net, of.sizes),
         "numbers": {
             "sets": {"one": of.sets.one, "many": of.sets.many, "a": of.sets.a},

@@ -1,28 +1,46 @@
-"""The first part of a report: a few sentences on what to do with it, made from `page.facts`."""
+"""What a report says first: what to do with it in a few sentences, and the cards of the summary.
+
+What is true is found as values; words are made from these last, and are never read back.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from poolbn.assess.comparison import pooling_words
-from poolbn.assess.effectsizes import EffectSize
+import numpy as np
+
+from poolbn.assess.comparison import Difference, pooling_words
+from poolbn.assess.effectsizes import EffectSize, most_different, strongest
+from poolbn.assess.estimates import Estimates
+from poolbn.findings import FindingKind
+from poolbn.moments.checks import check
+from poolbn.nodes.localfit import Status
+from poolbn.nodes.poolings import Complete
 from poolbn.page.context import Context
-from poolbn.page.facts import (
-    PROBABLE,
-    Differences,
-    PoolingAdvice,
-    differences,
-    leading,
-    pooling_advice,
-    unsure,
+from poolbn.page.words import (
+    about_pooling,
+    in_interval,
+    is_warning,
+    p_words,
+    resampled,
+    standardised,
 )
-from poolbn.page.treatments import changed
-from poolbn.page.words import is_warning, resampled
-from poolbn.show.texts import arrow, percent
-from poolbn.wording import Noun, counted, listed
+from poolbn.show.figures import is_sure
+from poolbn.show.texts import arrow, instead, number, percent, term_name
+from poolbn.wording import counted, listed
 
-_NAMED = 3  # arcs in a sentence
+_LEAST = 0.05  # standardised effects and differences below are not worth naming
+_CLEAR = 0.05  # adjusted p-value
+_ONE_WAY = 0.8  # of bootstrap networks with an arc, or of its probability, for this direction
+_PROBABLE = 0.9  # the probability of an arc that is sure
+_LEADING = 5  # effects that a report begins with
+_NAMED = 3  # arcs in a sentence or on a card
+_OUTCOMES = 4  # variables on the card of an input
+_LISTED = 12  # data sets whose rows the summary tells
 
 
 class Point(NamedTuple):
@@ -33,6 +51,131 @@ class Point(NamedTuple):
     link: str = ""
 
 
+class Card(NamedTuple):
+    """A part of the summary: sentences, perhaps as a list, in a look of the style sheet."""
+
+    heading: str
+    sentences: Sequence[str]
+    bullets: bool = False
+    look: str = ""
+
+
+# What is true
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """Arcs whose effects differ between data sets, those that differ most first."""
+
+    tested: bool  # whether there are tests
+    turning: tuple[EffectSize, ...] = ()  # the direction may be another in a new data set
+    keeping: tuple[EffectSize, ...] = ()  # it is the same, and the size differs
+    slight: tuple[EffectSize, ...] = ()  # not by chance, but by too little to matter
+    denied: tuple[EffectSize, ...] = ()  # they differ, and the fit has one effect for all data sets
+
+
+def differences(of: Context) -> Heterogeneity:
+    """Sort the arcs by whether their effects differ, and whether that matters."""
+    kinds: dict[str, list[EffectSize]] = {}
+    for size in most_different(of.sizes):
+        test = of.tests.get((size.parent, size.child))
+        if of.tests and (test is None or not test.p_adjusted < _CLEAR):
+            continue
+        if isinstance(of.net.fits[size.child].pooling, Complete):
+            kind = "denied"
+        elif size.between_sd < _LEAST:
+            kind = "slight"
+        else:
+            kind = "turning" if _turns(of.estimates[size.index][size.term]) else "keeping"
+        if of.tests or kind in ("turning", "keeping"):
+            kinds.setdefault(kind, []).append(size)
+    return Heterogeneity(bool(of.tests), **{kind: tuple(arcs) for kind, arcs in kinds.items()})
+
+
+def _turns(found: Estimates) -> bool:
+    """Whether the effect may have the other direction in a new data set, or has it in some."""
+    low, high = found.new_interval
+    if math.isfinite(low) and math.isfinite(high):
+        return low <= 0 <= high
+    own = found.effect[np.isfinite(found.effect)]
+    return bool((own * found.population < 0).any())
+
+
+def leading(of: Context) -> tuple[EffectSize, ...]:
+    """Effects that a report begins with: strong ones that are sure, in the order of time.
+
+    Their interval is on one side of no effect, their direction is determined by the data or by
+    constraints, and a bootstrap or else probabilities of arcs, if there are any, find them so.
+    """
+    tier = {name: k for k, names in enumerate(of.constraints.tiers) for name in names}
+
+    def may_lead(size: EffectSize) -> bool:
+        low, high = of.estimates[size.index][size.term].population_interval
+        found = _strength(of, size)
+        known = found is None or (_is_enough(of, found[0]) and found[1] >= _ONE_WAY)
+        return (
+            abs(size.effect) >= _LEAST and known and not size.reversible and (low > 0 or high < 0)
+        )
+
+    found = [size for size in strongest(of.sizes) if may_lead(size)][:_LEADING]
+    # Arcs that are in no tier stay in their order.
+    return tuple(sorted(found, key=lambda of: (tier.get(of.child, -1), tier.get(of.parent, -1))))
+
+
+def _strength(of: Context, size: EffectSize) -> tuple[float, float] | None:
+    """How sure an arc between the two is, either way, and the share for this direction.
+
+    By a bootstrap, without one by probabilities; None where neither is known.
+    """
+    if of.strengths is not None:
+        found = of.strengths[size.index]
+        return found.strength, found.direction
+    pair = of.doubts.get(frozenset((size.parent, size.child)))
+    if pair is None or pair.probability is None:
+        return None
+    share = pair.direction or 0.0
+    return pair.probability, share if pair.parent == size.parent else 1 - share
+
+
+def _is_enough(of: Context, strength: float) -> bool:
+    return strength >= _PROBABLE if of.boot is None else is_sure(of.boot, strength)
+
+
+def unsure(of: Context) -> list[tuple[EffectSize, float]]:
+    """Arcs that are not sure, with what says so, the weakest first."""
+    found = [(size, _strength(of, size)) for size in of.sizes]
+    weak = [(size, s[0]) for size, s in found if s is not None and not _is_enough(of, s[0])]
+    return sorted(weak, key=lambda pair: pair[1])
+
+
+@dataclass(frozen=True)
+class PoolingAdvice:
+    """Which model predicts held-out rows best, and which one a report shows."""
+
+    best: str  # its name
+    own: str | None  # the name of the one that is shown; None if it was not compared
+    behind: Difference | None  # how far that one is; None if it is the best, or not compared
+
+
+def pooling_advice(of: Context) -> PoolingAdvice | None:
+    """What a comparison recommends."""
+    found = of.found
+    if found is None or not np.isfinite(found.loglik.mean(axis=1)).any():
+        return None
+    shown = {repr(fit.pooling) for fit in of.net.fits.values()}
+    compared = {
+        name: {repr(fit.pooling) for fit in net.fits.values()}
+        for name, net in found.networks.items()
+    }
+    names = (found.best, *found.poolings)
+    own = next((name for name in names if compared[name] == shown), None)
+    behind = None if own is None or own == found.best else found.difference(own)
+    return PoolingAdvice(found.best, own, behind)
+
+
+# In short
+
+
 def in_short(of: Context) -> list[Point]:
     """What a reader should know, and do, first."""
     if not of.sizes:
@@ -40,49 +183,53 @@ def in_short(of: Context) -> list[Point]:
         return [*_treated(of), Point(nothing), *_trouble(of)]
     return [
         *_treated(of),
-        *_leading(of),
-        *_different(differences(of), len(of.sizes), of.sets, _zero(of)),
+        _leading(of),
+        *_differing(of),
         *_unsure(of),
-        *_pooling(pooling_advice(of)),
+        *_advice(of),
         *_trouble(of),
         *_unknown(of),
     ]
 
 
-def _arcs(sizes: Sequence[EffectSize]) -> str:
-    return listed([arrow(size.parent, size.child) for size in sizes], _NAMED)
+def _arcs(sizes: Sequence[EffectSize], most: int = _NAMED) -> str:
+    return listed([arrow(size.parent, size.child) for size in sizes], most)
 
 
 def _treated(of: Context) -> list[Point]:
-    """What each input changes."""
+    """What each input changes; the last columns, which are outcomes as a rule, first."""
     points = []
-    for cause in of.treated:
-        clear, others = changed(of, cause)
+    for cause, table in of.treated.items():
+        rows = list(zip(table["child"].tolist(), table["p_adjusted"].tolist(), strict=True))
+        clear = {child for child, p in rows if p < _CLEAR}
+        names = list(dict.fromkeys(child for child, _ in reversed(rows)))
+        others = [name for name in names if name not in clear]
         said = f"No variable differs clearly by {cause}."
         if clear:
+            named = listed([name for name in names if name in clear], 2 * _NAMED)
             rest = f" No clear difference: {listed(others, _NAMED)}." if others else ""
-            said = f"Clearly different by {cause}: {listed(clear, 2 * _NAMED)}.{rest}"
+            said = f"Clearly different by {cause}: {named}.{rest}"
         points.append(Point(said, "inputs", "Inputs"))
     return points
 
 
-def _leading(of: Context) -> list[Point]:
+def _leading(of: Context) -> Point:
     sizes = leading(of)
     if not sizes:
         said = (
             "No effect is sure in its size and its direction: read the arcs as associations, and "
             "look at their intervals."
         )
-        return [Point(said, "effects", "Effects")]
-    time = " in the order of time" if of.tiers else ""
+        return Point(said, "effects", "Effects")
+    time = " in the order of time" if of.constraints.tiers else ""
     found = ", also in the bootstrap"
     if of.boot is None:
-        found = f", with a probability of {percent(PROBABLE)} or more" if of.posterior else ""
+        found = f", with a probability of {percent(_PROBABLE)} or more" if of.posterior else ""
     said = (
-        f"Begin with {_arcs_of(sizes)}{time}: the strongest effects whose interval does not "
+        f"Begin with {_arcs(sizes, _LEADING)}{time}: the strongest effects whose interval does not "
         f"reach {_zero(of)} and whose direction is determined{found}."
     )
-    return [Point(said, "effects", "Effects")]
+    return Point(said, "effects", "Effects")
 
 
 def _zero(of: Context) -> str:
@@ -95,67 +242,63 @@ def _it(several: Sequence[object]) -> str:
     return "it" if len(several) == 1 else "them"
 
 
-def _arcs_of(sizes: Sequence[EffectSize]) -> str:
-    return listed([arrow(size.parent, size.child) for size in sizes])
-
-
-def _different(found: Differences, arcs: int, sets: Noun, zero: str) -> list[Point]:
+def _differing(of: Context) -> list[Point]:
     """Which effects differ, and whether that matters."""
-    here = ("differences", "Differences")
+    found, sets, said = differences(of), of.sets, []
+
+    def differ(sizes: Sequence[EffectSize]) -> str:
+        verb = "differs" if len(sizes) == 1 else "differ"
+        return f"{len(sizes)} of {counted(len(of.sizes), 'effect')} {verb} between {sets.many}"
+
     if found.denied:
-        said = (
-            f"{_count(found.denied, arcs)} {sets.many} by more than chance makes, "
-            f"{_arcs(found.denied)}, and this network has one effect for all: learn with partial "
-            "pooling to see them."
-        )
-        return [Point(said, *here)]
-    points = []
-    if found.turning:
-        said = (
-            f"{_count(found.turning, arcs)} {sets.many} so much that the range expected for a "
-            f"new {sets.one} reaches {zero}: {_arcs(found.turning)}. Look at each {sets.one}, and "
-            "do not take the population's effect to a new one."
-        )
-        points.append(Point(said, *here))
-    if found.keeping:
-        said = (
-            f"{_count(found.keeping, arcs)} {sets.many} in size, not in direction: "
-            f"{_arcs(found.keeping)}. Use {_it(found.keeping)} with the range expected for a new "
-            f"{sets.one}."
-        )
-        points.append(Point(said, *here))
-    if not points and found.tested:
+        said = [
+            f"{differ(found.denied)} by more than chance makes, {_arcs(found.denied)}, and this "
+            "network has one effect for all: learn with partial pooling to see them."
+        ]
+    elif found.turning or found.keeping:
+        if found.turning:
+            said.append(
+                f"{differ(found.turning)} so much that the range expected for a new {sets.one} "
+                f"reaches {_zero(of)}: {_arcs(found.turning)}. Look at each {sets.one}, and do not "
+                "take the population's effect to a new one."
+            )
+        if found.keeping:
+            said.append(
+                f"{differ(found.keeping)} in size, not in direction: {_arcs(found.keeping)}. Use "
+                f"{_it(found.keeping)} with the range expected for a new {sets.one}."
+            )
+    elif found.tested:
         slight = " enough to matter" if found.slight else ""
-        said = (
+        said = [
             f"No effect differs between {sets.many}{slight}, as far as the tests tell: those of "
             "the population can stand for all."
-        )
-        points.append(Point(said, *here))
-    return points
-
-
-def _count(sizes: Sequence[EffectSize], arcs: int) -> str:
-    differ = "differs" if len(sizes) == 1 else "differ"
-    return f"{len(sizes)} of {counted(arcs, 'effect')} {differ} between"
+        ]
+    return [Point(sentence, "differences", "Differences") for sentence in said]
 
 
 def _unsure(of: Context) -> list[Point]:
     """Arcs, and directions, that another sample may not have."""
     points, weak = [], unsure(of)
-    if of.boot is not None:
-        by = resampled(of.boot, of.sets)
-        said = f"Networks from resampled {by} have all arcs again."
+    if of.boot is not None or of.posterior is not None:
+        if of.boot is not None:
+            by = f"networks from resampled {resampled(of.boot, of.sets)}"
+            said, why = f"N{by[1:]} have all arcs again.", f"found in few {by}"
+            here = ("bootstrap", "Bootstrap")
+        else:
+            said = f"All arcs have a probability of {percent(_PROBABLE)} or more."
+            why = f"with a probability below {percent(_PROBABLE)}"
+            here = ("doubts", "Pairs in doubt")
         if weak:
-            said = _weak(weak, f"found in few networks from resampled {by}")
-        points.append(Point(said, "bootstrap", "Bootstrap"))
-    elif of.posterior is not None:
-        said = f"All arcs have a probability of {percent(PROBABLE)} or more."
-        if weak:
-            said = _weak(weak, f"with a probability below {percent(PROBABLE)}")
-        points.append(Point(said, "doubts", "Pairs in doubt"))
+            named = [f"{arrow(size.parent, size.child)} ({percent(share)})" for size, share in weak]
+            are = "is" if len(weak) == 1 else "are"
+            said = (
+                f"{counted(len(weak), 'arc')} {are} unsure, {why}: {listed(named, _NAMED)}. Do not "
+                f"build on {_it(weak)}."
+            )
+        points.append(Point(said, *here))
     free = [size for size in of.sizes if size.reversible]
     if free:
-        by = "neither the data nor the tiers" if of.tiers else "the data do not"
+        by = "neither the data nor the tiers" if of.constraints.tiers else "the data do not"
         as_what = "it as an association" if len(free) == 1 else "them as associations"
         said = (
             f"For {counted(len(free), 'arc')} {by} determine the direction ({_arcs(free)}): read "
@@ -165,27 +308,16 @@ def _unsure(of: Context) -> list[Point]:
     return points
 
 
-def _weak(weak: Sequence[tuple[EffectSize, float]], why: str) -> str:
-    named = [f"{arrow(size.parent, size.child)} ({percent(share)})" for size, share in weak]
-    which = "is" if len(weak) == 1 else "are"
-    return (
-        f"{counted(len(weak), 'arc')} {which} unsure, {why}: {listed(named, _NAMED)}. Do not build "
-        f"on {_it(weak)}."
-    )
-
-
-def _pooling(found: PoolingAdvice | None) -> list[Point]:
+def _advice(of: Context) -> list[Point]:
     """Which pooling is recommended, and why the report shows another."""
+    found = pooling_advice(of)
     if found is None:
         return []
     best = pooling_words(found.best)
-    here = ("pooling", "Comparison")
-    if found.own == found.best:
-        return [
-            Point(f"Of the models compared, {best}, which this report shows, predicts best.", *here)
-        ]
     again = f"Recommended is {best}, which predicts held-out rows best: learn with that"
-    if found.own is None or found.behind is None:
+    if found.own == found.best:
+        said = f"Of the models compared, {best}, which this report shows, predicts best."
+    elif found.own is None or found.behind is None:
         said = f"{again}. This report shows a model that was not compared."
     elif found.behind.clear:
         said = (
@@ -196,15 +328,13 @@ def _pooling(found: PoolingAdvice | None) -> list[Point]:
             f"Of the models compared, {best} predicts best; {pooling_words(found.own)}, which this "
             "report shows, may be as good."
         )
-    return [Point(said, *here)]
+    return [Point(said, "pooling", "Comparison")]
 
 
 def _trouble(of: Context) -> list[Point]:
     bad = [node for node, fit in of.net.fits.items() if is_warning(fit)]
-    if not bad:
-        return []
     said = f"Do not use {listed(bad, _NAMED)} as fitted: something went wrong there."
-    return [Point(said, "summary", "Before you trust this")]
+    return [Point(said, "summary", "Before you trust this")] if bad else []
 
 
 def _unknown(of: Context) -> list[Point]:
@@ -215,3 +345,180 @@ def _unknown(of: Context) -> list[Point]:
     if of.found is None and len(of.net.levels) > 1:
         lacks.append("which pooling predicts best (pb.compare, or --compare)")
     return [Point(f"Not known here: {' and '.join(lacks)}.")] if lacks else []
+
+
+# The cards of the summary
+
+
+def summary(of: Context) -> list[Card]:
+    """What a reader should know first."""
+    fits = of.net.fits.items()
+    odd = [] if of.stats is None else check(of.stats)
+    # That one row has a level tells of this row.
+    told = [found for found in odd if of.open or found.kind is not FindingKind.RARE_LEVEL]
+    if of.net.missing is not None:  # then no row was lost
+        told = [found for found in told if found.kind is not FindingKind.UNEVEN_LOSS]
+    warnings = [f"{str(found)[:1].upper()}{str(found)[1:]}." for found in told]
+    warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
+    cards = [
+        Card("Data", _data(of)),
+        *(_card(of, cause) for cause in of.treated),
+        Card("Network", _network(of)),
+        Card("Pooling", _pooling(of)),
+        Card(
+            "Strongest effects that are sure" if leading(of) else "Strongest effects",
+            _strongest(of),
+            bullets=True,
+        ),
+        Card(f"Most different between {of.sets.many}", _different(of), bullets=True),
+        Card("How sure the arcs are", _sure(of)),
+        Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
+        Card("Before you trust this", warnings, bullets=True, look="warning"),
+    ]
+    return [card for card in cards if card.sentences]
+
+
+def _data(of: Context) -> list[str]:
+    net = of.net
+    old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
+    sizes = listed([f"{net.levels[j]} ({net.n[j]:,})" for j in old])
+    if not of.shown.all():
+        sizes = listed([str(net.levels[j]) for j in old])
+    elif len(old) > _LISTED:
+        sizes = f"{net.n[old].min():,} to {net.n[old].max():,} rows in each"
+    by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
+    rows = counted(int(net.n[old].sum()), "row")
+    said = [f"{rows} in {counted(len(old), of.sets)}{by}: {sizes}."]
+    patterns = None if of.stats is None else of.stats.patterns
+    if of.stats is not None and patterns is not None:
+        incomplete = of.stats.n_rows - patterns.known.n_rows
+        said.append(
+            f"{counted(incomplete, 'row')} with missing values count for those that they have."
+        )
+    dropped = 0 if of.stats is None else int(of.stats.dropped.sum())
+    if dropped and patterns is None and net.missing is not None:
+        said.append(f"{counted(dropped, 'row')} with missing values count for those they have.")
+    elif dropped:
+        lack = "with missing values" if patterns is None else "without values"
+        said.append(f"{counted(dropped, 'row')} {lack} were left out.")
+    if net.adapted:
+        said.append(
+            f"{counted(len(net.adapted), of.sets)} came later, and had no part in learning: "
+            f"{listed([str(level) for level in net.adapted])}."
+        )
+    return said
+
+
+def three_digits(value: float) -> str:
+    """A number of which the fourth digit is not sure."""
+    return number(float(f"{value:.3g}"))
+
+
+def scale_of(row: dict[Any, Any]) -> str:
+    """The scale of an effect of an input, and of which level."""
+    return f"{row['scale']}{' of ' * bool(row['outcome'])}{row['outcome']}"
+
+
+def _card(of: Context, cause: str) -> Card:
+    """What an input clearly changes, and what not."""
+    told: dict[bool, list[str]] = {True: [], False: []}
+    for row in of.treated[cause].to_dict("records"):
+        scale = "" if row["scale"] == "difference" else f" {scale_of(row)}"
+        mean, low, high = (three_digits(row[f"mean{end}"]) for end in ("", "_lower", "_upper"))
+        told[row["p_adjusted"] < _CLEAR].append(f"{row['child']}{scale} {mean} ({low} to {high})")
+    sentences = []
+    for heading, own in (("Clear", told[True]), ("Not clear", told[False])):
+        # The last columns of a table are its outcomes, as a rule.
+        more = f", and {len(own) - _OUTCOMES} more" * (len(own) > _OUTCOMES)
+        if own:
+            sentences.append(f"{heading}: {', '.join(own[-_OUTCOMES:])}{more}.")
+    return Card(f"What {cause} changes", sentences, bullets=True)
+
+
+def _network(of: Context) -> list[str]:
+    net, sizes = of.net, of.sizes
+    kinds = Counter(fit.kind for fit in net.fits.values())
+    told = listed([f"{n} {kind}" for kind, n in kinds.items()])
+    said = [f"{counted(len(net.dag.nodes), 'variable')} ({told}), {counted(len(sizes), 'arc')}."]
+    if not sizes:
+        return [*said, "No variable depends on another."]
+    free = sum(size.reversible for size in sizes)
+    which = "any arc" if free == len(sizes) else f"{free} of them" if free else "all of them"
+    said.append(f"The data {'do not ' * bool(free)}determine the direction of {which}.")
+    lone = [n for n in net.dag.nodes if not net.dag.parents(n) and not net.dag.children(n)]
+    if lone:
+        said.append(f"Without any arc: {listed(lone)}.")
+    if net.inputs:
+        said.append(f"Inputs, which have no distribution: {listed(net.inputs)}.")
+    return said
+
+
+def _pooling(of: Context) -> list[str]:
+    fits, sets = of.net.fits, of.sets
+    count = Counter(str(fit.pooling) for fit in fits.values()).most_common()
+    said = [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
+    if len(count) == 1:
+        fit = max(fits.values(), key=lambda fit: fit.gaussian is not None)
+        about = about_pooling(fit, sets)
+        said = [f"{str(fit.pooling).capitalize()} for all variables. {about}".strip()]
+    singular = [node for node, fit in fits.items() if fit.status is Status.SINGULAR]
+    if singular:
+        said.append(
+            f"Singular fits: {listed(singular)}: a variance between {sets.many} is 0, or a "
+            "correlation is 1 or −1; nothing is wrong."
+        )
+    return said
+
+
+def _strongest(of: Context) -> list[str]:
+    named = [size for size in strongest(of.sizes)[:_NAMED] if abs(size.effect) >= _LEAST]
+    said = []
+    for size in leading(of) or named:
+        found = of.estimates[size.index][size.term]
+        effect = number(float(found.reported(found.population)))
+        scale = f"{found.scale} " * found.is_ratio
+        outcome = f" of {found.outcome}" * (len(found.outcomes) > 2)
+        said.append(
+            f"{arrow(size.parent, size.child)}: {scale}{effect}{outcome} for "
+            f"{instead(found) or 'each unit'} {in_interval(found)}; "
+            f"{standardised(of, size.effect)} in standard deviations."
+        )
+    return said
+
+
+def _different(of: Context) -> list[str]:
+    if len(of.net.levels) < 2 or not of.sizes or not of.shown.any():
+        return []
+    said = []
+    for size in most_different(of.sizes)[:_NAMED]:
+        found = of.estimates[size.index][size.term]
+        shown = np.flatnonzero(np.isfinite(found.effect))
+        if size.between_sd < _LEAST or not len(shown):
+            continue
+        low, high = (int(shown[end(found.effect[shown])]) for end in (np.argmin, np.argmax))
+        ends = [number(float(found.reported(found.effect[j]))) for j in (low, high)]
+        p = of.p_values.get((size.parent, size.child), math.nan)
+        test = "" if math.isnan(p) else f"; test for equal effects {p_words(p)}"
+        scale = f"{found.scale} " * found.is_ratio
+        which = f" ({term_name(found)})" if term_name(found) else ""
+        said.append(
+            f"{arrow(size.parent, size.child)}: {scale}from {ends[0]} in {found.levels[low]} to "
+            f"{ends[1]} in {found.levels[high]}{which}{test}."
+        )
+    return said or [f"No effect differs much between {of.sets.many}."]
+
+
+def _sure(of: Context) -> list[str]:
+    boot, found = of.boot, of.strengths
+    if boot is None or found is None:
+        return []
+    sure = sum(is_sure(boot, arc.strength) for arc in found)
+    said = [
+        f"{counted(boot.replicates, 'network')} from resampled {resampled(boot, of.sets)}: {sure} "
+        f"of {counted(len(found), 'arc')} are above the threshold of {number(boot.threshold)}."
+    ]
+    weak = sorted((arc.strength, arc.parent, arc.child) for arc in found if arc.strength < 0.5)
+    if weak:
+        arcs = [f"{arrow(parent, child)} ({percent(share)})" for share, parent, child in weak]
+        said.append(f"Found in less than half of them: {listed(arcs, _NAMED)}.")
+    return said

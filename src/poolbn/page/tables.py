@@ -3,37 +3,103 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.assess.comparison import Comparison
+from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
-from poolbn.network.network import Network
+from poolbn.assess.residuals import FEWEST
+from poolbn.graph.pairs import Pair
 from poolbn.nodes.terms import RESIDUAL
 from poolbn.page.context import Context
-from poolbn.page.doubts import doubts
-from poolbn.page.gaussian import sd_range
-from poolbn.page.spreadsheet import MOST, ReportTable, made, p_cell, text_cell, value_cell
-from poolbn.page.totals import totals
+from poolbn.page.nodes import sd_range
+from poolbn.page.summary import scale_of, three_digits
 from poolbn.page.words import is_warning, standardised
 from poolbn.show.figures import is_sure, pair_name
-from poolbn.show.texts import arrow, number, percent, term_name
+from poolbn.show.texts import arrow, number, p_value, percent, term_name
 
+_MOST = 400  # rows of a table that grows with the square of the nodes
 _DIGITS = 3
+_DATA_SETS = 12  # that have a column each, or whose rows a map of missing values counts
+_PAIRS = 24  # causes with effects, of which the total is simulated
+
+
+class TableCell(NamedTuple):
+    """What a cell shows, what it is sorted by (None for last), and the arc or node it leads to."""
+
+    text: str
+    value: float | str | None
+    arc: int | None = None
+    node: int | None = None
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table: its id, its title, names of columns with explanations, rows, and a note."""
+
+    key: str
+    title: str
+    columns: Mapping[str, str]
+    rows: tuple[tuple[TableCell, ...], ...]
+    note: str = ""
+
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """Which columns hold numbers."""
+        columns = zip(*self.rows, strict=True)
+        return tuple(not any(isinstance(cell.value, str) for cell in cells) for cells in columns)
+
+
+def made(
+    key: str,
+    title: str,
+    help: Mapping[str, str],
+    rows: Sequence[Sequence[TableCell | None]],
+    *notes: str,
+) -> ReportTable:
+    """A table without the columns that have no cells."""
+    there = [not rows or rows[0][k] is not None for k in range(len(help))]
+    columns = dict(compress(help.items(), there))
+    cells = tuple(tuple(cell for cell in row if cell is not None) for row in rows)
+    return ReportTable(key, title, columns, cells, " ".join(filter(None, notes)))
+
+
+def value_cell(value: float | None, text: str | None = None) -> TableCell:
+    """A number, which may have a text of its own."""
+    sortable = value is not None and math.isfinite(value)
+    return TableCell(number(value) if text is None else text, value if sortable else None)
+
+
+def p_cell(p: float | None) -> TableCell:
+    """A p-value."""
+    return value_cell(p, p_value(p))
+
+
+def text_cell(text: str, arc: int | None = None, node: int | None = None) -> TableCell:
+    """A text, which may lead to an arc or a node."""
+    return TableCell(text, text.lower(), arc, node)
+
+
+def share_cell(share: float | None, *, whole: bool = False) -> TableCell:
+    """A share, to two digits or in whole percent."""
+    if share is None or math.isnan(share):
+        return value_cell(share, "–")
+    return value_cell(share, percent(share) if whole else f"{share:.2f}")
+
+
+def _interval_cell(low: float, high: float) -> TableCell:
+    known = math.isfinite(low + high)
+    return value_cell(low, f"{number(low)} to {number(high)}" if known else "–")
 
 
 def report_tables(of: Context) -> dict[str, ReportTable]:
     """The tables of a report, by their ids."""
-    tables = [_arcs(of), _nodes(of), _data(of)]
-    if of.stats is not None and of.stats.patterns is not None:
-        whole = of.stats.patterns.known.n_rows
-        tables.append(_missing(of, of.stats.missing, whole))
-    elif of.net.missing is not None:
-        given = of.given if of.net.adapted == () else None
-        tables.append(_missing(of, of.net.missing, None if given is None else given.n_rows))
-    if of.totals:
-        tables.append(totals(of))
+    tables = [_arcs(of), _nodes(of), _data(of), _missing(of), _totals(of)]
     if of.tests:
         tables.append(_tests(of))
         if any(of.net.fits[size.child].gaussian for size in of.sizes):
@@ -41,12 +107,10 @@ def report_tables(of: Context) -> dict[str, ReportTable]:
     if of.found is not None:
         tables += [_poolings(of, of.found), _errors(of, of.found)]
     if of.boot is not None:
-        tables.append(_strengths(of.net, of.boot))
+        tables.append(_strengths(of, of.boot))
     if of.doubts:
-        pairs = [] if of.boot is None else of.boot.pairs()
-        shares = {frozenset((pair.parent, pair.child)): pair.strength for pair in pairs}
-        tables.append(doubts(of.net, of.doubts, shares))
-    return {table.key: table for table in tables}
+        tables.append(_doubts(of))
+    return {table.key: table for table in tables if table is not None}
 
 
 def _arcs(of: Context) -> ReportTable:
@@ -69,33 +133,32 @@ def _arcs(of: Context) -> ReportTable:
     }
     rows = []
     for size, terms in zip(of.sizes, of.estimates, strict=True):
-        strength = None if of.strengths is None else of.strengths[size.index].strength
         for found, effect in zip(terms, size.each, strict=True):
-            effects, *ends = map(
-                float, map(found.reported, (found.population, *found.population_interval))
+            middle, low, high = (
+                float(found.reported(value))
+                for value in (found.population, *found.population_interval)
             )
             known = found.effect[np.isfinite(found.effect)]
             opposite = float(np.mean(known * found.population < 0)) if len(known) else math.nan
+            strength = None
+            if of.strengths is not None:
+                strength = share_cell(of.strengths[size.index].strength)
             cells = (
                 text_cell(arrow(size.parent, size.child), arc=size.index),
                 text_cell(term_name(found) or "each unit"),
                 text_cell(found.scale),
-                value_cell(effects),
-                value_cell(ends[0], _interval(*ends)),
+                value_cell(middle),
+                _interval_cell(low, high),
                 value_cell(effect, standardised(of, effect)),
                 value_cell(found.between_sd),
-                value_cell(opposite, percent(opposite) if len(known) else "–"),
+                share_cell(opposite, whole=True),
                 p_cell(of.p_values.get((size.parent, size.child))) if of.tests else None,
-                None if strength is None else value_cell(strength, f"{strength:.2f}"),
+                strength,
                 text_cell("either way" if size.reversible else "determined"),
             )
             rows.append(cells)
     note = "" if rows else "There are no arcs: no variable depends on another."
     return made("arcs", "Direct effects", help, rows, note)
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{number(low)} to {number(high)}" if math.isfinite(low + high) else "–"
 
 
 def _nodes(of: Context) -> ReportTable:
@@ -116,19 +179,17 @@ def _nodes(of: Context) -> ReportTable:
     }
     rows = []
     for i, node in enumerate(of.net.dag.nodes):
-        fit, share = of.net.fits[node], of.spreads.explained[node]
-        known = fit.parents and math.isfinite(share)
-        given = ", input" * (node in of.net.inputs)
+        fit = of.net.fits[node]
         sd = value_cell(None)
         if (one := fit.gaussian) is not None:
             own = float(np.sqrt(one.sigma2[of.shown].max(initial=0)))
             sd = value_cell(own, sd_range(of, one))
         cells = (
             text_cell(node, node=i),
-            text_cell(f"{fit.kind}{given}"),
+            text_cell(f"{fit.kind}{', input' * (node in of.net.inputs)}"),
             text_cell(", ".join(of.net.dag.parents(node)) or "–"),
             text_cell(fit.model),
-            value_cell(share if known else math.nan, percent(share) if known else "–"),
+            share_cell(of.spreads.explained[node] if fit.parents else math.nan, whole=True),
             sd,
             p_cell(of.p_values.get((RESIDUAL, node))) if of.tests else None,
             value_cell(fit.loglik),
@@ -138,6 +199,132 @@ def _nodes(of: Context) -> ReportTable:
         )
         rows.append(cells)
     return made("nodes", "Variables", help, rows)
+
+
+def _totals(of: Context) -> ReportTable | None:
+    """A row for each change of a cause and each number: the largest ones, if they are many."""
+    help = {
+        "cause": "that is set by an intervention",
+        "change": "from what to what",
+        "effect": "that follows",
+        "scale": "of the total: a difference or a ratio of means, risks or rates",
+        "total": f"along all paths, in the population of {of.sets.many}",
+        "lower": "of the 95% interval of the total",
+        "upper": "of the 95% interval of the total",
+        "SD between": f"standard deviation of the total between {of.sets.many}, or of the "
+        "logarithm of a ratio",
+        "least": f"of the {of.sets.many}",
+        "largest": f"of the {of.sets.many}",
+        "standardised": f"mean of the {of.sets.many}, in standard deviations, where a mean changes",
+    }
+    net, causes = of.net, list(_causes(of))
+    found = [row for cause in causes for row in _changes(of, cause)]
+    if not found:
+        return None
+    found.sort(key=lambda row: -row[0])
+    more = ""
+    if any(net.dag.children(node) and node not in causes for node in net.dag.nodes):
+        more = f"Here of {', '.join(causes)}; net.total_effects() has all."
+    elif len(found) > _MOST:
+        more = f"The {_MOST} largest of {len(found):,}; net.total_effects() has all."
+    note = (
+        "What a change of one variable from outside does to another, if each arc of the network is "
+        "a cause, and no common cause is missing."
+    )
+    return made("totals", "Total effects", help, [row for _, row in found[:_MOST]], note, more)
+
+
+def _causes(of: Context) -> Iterator[str]:
+    """Those with total effects that are exact, and inputs, as many as take little time."""
+    dag, room = of.net.dag, _PAIRS
+    for cause in dag.nodes:
+        reached = dag.descendants(cause)
+        simulated = any(of.net.fits[node].gaussian is None for node in reached)
+        if reached and (not simulated or (cause in of.net.inputs and len(reached) <= room)):
+            yield cause
+            room -= len(reached) if simulated else 0
+
+
+def _changes(of: Context, cause: str) -> Iterator[tuple[float, tuple[TableCell, ...]]]:
+    """Rows of `Network.total_effects`, each with the size of the standardised effect."""
+    net, columns = of.net, of.spreads.columns
+    for row in net.total_effects(cause).itertuples(index=False, name=None):
+        _, *ends, effect, outcome, scale, total, lower, upper, between, error = row[:11]
+        before, after = (number(end) if isinstance(end, float) else str(end) for end in ends)
+        path = {cause, effect, *set(net.dag.descendants(cause)) & set(net.dag.ancestors(effect))}
+        own = np.array(row[-len(net.levels) :], dtype=np.float64)
+        shown = own[np.logical_and.reduce([of.disclosed.of(node) for node in path])]
+        low, high = (shown.min(), shown.max()) if len(shown) else (math.nan, math.nan)
+        sd, level = of.spreads.children.get((effect, ""), 0.0), f"{cause}={after}"
+        standard = math.nan  # but of a change of a mean, with the standard deviation of the cause
+        if error == 0 and sd > 0:
+            standard = float(own.mean()) * columns[level if level in columns else cause] / sd
+        numbers = map(float, (total, lower, upper, between, low, high, standard))
+        yield (
+            abs(standard) if math.isfinite(standard) else 0.0,
+            (
+                text_cell(cause, node=of.index[cause]),
+                text_cell(f"{before} to {after}"),
+                text_cell(f"{effect}{f' = {outcome}' * bool(outcome)}", node=of.index[effect]),
+                text_cell(scale),
+                *map(value_cell, numbers),
+            ),
+        )
+
+
+def treatment_tables(of: Context) -> list[ReportTable]:
+    """For each input, a row for each effect of it, in the rows that have both columns."""
+    return [_treatment(of, cause, k) for k, cause in enumerate(of.treated)]
+
+
+def _treatment(of: Context, cause: str, index: int) -> ReportTable:
+    sets, levels = of.sets, of.net.fits[cause].categories
+    each = dict.fromkeys(of.names, "")
+    if len(of.names) > _DATA_SETS:
+        each = {"least": f"of the {sets.many}", "largest": ""}
+    help = {
+        "variable": "choose it to see its distribution",
+        "for": f"level of {cause}",
+        "scale": "of the effect",
+        "effect": f"mean of these {sets.many}",
+        "95% interval": "of the mean",
+        "p": (
+            f"test of no mean effect in these {sets.many}, adjusted for the rows of this table "
+            "(Benjamini and Hochberg)"
+        ),
+        f"all {sets.many}": f"95% interval of the mean in the population of {sets.many}",
+        "rows": "that have both variables",
+        **each,
+    }
+    rows = []
+    for row in of.treated[cause].sort_values("p_value", kind="stable").to_dict("records"):
+        own = np.array([row.get(level, math.nan) for level in of.net.levels], dtype=np.float64)
+        own = np.where(of.disclosed.of((cause, row["child"])), own, math.nan)
+        if len(of.names) > _DATA_SETS:
+            known = own[np.isfinite(own)]
+            own = np.array([known.min(), known.max()] if len(known) else [math.nan] * 2)
+        mean, *ends = (row[name] for name in ("mean", "mean_lower", "mean_upper"))
+        cells = (
+            text_cell(row["child"], node=of.index[row["child"]]),
+            text_cell(row["level"]) if len(levels) > 2 else None,
+            text_cell(scale_of(row)),
+            value_cell(mean, three_digits(mean)),
+            value_cell(ends[0], " to ".join(map(three_digits, ends))),
+            p_cell(row["p_adjusted"]),
+            value_cell(row["lower"], " to ".join(three_digits(row[n]) for n in ("lower", "upper"))),
+            value_cell(row["rows"], f"{row['rows']:,}"),
+            *(value_cell(value, three_digits(value)) for value in own.tolist()),
+        )
+        rows.append(cells)
+    change = f"of {levels[1]} instead of {levels[0]} " if len(levels) == 2 else ""
+    note = (
+        f"Each variable given {cause} alone, in all rows that have both. If {cause} was drawn by "
+        f"lot, these are its effects, {change}in each {sets.one} and in all of them; if not, "
+        f"they are associations. Those of single {sets.many} are shrunk towards the others. "
+        f"The effect, its interval and p are about these {sets.many} only: where effects vary "
+        "around 0, p is small more often than in 5% of tables."
+    )
+    return made(f"treated-{index}", f"What {cause} changes", help, rows, note)
 
 
 def _tests(of: Context) -> ReportTable:
@@ -152,14 +339,12 @@ def _tests(of: Context) -> ReportTable:
         "p-value": f"small if {of.sets.many} differ by more than chance makes",
         "adjusted": "for the number of arcs, or of variables (Benjamini and Hochberg)",
     }
-    index = {node: i for i, node in enumerate(of.net.dag.nodes)}
-    arcs = {arc: k for k, arc in enumerate(of.net.dag.arcs)}
     rows = []
     for (parent, child), found in of.tests.items():
         if parent == RESIDUAL:
-            first = text_cell(f"residual variance of {child}", node=index[child])
+            first = text_cell(f"residual variance of {child}", node=of.index[child])
         else:
-            first = text_cell(arrow(parent, child), arc=arcs[parent, child])
+            first = text_cell(arrow(parent, child), arc=of.index[parent, child])
         numbers = value_cell(found.statistic), p_cell(found.p_value), p_cell(found.p_adjusted)
         rows.append((first, text_cell(found.kind), *numbers))
     note = (
@@ -171,7 +356,7 @@ def _tests(of: Context) -> ReportTable:
 
 def _within_between(of: Context) -> ReportTable:
     """A row for each arc to a continuous node: the effect in data sets, and between their means."""
-    net, sets = of.net, of.sets
+    sets = of.sets
     help = {
         "arc": f"choose it to see its effect in each {sets.one}",
         "level": "of the first variable, in place of its first one",
@@ -182,25 +367,20 @@ def _within_between(of: Context) -> ReportTable:
         "p-value": "small if the two differ by more than chance makes",
         "adjusted": "for the number of arcs (Benjamini and Hochberg)",
     }
-    rows = []
-    arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
-    for row in net.within_between(of.stats).to_dict("records"):
-        arc = (row["parent"], row["child"])
-        if arc[1] in of.disclosed.grouped:
-            continue
-        level = text_cell(row["level"] or "–")
-        within, low, high, between, difference = (
-            float(row[name])
-            for name in ("within", "within_lower", "within_upper", "between", "difference")
+    rows = [
+        (
+            text_cell(arrow(*arc), arc=of.index[arc]),
+            text_cell(row["level"] or "–"),
+            value_cell(row["within"]),
+            _interval_cell(row["within_lower"], row["within_upper"]),
+            value_cell(row["between"]),
+            value_cell(row["difference"]),
+            p_cell(row["p_value"]),
+            p_cell(row["p_adjusted"]),
         )
-        numbers = [
-            value_cell(within),
-            value_cell(low, _interval(low, high)),
-            value_cell(between),
-            value_cell(difference),
-        ]
-        tests = [p_cell(row[name]) for name in ("p_value", "p_adjusted")]
-        rows.append((text_cell(arrow(*arc), arc=arcs[arc]), level, *numbers, *tests))
+        for row in of.net.within_between(of.stats).to_dict("records")
+        if (arc := (row["parent"], row["child"]))[1] not in of.disclosed.grouped
+    ]
     note = (
         f"If the two differ, a parent goes with the level of {sets.many} for reasons of its own, "
         f"and the effect within {sets.many} is the one to trust."
@@ -223,15 +403,18 @@ def _data(of: Context) -> ReportTable:
     rows = []
     for j, (level, name) in enumerate(zip(net.levels, of.names, strict=True)):
         n = int(net.n[j]) if of.shown[j] else None
-        lost = None if dropped is None else dropped.get(level, 0)
-        part = text_cell("came later" if level in net.adapted else "learned from")
+        lost = None
+        if dropped is not None:
+            lost = value_cell(float(dropped.get(level, 0)), f"{dropped.get(level, 0):,}")
         cells = (
             text_cell(name),
             value_cell(n, "–" if n is None else f"{n:,}"),
-            value_cell(*((None, "–") if n is None else (n / net.n_rows, percent(n / net.n_rows)))),
-            None if lost is None or incomplete else value_cell(float(lost), f"{lost:,}"),
-            None if lost is None or not incomplete else value_cell(float(lost), f"{lost:,}"),
-            part if net.adapted else None,
+            share_cell(None if n is None else n / net.n_rows, whole=True),
+            None if incomplete else lost,
+            lost if incomplete else None,
+            text_cell("came later" if level in net.adapted else "learned from")
+            if net.adapted
+            else None,
         )
         rows.append(cells)
     unknown = dropped is None and not incomplete
@@ -239,13 +422,18 @@ def _data(of: Context) -> ReportTable:
     return made("data", of.sets.many.capitalize(), help, rows, note)
 
 
-def _missing(of: Context, missing: NDArray[np.int64], whole: int | None) -> ReportTable:
-    """A row for each column with missing values.
-
-    `missing` are cells of each data set that the network learned from, and each node, (F, N),
-    `whole` the number of rows without any, where that is known.
-    """
+def _missing(of: Context) -> ReportTable | None:
+    """A row for each column with missing values; None where there is none."""
     net, sets = of.net, of.sets
+    whole = None  # the number of rows without any, where that is known
+    if of.stats is not None and of.stats.patterns is not None:
+        missing, whole = of.stats.missing, of.stats.patterns.known.n_rows
+    elif net.missing is not None:
+        missing = net.missing
+        if of.given is not None and not net.adapted:
+            whole = of.given.n_rows
+    else:
+        return None
     help = {
         "variable": "with missing values",
         "missing": "of all rows",
@@ -255,6 +443,7 @@ def _missing(of: Context, missing: NDArray[np.int64], whole: int | None) -> Repo
         "there": f"the {sets.one} that lacks most",
         "gained": "values in incomplete rows, which dropping these rows would lose",
     }
+    # Missing are cells of each data set that the network learned from, and each node, (F, N).
     n = net.n[: len(missing)]
     gained = n.sum() - missing.sum(axis=0) - (whole or 0)
     share = missing / n[:, None]
@@ -262,10 +451,10 @@ def _missing(of: Context, missing: NDArray[np.int64], whole: int | None) -> Repo
     rows = []
     for k in np.flatnonzero(every > 0):
         low, high = int(share[:, k].argmin()), int(share[:, k].argmax())
-        cells = [text_cell(net.dag.nodes[k]), value_cell(float(every[k]), percent(float(every[k])))]
+        cells = [text_cell(net.dag.nodes[k]), share_cell(float(every[k]), whole=True)]
         for j in (low, high):
-            lost = float(share[j, k])
-            cells += [value_cell(lost, percent(lost)), text_cell(str(net.levels[j]))]
+            lost = share_cell(float(share[j, k]), whole=True)
+            cells += [lost, text_cell(str(net.levels[j]))]
         told = None if whole is None else value_cell(float(gained[k]), f"{gained[k]:,}")
         rows.append((*cells, told))
     note = (
@@ -273,6 +462,41 @@ def _missing(of: Context, missing: NDArray[np.int64], whole: int | None) -> Repo
         "row."
     )
     return made("missing", "Missing values", help, rows, note)
+
+
+class MissingMap(NamedTuple):
+    """Which variables rows lack: these by patterns, and rows of each pattern by data set."""
+
+    variables: tuple[tuple[str, tuple[bool, ...]], ...]
+    counts: tuple[tuple[str, tuple[str, ...]], ...]
+    others: bool  # whether the last count is that of rarer patterns
+
+
+def missing_map(of: Context) -> MissingMap | None:
+    """The map, if values are missing; without patterns of few rows, unless rows may be shown."""
+    if of.stats is None or of.stats.patterns is None or not of.stats.patterns.has_gaps:
+        return None
+    found = pattern_map(of.stats.patterns, 1 if of.open else FEWEST)
+    others = bool(found.others.any())
+    # With one that is not told, it would be what the others leave of all rows.
+    few = (found.rows > 0) & (found.rows < FEWEST)
+    exact = of.open or not (few.any() or (found.others > 0).any())
+
+    def about(rows: int) -> str:
+        """How many rows: to the nearest ten, unless they may be told exactly."""
+        if exact or not rows:
+            return f"{rows:,}"
+        return f"< {FEWEST}" if rows < FEWEST else f"≈ {round(rows, -1):,}"
+
+    rows = np.vstack([found.rows, found.others] if others else [found.rows]).T  # (F, patterns)
+    counts = [(f"all {of.sets.many}", rows.sum(axis=0))]
+    if len(of.stats.levels) <= _DATA_SETS:
+        counts += zip(map(str, of.stats.levels), rows, strict=True)
+    return MissingMap(
+        tuple(zip(found.columns, map(tuple, found.missing.tolist()), strict=True)),
+        tuple((name, tuple(map(about, own.tolist()))) for name, own in counts),
+        others,
+    )
 
 
 def _poolings(of: Context, found: Comparison) -> ReportTable:
@@ -307,7 +531,6 @@ def _coarse(of: Context, value: float) -> float:
 
 def _errors(of: Context, found: Comparison) -> ReportTable:
     """A row for each variable: how well poolings predict it."""
-    net, sets = of.net, of.sets
     names = [f"{pooling}, {kind}" for kind in ("known", "unknown") for pooling in found.poolings]
     rows = [
         (
@@ -318,16 +541,16 @@ def _errors(of: Context, found: Comparison) -> ReportTable:
     ]
     note = (
         "Root mean square error of each variable predicted from all others, over its standard "
-        f"deviation, with the {sets.one} of a row known and unknown: 1 is as bad as always "
+        f"deviation, with the {of.sets.one} of a row known and unknown: 1 is as bad as always "
         "predicting the mean."
     )
-    if any(fit.categories for fit in net.fits.values()):
+    if any(fit.categories for fit in of.net.fits.values()):
         note += " Of a discrete variable it is that of probabilities of levels (Brier's)."
     help = dict.fromkeys(["variable", *names], "")
     return made("errors", "Errors of predictions", help, rows, note)
 
 
-def _strengths(net: Network, boot: Bootstrap) -> ReportTable:
+def _strengths(of: Context, boot: Bootstrap) -> ReportTable:
     """A row for each two nodes with an arc in a bootstrap network."""
     help = {
         "pair": "in the more frequent direction",
@@ -336,19 +559,58 @@ def _strengths(net: Network, boot: Bootstrap) -> ReportTable:
         "above threshold": f"of {number(boot.threshold)}",
         "in this network": "and in which direction",
     }
-    arcs = {arc: k for k, arc in enumerate(net.dag.arcs)}
-    pairs = boot.pairs()
-    rows = []
-    for pair in pairs[:MOST]:
-        named, other = arcs.get((pair.parent, pair.child)), arcs.get((pair.child, pair.parent))
-        here = "as named" if named is not None else "no" if other is None else "the other way"
+    rows, pairs = [], boot.pairs()
+    for pair in pairs[:_MOST]:
+        arc, here = _in_network(of, (pair.parent, pair.child))
         cells = (
-            text_cell(pair_name(pair), arc=other if named is None else named),
-            value_cell(pair.strength, f"{pair.strength:.2f}"),
-            value_cell(pair.direction, f"{pair.direction:.2f}"),
+            text_cell(pair_name(pair), arc=arc),
+            share_cell(pair.strength),
+            share_cell(pair.direction),
             text_cell("yes" if is_sure(boot, pair.strength) else "no"),
-            text_cell(here),
+            here,
         )
         rows.append(cells)
-    note = f"The {MOST} strongest of {len(pairs):,} pairs." if len(pairs) > MOST else ""
+    note = f"The {_MOST} strongest of {len(pairs):,} pairs." if len(pairs) > _MOST else ""
     return made("strengths", "Strength of arcs", help, rows, note)
+
+
+def _doubts(of: Context) -> ReportTable:
+    """A row for each two variables, those in most doubt first."""
+    help = {
+        "pair": "in the more probable direction",
+        "probability": "of an arc between the two, either way",
+        "direction": "share of the probability that is for the direction as named",
+        "bootstrap": "share of bootstrap networks with an arc between the two",
+        "p, independent": "the largest p-value of the tests of independence of the two",
+        "independent given": "the first condition found that makes the two independent",
+        "in this network": "and in which direction",
+    }
+    pairs = [] if of.boot is None else of.boot.pairs()
+    strengths = {frozenset((pair.parent, pair.child)): pair.strength for pair in pairs}
+    every = list(of.doubts.values())
+    probable = any(pair.probability is not None for pair in every)
+    tested = any(pair.p_value is not None for pair in every)
+    rows = []
+    for pair in every[:_MOST]:
+        ends = (pair.parent, pair.child)
+        arc, here = _in_network(of, ends)
+        given = "nothing" if pair.given == () else ", ".join(pair.given or ())
+        cells = (
+            text_cell(arrow(*ends), arc=arc),
+            share_cell(pair.probability) if probable else None,
+            share_cell(pair.direction) if probable else None,
+            share_cell(strengths.get(frozenset(ends), 0.0)) if strengths else None,
+            p_cell(pair.p_value) if tested else None,
+            text_cell(given) if tested else None,
+            here,
+        )
+        rows.append(cells)
+    note = f"The {_MOST} in most doubt of {len(every):,} pairs." if len(every) > _MOST else ""
+    return made("doubts", "Pairs in doubt", help, rows, note)
+
+
+def _in_network(of: Context, pair: Pair) -> tuple[int | None, TableCell]:
+    """The arc between two nodes, and whether it has this direction."""
+    named, other = of.index.get(pair), of.index.get(pair[::-1])
+    here = "as named" if named is not None else "no" if other is None else "the other way"
+    return other if named is None else named, text_cell(here)

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
 
-import numpy as np
-
-from poolbn.assess.effectsizes import EffectSize, most_different, strongest
+from poolbn.assess.effectsizes import EffectSize
 from poolbn.assess.estimates import Common, Estimates
 from poolbn.assess.resample import Bootstrap
-from poolbn.assess.residuals import FEWEST
-from poolbn.findings import FindingKind
-from poolbn.moments.checks import check
+from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.page.context import Context
 from poolbn.page.doubts import doubt_words
-from poolbn.page.facts import LEAST, leading
-from poolbn.show.figures import is_sure
 from poolbn.show.texts import arrow, instead, number, p_value, percent, term_name
 from poolbn.wording import Noun, counted, listed
 
-_FEW = 3  # arcs that the summary names
-_LISTED = 12  # data sets whose rows it tells
+_GROUPED = 8  # variables or arcs of which a report has less
 _TERMS = 6  # effects of an arc that have a sentence each
 _SCORES = {
     "bic": " (BIC)",
@@ -36,15 +26,6 @@ _SCORES = {
     "bge": " (BGe)",
     "gprior": " (log Bayes factor against no arcs)",
 }
-
-
-class Card(NamedTuple):
-    """A part of the summary: sentences, perhaps as a list, in a look of the style sheet."""
-
-    heading: str
-    sentences: Sequence[str]
-    bullets: bool = False
-    look: str = ""
 
 
 def p_words(p: float) -> str:
@@ -121,7 +102,7 @@ def about_arc(of: Context, size: EffectSize) -> list[str]:
         Common.POPULATION: f"In the population of {sets.many}",
     }[common]
     more = ", its other parents being equal" * (len(of.net.dag.parents(size.child)) > 1)
-    said = [f"{where}, {_change(found)} {_interval(found)}{more}." for found in terms[:_TERMS]]
+    said = [f"{where}, {_change(found)} {in_interval(found)}{more}." for found in terms[:_TERMS]]
     if len(terms) > _TERMS:
         said.append(f"The other {len(terms) - _TERMS} effects are below.")
     strongest = "that is" if len(terms) == 1 else "the strongest of these is"
@@ -170,165 +151,13 @@ def _change(found: Estimates) -> str:
     return f"{by} multiplies the odds of {found.child} = {found.outcome}{against} by {effect}"
 
 
-def _interval(found: Estimates) -> str:
+def in_interval(found: Estimates) -> str:
+    """The interval of the population's effect, in brackets."""
     lower, upper = (number(float(found.reported(end))) for end in found.population_interval)
     return f"(95% interval {lower} to {upper})"
 
 
-# The whole
-
-
-def summary(of: Context) -> list[Card]:
-    """What a reader should know first."""
-    fits = of.net.fits.items()
-    odd = [] if of.stats is None else check(of.stats)
-    # That one row has a level tells of this row.
-    told = [found for found in odd if of.open or found.kind is not FindingKind.RARE_LEVEL]
-    if of.net.missing is not None:  # then no row was lost
-        told = [found for found in told if found.kind is not FindingKind.UNEVEN_LOSS]
-    warnings = [_sentence(str(found)) for found in told]
-    warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
-    cards = [
-        Card("Data", _data(of)),
-        Card("Network", _network(of.net, of.sizes)),
-        Card("Pooling", _pooling(of.net, of.sets)),
-        Card(
-            "Strongest effects that are sure" if leading(of) else "Strongest effects",
-            _strongest(of),
-            bullets=True,
-        ),
-        Card(f"Most different between {of.sets.many}", _different(of), bullets=True),
-        Card("How sure the arcs are", _sure(of)),
-        Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
-        Card("Before you trust this", warnings, bullets=True, look="warning"),
-    ]
-    return [card for card in cards if card.sentences]
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
-
-
-def _data(of: Context) -> list[str]:
-    net = of.net
-    old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
-    sizes = listed([f"{net.levels[j]} ({net.n[j]:,})" for j in old])
-    if not of.shown.all():
-        sizes = listed([str(net.levels[j]) for j in old])
-    elif len(old) > _LISTED:
-        sizes = f"{net.n[old].min():,} to {net.n[old].max():,} rows in each"
-    by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
-    rows = counted(int(net.n[old].sum()), "row")
-    said = [f"{rows} in {counted(len(old), of.sets)}{by}: {sizes}."]
-    patterns = None if of.stats is None else of.stats.patterns
-    if of.stats is not None and patterns is not None:
-        incomplete = of.stats.n_rows - patterns.known.n_rows
-        said.append(
-            f"{counted(incomplete, 'row')} with missing values count for those that they have."
-        )
-    dropped = 0 if of.stats is None else int(of.stats.dropped.sum())
-    if dropped and patterns is None and net.missing is not None:
-        said.append(f"{counted(dropped, 'row')} with missing values count for those they have.")
-    elif dropped:
-        lack = "with missing values" if patterns is None else "without values"
-        said.append(f"{counted(dropped, 'row')} {lack} were left out.")
-    if net.adapted:
-        said.append(
-            f"{counted(len(net.adapted), of.sets)} came later, and had no part in learning: "
-            f"{listed([str(level) for level in net.adapted])}."
-        )
-    return said
-
-
-def _network(net: Network, sizes: Sequence[EffectSize]) -> list[str]:
-    kinds = Counter(fit.kind for fit in net.fits.values())
-    told = listed([f"{n} {kind}" for kind, n in kinds.items()])
-    said = [f"{counted(len(net.dag.nodes), 'variable')} ({told}), {counted(len(sizes), 'arc')}."]
-    if not sizes:
-        return [*said, "No variable depends on another."]
-    free = sum(size.reversible for size in sizes)
-    which = "any arc" if free == len(sizes) else f"{free} of them" if free else "all of them"
-    said.append(f"The data {'do not ' * bool(free)}determine the direction of {which}.")
-    lone = [n for n in net.dag.nodes if not net.dag.parents(n) and not net.dag.children(n)]
-    if lone:
-        said.append(f"Without any arc: {listed(lone)}.")
-    if net.inputs:
-        said.append(f"Inputs, which have no distribution: {listed(net.inputs)}.")
-    return said
-
-
-def _pooling(net: Network, sets: Noun) -> list[str]:
-    count = Counter(str(fit.pooling) for fit in net.fits.values()).most_common()
-    said = [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
-    if len(count) == 1:
-        fit = max(net.fits.values(), key=lambda fit: fit.gaussian is not None)
-        about = about_pooling(fit, sets)
-        said = [f"{str(fit.pooling).capitalize()} for all variables. {about}".strip()]
-    singular = [node for node, fit in net.fits.items() if fit.status is Status.SINGULAR]
-    if singular:
-        said.append(
-            f"Singular fits: {listed(singular)}: a variance between {sets.many} is 0, or a "
-            "correlation is 1 or −1; nothing is wrong."
-        )
-    return said
-
-
-def _strongest(of: Context) -> list[str]:
-    named = [size for size in strongest(of.sizes)[:_FEW] if abs(size.effect) >= LEAST]
-    said = []
-    for size in leading(of) or named:
-        found = of.estimates[size.index][size.term]
-        said.append(
-            f"{arrow(size.parent, size.child)}: {_short(found)} {_interval(found)}; "
-            f"{standardised(of, size.effect)} in standard deviations."
-        )
-    return said
-
-
-def _short(found: Estimates) -> str:
-    """An effect in few words."""
-    effect = number(float(found.reported(found.population)))
-    scale = f"{found.scale} " * found.is_ratio
-    of = f" of {found.outcome}" * (len(found.outcomes) > 2)
-    return f"{scale}{effect}{of} for {instead(found) or 'each unit'}"
-
-
-def _different(of: Context) -> list[str]:
-    if len(of.net.levels) < 2 or not of.sizes or not of.shown.any():
-        return []
-    said = []
-    for size in most_different(of.sizes)[:_FEW]:
-        found = of.estimates[size.index][size.term]
-        shown = np.flatnonzero(np.isfinite(found.effect))
-        if size.between_sd < LEAST or not len(shown):
-            continue
-        low, high = (int(shown[end(found.effect[shown])]) for end in (np.argmin, np.argmax))
-        ends = [number(float(found.reported(found.effect[j]))) for j in (low, high)]
-        p = of.p_values.get((size.parent, size.child), math.nan)
-        test = "" if math.isnan(p) else f"; test for equal effects {p_words(p)}"
-        scale = f"{found.scale} " * found.is_ratio
-        which = f" ({term_name(found)})" if term_name(found) else ""
-        said.append(
-            f"{arrow(size.parent, size.child)}: {scale}from {ends[0]} in {found.levels[low]} to "
-            f"{ends[1]} in {found.levels[high]}{which}{test}."
-        )
-    return said or [f"No effect differs much between {of.sets.many}."]
-
-
-def _sure(of: Context) -> list[str]:
-    boot, found = of.boot, of.strengths
-    if boot is None or found is None:
-        return []
-    sure = sum(is_sure(boot, arc.strength) for arc in found)
-    said = [
-        f"{counted(boot.replicates, 'network')} from resampled {resampled(boot, of.sets)}: {sure} "
-        f"of {counted(len(found), 'arc')} are above the threshold of {number(boot.threshold)}."
-    ]
-    weak = sorted((arc.strength, arc.parent, arc.child) for arc in found if arc.strength < 0.5)
-    if weak:
-        arcs = [f"{arrow(parent, child)} ({percent(share)})" for share, parent, child in weak]
-        said.append(f"Found in less than half of them: {listed(arcs, _FEW)}.")
-    return said
+# The whole: rows, and how it was made
 
 
 def resampled(boot: Bootstrap, sets: Noun) -> str:
@@ -336,7 +165,43 @@ def resampled(boot: Bootstrap, sets: Noun) -> str:
     return f"rows within {sets.many}" if boot.unit == "row" else f"whole {sets.many}"
 
 
-# Rows, and how it was made
+def about_privacy(of: Context) -> str:
+    """What the head of a report says of rows: whether it has them, and what it leaves out."""
+    if of.open:
+        return (
+            "This report contains rows of the data. Give it only to those who may see them, or "
+            "write it without rows=True or --include-rows."
+        )
+    may, sets = of.disclosed, of.sets
+    said = ["This report contains no rows: estimates, counts and sums over rows only."]
+    if of.hidden:
+        scarce = f", or fewer than {CELL} with one of two numbers" * may.scarce
+        few = f"{counted(len(of.hidden), sets)} with fewer than {FEWEST} rows{scarce}"
+        few = f"{few} ({listed(of.hidden)})"
+        if may.shown.all():
+            were = "was" if len(of.hidden) == 1 else "were"
+            said.append(f"{few} {were} left out: all estimates are of the other {sets.many}.")
+        else:
+            said.append(f"As it cannot leave out {few}, it has estimates of the population alone.")
+    if may.later:
+        came = listed([str(level) for level in may.later])
+        said.append(f"{sets.many.capitalize()} that came later were left out ({came}).")
+    if may.columns:
+        said.append(f"Variables that do not differ then were left out: {listed(may.columns)}.")
+    if may.grouped:
+        said.append(
+            f"For {listed(may.grouped, _GROUPED)}, {sets.many} are put together and not shown "
+            f"apart where fewer than {FEWEST} rows have the same levels, or fewer than {CELL} a "
+            "level."
+        )
+    if may.arcs:
+        arcs = listed([arrow(*arc) for arc in may.arcs], _GROUPED)
+        are = "is" if len(may.arcs) == 1 else "are"
+        said.append(
+            f"{counted(len(may.arcs), 'arc')} of the network {are} not here, as too few rows of "
+            f"all {sets.many} together have some of the levels: {arcs}."
+        )
+    return " ".join(said)
 
 
 def about_rows(of: Context) -> str:
