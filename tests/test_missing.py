@@ -30,7 +30,7 @@ def incomplete(seed: int, share: float = 0.2, rows: int = 30, data_sets: int = 4
     return table.assign(**table[columns].mask(rng.random((len(table), len(columns))) < share))
 
 
-def problem(X: np.ndarray) -> em.Problem:
+def problem(X: np.ndarray) -> em.IncompleteRows:
     """The rows of one data set."""
     whole = ~np.isnan(X).any(axis=1)
     making = GapsInTheMaking.empty(X.shape[1])
@@ -40,8 +40,8 @@ def problem(X: np.ndarray) -> em.Problem:
     )
     C = X[whole]
     mean = C.mean(axis=0) if len(C) else np.zeros(X.shape[1])
-    known = em.Complete(float(len(C)), mean, (C - mean).T @ (C - mean))
-    return em.problem(making.made(), known, 0)
+    known = em.CompleteRows(float(len(C)), mean, (C - mean).T @ (C - mean))
+    return em.incomplete_rows(making.made(), known, 0)
 
 
 def by_cells(X: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -103,6 +103,21 @@ def test_without_gaps_nothing_changes() -> None:
     assert some.n_rows == usual.n_rows
 
 
+def test_draws_of_a_data_set_in_which_nothing_varies() -> None:
+    table = incomplete(5)
+    at = table["F"] == table["F"].iloc[0]
+    table.loc[at, "y"] = table.loc[at, "y"].where(table.loc[at, "y"].isna(), 2.0)
+    for name in ("x1", "x2"):
+        table.loc[at, name] = 1.0
+    found = pb.stats(table, group="F", missing="em")
+    drawn, j = found.drawn(0), found.levels.index(table["F"].iloc[0])
+    expected = [2.0 if name == "y" else 1.0 for name in found.names]
+    np.testing.assert_allclose(drawn.mean[j], expected)
+    assert not drawn.scatter[j].any()
+    (made,) = pb.impute(table, group="F", imputations=1)
+    assert (made.loc[made["F"] == table["F"].iloc[0], "y"] == 2.0).all()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_order_does_not_matter(seed: int) -> None:
     table = incomplete(seed)
@@ -151,9 +166,9 @@ def test_patterns_that_many_rows_have_are_sums() -> None:
         scatter=gaps.scatter[:0], rows=X[:201], rows_of=np.zeros(201, dtype=np.int64),
     )  # fmt: skip
     C = X[201:]
-    known = [em.Complete(float(len(C)), C.mean(axis=0), np.cov(C.T, ddof=0) * len(C))]
-    by_sums, by_rows = (complete(some, known, 2.0).expected() for some in (gaps, single))
-    np.testing.assert_allclose(by_sums.scatter, by_rows.scatter, rtol=1e-8)
+    known = [em.CompleteRows(float(len(C)), C.mean(axis=0), np.cov(C.T, ddof=0) * len(C))]
+    by_sums, by_rows = (complete(some, known, 2.0).expected()[1] for some in (gaps, single))
+    np.testing.assert_allclose(by_sums, by_rows, rtol=1e-8)
 
 
 def test_draws_from_sums_are_those_of_rows() -> None:

@@ -20,8 +20,9 @@ what X does not explain is Wishart.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ _STEPS = 2000
 _TOLERANCE, _SMALL = 1e-11, 1e-8  # of the objective for each row and steps; of steps ahead
 
 
-class Complete(NamedTuple):
+class CompleteRows(NamedTuple):
     """Rows without gaps of one data set: their number, mean (N,) and scatter (N, N)."""
 
     n: float
@@ -43,10 +44,10 @@ class Complete(NamedTuple):
     scatter: Floats
 
 
-class Problem(NamedTuple):
+class IncompleteRows(NamedTuple):
     """The rows of one data set; see `kernels.expect` for those with gaps."""
 
-    complete: Complete  # rows without gaps
+    complete: CompleteRows  # rows without gaps
     at: Integers  # and all that follow are arguments of the kernel
     columns: Integers
     counts: Integers
@@ -71,11 +72,11 @@ class Problem(NamedTuple):
         return float(N * self.complete.n + in_cells + in_rows)
 
 
-def problem(gaps: Gaps, complete: Complete, j: int) -> Problem:
+def incomplete_rows(gaps: Gaps, complete: CompleteRows, j: int) -> IncompleteRows:
     """The rows of data set j."""
     cells, rows = np.flatnonzero(gaps.data_set == j), gaps.rows[gaps.rows_of == j]
     order, at, columns, counts, cell, begin = by_pattern(rows, gaps.missing[cells])
-    return Problem(
+    return IncompleteRows(
         complete,
         at,
         columns,
@@ -124,7 +125,7 @@ def inverse(cov: Floats) -> tuple[Floats, float]:
     return half.T @ half, 2 * float(np.log(np.diagonal(L)).sum())
 
 
-def expected(of: Problem, mean: Floats, K: Floats, log_det: float) -> Expected:
+def expected(of: IncompleteRows, mean: Floats, K: Floats, log_det: float) -> Expected:
     """What is expected at these parameters."""
     N = len(mean)
     away = of.complete.mean - mean
@@ -150,7 +151,9 @@ class Estimate(NamedTuple):
     steps: int
 
 
-def _step(of: Problem, prior: Prior, mean: Floats, cov: Floats) -> tuple[Floats, Floats, float]:
+def _step(
+    of: IncompleteRows, prior: Prior, mean: Floats, cov: Floats
+) -> tuple[Floats, Floats, float]:
     """One step of EM, and the objective before it."""
     K, log_det = inverse(cov)
     found = expected(of, mean, K, log_det)
@@ -181,7 +184,7 @@ def _unpacked(v: Floats, N: int) -> tuple[Floats, Floats]:
     return v[:N], L @ L.T
 
 
-def maximise(of: Problem, prior: Prior) -> Estimate:
+def maximise(of: IncompleteRows, prior: Prior) -> Estimate:
     """EM, with every third step far ahead where two others point (SQUAREM, Varadhan and Roland)."""
     mean, cov = prior.mean.copy(), prior.cov.copy()
     N = len(mean)
@@ -213,28 +216,20 @@ def maximise(of: Problem, prior: Prior) -> Estimate:
 _AUGMENTATIONS = 10  # of data augmentation, from parameters drawn around the maximum
 
 
-def draw(
-    of: Problem, prior: Prior, mean: Floats, cov: Floats, rows: float, rng: np.random.Generator
-) -> Complete:
-    """Statistics of completed rows of one data set, with these lent, around the maximum.
-
-    About as many complete `rows` would tell as much as are there.
-    """
-    mean, cov = parameters(of, prior, mean, cov, rows, rng)
-    return _completed(of, mean, cov, rng)
-
-
-def parameters(
-    of: Problem, prior: Prior, mean: Floats, cov: Floats, rows: float, rng: np.random.Generator
+def _around(
+    of: IncompleteRows, prior: Prior, maximum: Estimate, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Mean and covariance, given the observed cells; arguments are those of `draw`."""
-    mean, cov = _parameters(Complete(rows, mean, rows * cov), prior, rng)
+    """Mean and covariance, given the observed cells of a data set and what it is lent."""
+    if not len(prior.mean):
+        return maximum.mean, maximum.cov
+    rows = of.n_cells / len(prior.mean)  # complete ones would tell about as much as are there
+    mean, cov = _parameters(CompleteRows(rows, maximum.mean, rows * maximum.cov), prior, rng)
     for _ in range(_AUGMENTATIONS - 1):
         mean, cov = _parameters(_completed(of, mean, cov, rng), prior, rng)
     return mean, cov
 
 
-def _parameters(own: Complete, prior: Prior, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _parameters(own: CompleteRows, prior: Prior, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Mean and covariance, given complete rows: normal and inverse Wishart."""
     n, k = own.n, prior.at_mean
     away = own.mean - prior.mean
@@ -255,7 +250,9 @@ def _bartlett(df: float, size: int, rng: np.random.Generator) -> Floats:
     return A
 
 
-def _completed(of: Problem, mean: Floats, cov: Floats, rng: np.random.Generator) -> Complete:
+def _completed(
+    of: IncompleteRows, mean: Floats, cov: Floats, rng: np.random.Generator
+) -> CompleteRows:
     """Rows whose missing cells are drawn given these parameters, added up."""
     K, _ = inverse(cov)
     N = len(mean)
@@ -267,10 +264,10 @@ def _completed(of: Problem, mean: Floats, cov: Floats, rng: np.random.Generator)
             mean, K, of.at, of.columns, of.counts, of.begin, rows, normals, *work
         )
         center = rows.mean(axis=0)
-        parts.append(Complete(float(len(rows)), center, (rows - center).T @ (rows - center)))
+        parts.append(CompleteRows(float(len(rows)), center, (rows - center).T @ (rows - center)))
     for p in np.flatnonzero(of.cells >= 0):
         order, m, c = of.columns[of.at[p] : of.at[p + 1]], int(of.counts[p]), int(of.cells[p])
-        cell = Complete(of.n[c], of.mean[c], of.scatter[c])
+        cell = CompleteRows(of.n[c], of.mean[c], of.scatter[c])
         parts.append(drawn_cell(cell, order[:m], order[m:], mean, K, rng))
     return _sum(parts)
 
@@ -289,13 +286,13 @@ def fill_rows(rows: Floats, mean: Floats, cov: Floats, rng: np.random.Generator)
 
 
 def drawn_cell(
-    cell: Complete,
+    cell: CompleteRows,
     lacks: Integers,
     has: Integers,
     mean: Floats,
     K: Floats,
     rng: np.random.Generator,
-) -> Complete:
+) -> CompleteRows:
     """One cell, completed."""
     m, o, N = len(lacks), len(has), len(mean)
     half = np.linalg.inv(np.linalg.cholesky(K[np.ix_(lacks, lacks)]))  # C = half' half
@@ -304,7 +301,7 @@ def drawn_cell(
     B[lacks] = -half.T @ half @ K[np.ix_(lacks, has)]
     S = cell.scatter[np.ix_(has, has)]
     value, vector = np.linalg.eigh(S)
-    given = value > RANK_TOLERANCE * max(float(value[-1]), 1e-300)
+    given = value > RANK_TOLERANCE * value.max(initial=1e-300)
     rank = min(int(given.sum()), int(cell.n) - 1)
     given &= np.arange(o) >= o - rank
     G = rng.normal(size=(rank, m))
@@ -319,35 +316,28 @@ def drawn_cell(
     scatter[np.ix_(lacks, lacks)] += within
     middle = mean + B @ (cell.mean - mean)[has]
     middle[lacks] += rng.normal(size=m) @ half / np.sqrt(cell.n)
-    return Complete(cell.n, middle, scatter)
+    return CompleteRows(cell.n, middle, scatter)
 
 
-def _sum(parts: list[Complete]) -> Complete:
+def _sum(parts: list[CompleteRows]) -> CompleteRows:
     n = sum(part.n for part in parts)
     mean = sum(part.n * part.mean for part in parts) / n
     scatter = sum(
         part.scatter + part.n * np.outer(part.mean - mean, part.mean - mean) for part in parts
     )
-    return Complete(n, np.asarray(mean), np.asarray(scatter))
+    return CompleteRows(n, np.asarray(mean), np.asarray(scatter))
 
 
 _ROUNDS, _CLOSE = 30, 1e-4  # what data sets are lent need not be exact
 _AT_MEAN = 0.1, 10.0  # bounds of the rows at the mean that they are lent
 
 
-class Moments(NamedTuple):
-    """Means (F, N) and scatter matrices (F, N, N) of completed rows, in the units of the data."""
-
-    mean: Floats
-    scatter: Floats
-
-
-class _Part(NamedTuple):
+class _DataSet(NamedTuple):
     """A data set with gaps."""
 
     use: Flags  # columns that it measured, and that vary, (N,)
     constant: Floats  # the values of those that do not, NaN for others, (N,)
-    rows: Problem  # its rows, of columns that are used
+    rows: IncompleteRows  # its rows, of columns that are used
     maximum: Estimate  # what EM found of these
 
 
@@ -358,25 +348,16 @@ class Completion:
     center: Floats  # what the columns of each data set are measured from, (F, N)
     scale: Floats  # their unit, about their SD in the data set, (F, N)
     priors: Sequence[Prior]  # what each data set is lent, in these units
-    known: Sequence[Complete]  # rows without gaps of each data set, in the units of the data
-    parts: Sequence[_Part | None]  # data sets with gaps, None for the others
+    known: Sequence[CompleteRows]  # rows without gaps of each data set, in the units of the data
+    parts: Sequence[_DataSet | None]  # data sets with gaps, None for the others
 
-    @property
-    def steps(self) -> int:
-        """The most that EM made in a data set."""
-        return max((part.maximum.steps for part in self.parts if part), default=0)
+    def expected(self) -> tuple[Floats, Floats]:
+        """Expected means (F, N) and scatter (F, N, N), given the observed cells."""
+        return self._moments(self._expected)
 
-    def expected(self) -> Moments:
-        """The expected statistics, given the observed cells; without gaps they are unchanged."""
-        return self._moments(
-            [part and self._expected(part, j) for j, part in enumerate(self.parts)]
-        )
-
-    def drawn(self, rng: np.random.Generator) -> Moments:
-        """The statistics that completed rows may have had."""
-        return self._moments(
-            [part and self._drawn(part, j, rng) for j, part in enumerate(self.parts)]
-        )
+    def drawn(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Those that completed rows may have had."""
+        return self._moments(partial(self._drawn, rng=rng))
 
     def fill(self, codes: Integers, rows: Floats, rng: np.random.Generator) -> Floats:
         """Rows (B, N) of these data sets, with draws in missing cells."""
@@ -391,9 +372,8 @@ class Completion:
         part, center, scale = self.parts[j], self.center[j], self.scale[j]
         if part is None:
             return rows
-        use, prior = part.use, self.priors[j].select(part.use)
-        about = part.rows.n_cells / len(prior.mean)
-        own = parameters(part.rows, prior, part.maximum.mean, part.maximum.cov, about, rng)
+        use = part.use
+        own = _around(part.rows, self.priors[j].select(use), part.maximum, rng)
         known = np.isnan(part.constant) | ~np.isnan(rows)
         unit = np.where(known, (rows - center) / scale, part.constant)
         unit[:, use] = fill_rows(unit[:, use], *own, rng)
@@ -401,22 +381,24 @@ class Completion:
             unit = fill_rows(unit, self.priors[j].mean, self.priors[j].cov, rng)
         return np.where(np.isnan(rows), center + scale * unit, rows)
 
-    def _moments(self, found: Sequence[Complete | None]) -> Moments:
+    def _moments(self, completed: Callable[[_DataSet, int], CompleteRows]) -> tuple[Floats, Floats]:
+        """In the units of the data; those of data sets without gaps are unchanged."""
         mean = np.array([known.mean for known in self.known])
         scatter = np.array([known.scatter for known in self.known])
-        for j, own in enumerate(found):
-            if own is not None:
-                mean[j] = self.center[j] + self.scale[j] * own.mean
-                scatter[j] = own.scatter * np.outer(self.scale[j], self.scale[j])
-        return Moments(mean, scatter)
+        for j, part in enumerate(self.parts):
+            if part is not None:
+                own, scale = completed(part, j), self.scale[j]
+                mean[j] = self.center[j] + scale * own.mean
+                scatter[j] = own.scatter * np.outer(scale, scale)
+        return mean, scatter
 
-    def _expected(self, part: _Part, j: int) -> Complete:
+    def _expected(self, part: _DataSet, j: int) -> CompleteRows:
         prior = self.priors[j]
         mean, cov = part.maximum.mean, part.maximum.cov
         sums = expected(part.rows, mean, *inverse(cov))
         n = part.rows.n_rows
         shift = sums.first / n
-        own = Complete(n, mean + shift, sums.second - n * np.outer(shift, shift))
+        own = CompleteRows(n, mean + shift, sums.second - n * np.outer(shift, shift))
         use = part.use
         if use.all():
             return own
@@ -428,30 +410,30 @@ class Completion:
         left = prior.cov - B @ prior.cov[np.ix_(use, use)] @ B.T
         scatter[np.ix_(~use, ~use)] += n * left[np.ix_(~use, ~use)]
         mean = B @ (own.mean - prior.mean[use]) + prior.mean
-        return _with_constants(Complete(n, mean, (scatter + scatter.T) / 2), part.constant)
+        return _with_constants(CompleteRows(n, mean, (scatter + scatter.T) / 2), part.constant)
 
-    def _drawn(self, part: _Part, j: int, rng: np.random.Generator) -> Complete:
-        use, prior = part.use, self.priors[j].select(part.use)
-        about = part.rows.n_cells / len(prior.mean)
-        own = draw(part.rows, prior, part.maximum.mean, part.maximum.cov, about, rng)
+    def _drawn(self, part: _DataSet, j: int, rng: np.random.Generator) -> CompleteRows:
+        use = part.use
+        parameters = _around(part.rows, self.priors[j].select(use), part.maximum, rng)
+        own = _completed(part.rows, *parameters, rng)
         if use.all():
             return own
         mean, scatter = np.zeros(len(use)), np.zeros((len(use), len(use)))
         mean[use], scatter[np.ix_(use, use)] = own.mean, own.scatter
-        whole = Complete(own.n, mean, scatter)
+        whole = CompleteRows(own.n, mean, scatter)
         K, _ = inverse(self.priors[j].cov)
         lacks, has = np.flatnonzero(~use), np.flatnonzero(use)
         filled = drawn_cell(whole, lacks, has, self.priors[j].mean, K, rng)
         return _with_constants(filled, part.constant)
 
 
-def _with_constants(own: Complete, constant: Floats) -> Complete:
+def _with_constants(own: CompleteRows, constant: Floats) -> CompleteRows:
     known = ~np.isnan(constant)
     scatter = np.where(known[:, None] | known, 0.0, own.scatter)
-    return Complete(own.n, np.where(known, constant, own.mean), scatter)
+    return CompleteRows(own.n, np.where(known, constant, own.mean), scatter)
 
 
-def complete(gaps: Gaps, known: Sequence[Complete], rows: float) -> Completion:
+def complete(gaps: Gaps, known: Sequence[CompleteRows], rows: float) -> Completion:
     """EM in each data set that has gaps, beside rows that are known; so many `rows` are lent."""
     seen = observed_moments(gaps, known)
     center, scale = seen.units()
@@ -462,30 +444,30 @@ def complete(gaps: Gaps, known: Sequence[Complete], rows: float) -> Completion:
         rows=(gaps.rows - center[row]) / scale[row],
     )
     whole = [
-        Complete(own.n, (own.mean - c) / s, own.scatter / np.outer(s, s))
+        CompleteRows(own.n, (own.mean - c) / s, own.scatter / np.outer(s, s))
         for own, c, s in zip(known, center, scale, strict=True)
     ]
     measured = seen.n > 0
     # A column that does not vary in a data set has its constant where it is missing too.
     constant = (seen.n > 1) & (seen.squares <= CONSTANT_TOLERANCE * seen.n * scale**2)
-    problems = [problem(gaps, each, j) for j, each in enumerate(whole)]
+    problems = [incomplete_rows(gaps, each, j) for j, each in enumerate(whole)]
     priors = _priors(problems, measured, center, scale, rows)
 
-    def part(j: int, of: Problem) -> _Part | None:
+    def part(j: int, of: IncompleteRows) -> _DataSet | None:
         if of.n_rows == of.complete.n:
             return None
         use = measured[j] & ~constant[j]
         if not use.all():
             at, own = np.flatnonzero(use), whole[j]
-            some = Complete(own.n, own.mean[use], own.scatter[np.ix_(use, use)])
-            of = problem(gaps.select(at), some, j)
+            some = CompleteRows(own.n, own.mean[use], own.scatter[np.ix_(use, use)])
+            of = incomplete_rows(gaps.select(at), some, j)
         values = np.where(constant[j], (seen.mean[j] - center[j]) / scale[j], np.nan)
-        return _Part(use, values, of, maximise(of, priors[j].select(use)))
+        return _DataSet(use, values, of, maximise(of, priors[j].select(use)))
 
     return Completion(center, scale, priors, known, [part(j, of) for j, of in enumerate(problems)])
 
 
-class Observed(NamedTuple):
+class ObservedMoments(NamedTuple):
     """Of the observed cells of each data set and column: number, mean, centred squares, (F, N)."""
 
     n: Floats
@@ -506,7 +488,7 @@ class Observed(NamedTuple):
         return center, np.sqrt((self.squares + inside) / (self.n + 1))
 
 
-def observed_moments(gaps: Gaps, known: Sequence[Complete]) -> Observed:
+def observed_moments(gaps: Gaps, known: Sequence[CompleteRows]) -> ObservedMoments:
     """Of rows with missing cells, and of the others in each data set."""
     shape = len(known), gaps.rows.shape[1]
     there = gaps.n[:, None] * ~gaps.missing
@@ -525,11 +507,11 @@ def observed_moments(gaps: Gaps, known: Sequence[Complete]) -> Observed:
     np.add.at(squares, gaps.data_set, own)
     away = np.where(present, gaps.rows - mean[gaps.rows_of], 0.0)
     np.add.at(squares, gaps.rows_of, away**2)
-    return Observed(n, mean, squares)
+    return ObservedMoments(n, mean, squares)
 
 
 def _priors(
-    problems: Sequence[Problem], measured: Flags, center: Floats, scale: Floats, rows: float
+    problems: Sequence[IncompleteRows], measured: Flags, center: Floats, scale: Floats, rows: float
 ) -> list[Prior]:
     """What data sets have in common: EM with a mean for each, and one covariance in their units.
 

@@ -14,7 +14,7 @@ from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
 from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, Option, check_count
 from poolbn.moments.cases import OnlySums, positions
-from poolbn.moments.em import Complete, Completion, Observed, complete, observed_moments
+from poolbn.moments.em import CompleteRows, Completion, ObservedMoments, complete, observed_moments
 from poolbn.moments.groupstats import (
     SMALLEST,
     Filled,
@@ -83,7 +83,7 @@ class Dependence(NamedTuple):
     p_value: float  # small if there is more than chance
 
 
-def dependences(gaps: Gaps, known: Integers, seen: Observed) -> list[Dependence]:
+def dependences(gaps: Gaps, known: Integers, seen: ObservedMoments) -> list[Dependence]:
     """Tests of each column with missing values against the data set, and each other column.
 
     Beside rows with gaps there are so many `known` ones in each data set, (F,).
@@ -109,7 +109,7 @@ def _on_data_sets(n: Integers, there: Floats) -> list[Dependence]:
     return found
 
 
-def _on_columns(gaps: Gaps, seen: Observed) -> list[Dependence]:
+def _on_columns(gaps: Gaps, seen: ObservedMoments) -> list[Dependence]:
     """Student's t of a difference that all data sets share, after each column's scale in each."""
     from scipy.special import stdtr
 
@@ -414,10 +414,10 @@ class PatternStats(OnlySums):
         )
 
     @cached_property
-    def _whole(self) -> list[Complete]:
+    def _whole(self) -> list[CompleteRows]:
         known = self.known
         parts = zip(known.n, known.mean, known.scatter, strict=True)
-        return [Complete(float(n), mean, scatter) for n, mean, scatter in parts]
+        return [CompleteRows(float(n), mean, scatter) for n, mean, scatter in parts]
 
     def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
         """Write to one file, whole or not at all, as `GroupStats.save` does.
