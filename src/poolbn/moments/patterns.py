@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -51,34 +51,23 @@ class Gaps(NamedTuple):
         """Those of these data sets, which may repeat; each is the position of one."""
         cells = [np.flatnonzero(self.data_set == j) for j in chosen]
         rows = [np.flatnonzero(self.rows_of == j) for j in chosen]
-        cell, row = np.concatenate(cells), np.concatenate(rows)
         numbers = np.arange(len(chosen))
-        return Gaps(
-            np.repeat(numbers, [len(part) for part in cells]),
-            self.missing[cell],
-            self.n[cell],
-            self.mean[cell],
-            self.scatter[cell],
-            np.repeat(numbers, [len(part) for part in rows]),
-            self.rows[row],
+        return self.kept(np.concatenate(cells), np.concatenate(rows))._replace(
+            data_set=np.repeat(numbers, list(map(len, cells))),
+            rows_of=np.repeat(numbers, list(map(len, rows))),
         )
 
-    def kept(self, cells: Flags, rows: Flags) -> Gaps:
+    def kept(self, cells: Flags | Positions, rows: Flags | Positions) -> Gaps:
         """Some of these cells, (C,), and rows, (R,)."""
-        data_set, missing, n = self.data_set[cells], self.missing[cells], self.n[cells]
-        sums = self.mean[cells], self.scatter[cells]
-        return Gaps(data_set, missing, n, *sums, self.rows_of[rows], self.rows[rows])
+        return Gaps(*(part[cells] for part in self[:5]), *(part[rows] for part in self[5:]))
 
     def select(self, at: Positions) -> Gaps:
         """The same rows with these columns alone, in this order; not all of them have gaps then."""
-        return Gaps(
-            self.data_set,
-            self.missing[:, at],
-            self.n,
-            self.mean[:, at],
-            self.scatter[:, at[:, None], at],
-            self.rows_of,
-            self.rows[:, at],
+        return self._replace(
+            missing=self.missing[:, at],
+            mean=self.mean[:, at],
+            scatter=self.scatter[:, at[:, None], at],
+            rows=self.rows[:, at],
         )
 
 
@@ -113,8 +102,7 @@ class GapsInTheMaking:
         """Add rows: data sets (B,), N columns of (B,), and what is missing, words (W, B)."""
         if not len(codes):
             return
-        words = no_words(self.width, len(codes)) if missing is None else missing
-        self._add(codes, columns, words)
+        self._add(codes, columns, no_words(self.width, len(codes)) if missing is None else missing)
         if self._waiting() > self.most:
             self._settle()
             self.most = max(_HELD, 2 * self._waiting())  # so that the work is linear in rows
@@ -162,9 +150,9 @@ class GapsInTheMaking:
 
     def _settle(self) -> None:
         """Put rows of patterns that many have by now into cells."""
-        held = self._joined()
+        codes, missing, columns = self._joined()
         self.held = []
-        self._add(held.codes, list(held.columns), held.missing)
+        self._add(codes, list(columns), missing)
 
     def _joined(self) -> Held:
         codes, missing, columns = zip(*self.held, strict=True)
@@ -273,15 +261,7 @@ def by_pattern(rows: Floats, cells: Flags) -> ByPattern:
     )
 
 
-def together(parts: Iterable[tuple[Gaps, Integers]], width: int) -> Gaps:
-    """Those of all parts, each with the codes of its data sets."""
-    making = GapsInTheMaking.empty(width)
-    for gaps, codes in parts:
-        making.add(gaps, codes)
-    return making.made()
-
-
-class Cell(NamedTuple):
+class PatternCell(NamedTuple):
     """Rows of one data set that lack the same columns."""
 
     missing: Flags
@@ -290,29 +270,31 @@ class Cell(NamedTuple):
     scatter: Floats
 
 
-def cells_of(gaps: Gaps, j: int) -> list[Cell]:
+def cells_of(gaps: Gaps, j: int) -> list[PatternCell]:
     """Those of a data set; single rows are put together by what they lack."""
     at = np.flatnonzero(gaps.data_set == j)
-    found = [Cell(gaps.missing[k], int(gaps.n[k]), gaps.mean[k], gaps.scatter[k]) for k in at]
+    found = [
+        PatternCell(gaps.missing[k], int(gaps.n[k]), gaps.mean[k], gaps.scatter[k]) for k in at
+    ]
     rows = gaps.rows[gaps.rows_of == j]
     lacks, which = np.unique(np.isnan(rows), axis=0, return_inverse=True)
     for k, missing in enumerate(lacks):
         own = np.where(missing, 0.0, rows[which.ravel() == k])
         mean = own.mean(axis=0)
-        found.append(Cell(missing, len(own), mean, (own - mean).T @ (own - mean)))
+        found.append(PatternCell(missing, len(own), mean, (own - mean).T @ (own - mean)))
     return alike_as_one(found)
 
 
-def alike_as_one(cells: Sequence[Cell]) -> list[Cell]:
+def alike_as_one(cells: Sequence[PatternCell]) -> list[PatternCell]:
     """Cells that lack the same become one."""
-    found: dict[bytes, Cell] = {}
+    found: dict[bytes, PatternCell] = {}
     for cell in cells:
         key = cell.missing.tobytes()
         found[key] = merged(found[key], cell) if key in found else cell
     return [found[key] for key in sorted(found)]
 
 
-def merged(a: Cell, b: Cell) -> Cell:
+def merged(a: PatternCell, b: PatternCell) -> PatternCell:
     """Both as one, without the columns that either lacks."""
     missing = a.missing | b.missing
     n = a.n + b.n
@@ -320,23 +302,18 @@ def merged(a: Cell, b: Cell) -> Cell:
     scatter = a.scatter + b.scatter + a.n * b.n / n * np.outer(away, away)
     keep = np.outer(~missing, ~missing)
     mean = np.where(missing, 0.0, (a.n * a.mean + b.n * b.mean) / n)
-    return Cell(missing, n, mean, np.where(keep, scatter, 0.0))
+    return PatternCell(missing, n, mean, np.where(keep, scatter, 0.0))
 
 
-def coarser(cells: Sequence[Cell], least: int) -> list[Cell]:
+def coarser(cells: Sequence[PatternCell], least: int) -> list[PatternCell]:
     """Cells of so many rows at least.
 
     The smallest is put together with the one that it loses the fewest observed cells with, again
     and again. What is left alone, or would lack all, is left out.
     """
     found = alike_as_one(cells)
-    while found:
-        k = min(range(len(found)), key=lambda i: found[i].n)
-        small = found[k]
-        if small.n >= least:
-            break
-        others = [cell for i, cell in enumerate(found) if i != k]
-        found = others
+    while found and (small := min(found, key=lambda cell: cell.n)).n < least:
+        others = found = [cell for cell in found if cell is not small]
         if not others:
             break
         masks, n = np.array([cell.missing for cell in others]), np.array([c.n for c in others])

@@ -26,13 +26,12 @@ from poolbn.moments.groupstats import (
     total,
 )
 from poolbn.moments.patterns import (
-    Cell,
     Gaps,
     GapsInTheMaking,
+    PatternCell,
     cells_of,
     coarser,
     distinct,
-    together,
 )
 from poolbn.moments.statsfile import read_file, write_file
 from poolbn.moments.sums import Sums
@@ -75,22 +74,12 @@ class Dependence(NamedTuple):
     """A test of whether values of a column are missing by chance."""
 
     column: int  # with missing values
-    on: int | None  # the column that its rows differ in; None for the data set
+    on: int  # the column that its rows differ in; -1 for the data set
     # of that column between rows that lack the first and others of the same data set, in SDs; for
     # the data set the largest difference between shares of missing values
     difference: float
     statistic: float  # Student's t; for the data set Pearson's chi-squared
     p_value: float  # small if there is more than chance
-
-
-def dependences(gaps: Gaps, known: Integers, seen: ObservedMoments) -> list[Dependence]:
-    """Tests of each column with missing values against the data set, and each other column.
-
-    Beside rows with gaps there are so many `known` ones in each data set, (F,).
-    """
-    n = known + gaps.n_rows(len(known))
-    found = [*_on_data_sets(n, seen.n), *_on_columns(gaps, seen)]
-    return sorted(found, key=lambda each: (each.column, each.on is not None))
 
 
 def _on_data_sets(n: Integers, there: Floats) -> list[Dependence]:
@@ -105,7 +94,7 @@ def _on_data_sets(n: Integers, there: Floats) -> list[Dependence]:
             continue
         value = float((size * (share - whole) ** 2).sum() / (whole * (1 - whole)))
         p = float(chdtrc(at.sum() - 1, value))
-        found.append(Dependence(c, None, float(np.ptp(share)), value, p))
+        found.append(Dependence(c, -1, float(np.ptp(share)), value, p))
     return found
 
 
@@ -326,12 +315,12 @@ class PatternStats(OnlySums):
         known, N = self.known, len(self.names)
         n, mean = np.zeros_like(known.n), np.zeros_like(known.mean)
         scatter = np.zeros_like(known.scatter)
-        found: list[tuple[int, Cell]] = []
+        found: list[tuple[int, PatternCell]] = []
         for j in range(len(self.levels)):
             cells = cells_of(self.gaps, j)
             if known.n[j]:
                 whole = int(known.n[j]), known.mean[j], known.scatter[j]
-                cells.append(Cell(np.zeros(N, dtype=bool), *whole))
+                cells.append(PatternCell(np.zeros(N, dtype=bool), *whole))
             for cell in coarser(cells, rows):
                 if cell.missing.any():
                     found.append((j, cell))
@@ -398,20 +387,12 @@ class PatternStats(OnlySums):
         import pandas as pd
 
         seen = observed_moments(self.gaps, self._whole)
-        found = dependences(self.gaps, self.known.n, seen)
-        p_values = [each.p_value for each in found]
-        return pd.DataFrame(
-            {
-                "variable": [self.names[each.column] for each in found],
-                "depends_on": [
-                    self.known.group if each.on is None else self.names[each.on] for each in found
-                ],
-                "difference": [each.difference for each in found],
-                "statistic": [each.statistic for each in found],
-                "p_value": p_values,
-                "p_adjusted": adjusted_p(p_values),
-            }
-        )
+        found = sorted([*_on_data_sets(self.n, seen.n), *_on_columns(self.gaps, seen)])
+        labels = (*self.names, self.group)  # of which -1 is the group
+        named = [(labels[each.column], labels[each.on], *each[2:]) for each in found]
+        columns = ["variable", "depends_on", "difference", "statistic", "p_value"]
+        p_adjusted = adjusted_p([each.p_value for each in found])
+        return pd.DataFrame(named, columns=columns).assign(p_adjusted=p_adjusted)
 
     @cached_property
     def _whole(self) -> list[CompleteRows]:
@@ -513,13 +494,10 @@ class PatternStats(OnlySums):
         rows = int(self.n.sum())
         gaps = rows - self.known.n_rows
         patterns = {*map(bytes, self.gaps.missing), *map(bytes, np.isnan(self.gaps.rows))}
-        sets = counted(len(self.levels), noun_of(self.known.group))
+        found = f"{gaps:,} with missing values in {counted(len(patterns), 'pattern')}"
+        sets = counted(len(self.levels), noun_of(self.group))
         columns = counted(len(self.names), "column")
-        found = counted(len(patterns), "pattern")
-        return (
-            f"PatternStats: {counted(rows, 'row')}, {gaps:,} with missing values in {found}, "
-            f"{sets}, {columns}"
-        )
+        return f"PatternStats: {counted(rows, 'row')}, {found}, {sets}, {columns}"
 
 
 def _with(known: GroupStats, more: Sums) -> GroupStats:
@@ -533,7 +511,7 @@ def _with(known: GroupStats, more: Sums) -> GroupStats:
     return replace(known, n=sums.n, mean=sums.mean, scatter=sums.scatter, cubes=sums.cubes)
 
 
-def _gaps(cells: Sequence[tuple[int, Cell]], width: int) -> Gaps:
+def _gaps(cells: Sequence[tuple[int, PatternCell]], width: int) -> Gaps:
     """Cells of data sets, and no single rows."""
     return Gaps(
         np.array([j for j, _ in cells], dtype=np.int64),
@@ -575,6 +553,7 @@ def added(parts: Iterable[PatternStats]) -> PatternStats:
     same = [part if part.names == names else part.select(names) for part in some]
     known = total(part.known for part in same)
     index = {level: j for j, level in enumerate(known.levels)}
-    codes = [np.array([index[v] for v in part.levels], dtype=np.int64) for part in same]
-    gaps = together(zip((part.gaps for part in same), codes, strict=True), len(names))
-    return PatternStats(known, gaps)
+    making = GapsInTheMaking.empty(len(names))
+    for part in same:
+        making.add(part.gaps, np.array([index[level] for level in part.levels], dtype=np.int64))
+    return PatternStats(known, making.made())
