@@ -50,15 +50,27 @@ from poolbn.wording import counted, listed, shortened, visible
 Levels = tuple[str, ...]
 
 
-class Recoded(NamedTuple):
-    """A column in another form."""
+class Form(NamedTuple):
+    """A column as it is, or with other levels."""
 
     at: int  # its position before
-    levels: Levels  # its new levels; none if it is not discrete
-    code: Integers  # the new code of each old level, (K,)
+    levels: Levels  # its levels now; none if it is not discrete
+    code: Integers  # the code now of each level that there was, (K,)
+
+    @staticmethod
+    def same(at: int, levels: Levels) -> Form:
+        """A column as it is."""
+        return Form(at, levels, np.arange(len(levels)))
+
+    def merge(self, gone: Sequence[int]) -> Form:
+        """With these levels put together, which then are the last, "other"."""
+        kept = [k for k in range(len(self.levels)) if k not in gone]
+        code = np.full(len(self.levels), len(kept), dtype=np.int64)
+        code[kept] = np.arange(len(kept))
+        return Form(self.at, (*(self.levels[k] for k in kept), OTHER), code[self.code])
 
 
-def recoded_cells(cells: Cells, before: Sequence[Levels], columns: Sequence[Recoded]) -> Cells:
+def recoded_cells(cells: Cells, before: Sequence[Levels], columns: Sequence[Form]) -> Cells:
     """Cells of some columns in another form."""
     discrete = [k for k, levels in enumerate(before) if levels]
     some = [column for column in columns if column.levels]
@@ -68,55 +80,45 @@ def recoded_cells(cells: Cells, before: Sequence[Levels], columns: Sequence[Reco
 
 
 def recoded_moments(
-    stats: GroupStats, before: Sequence[Levels], names: Sequence[str], columns: Sequence[Recoded]
+    stats: GroupStats, before: Sequence[Levels], names: Sequence[str], columns: Sequence[Form]
 ) -> GroupStats:
     """Moments of some columns in another form; those of indicators alone are left to `settled`.
 
     `stats` have discrete columns as indicators of the levels that they had `before`; `names` are
     those of the columns that are left.
     """
-    T = _transformation(before, columns)
-    scatter = T @ stats.scatter @ T.T
     after = [column.levels for column in columns]
-    source = np.full(len(T), -1)  # where a continuous column was
-    for span, column in zip(spans(after), columns, strict=True):
+    old, new = spans(before), spans(after)
+    T = np.zeros((new[-1].stop, old[-1].stop))  # the linear part of what makes new columns of old
+    source = {}  # where each continuous column was
+    for span, column in zip(new, columns, strict=True):
+        own = list(old[column.at])
         if not column.levels:
-            source[span[0]] = spans(before)[column.at][0]
-    continuous = source >= 0
-    mean = np.zeros((len(stats.n), len(T)))
-    mean[:, continuous] = stats.mean[:, source[continuous]]
-    cubes = np.zeros_like(mean)
-    cubes[:, continuous] = stats.cubes[:, source[continuous]]
+            T[span[0], own[0]] = 1.0
+            source[span[0]] = own[0]
+            continue
+        for level, row in enumerate(span, start=1):
+            T[row, own] = column.code[1:] == level
+            if column.code[0] == level:  # the old first level is one minus all others
+                T[row, own] -= 1.0
+    scatter = T @ stats.scatter @ T.T
+    to, of = list(source), list(source.values())
+    mean, cubes = np.zeros((2, len(stats.n), len(T)))
+    mean[:, to], cubes[:, to] = stats.mean[:, of], stats.cubes[:, of]
     return replace(
         stats,
         names=labels_of(names, after),
         mean=mean,
         scatter=(scatter + scatter.transpose(0, 2, 1)) / 2,
         cubes=cubes,
-        facts=tuple(stats.facts[k] if k >= 0 else INDICATOR for k in source),
+        facts=tuple(stats.facts[source[k]] if k in source else INDICATOR for k in range(len(T))),
     )
-
-
-def _transformation(before: Sequence[Levels], columns: Sequence[Recoded]) -> Floats:
-    """The linear part of what makes new columns of numbers of old ones."""
-    old, new = spans(before), spans([column.levels for column in columns])
-    T = np.zeros((new[-1].stop if new else 0, old[-1].stop if old else 0))
-    for span, column in zip(new, columns, strict=True):
-        own = list(old[column.at])
-        if not column.levels:
-            T[span[0], own[0]] = 1.0
-            continue
-        for level, row in enumerate(span, start=1):
-            T[row, own] = column.code[1:] == level
-            if column.code[0] == level:  # the old first level is one minus all others
-                T[row, own] -= 1.0
-    return T
 
 
 def settled(stats: GroupStats, cells: Cells, categories: Sequence[Levels]) -> GroupStats:
     """Moments of indicators as the counts have them, to the bit."""
     at = indicator_columns(categories)
-    own = moments_of(cells, [levels for levels in categories if levels], len(stats.n))
+    own = moments_of(cells, categories, len(stats.n))
     mean, scatter, cubes = stats.mean.copy(), stats.scatter.copy(), stats.cubes.copy()
     mean[:, at], cubes[:, at] = own.mean, own.cubes
     still = np.zeros(mean.shape, dtype=bool)
@@ -129,28 +131,6 @@ def settled(stats: GroupStats, cells: Cells, categories: Sequence[Levels]) -> Gr
     return replace(stats, mean=mean, scatter=scatter, cubes=cubes, facts=tuple(facts))
 
 
-@dataclass(frozen=True)
-class Fewer:
-    """A discrete column with fewer levels."""
-
-    # those that are left; what stands for several is last, and is called "other"
-    levels: tuple[str, ...]
-    code: Integers  # the code in these of each level that there was, (K,)
-
-    def merge(self, gone: Sequence[int]) -> Fewer:
-        """With these levels put together, which then are the last."""
-        kept = [level for k, level in enumerate(self.levels) if k not in gone]
-        return Fewer((*kept, OTHER), _last(len(self.levels), gone)[self.code])
-
-
-def _last(K: int, gone: Sequence[int]) -> Integers:
-    """The new code of each level, where some become one, the last, (K,)."""
-    kept = [k for k in range(K) if k not in gone]
-    code = np.full(K, len(kept), dtype=np.int64)
-    code[kept] = np.arange(len(kept))
-    return code
-
-
 def _rarest(levels: Sequence[str], rows: Floats) -> list[int]:
     """The two rarest levels; where one stands for others already, the rarest and this."""
     order: list[int] = np.argsort(rows, kind="stable").tolist()
@@ -160,26 +140,21 @@ def _rarest(levels: Sequence[str], rows: Floats) -> list[int]:
     return order[:2]
 
 
-class _Form(NamedTuple):
+class _Choice(NamedTuple):
     """What may become of a column: fewer levels or, None, nothing; what it says, in nats."""
 
-    column: Fewer | None
+    column: Form | None
     information: float
 
 
-def _forms(levels: tuple[str, ...], rows: Floats) -> list[_Form]:
+def _choices(column: Form, rows: Floats) -> list[_Choice]:
     """From all levels to none; a column with one level says nothing, and stays."""
-    column = Fewer(levels, np.arange(len(levels)))
-    found = [_Form(column, _information(rows))]
+    found, left = [_Choice(column, _information(rows))], rows
     while len(column.levels) > 2:
-        column = column.merge(_rarest(column.levels, _added(rows, column)))
-        found.append(_Form(column, _information(_added(rows, column))))
-    return [*found, _Form(None, 0.0)] if len(levels) > 1 else found
-
-
-def _added(rows: Floats, column: Fewer) -> Floats:
-    """Rows with each level that is left."""
-    return np.bincount(column.code, rows).astype(np.float64)
+        column = column.merge(_rarest(column.levels, left))
+        left = np.bincount(column.code, rows).astype(np.float64)
+        found.append(_Choice(column, _information(left)))
+    return [*found, _Choice(None, 0.0)] if len(rows) > 1 else found
 
 
 def _information(rows: Floats) -> float:
@@ -188,41 +163,39 @@ def _information(rows: Floats) -> float:
     return float(n * np.log(n) - (rows * np.log(rows)).sum())
 
 
-def fewer_levels(
-    cells: Cells, categories: Sequence[tuple[str, ...]], least: int
-) -> list[Fewer | None]:
-    """For each discrete column what is left of it, if a cell has so many rows at least; or None."""
-    forms = [
-        _forms(levels, np.bincount(codes, cells.n).astype(np.float64))
-        for levels, codes in zip(categories, cells.codes.T, strict=True)
+def fewer_levels(cells: Cells, categories: Sequence[Levels], least: int) -> list[Form | None]:
+    """What is left of each column if a cell has so many rows at least; None for nothing."""
+    every = [Form.same(k, levels) for k, levels in enumerate(categories)]
+    discrete = [column for column in every if column.levels]
+    choices = [
+        _choices(column, np.bincount(codes, cells.n).astype(np.float64))
+        for column, codes in zip(discrete, cells.codes.T, strict=True)
     ]
 
     def small(at: Sequence[int]) -> int:
         """Rows in small cells."""
-        some = [(m, forms[m][i].column) for m, i in enumerate(at)]
-        there = [(m, column) for m, column in some if column is not None]
-        codes = [column.code[cells.codes[:, m]] for m, column in there]
-        made = np.array(codes, dtype=np.int64).reshape(len(there), len(cells.n)).T
-        n = cells._replace(codes=made).merged([len(column.levels) for _, column in there]).n
+        some = [own[i].column for own, i in zip(choices, at, strict=True)]
+        n = recoded_cells(cells, categories, [column for column in some if column is not None]).n
         return int(n[n < least].sum())
 
     def price(step: list[int]) -> tuple[float, float]:
         """Information for each row that is saved."""
         lost = sum(
             own[i].information - own[k].information
-            for own, i, k in zip(forms, at, step, strict=True)
+            for own, i, k in zip(choices, at, step, strict=True)
         )
         saved = now - small(step)
         return (lost / saved if saved else inf), lost
 
-    at = [0] * len(forms)
+    at = [0] * len(choices)
     while now := small(at):
-        further = [(m, i) for m, own in enumerate(forms) for i in range(at[m] + 1, len(own))]
+        further = [(m, i) for m, own in enumerate(choices) for i in range(at[m] + 1, len(own))]
         at = min(([*at[:m], i, *at[m + 1 :]] for m, i in further), key=price)
-    for m in sorted(range(len(forms)), key=lambda m: -forms[m][0].information):
+    for m in sorted(range(len(choices)), key=lambda m: -choices[m][0].information):
         finer = ([*at[:m], i, *at[m + 1 :]] for i in range(at[m]))
         at = next((back for back in finer if not small(back)), at)
-    return [own[i].column for own, i in zip(forms, at, strict=True)]
+    found = iter(own[i].column for own, i in zip(choices, at, strict=True))
+    return [next(found) if column.levels else column for column in every]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -327,8 +300,12 @@ class CellStats(WithoutRows):
         numbers = [name for name in chosen if name not in self._codes]
         if numbers:
             raise needs_rows(f"a discrete node with the continuous parent {numbers[0]!r}")
-        offsets = np.searchsorted(self.cells.data_set, np.arange(len(self.levels) + 1))
-        return Cases([self._codes[name] for name in chosen], offsets, self.cells.n)
+        return Cases([self._codes[name] for name in chosen], self._offsets, self.cells.n)
+
+    @cached_property
+    def _offsets(self) -> Integers:
+        """Where the cells of each data set begin, (F + 1,)."""
+        return np.searchsorted(self.cells.data_set, np.arange(len(self.levels) + 1))
 
     @cached_property
     def _codes(self) -> dict[str, Floats]:
@@ -353,9 +330,9 @@ class CellStats(WithoutRows):
         at = positions(self.names, chosen).tolist()
         if not chosen:
             raise DataError("no columns are chosen")
-        return self._recoded([_same(k, self.categories[k]) for k in at])
+        return self._recoded([Form.same(k, self.categories[k]) for k in at])
 
-    def _recoded(self, columns: Sequence[Recoded]) -> CellStats:
+    def _recoded(self, columns: Sequence[Form]) -> CellStats:
         """Some columns in another form."""
         names = tuple(self.names[column.at] for column in columns)
         categories = tuple(column.levels for column in columns)
@@ -417,21 +394,16 @@ class CellStats(WithoutRows):
 
         Levels that none of them has are gone.
         """
-        ends = np.searchsorted(self.cells.data_set, np.arange(len(self.levels) + 1))
-        parts = [np.arange(ends[j], ends[j + 1]) for j in at]
+        parts = [np.arange(self._offsets[j], self._offsets[j + 1]) for j in at]
         some = np.concatenate(parts)
-        data_set = np.repeat(np.arange(len(at)), [len(part) for part in parts])
+        data_set = np.repeat(np.arange(len(at)), list(map(len, parts)))
         cells = Cells(data_set, self.cells.codes[some], self.cells.n[some])
-        numbers = self.numbers.data_sets(at, levels)
-        columns, m = [], 0
+        codes, columns = iter(cells.codes.T), []
         for k, own in enumerate(self.categories):
-            if not own:
-                columns.append(_same(k, own))
-                continue
-            there = np.flatnonzero(np.bincount(cells.codes[:, m], minlength=len(own)))
+            there = np.unique(next(codes)) if own else np.arange(0)
             code = np.searchsorted(there, np.arange(len(own)))
-            columns.append(Recoded(k, tuple(own[i] for i in there), code))
-            m += 1
+            columns.append(Form(k, tuple(own[i] for i in there), code))
+        numbers = self.numbers.data_sets(at, levels)
         made = replace(self, numbers=numbers, cells=cells)._recoded(columns)
         of = dict(zip(made.names, made.categories, strict=True))
         merged = {name: gone for name, gone in made.merged.items() if of[name][-1] == OTHER}
@@ -456,11 +428,13 @@ class CellStats(WithoutRows):
 
     def _in_levels(self, categories: Sequence[Levels]) -> CellStats:
         """The same with these levels; what is not there is the last, "other"."""
+        if tuple(categories) == self.categories:
+            return self
         columns = []
         for k, (own, levels) in enumerate(zip(self.categories, categories, strict=True)):
             code = [levels.index(v) if v in levels else len(levels) - 1 for v in own]
-            columns.append(Recoded(k, levels, np.array(code, dtype=np.int64)))
-        return self if tuple(categories) == self.categories else self._recoded(columns)
+            columns.append(Form(k, levels, np.array(code, dtype=np.int64)))
+        return self._recoded(columns)
 
     def coarsened(self, rows: int = SMALLEST) -> CellStats:
         """Without configurations of discrete columns that fewer rows of a data set have.
@@ -496,27 +470,22 @@ class CellStats(WithoutRows):
                     f"data set {level!r} has {counted(n, 'row')}, fewer than {rows}; leave it out, "
                     "or put it together with another"
                 )
-        discrete = [levels for levels in self.categories if levels]
-        found = iter(fewer_levels(self.cells, discrete, rows))
-        columns, merged = [], dict(self.merged)
-        for k, (name, levels) in enumerate(zip(self.names, self.categories, strict=True)):
-            fewer = next(found) if levels else None
-            if fewer is not None and len(fewer.levels) < len(levels):
-                gone = [v for v in self._apart(name) if v not in fewer.levels[:-1]]
-                merged[name] = tuple(dict.fromkeys((*merged.get(name, ()), *gone)))
-            if fewer is not None:
-                columns.append(Recoded(k, fewer.levels, fewer.code))
-            elif not levels:
-                columns.append(_same(k, levels))
+        found = fewer_levels(self.cells, self.categories, rows)
+        columns = [column for column in found if column is not None]
         if not columns:
             raise DataError(
                 f"no column is left if all configurations of {listed(self.names)} have {rows} rows "
                 "of a data set; use fewer columns, coarser levels, or larger data sets"
             )
-        kept = {self.names[column.at] for column in columns}
-        gone_columns = tuple(name for name in self.names if name not in kept)
+        merged = dict(self.merged)
+        for column in columns:
+            name = self.names[column.at]
+            if len(column.levels) < len(self.categories[column.at]):
+                gone = [v for v in self._apart(name) if v not in column.levels[:-1]]
+                merged[name] = tuple(dict.fromkeys((*merged.get(name, ()), *gone)))
         made = replace(self, merged=merged)._recoded(columns)
-        return replace(made, left_out=(*self.left_out, *gone_columns))
+        out = [name for name, column in zip(self.names, found, strict=True) if column is None]
+        return replace(made, left_out=(*self.left_out, *out))
 
     def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
         """Write to one file, whole or not at all, as `GroupStats.save` does.
@@ -614,11 +583,6 @@ def simplest(stats: CellStats) -> GroupStats | CellStats:
 def _discrete(names: Sequence[str], categories: Sequence[Levels]) -> list[str]:
     """The discrete ones of some columns."""
     return [name for name, levels in zip(names, categories, strict=True) if levels]
-
-
-def _same(k: int, levels: Levels) -> Recoded:
-    """A column as it is."""
-    return Recoded(k, levels, np.arange(len(levels)))
 
 
 def _merged(one: CellStats, two: CellStats) -> dict[str, Levels]:

@@ -143,7 +143,8 @@ def moments_of(cells: Cells, categories: Sequence[Sequence[str]], F: int) -> Ind
 
 def _both(cells: Cells, categories: Sequence[Sequence[str]], F: int) -> Floats:
     """How many rows of each data set have both of two indicators, (F, W, W)."""
-    codes = [(m, k) for m, levels in enumerate(categories) for k in indicators(levels)]
+    discrete = filter(None, categories)
+    codes = [(m, k) for m, levels in enumerate(discrete) for k in indicators(levels)]
     both = np.zeros((F, len(codes), len(codes)))
     ends = np.searchsorted(cells.data_set, np.arange(F + 1))
     for j, (start, end) in enumerate(pairwise(ends.tolist())):

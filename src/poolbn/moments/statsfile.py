@@ -206,7 +206,7 @@ def _check_moments(found: Saved, made: Discrete) -> None:
     ):
         raise ValueError("its cells have other rows than its data sets")
     at = indicator_columns(made.categories)
-    own = moments_of(cells, [levels for levels in made.categories if levels], len(n))
+    own = moments_of(cells, made.categories, len(n))
     if not (
         np.array_equal(found.mean[:, at], own.mean)
         and np.array_equal(found.scatter[:, at[:, None], at], own.scatter)
