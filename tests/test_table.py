@@ -65,6 +65,13 @@ def test_all_sources_give_the_same(how: str, tmp_path: Path) -> None:
     assert found.n.tolist() == [(table["site"] == level).sum() for level in found.levels]
 
 
+def test_networks_are_learned_from_the_chosen_columns_of_a_table() -> None:
+    frame = pd.DataFrame({"site": list("ab") * 20, "x": range(40), "y": list("uvwv") * 10})
+    frame["z"] = np.sin(frame["x"])
+    table = pb.table(frame, group="site")
+    assert pb.learn(table, columns=["z", "y"]).nodes == ("z", "y")
+
+
 def test_levels_keep_the_order_of_categories_else_they_are_sorted() -> None:
     table = rows()
     ordered = pd.Categorical(table["arm"], categories=["z", "never", "x", "y"])

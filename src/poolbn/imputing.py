@@ -77,8 +77,7 @@ def _frame(table: Table, order: Positions) -> pd.DataFrame:
     """The rows of a table in this order."""
     import pandas as pd
 
-    codes = np.repeat(np.arange(len(table.levels)), table.n)
-    made: dict[str, object] = {table.group: _labels(table.levels, codes[order])}
+    made: dict[str, object] = {table.group: _labels(table.levels, table.data_set[order])}
     for name, kind, levels, column in zip(
         table.names, table.kinds, table.categories, table.values[:, order], strict=True
     ):

@@ -14,10 +14,11 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from poolbn.arrays import Flags, Floats, Integers, Positions
+from poolbn.arrays import Flags, Floats, Positions
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
-from poolbn.moments.table import FilledTable, Table, gaps_of, incomplete_numbers
+from poolbn.moments.data import numbers
+from poolbn.moments.table import FilledTable, Table, gaps_of
 from poolbn.network.network import Network
 from poolbn.tables.kinds import has_levels, is_whole
 
@@ -75,12 +76,8 @@ class MonteCarloEM:
         levels = [(type(level).__name__, str(level)) for level in table.levels]
         rank = np.argsort(sorted(range(len(levels)), key=levels.__getitem__))
         cells = np.nan_to_num(table.values[np.ix_(self.columns, incomplete)], nan=np.inf)
-        order = np.lexsort([*cells[::-1], rank[self._sets[incomplete]]])
+        order = np.lexsort([*cells[::-1], rank[table.data_set[incomplete]]])
         return incomplete[order]
-
-    @cached_property
-    def _sets(self) -> Integers:
-        return np.repeat(np.arange(len(self.table.levels)), self.table.n)
 
     @cached_property
     def missing(self) -> Flags:
@@ -103,14 +100,14 @@ class MonteCarloEM:
         """Draws by EM on indicators, (M, N, R)."""
         table = self.table.select([self.table.names[k] for k in self.columns])
         completion = gaps_of(table).completion
-        numbers = incomplete_numbers(table)[1].T[self.rows]
-        sets, made = self._sets[self.rows], []
+        known = numbers(table, table.names, incomplete=True)[1].T[self.rows]
+        sets, made = self.table.data_set[self.rows], []
         for m in range(self.draws):
-            filled = numbers.copy()
+            filled = known.copy()
             for rank, j in enumerate(dict.fromkeys(sets.tolist())):
                 at = sets == j
                 rng = np.random.default_rng([self.seed, _START, m, rank])
-                filled[at] = completion.filled(j, numbers[at], rng)
+                filled[at] = completion.filled(j, known[at], rng)
             made.append(_cells(table, filled.T))
         drawn = np.array(made)
         return np.where(self.missing, drawn, table.values[:, self.rows])
@@ -134,7 +131,8 @@ class MonteCarloEM:
         """Draws (M, N, R) by nodes, from others."""
         M, N, R = start.shape
         values = np.ascontiguousarray(start.transpose(1, 0, 2)).reshape(N, M * R)
-        rows = Rows(values, np.tile(self.missing, (1, M)), np.tile(self._sets[self.rows], M))
+        sets = np.tile(self.table.data_set[self.rows], M)
+        rows = Rows(values, np.tile(self.missing, (1, M)), sets)
         made = Sampler(nodes, self._scale).sweeps(rows, _SWEEPS, [self.seed, *use])
         found: Floats = made.reshape(N, M, R).transpose(1, 0, 2)
         return found

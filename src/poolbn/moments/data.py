@@ -74,22 +74,21 @@ def sums_with(data: Data, columns: Iterable[str]) -> GroupStats:
     return data.stats(columns) if data.has_rows else data.stats()
 
 
-def numbers(data: Data, names: Iterable[str]) -> tuple[tuple[str, ...], Floats]:
-    """Columns of numbers, (M, R), and what they are called.
+def numbers(
+    data: Data, names: Iterable[str], *, incomplete: bool = False
+) -> tuple[tuple[str, ...], Floats]:
+    """Columns of numbers, (M, R), and what they are called; NaN in `incomplete` rows.
 
     A discrete column has an indicator for each level but the first, such as "sex=male".
     """
     chosen = tuple(names)
     at = positions(data.names, chosen).tolist()
-    rows = data.cases(chosen)
+    rows = data.cases(chosen, incomplete=incomplete)
     found: list[Floats] = []
     for k, column in zip(at, rows.columns, strict=True):
-        if has_levels(data.kinds[k]):
-            found += [
-                (column == code).astype(np.float64) for code in indicators(data.categories[k])
-            ]
-        else:
-            found.append(column)
+        lacks = np.isnan(column)
+        own = [np.where(lacks, np.nan, column == code) for code in indicators(data.categories[k])]
+        found += own if has_levels(data.kinds[k]) else [column]
     labels = labels_of(chosen, [data.categories[k] for k in at])
     return labels, np.array(found).reshape(len(found), int(rows.offsets[-1]))
 

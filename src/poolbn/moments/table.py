@@ -23,7 +23,7 @@ from poolbn.moments.cases import AnyData, Cases, list_of_names, needs_rows, posi
 from poolbn.moments.data import Data, check_no_group, in_words, is_data, numbers
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import Filled, GroupStats, check_magnitude, of_sums
-from poolbn.moments.indicators import indicators, labels_of, spans
+from poolbn.moments.indicators import spans
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.reading import check_reading, in_memory, of_reading, patterns_of, stats
 from poolbn.moments.sums import Sums
@@ -83,6 +83,11 @@ class Table(AnyData):
         return np.asarray(np.diff(self.offsets))
 
     @property
+    def data_set(self) -> Integers:
+        """The position of each row's data set, (n,)."""
+        return np.repeat(np.arange(len(self.levels)), self.n)
+
+    @property
     def has_rows(self) -> bool:
         """Whether a discrete node or a count may have a continuous parent."""
         return True
@@ -109,19 +114,17 @@ class Table(AnyData):
             >>> pb.table(old, group="clinic").stats().names
             ('age', 'bmi', 'old=True')
         """
-        if columns is None:
-            return self._every
-        return self._stats(list_of_names("columns", columns))
+        return self._every if columns is None else self._stats(list_of_names("columns", columns))
 
     @cached_property
     def _every(self) -> GroupStats:
         return self._stats(self.names)
 
-    def _stats(self, chosen: Iterable[str]) -> GroupStats:
+    def _stats(self, chosen: tuple[str, ...]) -> GroupStats:
         names, found = numbers(self, chosen)
         sums = Sums.zeros(len(self.levels), len(names))
         sums.facts = [NOTHING] * len(names)
-        sums.add_rows(np.repeat(np.arange(len(self.levels)), self.n), list(found))
+        sums.add_rows(self.data_set, list(found))
         sums.dropped[:] = self.dropped
         return of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
 
@@ -210,7 +213,7 @@ class Table(AnyData):
         F = len(alone) + 1
         new = np.full(len(self.levels), F - 1)
         new[list(alone)] = np.arange(F - 1)
-        order = np.argsort(np.repeat(new, self.n), kind="stable")
+        order = np.argsort(new[self.data_set], kind="stable")
         levels = [*(self.levels[j] for j in alone), name]
         made = self._rows(order, np.bincount(new, self.n, F).astype(np.int64), levels)
         return replace(made, dropped=np.bincount(new, self.dropped, F).astype(np.int64))
@@ -253,8 +256,8 @@ class Table(AnyData):
     def _gaps(self, names: tuple[str, ...], columns: Floats) -> PatternStats:
         """Sums of columns of numbers (W, n), NaN where a cell is missing, by what is."""
         check_magnitude(names, np.fmax.reduce(np.abs(columns), axis=1, initial=0.0))
-        codes = np.repeat(np.arange(len(self.levels)), self.n)
-        return patterns_of(names, self.levels, codes, np.ascontiguousarray(columns.T), self.group)
+        rows = np.ascontiguousarray(columns.T)
+        return patterns_of(names, self.levels, self.data_set, rows, self.group)
 
     def __repr__(self) -> str:
         return "\n".join(in_words("Table", self))
@@ -350,12 +353,12 @@ def gathered(
     made: Data
     if is_data(source):
         check_no_group(group)
-    if is_data(source) and source.has_rows:
-        made = source
-    elif is_data(source):
-        made = stats(source, group=group, columns=columns, kinds=kinds, missing=missing)
-        for name, levels in zip(made.names, made.categories, strict=True):
-            check_varied(name, levels or ("", ""))
+        if source.has_rows:
+            made = source if columns is None else source.select(columns)
+        else:
+            made = stats(source, columns=columns)
+            for name, levels in zip(made.names, made.categories, strict=True):
+                check_varied(name, levels or ("", ""))
     else:
         reading, found = prepare_kinds(
             source, group=group, columns=columns, missing=missing, kinds=kinds
@@ -509,9 +512,8 @@ class FilledTable(Table):
             weight[unmeasured[rows.data_set]] = 0.0
         return rows
 
-    def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
-        """Expected sufficient statistics, with indicators for discrete columns."""
-        chosen = self.names if columns is None else list_of_names("columns", columns)
+    def _stats(self, chosen: tuple[str, ...]) -> GroupStats:
+        """Expected ones."""
         if chosen not in self._made:
             self._made[chosen] = self._expected(chosen)
         return self._made[chosen]
@@ -589,16 +591,6 @@ class FilledTable(Table):
         return min(1.0, 2 * told)
 
 
-def incomplete_numbers(table: Table) -> tuple[tuple[str, ...], Floats]:
-    """Columns of numbers, NaN where cells are missing, (W, n), and what they are called."""
-    found: list[Floats] = []
-    for column, categories in zip(table.values, table.categories, strict=True):
-        lacks = np.isnan(column)
-        own = [np.where(lacks, np.nan, column == code) for code in indicators(categories)]
-        found += own if categories else [column]
-    return labels_of(table.names, table.categories), np.array(found)
-
-
 def gaps_of(table: Table) -> PatternStats:
     """Sums of a table's columns of numbers by what is missing."""
-    return table._gaps(*incomplete_numbers(table))
+    return table._gaps(*numbers(table, table.names, incomplete=True))
