@@ -14,6 +14,7 @@ from poolbn.arguments import TEXT, among, check_arguments, names_of
 from poolbn.arrays import Floats, Integers, Positions
 from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.kinds import ColumnKind
+from poolbn.wording import counted, noun_of
 
 
 class Cases(NamedTuple):
@@ -152,8 +153,15 @@ class AnyData(Protocol):
             >>> net.dag.parents("age"), net.inputs
             ((), ('age',))
         """
-        made: Any = self
-        made = replace(made, inputs=checked_inputs(self.names, inputs))
+        chosen = list_of_names("inputs", inputs)
+        positions(self.names, chosen)
+        if len(chosen) == len(self.names):
+            raise DataError(
+                "all columns are inputs, which leaves none to learn about; leave one out of ",
+                Option("inputs", list(chosen)),
+            )
+        own: Any = self
+        made = replace(own, inputs=tuple(name for name in self.names if name in chosen))
         return cast("Self", made)
 
     def drawn(self, k: int) -> Any:
@@ -219,6 +227,12 @@ class OnlySums(WithoutRows, Protocol):
         raise needs_rows(" and ".join(map(repr, chosen)) or "a table")
 
 
+def counts_in_words(data: AnyData, rows: str = "") -> str:
+    """Rows, data sets and columns; `rows` may follow the first."""
+    sets = counted(len(data.levels), noun_of(data.group))
+    return f"{counted(data.n_rows, 'row')}{rows}, {sets}, {counted(len(data.names), 'column')}"
+
+
 def needs_rows(what: str) -> DataError:
     """The error for what sufficient statistics cannot answer."""
     return DataError(
@@ -239,31 +253,15 @@ def check_family(names: tuple[str, ...], child: str, parents: Sequence[str]) -> 
     check_arguments(child=(child, TEXT))
     if child in parents:
         raise DataError(f"{child!r} is its own parent; take it out of the parents")
-    _check_columns(names, (*parents, child))
-
-
-def checked_inputs(names: tuple[str, ...], inputs: Iterable[str]) -> tuple[str, ...]:
-    """Columns that are inputs, in the order of all columns."""
-    chosen = list_of_names("inputs", inputs)
-    positions(names, chosen)
-    if len(chosen) == len(names):
-        raise DataError(
-            "all columns are inputs, which leaves none to learn about; leave one out of ",
-            Option("inputs", list(chosen)),
-        )
-    return tuple(name for name in names if name in chosen)
+    positions(names, (*parents, child))
 
 
 def positions(names: tuple[str, ...], columns: tuple[str, ...]) -> Positions:
     """Where columns are among the names, or an error."""
-    _check_columns(names, columns)
-    position = {name: i for i, name in enumerate(names)}
-    return np.array([position[c] for c in columns], dtype=np.intp)
-
-
-def _check_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> None:
     for column in columns:
         if not among(column, names):
             raise DataError(f"no column {column!r}{nearest(column, names)}")
         if columns.count(column) > 1:
             raise DataError(f"column {column!r} is named {columns.count(column)} times")
+    position = {name: i for i, name in enumerate(names)}
+    return np.array([position[c] for c in columns], dtype=np.intp)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeGuard, cast
+from collections.abc import Iterable
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from poolbn.arrays import Floats
 from poolbn.errors import DataError, Option, check_kind
-from poolbn.moments.cases import AnyData, positions
+from poolbn.moments.cases import AnyData, counts_in_words, positions
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of
 from poolbn.moments.patternstats import PatternStats
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import has_levels, is_normal, known_kinds
-from poolbn.wording import counted, noun_of, shortened
+from poolbn.wording import shortened
 
 
 class Data(AnyData, Protocol):
@@ -47,16 +47,10 @@ def check_no_group(group: Group) -> None:
         )
 
 
-def checked_sums(data: object) -> GroupStats:
-    """Sufficient statistics of continuous columns, or an error."""
-    check_kind(data, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
-    return cast("GroupStats", data)
-
-
 def check_data(data: object) -> None:
     """Raise for anything that is not data."""
     if not is_data(data):
-        checked_sums(data)
+        check_kind(data, GroupStats, "sufficient statistics", "pb.stats(data, group=...)")
 
 
 def only_sums(data: Data) -> GroupStats | None:
@@ -95,17 +89,12 @@ def numbers(
 
 def in_words(what: str, data: Data) -> list[str]:
     """Rows, data sets and columns, and the columns of each kind, on lines."""
-    sets, columns = (
-        counted(len(data.levels), noun_of(data.group)),
-        counted(len(data.names), "column"),
-    )
-    lines = [f"{what}: {counted(data.n_rows, 'row')}, {sets}, {columns}"]
+    lines = [f"{what}: {counts_in_words(data)}"]
+    columns = [
+        f"{name} ({shortened(levels, 4)})" if levels else name
+        for name, levels in zip(data.names, data.categories, strict=True)
+    ]
     for kind in known_kinds():
-        some = [k for k, own in enumerate(data.kinds) if own == kind]
-        told = [data.names[k] + _listed(data.categories[k]) for k in some]
+        told = [column for column, own in zip(columns, data.kinds, strict=True) if own == kind]
         lines += [f"{kind}: {shortened(told)}"] * bool(told)
     return lines
-
-
-def _listed(categories: Sequence[str]) -> str:
-    return f" ({shortened(categories, 4)})" if categories else ""

@@ -14,7 +14,7 @@ import numpy as np
 from poolbn.arguments import FLAG, PATH, check_arguments, names_of
 from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, left_out
-from poolbn.moments.cases import OnlySums, check_family, list_of_names, positions
+from poolbn.moments.cases import OnlySums, check_family, counts_in_words, list_of_names, positions
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
 from poolbn.moments.patterns import Gaps
 from poolbn.moments.statsfile import Saved, read_file, write_file
@@ -116,11 +116,6 @@ def data_set_lines(stats: GroupStats) -> list[str]:
         lines.append(f"  {level:<{wide}}  {rows:>{long}} rows{gone}")
     more = len(stats.levels) - SHOWN
     return [*lines, f"  ... and {more:,} more"] if more > 0 else lines
-
-
-def _counts(stats: GroupStats) -> str:
-    sets = counted(len(stats.levels), noun_of(stats.group))
-    return ", ".join((counted(stats.n_rows, "row"), sets, counted(len(stats.names), "column")))
 
 
 # Rows that a data set must have to be written to a file that is handed on.
@@ -376,7 +371,7 @@ class GroupStats(OnlySums):
 
     def __repr__(self) -> str:
         columns = f"columns: {visible(shortened(self.names, SHOWN))}"
-        return "\n".join([f"GroupStats: {_counts(self)}", columns, *data_set_lines(self)])
+        return "\n".join([f"GroupStats: {counts_in_words(self)}", columns, *data_set_lines(self)])
 
     def _repr_html_(self) -> str:
         shown = zip(self.levels[:SHOWN], self.n.tolist(), self.dropped.tolist(), strict=False)
@@ -387,7 +382,7 @@ class GroupStats(OnlySums):
         if len(self.levels) > SHOWN:
             rows += f'<tr><td colspan="3">and {len(self.levels) - SHOWN:,} more</td></tr>'
         return (
-            f"<p><b>GroupStats</b>: {_counts(self)}<br>columns: "
+            f"<p><b>GroupStats</b>: {counts_in_words(self)}<br>columns: "
             f"{html.escape(shortened(self.names, SHOWN))}</p><table><thead><tr>"
             f"<th>{noun_of(self.group).one}</th><th>rows</th><th>dropped</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"

@@ -59,7 +59,7 @@ class Gaps(NamedTuple):
 
     def kept(self, cells: Flags | Positions, rows: Flags | Positions) -> Gaps:
         """Some of these cells, (C,), and rows, (R,)."""
-        return Gaps(*(part[cells] for part in self[:5]), *(part[rows] for part in self[5:]))
+        return Gaps._make([*(part[cells] for part in self[:5]), *(part[rows] for part in self[5:])])
 
     def select(self, at: Positions) -> Gaps:
         """The same rows with these columns alone, in this order; not all of them have gaps then."""

@@ -13,7 +13,7 @@ import numpy as np
 from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
 from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, Option, check_count
-from poolbn.moments.cases import OnlySums, positions
+from poolbn.moments.cases import OnlySums, counts_in_words, positions
 from poolbn.moments.em import CompleteRows, Completion, ObservedMoments, complete, observed_moments
 from poolbn.moments.groupstats import (
     SMALLEST,
@@ -37,7 +37,7 @@ from poolbn.moments.statsfile import read_file, write_file
 from poolbn.moments.sums import Sums
 from poolbn.multiplicity import adjusted_p
 from poolbn.tables.missing import check_left, packed
-from poolbn.wording import counted, noun_of
+from poolbn.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -491,13 +491,10 @@ class PatternStats(OnlySums):
         return complete(self.gaps, self._whole, pseudo_rows)
 
     def __repr__(self) -> str:
-        rows = int(self.n.sum())
-        gaps = rows - self.known.n_rows
+        gaps = self.n_rows - self.known.n_rows
         patterns = {*map(bytes, self.gaps.missing), *map(bytes, np.isnan(self.gaps.rows))}
-        found = f"{gaps:,} with missing values in {counted(len(patterns), 'pattern')}"
-        sets = counted(len(self.levels), noun_of(self.group))
-        columns = counted(len(self.names), "column")
-        return f"PatternStats: {counted(rows, 'row')}, {found}, {sets}, {columns}"
+        found = f", {gaps:,} with missing values in {counted(len(patterns), 'pattern')}"
+        return f"PatternStats: {counts_in_words(self, found)}"
 
 
 def _with(known: GroupStats, more: Sums) -> GroupStats:

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arrays import Floats, Integers
 from poolbn.constants import VERSION
@@ -98,28 +97,25 @@ def _semidefinite(scatter: Floats) -> bool:
     return True
 
 
+def _gaps_record(width: int) -> np.dtype[Any]:
+    """What the section has of a cell."""
+    numbers = [("mean", "<f8", (width,)), ("scatter", "<f8", (width, width))]
+    return np.dtype([("set", "<i8"), ("bits", "u1", (-(-width // 8),)), ("n", "<i8"), *numbers])
+
+
 def _gaps_to_bytes(gaps: Gaps) -> bytes:
     """The section; there are no single rows."""
     assert not len(gaps.rows)
+    table = np.zeros(len(gaps.n), _gaps_record(gaps.rows.shape[1]))
     bits = np.packbits(gaps.missing, axis=1)
-    order = np.lexsort((*bits.T[::-1], gaps.data_set))
-    return b"".join(
-        gaps.data_set[k].astype("<i8").tobytes()
-        + bits[k].tobytes()
-        + gaps.n[k].astype("<i8").tobytes()
-        + gaps.mean[k].astype("<f8").tobytes()
-        + gaps.scatter[k].astype("<f8").tobytes()
-        for k in order
-    )
+    table["set"], table["bits"], table["n"] = gaps.data_set, bits, gaps.n
+    table["mean"], table["scatter"] = gaps.mean, gaps.scatter
+    return table[np.lexsort((*bits.T[::-1], gaps.data_set))].tobytes()
 
 
 def _gaps_from_bytes(section: bytes, data_sets: int, width: int) -> Gaps:
     """What `_gaps_to_bytes` wrote."""
-    whole = -(-width // 8)
-    kind = np.dtype(
-        [("set", "<i8"), ("bits", "u1", (whole,)), ("n", "<i8"), ("mean", "<f8", (width,)),
-         ("scatter", "<f8", (width, width))]
-    )  # fmt: skip
+    kind = _gaps_record(width)
     if not section or len(section) % kind.itemsize:
         raise ValueError(f"its gaps have {len(section)} bytes, not some times {kind.itemsize}")
     table = np.frombuffer(section, dtype=kind)
@@ -308,8 +304,7 @@ def read_about(path: str | os.PathLike[str]) -> About:
     return about
 
 
-@dataclass(frozen=True)
-class _Parsed:
+class _Parsed(NamedTuple):
     """The header and the sections of a file."""
 
     header: dict[str, Any]
@@ -483,18 +478,16 @@ def _moments(parsed: _Parsed, least: int, discrete: Discrete | None) -> Saved:
             raise ValueError(f"{what} {twice!r} occurs {each.count(twice)} times")
     groups, width = len(levels), len(names)
     shapes = ((groups,), (groups, width), (groups, width, width), (groups,))
-    sizes = [int(np.prod(shape)) * 8 for shape in shapes]
-    if sum(sizes) != len(payload):
+    *ends, words = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
+    if 8 * words != len(payload):
         raise ValueError(
-            f"{groups} data sets of {width} columns need {sum(sizes)} bytes, not {len(payload)}"
+            f"{groups} data sets of {width} columns need {8 * words} bytes, not {len(payload)}"
         )
-    arrays: list[NDArray[Any]] = []
-    start = 0
-    for shape, size, dtype in zip(shapes, sizes, _DTYPES, strict=True):
-        part = np.frombuffer(payload[start : start + size], dtype=dtype)
-        arrays.append(part.astype(np.dtype(dtype).newbyteorder("=")).reshape(shape))
-        start += size
-    n, mean, scatter, dropped = arrays
+    parts = np.split(np.frombuffer(payload, dtype="<i8"), ends)
+    n, mean, scatter, dropped = (
+        part.view(dtype).astype(dtype[1:]).reshape(shape)  # in the order of this machine's bytes
+        for part, dtype, shape in zip(parts, _DTYPES, shapes, strict=True)
+    )
     rows = sum(n.tolist()) + sum(dropped.tolist())
     if rows > _MOST:
         raise ValueError(f"{rows} rows are more than anybody has")
