@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from poolbn.arrays import Floats
 
 
-def adjusted_p(p_values: list[float]) -> NDArray[np.float64]:
+def adjusted_p(p_values: list[float]) -> Floats:
     """Benjamini and Hochberg's adjusted p-values; NaN stays, and does not count.
 
     Examples:

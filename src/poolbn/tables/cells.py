@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poolbn.arguments import is_finite
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
@@ -18,14 +19,12 @@ from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import a_kind, is_whole, wrong_values
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
-from poolbn.tables.sources import Wanted
+from poolbn.tables.sources import Part, Wanted
 from poolbn.wording import counted, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
-    from poolbn.tables.sources import Part
 
 _ROWS = 2**18  # rows that are read at a time
 
@@ -37,14 +36,14 @@ class Cells:
     names: tuple[str, ...]  # the nodes
     # their cells, NaN where a cell is missing or there is no such column; codes of levels for
     # discrete nodes, (n, N)
-    values: NDArray[np.float64]
+    values: Floats
     # the index of each row's data set among the network's, -1 if it is not known, (n,)
-    codes: NDArray[np.int64]
+    codes: Integers
     # the columns of the table that the network knows, its group column among them
     columns: tuple[str, ...]
     index: pd.Index  # the row labels of a pandas table; 0, 1, ... for all others.
 
-    def of(self, names: Sequence[str]) -> NDArray[np.float64]:
+    def of(self, names: Sequence[str]) -> Floats:
         """The cells of some nodes, in this order, (n, len(names))."""
         return self.values[:, [self.names.index(name) for name in names]]
 
@@ -139,7 +138,7 @@ def read_evidence(
     group: str,
     levels: tuple[Hashable, ...],
     kinds: NodeKinds = _CONTINUOUS,
-) -> tuple[NDArray[np.float64], int]:
+) -> tuple[Floats, int]:
     """One row: its cells, NaN where there is no evidence (N,), and its data set's index or -1.
 
     `evidence` has values by name of node, and by that of the group column a data set.
@@ -192,7 +191,7 @@ def _read(
     discrete: Mapping[str, _Found],
     *,
     keyed: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Integers]:
     """Values (n, N) and codes (n,) of one part; data sets not known are counted in `strangers`."""
     at = [i for i, name in enumerate(names) if name in part.types]
     own = tuple(names[i] for i in at)
@@ -244,7 +243,7 @@ class _Found:
             self.strangers[text] = self.strangers.get(text, 0) + cells
         return math.nan if found is None else found
 
-    def codes(self, column: NDArray[np.float64], labels: Sequence[Any]) -> NDArray[np.float64]:
+    def codes(self, column: Floats, labels: Sequence[Any]) -> Floats:
         """Of cells that are coded otherwise, NaN where missing, (B,)."""
         known = ~np.isnan(column)
         own = column[known].astype(np.intp)
@@ -269,7 +268,7 @@ class _Found:
         )
 
 
-def _check_values(name: str, kind: str, values: NDArray[np.float64]) -> None:
+def _check_values(name: str, kind: str, values: Floats) -> None:
     wrong, why = wrong_values(kind, values)
     if wrong.any():
         raise DataError(

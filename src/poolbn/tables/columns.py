@@ -7,14 +7,11 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from poolbn.errors import GROUP, DataError, InPython, MessagePart, Option, left_out, nearest
 from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.tables.sources import Part
 from poolbn.tables.text import looks_numeric
-
-if TYPE_CHECKING:
-    from poolbn.tables.sources import Part
 
 # R's write.csv has no name for them, pandas and readr make one of that.
 _PLACES = re.compile(

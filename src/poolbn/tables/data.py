@@ -9,10 +9,11 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
@@ -30,11 +31,7 @@ from poolbn.tables.missing import (
     packed,
 )
 from poolbn.tables.paths import check_once, paths
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from poolbn.tables.sources import Part, Piece
+from poolbn.tables.sources import Part, Piece
 
 Item = TypeVar("Item")
 
@@ -49,16 +46,16 @@ _WATCH = 0.1  # seconds in which a query that is stopped should end
 class Batch:
     """Some rows."""
 
-    codes: NDArray[np.int64]  # for each row the index of its data set in `Rows.levels`, (B,).
+    codes: Integers  # for each row the index of its data set in `Rows.levels`, (B,).
     # the N chosen columns, finite or NaN where missing, (B,) each; where it can be they are the
     # memory of the source itself, so do not write to them
-    columns: list[NDArray[np.float64]]
-    dropped: NDArray[np.int64]  # codes of the rows left out because a cell is missing
+    columns: list[Floats]
+    dropped: Integers  # codes of the rows left out because a cell is missing
     # which cells are missing, as words (W, B) of `tables.missing.Scan`, or None if none is.
-    missing: NDArray[np.int64] | None = None
+    missing: Integers | None = None
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """The columns as a matrix, (B, N)."""
         return np.column_stack(self.columns)
 
@@ -278,9 +275,7 @@ def _batches(
         check_left(kept, levels, tally.rows, f" ({tally.counts(plan.names, plan.group)})")
 
 
-def encode(
-    piece: Piece, index: dict[Hashable, int], group: str | None, origin: str
-) -> NDArray[np.int64]:
+def encode(piece: Piece, index: dict[Hashable, int], group: str | None, origin: str) -> Integers:
     """The index of each row's data set in `index`, which grows by first appearance; -1: missing."""
     code = np.full(len(piece.labels) + 1, -1, dtype=np.int64)
     keys = piece.keys
@@ -307,14 +302,14 @@ def _present(piece: Piece) -> list[int]:
     return np.flatnonzero(np.bincount(keys[keys >= 0], minlength=len(piece.labels))).tolist()
 
 
-def _surely_finite(column: NDArray[np.float64]) -> bool:
+def _surely_finite(column: Floats) -> bool:
     """One fast pass: a sum is finite only if all its terms are (but it may overflow)."""
     with np.errstate(invalid="ignore", over="ignore"):
         return math.isfinite(column.sum())
 
 
 def _where(
-    plan: Reading, origin: str, start: int, codes: NDArray[np.int64], levels: list[Hashable]
+    plan: Reading, origin: str, start: int, codes: Integers, levels: list[Hashable]
 ) -> Callable[[int, int], str]:
     """Puts a cell of a batch that begins with row `start` in words; column -1 is `group`."""
 

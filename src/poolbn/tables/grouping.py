@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from poolbn.arguments import Kind
+from poolbn.arrays import Integers
 from poolbn.errors import DataError, InPython
 from poolbn.tables.sources import Part, Piece, Wanted, in_words, is_dask, unhashable
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Group = str | Iterable[Hashable] | None
 
@@ -58,7 +56,7 @@ def grouped_by(source: object, parts: list[Part], group: Any) -> tuple[list[Part
     return [_labelled(parts[0], name, *_coded(group, parts[0].origin))], name
 
 
-def _coded(group: Any, origin: str) -> tuple[NDArray[np.int64], list[Any]]:
+def _coded(group: Any, origin: str) -> tuple[Integers, list[Any]]:
     """The index of each row's label, -1 where that is missing, (n,); and the labels."""
     import pandas as pd
 
@@ -70,7 +68,7 @@ def _coded(group: Any, origin: str) -> tuple[NDArray[np.int64], list[Any]]:
     return codes.astype(np.int64), found.tolist()
 
 
-def _labelled(part: Part, name: str, codes: NDArray[np.int64], labels: list[Any]) -> Part:
+def _labelled(part: Part, name: str, codes: Integers, labels: list[Any]) -> Part:
     def pieces(wanted: Wanted) -> Iterator[Piece]:
         if wanted.group != name:
             yield from part.pieces(wanted)

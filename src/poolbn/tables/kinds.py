@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, Option, OptionError, check_kind, left_out, nearest
 from poolbn.tables.labels import is_name, plain, written
+from poolbn.tables.sources import Coded, Part
 from poolbn.tables.text import looks_numeric
 from poolbn.wording import counted, shortened
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from poolbn.tables.sources import Coded, Part
 
 ColumnKind = str  # the name of a `Kind`
 
@@ -47,7 +44,7 @@ class Kind:
     has_levels: bool = False
     whole: bool = False
     normal: bool = False
-    wrong: Callable[[NDArray[np.float64]], tuple[NDArray[np.bool_], str]] | None = None
+    wrong: Callable[[Floats], tuple[Flags, str]] | None = None
     family: Any = None
     fit: Any = None
 
@@ -195,7 +192,7 @@ class Levels:
     told: list[str] = field(default_factory=list)  # levels in an order that means it
     own: dict[str, None] = field(default_factory=dict)  # those of the source that is being read
 
-    def codes(self, column: NDArray[np.float64], coded: Coded) -> NDArray[np.float64]:
+    def codes(self, column: Floats, coded: Coded) -> Floats:
         """The codes here of cells that are coded otherwise, NaN where missing, (B,)."""
         known = ~np.isnan(column)
         own = column[known].astype(np.intp)
@@ -224,7 +221,7 @@ class Levels:
 
         return tuple(sorted(self.index, key=rank))
 
-    def in_order(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
+    def in_order(self, codes: Floats) -> Integers:
         """Codes as the names are in order, (B,)."""
         place = {text: k for k, text in enumerate(self.names)}
         order = np.array([place[text] for text in self.index], dtype=np.int64)
@@ -256,7 +253,7 @@ def check_varied(name: str, levels: Sequence[str]) -> None:
 def check_levels(
     name: str,
     levels: Sequence[str],
-    counts: NDArray[np.int64],
+    counts: Integers,
     *,
     guessed: bool,
     origin: str = "",
@@ -324,13 +321,13 @@ def a_kind(kind: str) -> str:
     return f"a {kind}" if is_whole(kind) else f"of the kind {kind!r}"
 
 
-def wrong_values(kind: str, values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
+def wrong_values(kind: str, values: Floats) -> tuple[Flags, str]:
     """Which values a kind cannot have, and why."""
     judge = _KINDS[kind].wrong
     return (np.zeros(len(values), dtype=bool), "") if judge is None else judge(values)
 
 
-def no_counts(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
+def no_counts(values: Floats) -> tuple[Flags, str]:
     """Which values count nothing, but for missing ones, and why."""
     wrong = (values < 0) | (values != np.floor(values)) & ~np.isnan(values)
     if wrong.any():
@@ -341,8 +338,8 @@ def no_counts(values: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
 def check_values(
     name: str,
     kind: str,
-    values: NDArray[np.float64],
-    codes: NDArray[np.int64],
+    values: Floats,
+    codes: Integers,
     levels: Sequence[Hashable],
 ) -> None:
     """Raise for values that a kind cannot have; `codes` are the data sets of the rows."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DROP, EM, DataError, MessagePart
 from poolbn.run.compiling import kernels
 from poolbn.wording import counted, shortened
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 # What is done with rows that have missing cells.
 Missing = Literal["error", "drop", "em"]
@@ -26,12 +23,12 @@ _WORD = 64  # columns whose missing cells are bits of one number
 class Scan(NamedTuple):
     """What a look at each cell of N columns of B rows finds."""
 
-    words: NDArray[np.int64]  # bit k % 64 of word k // 64 is set where column k is missing, (W, B)
-    missing: NDArray[np.int64]  # missing cells of each column, (N,)
+    words: Integers  # bit k % 64 of word k // 64 is set where column k is missing, (W, B)
+    missing: Integers  # missing cells of each column, (N,)
     infinite: bool  # whether a cell is infinite
 
     @staticmethod
-    def of(columns: Sequence[NDArray[np.float64]]) -> Scan:
+    def of(columns: Sequence[Floats]) -> Scan:
         """Of columns, (B,) each."""
         kernel = kernels("patterns")
         words = no_words(len(columns), len(columns[0]))
@@ -42,12 +39,12 @@ class Scan(NamedTuple):
         return Scan(words, found[:, 0], bool(found[:, 1].any()))
 
 
-def no_words(width: int, rows: int) -> NDArray[np.int64]:
+def no_words(width: int, rows: int) -> Integers:
     """Words (W, B) of so many columns and rows that lack nothing."""
     return np.zeros((-(-width // _WORD), rows), dtype=np.int64)
 
 
-def packed(missing: NDArray[np.bool_]) -> NDArray[np.int64]:
+def packed(missing: Flags) -> Integers:
     """Words (W, B), see `Scan`, of rows that lack these cells, (B, N)."""
     rows, width = missing.shape
     octets = np.zeros((rows, -(-width // _WORD) * 8), dtype=np.uint8)
@@ -55,7 +52,7 @@ def packed(missing: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.ascontiguousarray(octets.view("<i8").T, dtype=np.int64)
 
 
-def unpacked(words: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+def unpacked(words: Integers, width: int) -> Flags:
     """Which of so many cells rows lack, (B, N); the inverse of `packed`."""
     octets = np.ascontiguousarray(words.T, dtype="<i8").view(np.uint8)
     return np.unpackbits(octets, axis=1, count=width, bitorder="little").astype(bool)
@@ -65,17 +62,15 @@ def unpacked(words: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
 class Tally:
     """What was missing so far."""
 
-    cells: NDArray[np.int64]  # missing cells of each column, (N,)
+    cells: Integers  # missing cells of each column, (N,)
     keys: int = 0  # rows that do not say their data set
     rows: int = 0  # rows with either
     first: str = ""  # the first of them, in words
 
-    def add(
-        self, found: Scan, codes: NDArray[np.int64], where: Callable[[int, int], str]
-    ) -> NDArray[np.bool_]:
+    def add(self, found: Scan, codes: Integers, where: Callable[[int, int], str]) -> Flags:
         """Count the missing cells of a batch; which of its rows have one."""
         unknown = codes < 0
-        bad: NDArray[np.bool_] = found.words.any(axis=0) | unknown
+        bad: Flags = found.words.any(axis=0) | unknown
         if not self.first and bad.any():
             row = int(bad.argmax())
             lacks = unpacked(found.words[:, row : row + 1], len(self.cells))
@@ -117,9 +112,7 @@ def check_missing(tally: Tally, names: Sequence[str], group: str | None) -> None
         )
 
 
-def check_left(
-    kept: NDArray[np.int64], levels: Sequence[Hashable], dropped: int, counts: str = ""
-) -> None:
+def check_left(kept: Integers, levels: Sequence[Hashable], dropped: int, counts: str = "") -> None:
     """Raise unless each data set has rows.
 
     So many were left out; `counts` says in brackets what was missing, where that is known.
@@ -140,9 +133,7 @@ def check_left(
         )
 
 
-def check_finite(
-    values: NDArray[np.float64], where: Callable[[int, int], str], *remedy: MessagePart
-) -> None:
+def check_finite(values: Floats, where: Callable[[int, int], str], *remedy: MessagePart) -> None:
     """Raise when a cell is infinite; `where` puts a row and a column in words."""
     infinite = np.isinf(values)
     if infinite.any():

@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import ClusterError, DataError, left_out
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Coded(NamedTuple):
@@ -33,9 +31,9 @@ class Coded(NamedTuple):
 class Piece:
     """Consecutive rows of a part."""
 
-    columns: list[NDArray[np.float64]]  # the chosen columns, each (B,), NaN where a cell is missing
+    columns: list[Floats]  # the chosen columns, each (B,), NaN where a cell is missing
     # for each row the index of its data set in `labels`, -1 where missing, (B,)
-    keys: NDArray[np.int64]
+    keys: Integers
     labels: list[Any]  # names of data sets, perhaps more than occur in `keys`
     # of columns that are read as they are and coded, what the codes mean
     coded: dict[str, Coded] = field(default_factory=dict)
@@ -187,14 +185,14 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
         words = "" if number else in_words(str(dtype))
         return words, truths and not hasattr(dtype, "categories")
 
-    def factorized(column: Any) -> tuple[NDArray[np.int64], list[Any]]:
+    def factorized(column: Any) -> tuple[Integers, list[Any]]:
         try:
             keys, found = pd.factorize(column)
         except TypeError as error:
             raise unhashable(column.name, origin) from error
         return keys, found.tolist()
 
-    def codes(column: Any) -> tuple[NDArray[np.float64], Coded]:
+    def codes(column: Any) -> tuple[Floats, Coded]:
         if isinstance(column.dtype, pd.CategoricalDtype):
             own = column.cat
             keys, meaning = own.codes.to_numpy(), Coded(own.categories.tolist(), in_order=True)
@@ -203,7 +201,7 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
             meaning = Coded(labels)
         return np.where(keys < 0, np.nan, keys), meaning
 
-    def floats(column: Any) -> NDArray[np.float64]:
+    def floats(column: Any) -> Floats:
         try:
             return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
         except OverflowError as error:
@@ -273,7 +271,7 @@ def arrow_piece(batch: Any, wanted: Wanted, name: Hashable | None, origin: str) 
 
     double = pa.float64()
 
-    def floats(column: Any) -> NDArray[np.float64]:
+    def floats(column: Any) -> Floats:
         if column.type != double:
             column = column.cast(double, safe=False)
         if column.null_count:
