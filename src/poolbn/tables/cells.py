@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from poolbn.errors import DataError, InPython, Option, nearest
 from poolbn.tables.columns import check_types
 from poolbn.tables.data import as_parts, encode
 from poolbn.tables.grouping import DATA_SET
-from poolbn.tables.kinds import a_kind, is_whole, wrong_values
+from poolbn.tables.kinds import a_kind, is_whole, recoded, wrong_values
 from poolbn.tables.labels import differ, is_name, plain, spelling, written
 from poolbn.tables.missing import check_finite
 from poolbn.tables.sources import Part, Wanted
@@ -84,31 +85,57 @@ def read_cells(
     source = one_row(source)
     parts = as_parts(source)
     for part in parts:
-        own = [name for name in names if name in part.types]
-        if not own:
-            raise DataError(
-                f"no column{part.origin} is a node of the network; it has "
-                f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
-            )
-        numbers = [name for name in own if name not in kinds.categories]
-        check_types(part, numbers, group, "make it numeric, or leave it out of the table")
-    strangers: dict[Hashable, int] = {}
+        _check_nodes(part, names, group, kinds)
     named = isinstance(source, Mapping) or (isinstance(source, list) and group == DATA_SET)
     keyed = group is not None and named
+    alike, strangers = _Alike(levels), Counter[Hashable]()
     found = {name: _Found(name, known) for name, known in kinds.categories.items()}
-    read = [_read(part, names, group, levels, strangers, found, keyed=keyed) for part in parts]
+    at = {name: i for i, name in enumerate(names)}
+    matrices, sets = [np.empty((0, len(names)))], [np.empty(0, dtype=np.int64)]
+    for part in parts:
+        own = tuple(name for name in names if name in part.types)
+        by = None if group not in part.types else group
+        start = 1
+        for piece in part.pieces(Wanted(own, by, _ROWS, found.keys() & set(own))):
+            cells = np.full((len(piece.keys), len(names)), np.nan)
+            columns = dict(zip(own, piece.columns, strict=True))
+            for name, coded in piece.coded.items():
+                columns[name] = recoded(columns[name], coded.labels, found[name].code)
+            for name, column in columns.items():
+                cells[:, at[name]] = column
+            code = np.full(len(cells), -1)
+            if by is not None or keyed:
+                index = {level: j for j, level in enumerate(levels)}
+                labels = [alike(label) for label in piece.labels]
+                code = encode(replace(piece, labels=labels), index, group, part.origin)
+                for label, j in list(index.items())[len(levels) :]:
+                    strangers[label] += int((code == j).sum())
+            check_finite(cells, _where(names, part.origin, start), "make it missing")
+            matrices.append(cells)
+            sets.append(code)
+            start += len(cells)
     if strangers:
         raise _unknown(strangers, group, levels)
-    for column in found.values():
-        column.check()
-    values = np.concatenate([values for values, _ in read])
+    for discrete in found.values():
+        discrete.check()
+    values, codes = np.concatenate(matrices), np.concatenate(sets)
     for name, kind in kinds.kinds.items():
         _check_values(name, kind, values[:, names.index(name)])
-    codes = np.concatenate([codes for _, codes in read])
-    index = source.index if isinstance(source, pd.DataFrame) else pd.RangeIndex(len(codes))
+    labelled = source.index if isinstance(source, pd.DataFrame) else pd.RangeIndex(len(codes))
     known = {name for part in parts for name in part.types}
-    columns = tuple(name for name in (group, *names) if name in known)
-    return Cells(names, values, codes, columns, index)
+    told = tuple(name for name in (group, *names) if name in known)
+    return Cells(names, values, codes, told, labelled)
+
+
+def _check_nodes(part: Part, names: tuple[str, ...], group: str | None, kinds: NodeKinds) -> None:
+    own = [name for name in names if name in part.types]
+    if not own:
+        raise DataError(
+            f"no column{part.origin} is a node of the network; it has "
+            f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
+        )
+    numbers = [name for name in own if name not in kinds.categories]
+    check_types(part, numbers, group, "make it numeric, or leave it out of the table")
 
 
 def one_row(source: object) -> object:
@@ -154,8 +181,8 @@ def read_evidence(
             raise DataError(f"evidence on {name!r}, no node{nearest(name, (*names, group))}")
         if name in kinds.categories:
             column = _Found(name, kinds.categories[name])
-            row[names.index(name)] = code_of = column.code(value)
-            if math.isnan(code_of):
+            row[names.index(name)] = level = column.code(plain(value))
+            if math.isnan(level):
                 raise DataError(
                     f"evidence on {name!r} is {value!r}, which is none of its levels: "
                     f"{_shown(kinds.categories[name])}; leave it out if it is not known"
@@ -182,45 +209,6 @@ def find_level(label: Any, levels: tuple[Hashable, ...]) -> int:
         raise DataError(f"the network has no data set {label!r}{nearest(label, levels)}") from None
 
 
-def _read(
-    part: Part,
-    names: tuple[str, ...],
-    group: str | None,
-    levels: tuple[Hashable, ...],
-    strangers: dict[Hashable, int],
-    discrete: Mapping[str, _Found],
-    *,
-    keyed: bool,
-) -> tuple[Floats, Integers]:
-    """Values (n, N) and codes (n,) of one part; data sets not known are counted in `strangers`."""
-    at = [i for i, name in enumerate(names) if name in part.types]
-    own = tuple(names[i] for i in at)
-    by = None if group not in part.types else group
-    alike = _Alike(levels)
-    values, codes = [np.empty((0, len(names)))], [np.empty(0, dtype=np.int64)]
-    start = 1
-    for piece in part.pieces(Wanted(own, by, _ROWS, discrete.keys() & set(own))):
-        cells = np.full((len(piece.keys), len(names)), np.nan)
-        for i, column in zip(at, piece.columns, strict=True):
-            own_levels = discrete.get(names[i])
-            if own_levels is None:
-                cells[:, i] = column
-            else:
-                cells[:, i] = own_levels.codes(column, piece.coded[names[i]].labels)
-        index = {level: j for j, level in enumerate(levels)}
-        code = np.full(len(cells), -1)
-        if by is not None or keyed:
-            labels = [alike(label) for label in piece.labels]
-            code = encode(replace(piece, labels=labels), index, group, part.origin)
-        for label, j in list(index.items())[len(levels) :]:
-            strangers[label] = strangers.get(label, 0) + int((code == j).sum())
-        check_finite(cells, _where(names, part.origin, start), "make it missing")
-        values.append(cells)
-        codes.append(code)
-        start += len(cells)
-    return np.concatenate(values), np.concatenate(codes)
-
-
 class _Found:
     """The codes of a discrete column's cells, by the levels of a network."""
 
@@ -228,11 +216,10 @@ class _Found:
         self._name, self._levels = name, levels
         self._by_text = {level: float(k) for k, level in enumerate(levels)}
         self._by_spelling = {spelling(level): float(k) for k, level in enumerate(levels)}
-        self.strangers: dict[str, int] = {}  # cells of each level that the network does not know
+        self.strangers = Counter[str]()  # cells of each level that the network does not know
 
     def code(self, label: Any, cells: int = 1) -> float:
         """Of one level that so many cells have; NaN where it is missing, or not known."""
-        label = plain(label)
         if not is_name(label) or not isinstance(label, Hashable):
             return math.nan
         text = written(label)
@@ -240,20 +227,8 @@ class _Found:
         if found is None and len(self._by_spelling) == len(self._levels):
             found = self._by_spelling.get(spelling(label))  # 1.0 for "1", True for 1
         if found is None:
-            self.strangers[text] = self.strangers.get(text, 0) + cells
+            self.strangers[text] += cells
         return math.nan if found is None else found
-
-    def codes(self, column: Floats, labels: Sequence[Any]) -> Floats:
-        """Of cells that are coded otherwise, NaN where missing, (B,)."""
-        known = ~np.isnan(column)
-        own = column[known].astype(np.intp)
-        count = np.bincount(own, minlength=len(labels)).tolist()
-        code = [
-            self.code(label, n) if n else math.nan for label, n in zip(labels, count, strict=True)
-        ]
-        made = np.full(len(column), np.nan)
-        made[known] = np.array([*code, math.nan])[own]
-        return made
 
     def check(self) -> None:
         """Raise where a level is not known."""
@@ -310,7 +285,7 @@ def _where(names: tuple[str, ...], origin: str, start: int) -> Callable[[int, in
 
 
 def _unknown(
-    strangers: dict[Hashable, int], group: str | None, levels: tuple[Hashable, ...]
+    strangers: Mapping[Hashable, int], group: str | None, levels: tuple[Hashable, ...]
 ) -> DataError:
     first, rows = next(iter(strangers.items()))
     others = f" ({len(strangers)} such data sets in all)" if len(strangers) > 1 else ""

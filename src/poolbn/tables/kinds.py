@@ -183,6 +183,22 @@ def is_date(holds: str) -> bool:
     return any(word in holds for word in _DATES)
 
 
+def recoded(column: Floats, labels: Sequence[Any], code: Callable[[Any, int], float]) -> Floats:
+    """Cells (B,) whose codes are indices of `labels`, with other codes; NaN where missing.
+
+    `code` has the other code of a label that so many cells have.
+    """
+    known = ~np.isnan(column)
+    own = column[known].astype(np.intp)
+    count = np.bincount(own, minlength=len(labels))
+    codes = np.full(len(count), np.nan)
+    for k in np.flatnonzero(count).tolist():
+        codes[k] = code(plain(labels[k]), int(count[k]))
+    made = np.full(len(column), np.nan)
+    made[known] = codes[own]
+    return made
+
+
 @dataclass
 class Levels:
     """The levels of one column, as they come."""
@@ -194,21 +210,18 @@ class Levels:
 
     def codes(self, column: Floats, coded: Coded) -> Floats:
         """The codes here of cells that are coded otherwise, NaN where missing, (B,)."""
-        known = ~np.isnan(column)
-        own = column[known].astype(np.intp)
-        code = np.full(len(coded.labels), np.nan)
-        for k in np.flatnonzero(np.bincount(own, minlength=len(coded.labels))):
-            label = plain(coded.labels[k])
-            if is_name(label):
-                text = written(label)
-                self.own[text] = None
-                code[k] = self.index.setdefault(text, len(self.index))
+
+        def code(label: Any, cells: int) -> float:
+            if not is_name(label):
+                return np.nan
+            text = written(label)
+            self.own[text] = None
+            return self.index.setdefault(text, len(self.index))
+
         if coded.in_order:
             texts = [written(plain(label)) for label in coded.labels]
             self.told += [text for text in texts if text not in self.told]
-        made = np.full(len(column), np.nan)
-        made[known] = code[own]
-        return made
+        return recoded(column, coded.labels, code)
 
     @property
     def names(self) -> tuple[str, ...]:
