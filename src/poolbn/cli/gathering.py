@@ -172,10 +172,7 @@ def _each(entries: Sequence[str], group: str | None) -> list[list[str]]:
 
 
 def without_columns(
-    entries: Sequence[str],
-    group: str | None,
-    columns: Sequence[str] | None,
-    exclude: Sequence[str],
+    entries: Sequence[str], group: str | None, columns: Sequence[str] | None, exclude: Sequence[str]
 ) -> list[str]:
     """The columns, all by default, but for some."""
     known = columns or list(dict.fromkeys(name for own in _each(entries, group) for name in own))

@@ -192,8 +192,7 @@ class Chosen:
         typer.Option(metavar="A,B,...", help=f"The columns to use; all by default. {_NAMES}"),
     ] = None
     exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B,...", help=f"Columns to leave out. {_NAMES}"),
+        list[str] | None, typer.Option(metavar="A,B,...", help=f"Columns to leave out. {_NAMES}")
     ] = None
 
     def names(
@@ -292,8 +291,7 @@ class Searching(Scoring):
         ),
     ] = None
     restarts: Annotated[
-        int | None,
-        typer.Option(min=0, help="Further starts of --search hc or orders."),
+        int | None, typer.Option(min=0, help="Further starts of --search hc or orders.")
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0
 

@@ -14,14 +14,7 @@ from poolbn.assess.resample import bootstrap as resample
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
 from poolbn.cli.gathering import ReadingOptions, read_data
-from poolbn.cli.terminal import (
-    INTERRUPTED,
-    Terminal,
-    check_free,
-    command,
-    make_folder,
-    write_csv,
-)
+from poolbn.cli.terminal import INTERRUPTED, Terminal, check_free, command, make_folder, write_csv
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.learning import SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network

@@ -12,11 +12,7 @@ from poolbn.moments.looking import look as look_at
 
 @command
 def look(
-    files: given.Rows,
-    *,
-    chosen: given.Chosen,
-    kinds: given.Kinds = None,
-    terminal: Terminal,
+    files: given.Rows, *, chosen: given.Chosen, kinds: given.Kinds = None, terminal: Terminal
 ) -> None:
     """Look at a table: what it holds, what is missing, what to fix, how to learn from it.
 

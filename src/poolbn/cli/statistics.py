@@ -10,15 +10,7 @@ import typer
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
 from poolbn.cli.gathering import STATS, Sums, parted, read_sums
-from poolbn.cli.terminal import (
-    Command,
-    Group,
-    Json,
-    Terminal,
-    check_free,
-    command,
-    make_folder,
-)
+from poolbn.cli.terminal import Command, Group, Json, Terminal, check_free, command, make_folder
 from poolbn.errors import OptionError
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import SMALLEST, check_size
@@ -29,8 +21,7 @@ from poolbn.wording import counted, listed
 
 StatsFiles = Annotated[list[str], typer.Argument(help=".stats files.", metavar="FILE...")]
 AllowSmall = Annotated[
-    bool,
-    typer.Option("--allow-small", help=f"Also write data sets of fewer than {SMALLEST} rows."),
+    bool, typer.Option("--allow-small", help=f"Also write data sets of fewer than {SMALLEST} rows.")
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The .stats file to write.")]
 

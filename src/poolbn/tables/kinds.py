@@ -264,12 +264,7 @@ def check_varied(name: str, levels: Sequence[str]) -> None:
 
 
 def check_levels(
-    name: str,
-    levels: Sequence[str],
-    counts: Integers,
-    *,
-    guessed: bool,
-    origin: str = "",
+    name: str, levels: Sequence[str], counts: Integers, *, guessed: bool, origin: str = ""
 ) -> None:
     """Raise for a column with what are no levels, of which so many cells have each, (K,).
 
@@ -349,11 +344,7 @@ def no_counts(values: Floats) -> tuple[Flags, str]:
 
 
 def check_values(
-    name: str,
-    kind: str,
-    values: Floats,
-    codes: Integers,
-    levels: Sequence[Hashable],
+    name: str, kind: str, values: Floats, codes: Integers, levels: Sequence[Hashable]
 ) -> None:
     """Raise for values that a kind cannot have; `codes` are the data sets of the rows."""
     wrong, why = wrong_values(kind, values)
