@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -73,8 +74,7 @@ class Finding:
     remedy: tuple[MessagePart, ...]
 
     def __str__(self) -> str:
-        words = (part if isinstance(part, str) else part.python() for part in self.remedy)
-        return visible(without_secrets(f"{self.what}; {''.join(words)}"))
+        return self._said([p if isinstance(p, str) else p.python() for p in self.remedy])
 
     def for_shell(self) -> str:
         """The same with options as the command line has them.
@@ -86,8 +86,10 @@ class Finding:
             >>> print(found.for_shell())
             column 'visit' has the same value in all rows; leave it out with --exclude visit
         """
-        words = (part if isinstance(part, str) else part.shell() for part in self.remedy)
-        return visible(without_secrets(f"{self.what}; {''.join(words)}"))
+        return self._said([p if isinstance(p, str) else p.shell() for p in self.remedy])
+
+    def _said(self, remedy: Iterable[str]) -> str:
+        return visible(without_secrets(f"{self.what}; {''.join(remedy)}"))
 
 
 def about(found: Finding, sets: Noun) -> Finding:
@@ -116,6 +118,14 @@ class DataWarning(UserWarning):
     def __init__(self, finding: Finding) -> None:
         super().__init__(str(finding))
         self.finding = finding
+
+
+def tell(
+    kind: FindingKind, what: str, remedy: str, columns: tuple[str, ...] = (), count: int = 0
+) -> None:
+    """Warn of something that is odd about a table or a file."""
+    finding = Finding(kind, columns, (), count, what, (remedy,))
+    warnings.warn(DataWarning(finding), stacklevel=3)
 
 
 def without(columns: Iterable[str], names: Sequence[str]) -> tuple[MessagePart, ...]:

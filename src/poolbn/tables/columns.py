@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 
 from poolbn.errors import GROUP, DataError, InPython, MessagePart, Option, left_out, nearest
-from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.findings import FindingKind, tell
 from poolbn.tables.sources import Part
 from poolbn.tables.text import looks_numeric
 
@@ -138,13 +137,9 @@ def warn_of_row_names(parts: list[Part], group: str | None) -> None:
     name = row_names(parts[0])
     if name is None or name == group:
         return
-    what = (
-        f"the first column{parts[0].origin}, {name!r}, is left out: it is called as row names are"
-    )
-    remedy = ("if it holds values, give it another name",)
-    warnings.warn(
-        DataWarning(Finding(FindingKind.ROW_NAMES, (name,), (), 0, what, remedy)), stacklevel=2
-    )
+    first = f"the first column{parts[0].origin}, {name!r}"
+    what = f"{first}, is left out: it is called as row names are"
+    tell(FindingKind.ROW_NAMES, what, "if it holds values, give it another name", (name,))
 
 
 def check_types(

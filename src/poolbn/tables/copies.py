@@ -17,17 +17,16 @@ import re
 import shutil
 import sys
 import tempfile
-import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from io import BufferedReader
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from poolbn.errors import DataError
-from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.findings import FindingKind, tell
 from poolbn.writing import lock
 
 if TYPE_CHECKING:
@@ -73,31 +72,28 @@ def damaged(shown: str, error: BaseException) -> DataError:
     return DataError(f"cannot read {shown!r}: {reason}")
 
 
-_stdin: list[tuple[object, str]] = []  # the stream and its copy, once there is one
-
-
 def standard_input() -> str:
     """The file that holds what standard input had; it is read once.
 
     Its name ends as is right for what it holds: CSV, JSON lines, Parquet or Arrow; text may be
     compressed.
     """
-    if not _stdin or _stdin[0][0] is not sys.stdin:
-        stream = getattr(sys.stdin, "buffer", None)
-        if stream is None:
-            raise DataError("there is no standard input; name a file")
-        chunks = iter(lambda: stream.read(_CHUNK), b"")
-        try:
-            path = _written("stdin", chunks, "standard input")
-        except OSError as error:
-            raise damaged("standard input", error) from error
-        _stdin[:] = [(sys.stdin, _called(path, _ending(path, "standard input")))]
-    return _stdin[0][1]
+    return _copied(sys.stdin)
 
 
-_fetched: dict[str, str] = {}  # URLs and their copies
+@cache
+def _copied(stdin: Any) -> str:
+    stream = getattr(stdin, "buffer", None)
+    if stream is None:
+        raise DataError("there is no standard input; name a file")
+    try:
+        path = _written("stdin", iter(lambda: stream.read(_CHUNK), b""), "standard input")
+    except OSError as error:
+        raise damaged("standard input", error) from error
+    return _called(path, _ending(path, "standard input"))
 
 
+@cache
 def fetched(url: str, ending: str) -> str:
     """The file that holds what the web has at a URL (http, https); it is read once.
 
@@ -107,8 +103,6 @@ def fetched(url: str, ending: str) -> str:
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
-    if url in _fetched:
-        return _fetched[url]
     try:
         where, allowed = _authorized(url)
         asked = Request(where, headers={"User-Agent": "poolbn"})
@@ -133,8 +127,7 @@ def fetched(url: str, ending: str) -> str:
                 f"{url!r} is a page to look at, not a file of rows; take the address of the file "
                 "itself, which GitHub has under Raw, or download it and name it"
             )
-    _fetched[url] = _called(path, ending or _ending(path, url))
-    return _fetched[url]
+    return _called(path, ending or _ending(path, url))
 
 
 def _authorized(url: str) -> tuple[str, str]:
@@ -196,9 +189,6 @@ def _ending(path: str, shown: str) -> str:
     return f"{kind}.gz" if packed else kind
 
 
-_known: dict[tuple[str, int, int], str] = {}  # copies of files; "" for those that need none
-
-
 def as_utf8(path: str, shown: str) -> str:
     """The file itself where its text is UTF-8, else a copy that is.
 
@@ -207,19 +197,21 @@ def as_utf8(path: str, shown: str) -> str:
     """
     try:
         about = os.stat(path)
-        key = (os.path.abspath(path), about.st_size, about.st_mtime_ns)
-        if key not in _known:
-            with opened(path) as file:
-                start = file.read(2)
-            copy = ""  # not its path, which may be relative to another folder
-            if start in _UTF16 or not _is_utf8(path):
-                decode = _from_utf16 if start in _UTF16 else _from_windows
-                with opened(path) as file:
-                    copy = _written("text", (t.encode() for t in decode(file, shown)), shown)
-            _known[key] = copy
+        return _in_utf8(os.path.abspath(path), shown, about.st_size, about.st_mtime_ns) or path
     except DAMAGED as error:
         raise damaged(shown, error) from error
-    return _known[key] or path
+
+
+@cache
+def _in_utf8(path: str, shown: str, size: int, changed: int) -> str:
+    """The copy of a file of this size that was changed then; "" where none is needed."""
+    with opened(path) as file:
+        start = file.read(2)
+    if start not in _UTF16 and _is_utf8(path):
+        return ""
+    decode = _from_utf16 if start in _UTF16 else _from_windows
+    with opened(path) as file:
+        return _written("text", (t.encode() for t in decode(file, shown)), shown)
 
 
 def _is_utf8(path: str) -> bool:
@@ -271,10 +263,7 @@ def _from_windows(file: Opened, shown: str) -> Iterator[str]:
                 )
         yield text
     what = f"{shown!r} is not UTF-8, and is read as Latin-1 (Windows-1252): {first}"
-    finding = Finding(
-        FindingKind.ENCODING, (), (), 0, what, ("if that is wrong, save it as UTF-8",)
-    )
-    warnings.warn(DataWarning(finding), stacklevel=2)
+    tell(FindingKind.ENCODING, what, "if that is wrong, save it as UTF-8")
 
 
 def _decodes(line: bytes) -> bool:

@@ -7,13 +7,12 @@ import os
 import posixpath
 import re
 import stat
-import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from poolbn.errors import DataError, nearest
-from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.findings import FindingKind, tell
 from poolbn.tables.copies import fetched, standard_input
 from poolbn.tables.sources import first_line
 from poolbn.wording import counted
@@ -252,10 +251,9 @@ def _inside(system: Any, folder: str, shown: str) -> list[str]:
             f"{pattern!r}"
         )
     if skipped:
+        remedy = "if their rows are not in the folder, name the files too"
         what = f"the folder {shown!r} has {_words(skipped)}"
-        remedy = ("if their rows are not in the folder, name the files too",)
-        finding = Finding(FindingKind.LINKS, (), (), len(skipped), what, remedy)
-        warnings.warn(DataWarning(finding), stacklevel=2)
+        tell(FindingKind.LINKS, what, remedy, count=len(skipped))
     (chosen,) = found.values()
     if _is_local(system):
         for name in chosen:
