@@ -89,8 +89,8 @@ ORDER = {
     ],
     "sklearn": [],
     "cli": [
-        "terminal", "gathering", "inputs", "looking", "showing", "learning",
-        "networks", "statistics", "demonstration", "warmup", "app",
+        "terminal", "gathering", "inputs", "showing", "learning",
+        "networks", "statistics", "demonstration", "app",
     ],
     "__init__": [],
     "__main__": [],

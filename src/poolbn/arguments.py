@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, SupportsFloat, TypeGuard
@@ -35,18 +35,11 @@ class Kind:
         return Kind(f"{self.words}, or None", lambda value: value is None or self.holds(value))
 
 
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return isinstance(value, Hashable)
-
-
 def _is_label(value: object) -> bool:
     try:
-        return _is_hashable(value) and bool(value == value or value != value)  # noqa: PLR0124
-    except TypeError:  # of pandas' NA
+        hash(value)
+        return bool(value == value or value != value)  # noqa: PLR0124
+    except TypeError:  # of what has no hash, and of pandas' NA
         return False
 
 

@@ -33,7 +33,9 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     temporary = ""
     try:
         target = os.path.realpath(path)  # a link stays, and what it leads to is replaced
-        there = _there(target)
+        there = None
+        with suppress(FileNotFoundError):
+            there = os.stat(target)
         if there is not None and not stat.S_ISREG(there.st_mode):
             raise FileError(f"cannot write {shown}: it is not a regular file")
         _sweep(os.path.dirname(target))
@@ -56,13 +58,6 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         if isinstance(error, OSError):
             raise FileError(f"cannot write {shown}: {error.strerror}") from error
         raise
-
-
-def _there(target: str) -> os.stat_result | None:
-    try:
-        return os.stat(target)
-    except FileNotFoundError:
-        return None
 
 
 def _as_before(temporary: str, there: os.stat_result) -> None:

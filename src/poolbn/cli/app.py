@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
 
-from poolbn.cli import demonstration, learning, looking, networks, statistics, warmup
-from poolbn.cli.terminal import Command, Group, clear_errors
+from poolbn.cli import demonstration, learning, networks, statistics
+from poolbn.cli.terminal import Command, Group, Terminal, clear_errors, command
 from poolbn.constants import VERSION
 from poolbn.errors import OptionError
+from poolbn.run.compiling import compile_all
 
 app = typer.Typer(
     cls=Group,
@@ -18,7 +20,7 @@ app = typer.Typer(
     help="Bayesian networks from several related data sets, by partial pooling.",
 )
 for _command in (
-    looking.look,
+    learning.look,
     learning.learn,
     networks.compare,
     networks.bootstrap,
@@ -30,7 +32,21 @@ for _command in (
     app.command(cls=Command)(_command)
 app.add_typer(statistics.app, name="stats")
 app.command(cls=Command)(demonstration.demo)
-app.command(cls=Command)(warmup.warmup)
+
+
+@app.command(cls=Command)
+@command
+def warmup(*, terminal: Terminal) -> None:
+    """Compile all kernels now, so that nobody waits for them on first use.
+
+    For images and clusters: once for each kind of processor, and again after an upgrade.
+    """
+    started = time.monotonic()
+    folder = compile_all()
+    seconds = round(time.monotonic() - started, 1)
+    kept = f"kept in {folder}" if folder else "and can be kept nowhere"
+    terminal.text(f"all kernels are compiled, in {seconds} seconds, {kept}")
+    terminal.result({"seconds": seconds, "folder": folder})
 
 
 @app.command(

@@ -2,7 +2,7 @@
 
 A piece of work is a function and an item, both pickled. The function, with the arrays that it
 holds, travels once to each worker. All that is sent stays with the scheduler until the work is
-done, so Dask does elsewhere what a dead worker had; data that was mostly_unique to workers would be
+done, so Dask does elsewhere what a dead worker had; data that was scattered to workers would be
 lost with them.
 """
 

@@ -122,23 +122,34 @@ def _origin(path: str) -> str:
     return f" of {shown if shown.isprintable() else repr(shown)}"
 
 
-def _parquet(path: str, name: Hashable, origin: str) -> Part:
+@contextmanager
+def _opened(path: str, what: str) -> Iterator[Any]:
+    """A file for Arrow; what goes wrong with it is an error that tells of it as `what`."""
     import pyarrow as pa
+
+    system, inner = at_arrow(path)
+    try:
+        with system.open_input_file(inner) as source:
+            yield source
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path!r} cannot be read as {what} file: it is damaged, cut short, or of another kind "
+            f"({first_line(error)}); write it anew"
+        ) from error
+
+
+def _parquet(path: str, name: Hashable, origin: str) -> Part:
     import pyarrow.parquet as pq
     import pyarrow.types as pt
 
-    system, inner = at_arrow(path)
-
     @contextmanager
     def opened(**options: Any) -> Iterator[Any]:
-        try:
-            with system.open_input_file(inner) as source, pq.ParquetFile(source, **options) as it:
-                yield it
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise _broken(path, "a Parquet", error) from error
+        with _opened(path, "a Parquet") as source, pq.ParquetFile(source, **options) as parquet:
+            yield parquet
 
     with opened() as parquet:
-        schema = _legible(parquet.schema_arrow)
+        schema = parquet.schema_arrow
+        list(schema.names)  # UnicodeDecodeError, if one is no UTF-8
 
     def batches(keep: list[str], rows: int) -> Iterator[Any]:
         # Text comes as dictionaries, so that a data set's name is decoded once and not in every
@@ -159,49 +170,29 @@ def _arrow(path: str, name: Hashable, origin: str) -> Part:
     """A file of Arrow's own format (Feather, version 2, is the same), or a stream of it."""
     import pyarrow as pa
 
-    system, inner = at_arrow(path)
-
     @contextmanager
     def opened(keep: list[int] | None = None) -> Iterator[Any]:
-        try:
-            with system.open_input_file(inner) as source:
-                start = source.read(6)
-                source.seek(0)
-                options = pa.ipc.IpcReadOptions(included_fields=keep, use_threads=False)
-                if start[:4] == b"FEA1":
-                    raise OSError("it is Feather of version 1")
-                read = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
-                yield read(source, options=options)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise _broken(path, "an Arrow", error) from error
+        with _opened(path, "an Arrow") as source:
+            start = source.read(6)
+            source.seek(0)
+            options = pa.ipc.IpcReadOptions(included_fields=keep, use_threads=False)
+            if start[:4] == b"FEA1":
+                raise OSError("it is Feather of version 1")
+            read = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
+            yield read(source, options=options)
 
     with opened() as reader:
-        schema = _legible(reader.schema)
+        schema = reader.schema
+        list(schema.names)  # UnicodeDecodeError, if one is no UTF-8
 
     def batches(keep: list[str], rows: int) -> Iterator[Any]:
         with opened([schema.names.index(c) for c in keep]) as reader:
-            if hasattr(reader, "num_record_batches"):
-                several = (reader.get_batch(k) for k in range(reader.num_record_batches))
-            else:
-                several = reader
-            for batch in several:
+            count = getattr(reader, "num_record_batches", None)
+            for batch in reader if count is None else map(reader.get_batch, range(count)):
                 batch.validate(full=True)
                 yield batch.select(keep)
 
     return _named(arrow_part(schema, batches, name, origin, path=path))
-
-
-def _legible(schema: Any) -> Any:
-    """The schema, where its names can be told; UnicodeDecodeError, if one is no UTF-8."""
-    list(schema.names)
-    return schema
-
-
-def _broken(path: str, what: str, error: BaseException) -> DataError:
-    return DataError(
-        f"{path!r} cannot be read as {what} file: it is damaged, cut short, or of another kind "
-        f"({first_line(error)}); write it anew"
-    )
 
 
 def _named(part: Part) -> Part:

@@ -279,23 +279,22 @@ def _listed(system: Any, folder: str, shown: str) -> tuple[list[str], list[str]]
     base = folder.rstrip("/")
     names: list[str] = []
     links: list[str] = []
+
+    def fail(error: OSError) -> None:
+        raise error
+
     try:
         if not _is_local(system):
             infos = system.get_file_info(FileSelector(base or "/", recursive=True))
             files = [info.path for info in infos if info.type == FileType.File]
             return [path[len(base) :].strip("/") for path in files], []
-        waiting = [""]
-        while waiting:
-            above = waiting.pop()
-            for entry in sorted(os.scandir(f"{base}/{above}"), key=lambda entry: entry.name):
-                name = f"{above}{entry.name}"
-                if entry.is_symlink():
-                    led = os.path.isdir(entry.path) or name.lower().endswith(SUFFIXES)
-                    links += [name] if led else []
-                elif entry.is_dir():
-                    waiting += [] if entry.name.startswith(_HIDDEN) else [f"{name}/"]
-                else:
-                    names.append(name)
+        for above, inner, files in os.walk(base or "/", onerror=fail):
+            at = f"{above}/"[len(base) + 1 :].lstrip("/")
+            linked = {name for name in [*inner, *files] if os.path.islink(f"{above}/{name}")}
+            names += [at + name for name in files if name not in linked]
+            tables = (name for name in files if name.lower().endswith(SUFFIXES))
+            links += [at + name for name in [*inner, *tables] if name in linked]
+            inner[:] = [name for name in inner if not name.startswith(_HIDDEN)]
     except (OSError, ArrowException) as error:
         reason = getattr(error, "strerror", None) or first_line(error)[:_SHOWN]
         where = getattr(error, "filename", None) or shown

@@ -40,8 +40,9 @@ class Text:
     shown: str  # what messages call it
     name: str  # the data set that it is when no column says so
     origin: str  # how a message says "in this file"
-    separator: str = ","  # the one to take if two could be it
+    separator: str = ","  # of CSV files; at first the one to take if two could be it
     decimal: str = "."  # what stands before the decimals of numbers
+    header: tuple[str, ...] = ()  # the names of the columns of a CSV file
 
     def is_number(self, cell: str) -> bool:
         """Whether a cell reads as a number."""
@@ -158,6 +159,7 @@ def csv_part(text: Text) -> Part:
 
     text = replace(text, path=as_utf8(text.path, text.shown))
     header, delimiter = _header(text)
+    text = replace(text, header=tuple(header), separator=delimiter)
     check_unique(header, text.origin)
     if len(header) > _WIDEST:
         raise DataError(
@@ -314,7 +316,6 @@ def _separator(text: Text, tried: Mapping[str, Sequence[Sequence[str]]]) -> str:
 
 def _rows(text: Text) -> Iterator[list[str]]:
     """The rows as text, one by one: slow, for error messages only."""
-    _, delimiter = _header(text)
     number = 0
 
     def short(lines: IO[str]) -> Iterator[str]:
@@ -325,7 +326,7 @@ def _rows(text: Text) -> Iterator[list[str]]:
 
     try:
         with _open(text.path) as lines:
-            reader = csv.reader(short(lines), delimiter=delimiter, strict=True)
+            reader = csv.reader(short(lines), delimiter=text.separator, strict=True)
             next(reader)
             for row in reader:
                 if row:
@@ -363,15 +364,14 @@ def _csv_error(text: Text, error: BaseException, columns: tuple[str, ...] = ()) 
 
 def _bad_row(text: Text, columns: tuple[str, ...]) -> Sequence[MessagePart]:
     """The first row with too many or too few cells, or text in a numeric column; or nothing."""
-    header, _ = _header(text)
     for number, row in enumerate(_rows(text), start=1):
-        if len(row) != len(header):
+        if len(row) != len(text.header):
             return (
                 f"row {number} of {text.shown!r} has {len(row)} cells but the first line names "
-                f"{counted(len(header), 'column')}; correct that row",
+                f"{counted(len(text.header), 'column')}; correct that row",
             )
         for column in columns:
-            cell = row[header.index(column)]
+            cell = row[text.header.index(column)]
             if cell not in MISSING_TEXT and not text.is_number(cell):
                 return (
                     f"column {column!r} is not numeric: row {number} of {text.shown!r} holds "
