@@ -542,3 +542,10 @@ def test_sites_share_discrete_columns_by_commands(tmp_path: Path) -> None:
                    constraints=pb.Constraints(continuous_to_discrete=False))  # fmt: skip
     assert said["score"] == pytest.approx(net.score, rel=1e-9)
     assert said["models"] == {"sex": net.fits["sex"].model, "dose": "linear regression"}
+    run("stats", "make", tmp_path / "all.stats", "--group-name", "all", "-o", tmp_path / "1.stats")
+    one, every = (pb.CellStats.load(tmp_path / f"{name}.stats") for name in ("1", "all"))
+    assert (one.levels, one.n.tolist()) == (("all",), [every.n.sum()])
+    anywhere: Counter[tuple[Any, ...]] = Counter()
+    for (_, *levels), n in counted(every).items():
+        anywhere["all", *levels] += n
+    assert counted(one) == anywhere

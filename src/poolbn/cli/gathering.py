@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from poolbn.errors import DataError, Option, OptionError, nearest
@@ -116,9 +118,10 @@ def read_sums(
     names = {path: part.names for path, part in zip(saved, found, strict=True)}
     check_columns(names | ({_ROWS: prepared.names} if prepared else {}), columns)
     parts: list[Any] = found if columns is None else [part.select(columns) for part in found]
-    if name is not None and not discrete:  # all data sets as one of this name
+    total: Callable[[Sequence[Any]], Any] = partial(reduce, operator.add) if discrete else added
+    if name is not None:  # all data sets as one of this name
         each = [[part.data_sets([j], [name]) for j in range(len(part.levels))] for part in parts]
-        parts = [added(own) for own in each]
+        parts = [total(own) for own in each]
     if prepared is not None and discrete:
         parts.append(of_levels(prepared, held, kinds or {}))
     elif prepared is not None and reading["missing"] == "em":
@@ -129,13 +132,10 @@ def read_sums(
         every = [*saved, *[_ROWS] * (prepared is not None)]
         levels = {path: part.levels for path, part in zip(every, parts, strict=True)}
         _tell_shared(levels, tell)
-    if not discrete:
-        whole = added(parts)
-        whole = replace(whole, known=stats(whole.known, inputs=reading["inputs"]))
-        return Sums(patterns=whole)
-    first, *rest = parts
-    cells: CellStats = sum(rest, first)
-    return Sums(cells.with_inputs(reading["inputs"]) if reading["inputs"] else cells)
+    whole, inputs = total(parts), reading["inputs"]
+    if discrete:
+        return Sums(cells=whole.with_inputs(inputs) if inputs else whole)
+    return Sums(patterns=replace(whole, known=stats(whole.known, inputs=inputs)))
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
