@@ -19,7 +19,7 @@ _SHORT = 40  # characters of a text that a message repeats
 
 
 @dataclass(frozen=True)
-class Kind:
+class Argument:
     """What an argument must be.
 
     Attributes:
@@ -30,9 +30,9 @@ class Kind:
     words: str
     holds: Callable[[object], bool]
 
-    def or_none(self) -> Kind:
+    def or_none(self) -> Argument:
         """The same, or None."""
-        return Kind(f"{self.words}, or None", lambda value: value is None or self.holds(value))
+        return Argument(f"{self.words}, or None", lambda value: value is None or self.holds(value))
 
 
 def _is_label(value: object) -> bool:
@@ -83,23 +83,23 @@ def _are_numbers(value: object) -> bool:
     return found.dtype.kind in "biuf" or not found.size or None not in found.ravel().tolist()
 
 
-TEXT = Kind("a text", lambda value: isinstance(value, str))
-PATH = Kind(
+TEXT = Argument("a text", lambda value: isinstance(value, str))
+PATH = Argument(
     "a path: a text, or a pathlib.Path",
     lambda value: isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str),
 )
-FLAG = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
-NUMBER = Kind("a finite number", _is_number)
-NUMBERS = Kind("a number, or an array of numbers", _are_numbers)
-LIST = Kind("a list", is_list)
+FLAG = Argument("True or False", lambda value: isinstance(value, bool | np.bool_))
+NUMBER = Argument("a finite number", _is_number)
+NUMBERS = Argument("a number, or an array of numbers", _are_numbers)
+LIST = Argument("a list", is_list)
 # One name is a list of its letters; functions that take none say so themselves.
-NAMES = Kind("a list of names", is_list)
-FUNCTION = Kind("a function", callable)
-DICT = Kind("a dict", lambda value: isinstance(value, Mapping))
-LABEL = Kind("a name, such as a text or a number", _is_label)
+NAMES = Argument("a list of names", is_list)
+FUNCTION = Argument("a function", callable)
+DICT = Argument("a dict", lambda value: isinstance(value, Mapping))
+LABEL = Argument("a name, such as a text or a number", _is_label)
 
 
-def check_arguments(**given: tuple[object, Kind]) -> None:
+def check_arguments(**given: tuple[object, Argument]) -> None:
     """Raise for the first argument that is not of its kind.
 
     Args:
@@ -132,7 +132,7 @@ def names_of(name: str, value: object) -> list[str]:
     return found
 
 
-def _wrong(name: str, kind: Kind, value: object) -> ArgumentError:
+def _wrong(name: str, kind: Argument, value: object) -> ArgumentError:
     return ArgumentError(f"{name} must be {kind.words}, got {_shown(value)}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poolbn.arguments import DICT, LABEL, LIST, NUMBER, Kind, check_arguments
+from poolbn.arguments import DICT, LABEL, LIST, NUMBER, Argument, check_arguments
 from poolbn.arrays import Floats, Positions
 from poolbn.errors import (
     DataError,
@@ -51,11 +51,11 @@ __all__ = [
 ]
 
 Weights = Literal["prior", "sum"]
-_ENDS = Kind(
+_ENDS = Argument(
     "a pair of lower and upper ends",
     lambda value: isinstance(value, tuple | list) and len(value) == 2,
 )
-_FRAME = Kind(
+_FRAME = Argument(
     "a pandas DataFrame with a column for each level",
     lambda value: hasattr(value, "columns") and hasattr(value, "drop"),
 )

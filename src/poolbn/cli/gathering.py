@@ -76,7 +76,7 @@ def read_data(
     return stats(known, inputs=reading["inputs"])
 
 
-class Sums(NamedTuple):
+class Added(NamedTuple):
     """Statistics of one kind or the other: with discrete columns, or with missing cells."""
 
     cells: CellStats | None = None
@@ -91,7 +91,7 @@ def read_sums(
     name: str | None = None,
     checkpoint: Checkpoint | None = None,
     **reading: Unpack[ReadingOptions],
-) -> Sums:
+) -> Added:
     """The statistics of rows and of .stats files, added up.
 
     `tell` is told what a user should know of the sum. With a `name` all is one data set. A
@@ -134,8 +134,8 @@ def read_sums(
         _tell_shared(levels, tell)
     whole, inputs = total(parts), reading["inputs"]
     if discrete:
-        return Sums(cells=whole.with_inputs(inputs) if inputs else whole)
-    return Sums(patterns=replace(whole, known=stats(whole.known, inputs=inputs)))
+        return Added(cells=whole.with_inputs(inputs) if inputs else whole)
+    return Added(patterns=replace(whole, known=stats(whole.known, inputs=inputs)))
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:

@@ -213,7 +213,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Reading(Chosen):
+class Selection(Chosen):
     """Which rows to read, and what of them."""
 
     missing: Annotated[
@@ -245,7 +245,7 @@ class Reading(Chosen):
 
 
 @dataclass(frozen=True)
-class Model:
+class Fitting:
     """How to fit the nodes."""
 
     pooling: Annotated[

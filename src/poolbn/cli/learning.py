@@ -95,10 +95,10 @@ def _look_record(found: Look) -> dict[str, Any]:
 def learn(
     files: given.Files,
     *,
-    reading: given.Reading,
+    reading: given.Selection,
     kinds: given.Kinds = None,
     common: given.Common = False,
-    model: given.Model,
+    model: given.Fitting,
     searching: given.Searching,
     start: Annotated[
         Path | None, typer.Option(metavar="NETWORK", help="Start from the arcs of a saved network.")

@@ -34,7 +34,7 @@ Net = Annotated[Path, typer.Argument(help="A network.json.", metavar="NETWORK")]
 def compare(
     files: given.Rows,
     *,
-    reading: given.Reading,
+    reading: given.Selection,
     kinds: given.Kinds = None,
     poolings: Annotated[
         str, typer.Option(metavar="A,B,...", help="The poolings to compare.")
@@ -63,7 +63,7 @@ def compare(
 def bootstrap(
     files: given.Files,
     *,
-    reading: given.Reading,
+    reading: given.Selection,
     kinds: given.Kinds = None,
     replicates: Annotated[int, typer.Option(min=1, help="Networks to learn.")] = 200,
     unit: Annotated[
@@ -73,7 +73,7 @@ def bootstrap(
         float | None,
         typer.Option(min=0, max=1, help="For the averaged network; estimated by default."),
     ] = None,
-    model: given.Model,
+    model: given.Fitting,
     searching: given.Searching,
     dask: given.Dask = None,
     file: given.CsvFile,
@@ -115,7 +115,7 @@ def bootstrap(
 def posterior(
     files: given.Files,
     *,
-    reading: given.Reading,
+    reading: given.Selection,
     kinds: given.Kinds = None,
     prior: Annotated[
         Prior,
@@ -128,7 +128,7 @@ def posterior(
             help="Run chains of so many sweeps; more than 20 columns need them, 17 with graphs.",
         ),
     ] = None,
-    model: given.Model,
+    model: given.Fitting,
     scoring: Scoring,
     file: given.CsvFile,
     terminal: Terminal,

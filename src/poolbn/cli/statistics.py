@@ -9,7 +9,7 @@ import typer
 
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import STATS, Sums, parted, read_sums
+from poolbn.cli.gathering import STATS, Added, parted, read_sums
 from poolbn.cli.terminal import Command, Group, Json, Terminal, check_free, command, make_folder
 from poolbn.errors import OptionError
 from poolbn.moments.cellstats import CellStats
@@ -48,7 +48,7 @@ def make(
     files: given.Rows,
     *,
     out: Out,
-    reading: given.Reading,
+    reading: given.Selection,
     kinds: given.Kinds = None,
     group_name: Annotated[
         str | None, typer.Option(metavar="NAME", help="All rows are one data set of this name.")
@@ -95,7 +95,7 @@ def add(
 ) -> None:
     """Add sufficient statistics up: data sets of the same name become one."""
     check_free([_checked(out)], force=force)
-    options = given.Reading().options(files, terminal.note if common else None)
+    options = given.Selection().options(files, terminal.note if common else None)
     _, rows = parted(files)
     if rows:
         raise OptionError(
@@ -135,7 +135,7 @@ def _checked(out: Path) -> Path:
     return out
 
 
-def _keep(terminal: Terminal, made: Sums, out: Path, *, allow_small: bool) -> None:
+def _keep(terminal: Terminal, made: Added, out: Path, *, allow_small: bool) -> None:
     """Write statistics, and say what is in the file, and what is not."""
     make_folder(out.parent)
     if made.cells is not None:

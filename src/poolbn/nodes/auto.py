@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.arguments import LIST, Kind, check_arguments
+from poolbn.arguments import LIST, Argument, check_arguments
 from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
@@ -22,7 +22,7 @@ from poolbn.nodes.poolings import Complete, NoPooling, Partial
 _ROWS = 4
 
 Candidate = Complete | NoPooling | Partial
-_CANDIDATE = Kind(
+_CANDIDATE = Argument(
     "a pb.Complete, pb.NoPooling or pb.Partial", lambda value: isinstance(value, Candidate)
 )
 

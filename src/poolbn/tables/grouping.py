@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from poolbn.arguments import Kind
+from poolbn.arguments import Argument
 from poolbn.arrays import Integers
 from poolbn.errors import DataError, InPython
 from poolbn.tables.sources import Part, Piece, Wanted, in_words, is_dask, unhashable
@@ -24,7 +24,7 @@ def _are_labels(value: object) -> bool:
     return lists and not isinstance(value, bytes | dict) and not hasattr(value, "columns")
 
 
-GROUP_KIND = Kind(
+GROUP_KIND = Argument(
     "the name of a column, or a list or Series with the data set of each row",
     lambda value: isinstance(value, str) or _are_labels(value),
 )
