@@ -239,8 +239,8 @@ def test_searches_by_tests(
 def test_searches_and_poolings() -> None:
     assert inputs.Searching(search="tabu").options()["search"] == pb.Tabu()
     assert inputs.Searching(seed=3).options()["search"] == pb.HillClimb(seed=3)
-    assert inputs.Model("auto").chosen() == "auto"
-    pooled = inputs.Model(residuals="pooled").chosen()
+    assert inputs.Fitting("auto").chosen() == "auto"
+    pooled = inputs.Fitting(residuals="pooled").chosen()
     assert pooled == pb.Partial(residuals="pooled")
 
 
