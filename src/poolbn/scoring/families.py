@@ -104,6 +104,8 @@ class GaussianNodes:
 
     def fit(self, family: Family) -> LocalFit:
         """The final fit of a node."""
+        if self._plain:
+            return self.columns.fit(family)
         _, parents = family
         names, categories = self.data.names, self.data.categories
         made = self.columns.fit(*expanded(self.data, [family]))
@@ -274,18 +276,27 @@ class NodeScores:
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
     ) -> NeighbourScores | None:
         """All changes of parents at once; NaN for nodes whose kind has none."""
-        shape = candidates.shape
-        found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+        found: NeighbourScores | None = None
         for kind, of in self._by_kind.items():
-            at = [m for m, (c, _) in enumerate(families) if self.data.kinds[c] == kind]
-            if not at or not hasattr(of, "neighbours"):
+            if not hasattr(of, "neighbours"):
                 continue
-            part = of.neighbours(
-                [families[m] for m in at], candidates[at], improving_only=improving_only
+            if len(self._by_kind) == 1:  # without copies
+                found = of.neighbours(families, candidates, improving_only=improving_only)
+                continue
+            at = [m for m, (c, _) in enumerate(families) if self.data.kinds[c] == kind]
+            if not at:
+                continue
+            some = [families[m] for m in at]
+            part = (
+                of.neighbours(some, candidates[at], improving_only=improving_only) if at else None
             )
-            if part is not None:
-                found.values[at], found.exact[at] = part
-        if np.isnan(found.values).all():
+            if part is None:
+                continue
+            if found is None:
+                shape = candidates.shape
+                found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+            found.values[at], found.exact[at] = part
+        if found is None:
             return None
         if self.sparse:
             N = len(self.data.names)

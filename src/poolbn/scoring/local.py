@@ -349,12 +349,13 @@ class LocalScores:
         if found is None:
             shape = candidates.shape
             found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
-        children = [child for child, _ in families]
         unknown = np.isnan(found.values)
+        if not unknown.any():
+            self.made += int(np.count_nonzero(found.exact))
+            return found
+        children = [child for child, _ in families]
         own = unknown[range(len(families)), children]
         self.made += int(np.count_nonzero(found.exact[~own]))
-        if not unknown.any():
-            return found
         found.values[unknown], found.exact[unknown] = -np.inf, True
         rest = np.flatnonzero(own).tolist()
         found.values[rest, [children[m] for m in rest]] = self([families[m] for m in rest])
