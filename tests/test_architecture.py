@@ -28,7 +28,7 @@ ORDER = {
         "compile_cache", "compile_units", "lanes", "linalg", "cutting", "elementary", "moments",
         "regress", "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
-        "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "integrals", "tails",
+        "polya", "rows", "glm", "laplace", "quasinewton", "within", "quadrature", "integrals", "tails",
         "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
     ],
     "tables": [
@@ -46,7 +46,7 @@ ORDER = {
         "shrinking", "terms", "drawing", "predicting", "localfit", "intervals", "equality",
         "withinbetween", "predictive", "adapting", "logfit", "gaussianfit", "model",
         "given", "grouplevel", "views", "poolings", "auto", "tabular",
-        "regression", "kinds", "choosing", "files",
+        "regression", "within", "kinds", "choosing", "files",
     ],
     "scoring": [
         "sparsity", "likelihoods", "families", "observed", "gprior", "criteria", "bge", "bde",
