@@ -10,15 +10,19 @@ discrete child that does not occur in a data set is held where its probability i
 What levels have taken from the rows is given back: + log|W_aa| / 2 makes of a profile likelihood of
 a logit the conditional one, given how often each level occurs (the double saddlepoint
 approximation); of counts - log|W_aa| / 2 is Cox and Reid's adjustment. It is evaluated where the
-profile likelihood has its maximum.
+profile likelihood has its maximum. Around slopes of 0 the conditional likelihood of a logit of n rows
+has the same slope and n / (n - 1) times the information (that of sampling without replacement), so
+where P_j decides how far slopes vary, and what they gain, it is multiplied by that (`finite`); with
+h_j as it is, that is log|W_aa| / 2 as a quadratic function.
 
 With h_j = r_j + P_j c_j and slopes b + Z u_j, Z = A kron L, ZZ' = R = S kron D, all that the
 quadratic l_j(c) = K_j + h_j'c - c'P_j c / 2 says of b and D is, with M_j = I + Z'P_j Z,
 k_j = (I - P_j Z M_j^-1 Z') h_j and Q_j = P_j - P_j Z M_j^-1 Z'P_j,
   sum_j [ K_j + |M_j^-1/2 Z'h_j|^2 / 2 - log|M_j| / 2 + b'k_j - b'Q_j b / 2 ].
-Its maximum in b is in closed form; in D it is reached by a minorising step (Zhou et al. 2019), which
-is never downhill and stays within covariance matrices: with rho_j = k_j - Q_j b and, over levels k
-and l, N = sum S_kl Q_kl and G = sum S_kl rho_k rho_l', D becomes the matrix with D N D = D_old G D_old.
+Its maximum in b is in closed form. With rho_j = k_j - Q_j b and, over levels k and l,
+N = sum S_kl Q_kl and G = sum S_kl rho_k rho_l', the slope in D is (G - N) / 2. As if all data sets
+had the same Q_j, D + F C N^-1 (G - N) N^-1 is a step of Fisher scoring; it is made in the metric of N
+and cut off where D would not be a covariance matrix, and halved where it goes downhill.
 Then each data set moves to its mode and is expanded again there: the value is the Laplace
 approximation, but for what is left of a Newton step, squared.
 
@@ -51,8 +55,9 @@ from poolbn.kernels.rows import NEGATIVE_BINOMIAL, dispersion, rows
 
 _STEPS = 60  # Newton steps of common slopes
 _DECREMENT = 1e-4  # of the last one; half of it is added
-_SPREADS = 80  # minorising steps in D
-_GAIN = 2e-4  # of the last one
+_SPREADS = 40  # scoring steps in D
+_GAIN = 1e-4  # of the last one
+_SHORTEST = 1e-2  # part of one
 COMMON, VARYING = 0, 1  # stages
 _ROUNDS = 3  # expansions of data sets
 _HALVINGS = 6
@@ -70,17 +75,18 @@ class Model(NamedTuple):
     table: Floats  # see `rows`
     offsets: Integers  # where the rows of data sets begin in it, (F + 1,)
     free: Integers  # whether a level is, (F C,)
+    finite: Floats  # what the information is multiplied by, (F,)
     A: Floats  # AA' = S, (C, C)
     states: Floats  # see `rows`, (F, d + 2, d)
     quads: Floats  # of data sets, (F, 2 e + LINES, N): P, Q, then lines
     work: Floats  # (MATRICES, N, N)
 
 
-MATRICES = 12
-W_, L_, Y_, Z_, PZ_, M_, CHOL_, H_, HC_, N_, G_, VECTOR_ = range(MATRICES)
+MATRICES = 13
+W_, L_, Y_, Z_, PZ_, M_, CHOL_, H_, HC_, N_, G_, NEW_, VECTOR_ = range(MATRICES)
 LINES = 6
 HLINE, KLINE, RLINE, OLD, STEP, SCALARS = range(LINES)  # from row 2 e of quads
-# Scalars of a data set: its log-likelihood, z'z, log|W_aa|, r'c + c'Pc / 2.
+# Scalars of a data set: its log-likelihood, z'z, log|W_aa|, r'c + c'Pc / 2 at the P of modes.
 SEEN, SQUARE, LOGDET, MOVED = range(4)
 
 
@@ -145,7 +151,7 @@ def _eliminate(m: Model, j: int) -> None:
                     v += quad[x, h * p + b] * t[h * q + 1 + b]
             r = quad[2 * e + RLINE, x]
             quad[2 * e + HLINE, x] = r + v
-            moved += c * (r + 0.5 * v)
+            moved += c * (r + (1.0 - 0.5 * m.finite[j]) * v)
     scalars = quad[2 * e + SCALARS]
     scalars[SQUARE], scalars[LOGDET], scalars[MOVED] = square, logdet, moved
 
@@ -292,7 +298,7 @@ def _absorb(m: Model, j: int, L: Floats) -> tuple[float, float]:
             v = 0.0
             for c in range(e):
                 v += quad[a, c] * Z[c, b]
-            PZ[a, b] = v
+            PZ[a, b] = m.finite[j] * v
     for a in range(e):
         for b in range(a + 1):
             v = 1.0 if a == b else 0.0
@@ -321,7 +327,7 @@ def _absorb(m: Model, j: int, L: Floats) -> tuple[float, float]:
         k[a] = v
     for a in range(e):
         for b in range(a + 1):
-            v = quad[a, b]
+            v = m.finite[j] * quad[a, b]
             for c in range(e):
                 v -= PZ[a, c] * PZ[b, c]
             quad[e + a, b] = quad[e + b, a] = v
@@ -363,8 +369,8 @@ def _weigh(m: Model, ridge: float, S: Floats, L: Floats, b: Floats) -> float:
 
 
 @jit
-def _widen(m: Model, L: Floats, b: Floats) -> None:
-    """One minorising step in D = LL', of which L is no triangle."""
+def _widen(m: Model, L: Floats, b: Floats, part: float, new: Floats) -> None:
+    """One scoring step in D = LL', (p, p) factors."""
     F, C, p = m.offsets.shape[0] - 1, m.C, m.q - 1
     e = C * p
     N, G, factor = m.work[N_], m.work[G_], m.work[CHOL_]
@@ -390,50 +396,62 @@ def _widen(m: Model, L: Floats, b: Floats) -> None:
     for a in range(p):
         trace += N[a, a]
     cholesky(N, factor, p, 1e-12 * trace)
-    for a in range(p):  # B = T'GT with T = D factor, D = LL'
+    for a in range(p):  # V = factor'L
         for c in range(p):
             v = 0.0
-            for i in range(c, p):  # factor is lower triangular
-                v += L[i, a] * factor[i, c]
+            for i in range(a, p):
+                v += factor[i, a] * L[i, c]
             V[a, c] = v
+    for c in range(p):  # G becomes factor^-1 G factor'^-1, rows and then columns
+        for a in range(p):
+            for i in range(a):
+                G[a, c] -= factor[a, i] * G[i, c]
+            G[a, c] /= factor[a, a]
     for a in range(p):
         for c in range(p):
-            v = 0.0
-            for i in range(p):
-                v += L[a, i] * V[i, c]
-            N[a, c] = v
+            for i in range(c):
+                G[a, c] -= factor[c, i] * G[a, i]
+            G[a, c] /= factor[c, c]
     for a in range(p):
-        for c in range(p):
-            v = 0.0
-            for i in range(p):
-                v += G[a, i] * N[i, c]
-            V[a, c] = v
-    for a in range(p):
-        for c in range(p):
-            v = 0.0
-            for i in range(p):
-                v += N[i, a] * V[i, c]
-            B[a, c] = v
+        for c in range(a + 1):
+            v = 0.5 * (G[a, c] + G[c, a]) - (1.0 if a == c else 0.0)
+            B[a, c] = B[c, a] = part * F * C * v + _shared(V, p, a, c)
     eigen(B, V, p, 1e-20)
-    for c in range(p):  # factor' L = V B^1/4
-        root = math.sqrt(math.sqrt(max(B[c, c], 0.0)))
+    for c in range(p):  # factor' new = V B^1/2
+        root = math.sqrt(max(B[c, c], 0.0))
         for a in range(p - 1, -1, -1):
             v = V[a, c] * root
             for i in range(a + 1, p):
-                v -= factor[i, a] * L[i, c]
-            L[a, c] = v / factor[a, a]
+                v -= factor[i, a] * new[i, c]
+            new[a, c] = v / factor[a, a]
+
+
+@jit
+def _copy(source: Floats, out: Floats, size: int) -> None:
+    for a in range(size):
+        for b in range(size):
+            out[a, b] = source[a, b]
 
 
 @jit
 def _spread(m: Model, ridge: float, S: Floats, L: Floats, b: Floats) -> float:
     """The maximum in b and D; see `_weigh`."""
+    p, new, part = m.q - 1, m.work[NEW_], 1.0
     value = _weigh(m, ridge, S, L, b)
     for _ in range(_SPREADS):
-        before = value
-        _widen(m, L, b)
-        value = _weigh(m, ridge, S, L, b)
-        if value - before < _GAIN:
+        _widen(m, L, b, part, new)
+        now = _weigh(m, ridge, S, new, b)
+        if now < value:
+            _weigh(m, ridge, S, L, b)
+            part *= 0.5
+            if part < _SHORTEST:
+                break
+            continue
+        gain, value = now - value, now
+        _copy(new, L, p)
+        if gain < _GAIN:
             break
+        part = min(1.0, 2.0 * part)
     return value
 
 
@@ -501,8 +519,8 @@ def _uncertain(m: Model, L: Floats) -> None:
 
 
 @entry(
-    numba.int64, numba.float64, numba.int64, numba.int64, matrix, integers, integers, matrix,
-    matrix, numba.float64, numba.int64, cube, cube, cube, matrix, vector,
+    numba.int64, numba.float64, numba.int64, numba.int64, matrix, integers, integers, vector,
+    matrix, matrix, numba.float64, numba.int64, cube, cube, cube, matrix, vector,
 )  # fmt: skip
 def fit(
     family: int,
@@ -512,6 +530,7 @@ def fit(
     table: Floats,
     offsets: Integers,
     free: Integers,
+    finite: Floats,
     A: Floats,
     S: Floats,
     ridge: float,
@@ -532,6 +551,7 @@ def fit(
         table: see `rows`.
         offsets: where the rows of data sets begin in it, (F + 1,).
         free: whether a level of a data set is free, (F C,).
+        finite: what the information of data sets is multiplied by, (F,).
         A: a factor of S^-1, the covariance between levels, (C, C).
         S: its inverse, (C, C).
         ridge: weight of a penalty on common slopes, 0 for none.
@@ -545,7 +565,7 @@ def fit(
     """
     F, p = offsets.shape[0] - 1, q - 1
     e = C * p
-    m = Model(family, theta, q, C, table, offsets, free, A, states, quads, work)
+    m = Model(family, theta, q, C, table, offsets, free, finite, A, states, quads, work)
     b = work[VECTOR_, 2]
     if stage == COMMON:
         _common(m, ridge, S, result)

@@ -275,6 +275,8 @@ class _Problem:
         self.states = np.zeros((F, d + 2, d))
         self.free = np.ones((F, C), dtype=np.int64)
         self._begin()
+        n = np.add.reduceat(weight, design.offsets[:-1]) if F else np.ones(0)
+        self.finite = n / np.maximum(n - 1.0, 1.0) if self.K else np.ones(F)
         N = max(d, 4)
         self.quads = np.empty((F, 2 * C * p + kernel.LINES, N))
         self.work = np.empty((kernel.MATRICES, N, N))
@@ -313,7 +315,7 @@ class _Problem:
     def _fit(self, stage: int, log_theta: float, result: Floats) -> None:
         kernels("within").fit(
             int(self.response.family), math.exp(log_theta), self.p + 1, self.C, self.table,
-            self.offsets, self.free.ravel(), self.A, self.inverse, self.ridge, stage, self.states,
+            self.offsets, self.free.ravel(), self.finite, self.A, self.inverse, self.ridge, stage, self.states,
             self.quads, self.work, self.L, result,
         )  # fmt: skip
 
