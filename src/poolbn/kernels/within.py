@@ -1,8 +1,8 @@
 """Regressions and tables of one node within data sets: each has levels of its own. Compiled.
 
 Regressions. Data set j has levels a_j, (C,), that nothing ties to those of others, and slopes c_j,
-(e,) with e = C p, level by level. Of its rows at (a_j, c_j), with score g and information W (`rows`),
-the levels are eliminated: with W_aa = LL', Y = L^-1 W_ac and z = L^-1 g_a,
+(e,) with e = C p, level by level. Of its rows at (a_j, c_j), with score g and information W
+(`rows`), the levels are eliminated: with W_aa = LL', Y = L^-1 W_ac and z = L^-1 g_a,
   P_j = W_cc - Y'Y,  r_j = g_c - Y'z,
 are curvature and slope of the profile log-likelihood, whose value is l_j + z'z / 2. A level of a
 discrete child that does not occur in a data set is held where its probability is next to 0.
@@ -10,10 +10,10 @@ discrete child that does not occur in a data set is held where its probability i
 What levels have taken from the rows is given back: + log|W_aa| / 2 makes of a profile likelihood of
 a logit the conditional one, given how often each level occurs (the double saddlepoint
 approximation); of counts - log|W_aa| / 2 is Cox and Reid's adjustment. It is evaluated where the
-profile likelihood has its maximum. Around slopes of 0 the conditional likelihood of a logit of n rows
-has the same slope and n / (n - 1) times the information (that of sampling without replacement), so
-where P_j decides how far slopes vary, and what they gain, it is multiplied by that (`finite`); with
-h_j as it is, that is log|W_aa| / 2 as a quadratic function.
+profile likelihood has its maximum. Around slopes of 0 the conditional likelihood of a logit of n
+rows has the same slope and n / (n - 1) times the information (that of sampling without
+replacement). So where P_j decides how far slopes vary, and what they gain, it is multiplied by that
+(`finite`) with h_j as it is: this is log|W_aa| / 2 as a quadratic function.
 
 With h_j = r_j + P_j c_j and slopes b + Z u_j, Z = A kron L, ZZ' = R = S kron D, all that the
 quadratic l_j(c) = K_j + h_j'c - c'P_j c / 2 says of b and D is, with M_j = I + Z'P_j Z,
@@ -21,8 +21,8 @@ k_j = (I - P_j Z M_j^-1 Z') h_j and Q_j = P_j - P_j Z M_j^-1 Z'P_j,
   sum_j [ K_j + |M_j^-1/2 Z'h_j|^2 / 2 - log|M_j| / 2 + b'k_j - b'Q_j b / 2 ].
 Its maximum in b is in closed form. With rho_j = k_j - Q_j b and, over levels k and l,
 N = sum S_kl Q_kl and G = sum S_kl rho_k rho_l', the slope in D is (G - N) / 2. As if all data sets
-had the same Q_j, D + F C N^-1 (G - N) N^-1 is a step of Fisher scoring; it is made in the metric of N
-and cut off where D would not be a covariance matrix, and halved where it goes downhill.
+had the same Q_j, D + F C N^-1 (G - N) N^-1 is a step of Fisher scoring; it is made in the metric of
+N, cut off where D would not be a covariance matrix, and halved where it goes downhill.
 Then each data set moves to its mode and is expanded again there: the value is the Laplace
 approximation, but for what is left of a Newton step, squared.
 
@@ -428,6 +428,7 @@ def _widen(m: Model, L: Floats, b: Floats, part: float, new: Floats) -> None:
 
 @jit
 def _copy(source: Floats, out: Floats, size: int) -> None:
+    """Entries of a square, (size, size)."""
     for a in range(size):
         for b in range(size):
             out[a, b] = source[a, b]
@@ -437,7 +438,7 @@ def _copy(source: Floats, out: Floats, size: int) -> None:
 def _spread(m: Model, ridge: float, S: Floats, L: Floats, b: Floats) -> float:
     """The maximum in b and D; see `_weigh`."""
     p, new, part = m.q - 1, m.work[NEW_], 1.0
-    value = _weigh(m, ridge, S, L, b)
+    value: float = _weigh(m, ridge, S, L, b)
     for _ in range(_SPREADS):
         _widen(m, L, b, part, new)
         now = _weigh(m, ridge, S, new, b)
@@ -782,7 +783,7 @@ def tables(n: Floats, p: Floats, lines: Floats, work: Floats, result: Floats) ->
             that, or inf where the common table is better, (4,). What levels have taken is given
             back in all of them.
     """
-    F, C, K = n.shape
+    F, _, K = n.shape
     jk = lines[JK]
     _proportional(n, np.inf, p, lines)
     none = 0.0

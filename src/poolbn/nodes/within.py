@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
-from poolbn.nodes.design import Design, Floats
+from poolbn.nodes.design import Floats
 from poolbn.nodes.glmm import HELD
 from poolbn.nodes.links import Family, Response
-from poolbn.nodes.regression import design_of, responses
+from poolbn.nodes.regression import design_of
 from poolbn.nodes.tabular import counts_of, is_small, sizes_of
 from poolbn.run.compiling import kernels
 from poolbn.tables.kinds import has_levels
@@ -45,34 +45,34 @@ _THETAS = -5.0, 12.0  # its logarithms
 
 @dataclass(frozen=True)
 class Alone:
-    """A node without parents: what all its sets of parents are compared with.
+    """A count without parents: what all its sets of parents are compared with.
 
     Attributes:
-        values: the log-likelihood of each kind of response that it may have.
-        thetas: logarithms of their dispersion; 0 where there is none.
+        poisson: its log-likelihood, without what does not depend on parents.
+        dispersed: that of negative binomial counts.
+        log_theta: the logarithm of their dispersion.
     """
 
-    values: tuple[float, ...]
-    thetas: tuple[float, ...]
+    poisson: float
+    dispersed: float
+    log_theta: float
 
 
 def alone(table: Data, child: str) -> Alone:
-    """A node without parents, which `gains` can be told.
+    """A count without parents, which `gains` can be told.
 
     Examples:
         >>> import poolbn as pb
         >>> table = pb.table(pb.datasets.opt()[["clinic", "age"]], group="clinic",
         ...                  kinds={"age": "count"})
-        >>> poisson, negative_binomial = alone(table, "age").values
-        >>> negative_binomial > poisson
+        >>> found = alone(table, "age")
+        >>> found.dispersed > found.poisson
         True
     """
-    design, found = _rows(table, child, ()), []
-    for response in responses(table, child):
-        problem = _Problem(design, response, np.zeros((0, 0)))
-        found.append(problem.disperse(None) if response.dispersed else (problem.value(), 0.0))
-    values, thetas = zip(*found, strict=True)
-    return Alone(values, thetas)
+    rows = _rows(table, child, ())
+    poisson = _Problem(rows, Response(Family.POISSON), np.eye(1)).value()
+    problem = _Problem(rows, Response(Family.NEGATIVE_BINOMIAL), np.eye(1))
+    return Alone(poisson, *problem.disperse(None))
 
 
 def gains(
@@ -94,7 +94,7 @@ def gains(
         parents: its parents; those that are constant in each data set left out.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
         form: which models discrete nodes with discrete parents may have, see `Partial.discrete`.
-        known: the node without parents.
+        known: a count without parents, which is looked at here by default.
 
     Examples:
         >>> import poolbn as pb
@@ -109,105 +109,122 @@ def gains(
     names = sorted(parents)
     discrete = has_levels(table.kind(child))
     tabular = discrete and all(has_levels(table.kind(name)) for name in names)
-    counts = None
+    counts: NDArray[np.number] | None = None
     if tabular and is_small(table, child, names):
         counts = counts_of(table, child, names)
         counts = counts.mean(axis=0) if counts.ndim > 3 else counts
-    design = _rows(table, child, names, counts)
-    categories = [table.categories[table.names.index(name)] for name in names]
-    T = _basis(design, spans(categories))
+    rows = _rows(table, child, names, counts)
+    K = len(table.categories[table.names.index(child)])
+    if not len(rows.y):  # no data set says anything
+        columns = len(rows.X) - 1
+        return -float(np.array([columns * max(K - 1, 1), 1, 0]) @ each)
+    T = _basis(rows, spans([table.categories[table.names.index(name)] for name in names]))
     if T is None:
         return -math.inf
     best = -math.inf
     if counts is not None and form != "logit":
         best = _of_table(counts, each)
-    K = len(table.categories[table.names.index(child)])
-    if (tabular and form == "table") or T.shape[1] * max(K - 1, 1) > _MOST:
+    if (tabular and form == "table") or len(T) * max(K - 1, 1) > _MOST:
         return best
-    known = alone(table, child) if known is None and not discrete else known
-    values = []
-    for i, response in enumerate(responses(table, child)):
-        problem = _Problem(design, response, T)
-        charge = float(np.array([problem.C * problem.p, problem.covariances, 0]) @ each)
-        if response.dispersed:
-            assert known is not None
-            value = problem.disperse(known.thetas[i])[0] - each[0]
-        else:
-            value = problem.value()
-        values.append(value - charge)
-    return max(best, max(values) - _least(design, known, discrete, each))
-
-
-def _least(design: Design, known: Alone | None, discrete: bool, each: Floats) -> float:
-    """Without parents, by the best of its responses."""
     if discrete:
-        return _Problem(design, Response(levels=int(design.y.max(initial=1)) + 1), _NONE).value()
-    assert known is not None
-    poisson, dispersed = known.values
-    return max(poisson, dispersed - float(each[0]))
+        problem = _Problem(rows, Response(levels=int(rows.y.max()) + 1), T)
+        return max(best, problem.value() - _without(rows.per_level()) - problem.charge(each))
+    return _of_count(rows, T, each, alone(table, child) if known is None else known)
 
 
-_NONE = np.zeros((0, 0))
+def _of_count(rows: _Rows, T: Floats, each: Floats, known: Alone) -> float:
+    """The gain of a count: its distribution is chosen with parents, and without."""
+    poisson, dispersed = (
+        _Problem(rows, Response(family), T) for family in (Family.POISSON, Family.NEGATIVE_BINOMIAL)
+    )
+    theta = float(each[0])  # what it costs
+    best = max(poisson.value(), dispersed.disperse(known.log_theta)[0] - theta)
+    return best - max(known.poisson, known.dispersed - theta) - poisson.charge(each)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of the data sets that can tell of slopes, or their cells."""
+
+    X: Floats  # 1, and the parents' columns, centred within data sets, (q, m)
+    y: Integers  # levels that occur, numbered from 0, or counts, (m,)
+    weight: Floats  # how often each row is there, (m,)
+    offsets: Integers  # rows of data set j are offsets[j] : offsets[j + 1], (F + 1,)
+
+    def per_level(self) -> Floats:
+        """How often each level is in each data set, (F, K)."""
+        F, K = len(self.offsets) - 1, int(self.y.max(initial=0)) + 1
+        sets = np.repeat(np.arange(F), np.diff(self.offsets))
+        return np.asarray(np.bincount(sets * K + self.y, self.weight, F * K).reshape(F, K))
+
+
+def _without(n: Floats) -> float:
+    """The conditional log-likelihood of levels without parents, from their counts (F, K)."""
+    rows = n.sum(axis=1, keepdims=True)
+    logs = np.log(np.where(n > 0, n, 1.0))
+    return float((n * (logs - np.log(rows))).sum() + 0.5 * (logs.sum() - np.log(rows).sum()))
 
 
 def _rows(
-    table: Data, child: str, parents: Sequence[str], counts: NDArray[np.floating] | None = None
-) -> Design:
-    """The rows of a family, or those of its cells, parents centred within data sets.
+    table: Data, child: str, parents: Sequence[str], counts: NDArray[np.number] | None = None
+) -> _Rows:
+    """Those of a family, or its cells.
 
-    Data sets that cannot tell of slopes are left out: a discrete child is constant in them, or a
-    count is zero.
+    Data sets in which a discrete child is constant, or a count is 0, say nothing.
     """
     if counts is None:
         design = design_of(table, child, parents)
+        X, y, weight, offsets = design.X.T, design.y, design.weight, design.offsets
     else:
-        data_set, configuration, level = np.nonzero(counts)
+        data_set, configuration, y = np.nonzero(counts)
+        weight = counts[data_set, configuration, y].astype(np.float64)
         *sizes, _ = sizes_of(table, child, parents)
         codes = np.unravel_index(configuration, sizes)
-        columns = [np.ones(len(level))]
-        for code, size in zip(codes, sizes, strict=True):
-            columns += [(code == k).astype(np.float64) for k in range(1, size)]
-        design = Design(
-            np.column_stack(columns), level, counts[data_set, configuration, level].astype(float),
-            np.searchsorted(data_set, np.arange(len(counts) + 1)),
-        )  # fmt: skip
-    has_rows = np.diff(design.offsets) > 0
-    starts = design.offsets[:-1][has_rows]
-    lowest = np.minimum.reduceat(design.y, starts)
-    highest = np.maximum.reduceat(design.y, starts)
-    if has_levels(table.kind(child)):
-        tells = highest > lowest
-    else:
-        tells = highest > 0
-    sizes_kept = np.diff(np.append(starts, len(design.y)))
-    kept = np.repeat(tells, sizes_kept)
-    X, y, weight = design.X, design.y, design.weight
+        own = [code == k for code, size in zip(codes, sizes, strict=True) for k in range(1, size)]
+        X = np.array([np.ones(len(y)), *own], dtype=np.float64)
+        offsets = np.searchsorted(data_set, np.arange(len(counts) + 1))
+    levels = has_levels(table.kind(child))
+    starts, n = offsets[:-1][np.diff(offsets) > 0], np.diff(offsets)
+    n = n[n > 0]
+    highest = np.maximum.reduceat(y, starts)
+    tells = highest > (np.minimum.reduceat(y, starts) if levels else 0)
     if not tells.all():
-        X, y, weight = X[kept], y[kept], weight[kept]
-    own = sizes_kept[tells]
-    offsets = np.concatenate([[0], np.cumsum(own)]).astype(np.int64)
-    if has_levels(table.kind(child)) and len(y):  # levels that occur, numbered from 0
-        occurs = np.bincount(y) > 0
-        y = (np.cumsum(occurs) - 1)[y]
-    if len(y) and X.shape[1] > 1:
-        sums = np.add.reduceat(X[:, 1:] * weight[:, None], offsets[:-1], axis=0)
-        mean = sums / np.add.reduceat(weight, offsets[:-1])[:, None]
-        X = np.column_stack([X[:, :1], X[:, 1:] - np.repeat(mean, own, axis=0)])
-    return Design(X, y.astype(np.int64), weight, offsets)
+        kept = np.repeat(tells, n)
+        X, y, weight, n = X[:, kept], y[kept], weight[kept], n[tells]
+    offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
+    if not len(y):
+        return _Rows(X, y, weight, offsets)
+    if levels:
+        y = (np.cumsum(np.bincount(y) > 0) - 1)[y]
+    rows = np.add.reduceat(weight, offsets[:-1])
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    X[1:] -= np.repeat(np.add.reduceat(X[1:] * weight, offsets[:-1], axis=1) / rows, n, axis=1)
+    return _Rows(X, y.astype(np.int64), weight, offsets)
 
 
-def _basis(design: Design, owners: Sequence[range]) -> Floats | None:
-    """T with columns X T uncorrelated within data sets and of variance one, X without intercept.
+def _laid_out(rows: _Rows, T: Floats, C: int) -> tuple[Floats, Integers]:
+    """The table of `kernels.rows` for columns X'T, and where data sets begin in it."""
+    offsets = np.concatenate([[0], np.cumsum(kernels("lanes").padded(np.diff(rows.offsets)))])
+    table = np.empty((T.shape[1] + 2 + 3 * C, offsets[-1]))
+    places = offsets.astype(np.int64)
+    kernels("glm").lay_out(
+        rows.X[: len(T)], rows.y, rows.weight, rows.offsets, places, T, table
+    )  # fmt: skip
+    return table, places
+
+
+def _basis(rows: _Rows, owners: Sequence[range]) -> Floats | None:
+    """T with columns X'T uncorrelated within data sets and of variance one, but the intercept.
 
     None where a parent adds nothing to the others. The columns do not depend on the order of
     parents, but for rotations.
     """
-    X, weight = design.X[:, 1:], design.weight
-    if not len(X):
-        return np.zeros((X.shape[1], 0))
-    S = (X * weight[:, None]).T @ X / weight.sum()
+    q = len(rows.X)
+    S = np.empty((q, q))
+    kernels("glm").describe(_laid_out(rows, np.eye(q), 0)[0], np.empty(q), S)
+    S, largest = S[1:, 1:], np.abs(rows.X[1:]).max(axis=1, initial=1e-150)
     variance = np.diagonal(S)
-    varies = variance > RANK_TOLERANCE * np.maximum(np.abs(X).max(axis=0) ** 2, 1e-300)
+    varies = variance > RANK_TOLERANCE * largest**2
     scale = np.where(varies, np.sqrt(np.where(varies, variance, 1.0)), np.inf)
     R = S / np.outer(scale, scale)
     value, vector = np.linalg.eigh(R)
@@ -219,10 +236,13 @@ def _basis(design: Design, owners: Sequence[range]) -> Floats | None:
             left = np.linalg.eigvalsh(R[np.ix_(rest, rest)])
             if np.count_nonzero(left > _INDEPENDENT) == rank:
                 return None
-    return np.asarray(vector[:, kept] / np.sqrt(value[kept]) / scale[:, None])
+    T = np.zeros((q, 1 + np.count_nonzero(kept)))
+    T[0, 0] = 1.0
+    T[1:, 1:] = vector[:, kept] / np.sqrt(value[kept]) / scale[:, None]
+    return T
 
 
-def _of_table(counts: NDArray[np.floating], each: Floats) -> float:
+def _of_table(counts: NDArray[np.number], each: Floats) -> float:
     """The gain of tables, see `kernels.within.tables`."""
     told = ((counts.sum(axis=1) > 0).sum(axis=1) > 1) & ((counts.sum(axis=2) > 0).sum(axis=1) > 1)
     n = counts[told].astype(np.float64)
@@ -234,14 +254,12 @@ def _of_table(counts: NDArray[np.floating], each: Floats) -> float:
     result = np.empty(4)
     kernel = kernels("within")
     lines = np.empty((kernel.TABLE_LINES, max(F * C, F * K, C * K)))
-    kernel.tables(
-        np.ascontiguousarray(n), np.empty((F, C, K)), lines, np.empty((2, K, K)), result
-    )
+    kernel.tables(np.ascontiguousarray(n), np.empty((F, C, K)), lines, np.empty((2, K, K)), result)
     return float(result[2] - result[0] - np.array([slopes, 1, 0]) @ each)
 
 
 def _parts(together: NDArray[np.bool_]) -> int:
-    """How many sets of configurations there are of which no two are ever in one data set, (F, C)."""
+    """How many parts the configurations fall into that are never in one data set, (F, C)."""
     part = np.arange(together.shape[1])
     for own in together:
         seen = np.unique(part[own])
@@ -252,71 +270,54 @@ def _parts(together: NDArray[np.bool_]) -> int:
 class _Problem:
     """A regression with free levels: work space, and where it is."""
 
-    def __init__(self, design: Design, response: Response, T: Floats) -> None:
-        self.design, self.response = design, response
-        y, weight = design.y, design.weight
-        F, p = len(design.offsets) - 1, T.shape[1]
-        self.F, self.p, q = F, p, p + 1
-        self.K = int(y.max(initial=1)) + 1 if response.has_levels else 0
-        if response.has_levels and self.K != response.levels:
-            self.response = Response(levels=self.K)
-        C = self.C = self.response.predictors
-        d = q * C
-        kernel = kernels("within")
-        room = kernels("lanes").padded(np.diff(design.offsets))
-        self.offsets = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
-        self.table = np.empty((q + 2 + 3 * C, self.offsets[-1]))
-        whole = np.zeros((len(T) + 1, q))
-        whole[0, 0], whole[1:, 1:] = 1.0, T
-        X = np.ascontiguousarray(design.X.T[: len(whole)])
-        kernels("glm").lay_out(
-            X, y, weight, design.offsets, self.offsets, whole, self.table
-        )
-        self.states = np.zeros((F, d + 2, d))
-        self.free = np.ones((F, C), dtype=np.int64)
-        self._begin()
-        n = np.add.reduceat(weight, design.offsets[:-1]) if F else np.ones(0)
-        self.finite = n / np.maximum(n - 1.0, 1.0) if self.K else np.ones(F)
-        N = max(d, 4)
-        self.quads = np.empty((F, 2 * C * p + kernel.LINES, N))
+    def __init__(self, rows: _Rows, response: Response, T: Floats) -> None:
+        self.rows, self.response = rows, response
+        self.F, self.C, q = len(rows.offsets) - 1, response.predictors, T.shape[1]
+        self.p, d, n = q - 1, q * self.C, np.ones(self.F)
+        self.table, self.offsets = _laid_out(rows, T, self.C)
+        self.A = np.asarray(np.linalg.cholesky(response.S))
+        self.inverse = np.asarray(np.linalg.inv(response.S))
+        self.states = np.zeros((self.F, d + 2, d))
+        self.free = np.ones((self.F, self.C), dtype=np.int64)
+        if self.F:
+            n = np.add.reduceat(rows.weight, rows.offsets[:-1])
+            self._begin(n)
+        self.levels = self.states[:, d].copy()
+        self.finite = n / np.maximum(n - 1.0, 1.0) if response.has_levels else np.ones(self.F)
+        kernel, N = kernels("within"), max(d, 4)
+        self.quads = np.empty((self.F, 2 * self.C * self.p + kernel.LINES, N))
         self.work = np.empty((kernel.MATRICES, N, N))
-        self.A = np.asarray(np.linalg.cholesky(self.response.S))
-        self.inverse = np.asarray(np.linalg.inv(self.response.S))
-        self.L = np.zeros((max(p, 1), max(p, 1)))
+        self.L = np.zeros((max(self.p, 1), max(self.p, 1)))
         self.ridge = 0.0
 
-    def _begin(self) -> None:
-        """Levels without parents."""
-        design, q, d = self.design, self.p + 1, self.states.shape[2]
-        sets = np.repeat(np.arange(self.F), np.diff(design.offsets))
-        if not self.K:
-            n = np.bincount(sets, design.weight, self.F)
-            total = np.bincount(sets, design.weight * design.y, self.F)
-            self.states[:, d, 0] = np.log(total / n)
+    def _begin(self, rows_of: Floats) -> None:
+        """Levels without parents: logarithms of means, or log odds."""
+        rows, (F, C), q = self.rows, self.free.shape, self.p + 1
+        start = self.states[:, -2]
+        if not self.response.has_levels:
+            start[:, 0] = np.log(np.add.reduceat(rows.weight * rows.y, rows.offsets[:-1]) / rows_of)
             return
-        n = np.bincount(sets * self.K + design.y, design.weight, self.F * self.K)
-        n = n.reshape(self.F, self.K)
-        present, rows = n > 0, np.arange(self.F)
+        n, at = rows.per_level(), np.arange(F)
+        present = n > 0
+        # A level that is not moved, the first one if it is there; others may be where they are not.
+        base = np.where(present[:, 0], 0, n.argmax(axis=1))
         logs = np.log(np.where(present, n, 1.0))
-        base = np.where(present[:, 0], 0, n.argmax(axis=1))  # a level that is not moved
-        utility = logs - logs[rows, base][:, None] + np.where(base > 0, _ABSENT, 0.0)[:, None]
-        lowest = np.where(base > 0, 0.0, -_ABSENT)[:, None]
-        utility = np.where(present, utility, lowest)
-        self.states[:, d, 0 : self.C * q : q] = utility[:, 1:]
-        free = present.copy()
-        free[rows, base] = False
-        self.free[:] = free[:, 1:]
+        odds = logs - logs[at, base][:, None] + np.where(base > 0, _ABSENT, 0.0)[:, None]
+        absent = np.where(base > 0, 0.0, -_ABSENT)[:, None]
+        start[:, 0 : C * q : q] = np.where(present, odds, absent)[:, 1:]
+        present[at, base] = False
+        self.free[:] = present[:, 1:]
 
-    @property
-    def covariances(self) -> int:
-        """How many variances and covariances slopes have."""
-        return self.p * (self.p + 1) // 2
+    def charge(self, each: Floats) -> float:
+        """What slopes and their (co)variances cost."""
+        p = self.p
+        return float(np.array([self.C * p, p * (p + 1) // 2, 0]) @ each)
 
     def _fit(self, stage: int, log_theta: float, result: Floats) -> None:
         kernels("within").fit(
             int(self.response.family), math.exp(log_theta), self.p + 1, self.C, self.table,
-            self.offsets, self.free.ravel(), self.finite, self.A, self.inverse, self.ridge, stage, self.states,
-            self.quads, self.work, self.L, result,
+            self.offsets, self.free.ravel(), self.finite, self.A, self.inverse, self.ridge, stage,
+            self.states, self.quads, self.work, self.L, result,
         )  # fmt: skip
 
     def value(self, log_theta: float = 0.0) -> float:
@@ -327,10 +328,9 @@ class _Problem:
         self._fit(kernel.COMMON, log_theta, result)
         if e and self.ridge == 0.0 and self._separated(result):
             self.ridge = HELD[0]
-            self.states[:] = 0.0
-            self._begin()
+            self.states[:, -2] = self.levels
             self._fit(kernel.COMMON, log_theta, result)
-        sign = 0.5 if self.K else -0.5
+        sign = 0.5 if self.response.has_levels else -0.5
         best = float(result[0] + sign * result[2])
         if e:
             kept = self.states[:, -2].copy()
@@ -344,7 +344,7 @@ class _Problem:
         e, slope = self.C * self.p, self.states[0, -2].reshape(self.C, -1)[:, 1:]
         if result[1] == 1.0 and np.abs(slope).max() < _SUSPECT:
             return False
-        H = self.work[kernels("within").H_, :e, :e] / self.design.weight.sum()
+        H = self.work[kernels("within").H_, :e, :e] / self.rows.weight.sum()
         return bool(result[1] == 0.0 or np.linalg.eigvalsh(H)[0] < _SEPARATED)
 
     def disperse(self, start: float | None) -> tuple[float, float]:
@@ -357,12 +357,12 @@ class _Problem:
 
     def _dispersion(self) -> float:
         """Log theta by moments within data sets."""
-        design, d = self.design, self.states.shape[2]
-        mean = np.exp(np.repeat(self.states[:, d, 0], np.diff(design.offsets)))
-        n = np.repeat(np.add.reduceat(design.weight, design.offsets[:-1]), np.diff(design.offsets))
-        square = (design.y - mean) ** 2 * n / np.maximum(n - 1.0, 1.0)
-        extra = float(design.weight @ (square - mean))
-        total = float(design.weight @ mean**2)
+        y, weight, offsets = self.rows.y, self.rows.weight, self.rows.offsets
+        sizes = np.diff(offsets)
+        n = np.repeat(np.add.reduceat(weight, offsets[:-1]), sizes)
+        mean = np.exp(np.repeat(self.levels[:, 0], sizes))
+        square = (y - mean) ** 2 * n / np.maximum(n - 1.0, 1.0)
+        extra, total = float(weight @ (square - mean)), float(weight @ mean**2)
         return float(np.log(np.clip(total / max(extra, 1e-9 * total), 0.02, 1e4)))
 
 
