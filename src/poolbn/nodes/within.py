@@ -37,8 +37,8 @@ Integers = NDArray[np.int64]
 _MOST = 150  # coefficients of a regression
 _ABSENT = 40.0  # log odds of a level that a data set does not have
 _INDEPENDENT = 1e-9  # of a combination of columns of variance one
-_SEPARATED = 1e-5  # information in a direction of variance one: less than any row has
-_SUSPECT = 10.0  # slopes that are looked at twice
+_SEPARATED = 1e-3  # information of a row in a direction of variance one
+_SUSPECT = 5.0  # slopes that are looked at twice
 _STEP, _NEAR, _TRIES = 0.5, 1e-3, 14  # of a search for log theta
 _THETAS = -5.0, 12.0  # its logarithms
 
@@ -341,11 +341,15 @@ class _Problem:
         return best + float(result[5])
 
     def _separated(self, result: Floats) -> bool:
+        """Whether slopes went to infinity; the same whatever level comes first."""
         e, slope = self.C * self.p, self.states[0, -2].reshape(self.C, -1)[:, 1:]
-        if result[1] == 1.0 and np.abs(slope).max() < _SUSPECT:
+        differences = np.ptp(np.vstack([0 * slope[:1], slope]), axis=0)
+        if result[1] == 1.0 and differences.max() < _SUSPECT:
             return False
         H = self.work[kernels("within").H_, :e, :e] / self.rows.weight.sum()
-        return bool(result[1] == 0.0 or np.linalg.eigvalsh(H)[0] < _SEPARATED)
+        symmetric = np.kron(self.A, np.eye(self.p))
+        least = np.linalg.eigvalsh(symmetric.T @ H @ symmetric)[0]
+        return bool(result[1] == 0.0 or least < _SEPARATED)
 
     def disperse(self, start: float | None) -> tuple[float, float]:
         """The log-likelihood at its maximum in theta, and the logarithm of that."""
