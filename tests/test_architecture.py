@@ -28,8 +28,8 @@ ORDER = {
         "compile_cache", "compile_units", "lanes", "linalg", "cutting", "elementary", "moments",
         "regress", "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
-        "polya", "rows", "glm", "laplace", "quasinewton", "within", "quadrature", "integrals", "tails",
-        "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
+        "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "within", "integrals",
+        "tails", "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "text", "databases", "foreign", "files",
