@@ -29,7 +29,8 @@ ORDER = {
         "regress", "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
         "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "within", "integrals",
-        "tails", "independence", "separators", "shrinking", "subsets", "orders", "partitions", "graphs",
+        "tails", "independence", "separators", "shrinking", "subsets", "orders", "partitions",
+        "graphs",
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "text", "databases", "foreign", "files",
