@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from scipy import optimize, special, stats
 
 import poolbn as pb
+from poolbn.moments.table import FilledTable
 from poolbn.nodes import kinds, within
 from poolbn.nodes.design import Floats
 from poolbn.nodes.links import Family, Response
@@ -337,3 +339,15 @@ def test_little_is_lost_where_levels_are_known() -> None:
         known += float(logliks.sum(axis=1).max()) - alone
     assert known > 100
     assert ours > 0.9 * known
+
+
+def test_cells_that_are_drawn_as_they_were_change_nothing() -> None:
+    frame = world(6, 40, 0.6, 0.3, 12, K=3)
+    columns = ["x", "z", "y", "c"]
+    table, gaps = table_of(frame, *columns), np.random.default_rng(12).random((240, 4)) < 0.1
+    values = np.where(gaps.T, np.nan, np.array(table.values))
+    cells = np.array(table.values)[:, gaps.any(axis=1)]
+    filled = FilledTable.of(replace(table, values=values), np.array([cells, cells]))
+    for child, parents in (("y", ["x"]), ("y", ["z"]), ("c", ["x", "z"])):
+        before = within.gains(table, child, parents, FREE)
+        assert within.gains(filled, child, parents, FREE) == pytest.approx(before, abs=1e-6)
