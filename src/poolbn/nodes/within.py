@@ -260,6 +260,8 @@ def _of_table(counts: NDArray[np.number], each: Floats) -> float:
 
 def _parts(together: NDArray[np.bool_]) -> int:
     """How many parts the configurations fall into that are never in one data set, (F, C)."""
+    if together.all(axis=1).any():
+        return 1
     part = np.arange(together.shape[1])
     for own in together:
         seen = np.unique(part[own])
