@@ -5,15 +5,14 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.data import Data, check_no_group
 from poolbn.moments.patternstats import PatternStats, added, without_gaps
-from poolbn.moments.reading import of_levels, of_reading, patterns, stats
+from poolbn.moments.reading import of_levels, of_reading, patterns
 from poolbn.moments.statsfile import file_has_levels
 from poolbn.moments.table import gathered
 from poolbn.tables import data
@@ -36,6 +35,7 @@ class ReadingOptions(TypedDict):
 
     group: str | None
     columns: Sequence[str] | None
+    kinds: Mapping[str, ColumnKind] | None
     missing: Missing
     inputs: Sequence[str]
 
@@ -51,7 +51,6 @@ def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
 def read_data(
     entries: Sequence[str],
     tell: Callable[[str], None],
-    kinds: Mapping[str, ColumnKind] | None,
     **reading: Unpack[ReadingOptions],
 ) -> Data:
     """What a network is learned from: statistics where all columns are continuous, else rows.
@@ -59,39 +58,34 @@ def read_data(
     `tell` is told what a user should know of a sum of statistics.
     """
     saved, rows = parted(entries)
-    if not saved:
-        made = gathered(rows, kinds=kinds, **reading)
-        if made.patterns is not None and not made.patterns.has_gaps:
-            return made.patterns.known.with_inputs(reading["inputs"])
-        return made
-    if kinds is not None and not any(map(file_has_levels, saved)):
+    if saved and reading["kinds"] is not None and not any(map(file_has_levels, saved)):
         raise OptionError(
-            Option("kinds", dict(kinds)), f" is for rows, and '{saved[0]}' has none; leave it out"
+            Option("kinds", dict(reading["kinds"])),
+            f" is for rows, and '{saved[0]}' has none; leave it out",
         )
-    found = read_sums(entries, tell, kinds, **reading)
-    if found.cells is not None:
-        return found.cells
-    assert found.patterns is not None
-    known = found.patterns if found.patterns.has_gaps else found.patterns.known
-    return stats(known, inputs=reading["inputs"])
+    made: Data = read_sums(entries, tell, **reading) if saved else gathered(rows, **reading)
+    if made.patterns is None or made.has_rows:
+        return made
+    gaps = made.patterns.has_gaps
+    return made.stats() if gaps else made.patterns.known.with_inputs(made.inputs)
 
 
-class Added(NamedTuple):
-    """Statistics of one kind or the other: with discrete columns, or with missing cells."""
+Sums = CellStats | PatternStats  # with discrete columns, or with missing cells
 
-    cells: CellStats | None = None
-    patterns: PatternStats | None = None
+
+def load(path: str) -> Sums:
+    """What a .stats file holds."""
+    return (CellStats if file_has_levels(path) else PatternStats).load(path)
 
 
 def read_sums(
     entries: Sequence[str],
     tell: Callable[[str], None],
-    kinds: Mapping[str, ColumnKind] | None = None,
     *,
     name: str | None = None,
     checkpoint: Checkpoint | None = None,
     **reading: Unpack[ReadingOptions],
-) -> Added:
+) -> Sums:
     """The statistics of rows and of .stats files, added up.
 
     `tell` is told what a user should know of the sum. With a `name` all is one data set. A
@@ -102,7 +96,7 @@ def read_sums(
     held: tuple[ColumnKind, ...] = ()
     if rows:
         prepared, held = data.prepare_kinds(
-            rows, name=name, kinds=kinds, group=reading["group"], columns=columns,
+            rows, name=name, kinds=reading["kinds"], group=reading["group"], columns=columns,
             missing=reading["missing"],
         )  # fmt: skip
         discrete |= any(not is_normal(kind) for kind in held)
@@ -123,7 +117,7 @@ def read_sums(
         each = [[part.data_sets([j], [name]) for j in range(len(part.levels))] for part in parts]
         parts = [total(own) for own in each]
     if prepared is not None and discrete:
-        parts.append(of_levels(prepared, held, kinds or {}))
+        parts.append(of_levels(prepared, held, reading["kinds"] or {}))
     elif prepared is not None and reading["missing"] == "em":
         parts.append(patterns(prepared.rows()))
     elif prepared is not None:
@@ -132,10 +126,8 @@ def read_sums(
         every = [*saved, *[_ROWS] * (prepared is not None)]
         levels = {path: part.levels for path, part in zip(every, parts, strict=True)}
         _tell_shared(levels, tell)
-    whole, inputs = total(parts), reading["inputs"]
-    if discrete:
-        return Added(cells=whole.with_inputs(inputs) if inputs else whole)
-    return Added(patterns=replace(whole, known=stats(whole.known, inputs=inputs)))
+    whole: Sums = total(parts)
+    return whole.with_inputs(reading["inputs"]) if reading["inputs"] else whole
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
@@ -161,10 +153,7 @@ def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | N
 def _each(entries: Sequence[str], group: str | None) -> list[list[str]]:
     """The columns of each file."""
     saved, rows = parted(entries)
-    each = [
-        list((CellStats if file_has_levels(path) else PatternStats).load(path).names)
-        for path in saved
-    ]
+    each = [list(load(path).names) for path in saved]
     parts = data.as_parts(rows) if rows else []
     if parts:
         warn_of_row_names(parts, group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,15 +148,6 @@ Rows = Annotated[
         show_default=False,
     ),
 ]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kinds",
-        metavar="A=KIND,...",
-        help="What columns hold: discrete, count or continuous. By default text, true and false "
-        f"are discrete, numbers continuous. {_NAMES}",
-    ),
-]
 Common = Annotated[bool, typer.Option("--common", help="Use the columns that all files have.")]
 IncludeRows = Annotated[
     bool,
@@ -193,6 +184,14 @@ class Chosen:
     ] = None
     exclude: Annotated[
         list[str] | None, typer.Option(metavar="A,B,...", help=f"Columns to leave out. {_NAMES}")
+    ] = None
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A=KIND,...",
+            help="What columns hold: discrete, count or continuous. By default text, true and "
+            f"false are discrete, numbers continuous. {_NAMES}",
+        ),
     ] = None
 
     def names(
@@ -239,6 +238,7 @@ class Selection(Chosen):
         return {
             "group": self.group,
             "columns": self.names(entries, common),
+            "kinds": kinds_of(self.kinds),
             "missing": self.missing,
             "inputs": names(self.inputs) or (),
         }
@@ -368,18 +368,11 @@ def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind] | None:
     return found or None
 
 
-def read_frame(
-    entries: Sequence[str],
-    kinds: Mapping[str, ColumnKind] | None,
-    **reading: Unpack[ReadingOptions],
-) -> pd.DataFrame:
+def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.DataFrame:
     """All rows that were read, the group column first; for reports that show residuals."""
     import pandas as pd
 
-    rows = read_table(
-        list(entries), kinds=kinds, group=reading["group"], columns=reading["columns"],
-        missing=reading["missing"],
-    )  # fmt: skip
+    rows = read_table(list(entries), **reading)
     columns = {
         name: np.array(levels, dtype=object)[own.astype(int)] if levels else own
         for name, own, levels in zip(rows.names, rows.values, rows.categories, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,6 @@ from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.disclosure import shared_effects
 from poolbn.page.reporting import report
-from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, noun_of, without_secrets
 
 if TYPE_CHECKING:
@@ -37,16 +36,14 @@ _CELLS = 10**8  # of rows that are kept in memory for the report
 
 
 @command
-def look(
-    files: given.Rows, *, chosen: given.Chosen, kinds: given.Kinds = None, terminal: Terminal
-) -> None:
+def look(files: given.Rows, *, chosen: given.Chosen, terminal: Terminal) -> None:
     """Look at a table: what it holds, what is missing, what to fix, how to learn from it.
 
     The first command to run. Without --group it says which columns that could be.
     """
     given.check_rows(files, "look")
     found = look_at(
-        files, group=chosen.group, columns=chosen.names(files), kinds=given.kinds_of(kinds)
+        files, group=chosen.group, columns=chosen.names(files), kinds=given.kinds_of(chosen.kinds)
     )
     table = found.table()
     terminal.text(head(found) + "\n")
@@ -96,7 +93,6 @@ def learn(
     files: given.Files,
     *,
     reading: given.Selection,
-    kinds: given.Kinds = None,
     common: given.Common = False,
     model: given.Fitting,
     searching: given.Searching,
@@ -133,7 +129,6 @@ def learn(
             searching.seed,
             out,
             None if start is None else load(start),
-            given.kinds_of(kinds),
             open=include_rows,
         )
         written = ["network.json", "arcs.csv", "report.html", "strengths.csv"]
@@ -157,13 +152,12 @@ class _Job:
     seed: int
     out: Path | None  # the folder to write to
     start: Network | None = None
-    kinds: Mapping[str, ColumnKind] | None = None
     open: bool = False  # whether the report may contain rows
 
     def run(self, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
-        data = read_data(self.files, terminal.note, self.kinds, **self.reading)
+        data = read_data(self.files, terminal.note, **self.reading)
         patterns = data.patterns
         left = int(data.dropped.sum())
         said = (
@@ -222,16 +216,14 @@ class _Job:
             )
             boot = resample(
                 rows, replicates=replicates, pooling=self.pooling, seed=self.seed,
-                kinds=self.kinds, **self.reading, **self.learning,
+                **self.reading, **self.learning,
             )  # fmt: skip
             record["bootstrap"] = showing.bootstrap_record(boot)
             terminal.text()
             showing.show_bootstrap(terminal, boot)
         if compare:
             terminal.note("comparing poolings on held-out rows")
-            found = compare_poolings(
-                rows, seed=self.seed, kinds=self.kinds, **self.reading, **self.learning
-            )
+            found = compare_poolings(rows, seed=self.seed, **self.reading, **self.learning)
             record["comparison"] = showing.comparison_record(found)
             terminal.text()
             showing.show_comparison(terminal, found)
@@ -264,7 +256,7 @@ class _Job:
             return data
         if not given.has_rows(self.files) or data.n_rows * len(data.names) > _CELLS:
             return None
-        return given.read_frame(self.files, self.kinds, **self.reading)
+        return given.read_frame(self.files, **self.reading)
 
     def _settings(self) -> dict[str, object]:
         """For the report, so that a reader can repeat the analysis."""

@@ -35,7 +35,6 @@ def compare(
     files: given.Rows,
     *,
     reading: given.Selection,
-    kinds: given.Kinds = None,
     poolings: Annotated[
         str, typer.Option(metavar="A,B,...", help="The poolings to compare.")
     ] = "complete,none,partial,auto",
@@ -52,7 +51,7 @@ def compare(
         given.check_group_known(files, reading.group)
         found = compare_poolings(
             files, poolings=given.names([poolings]) or (), folds=folds, seed=searching.seed,
-            kinds=given.kinds_of(kinds), **reading.options(files), **searching.options(),
+            **reading.options(files), **searching.options(),
         )  # fmt: skip
         showing.show_comparison(terminal, found)
         file.write(found.table(), terminal, index=True)
@@ -64,7 +63,6 @@ def bootstrap(
     files: given.Files,
     *,
     reading: given.Selection,
-    kinds: given.Kinds = None,
     replicates: Annotated[int, typer.Option(min=1, help="Networks to learn.")] = 200,
     unit: Annotated[
         Literal["row", "data-set"], typer.Option(help="What to resample: rows, or whole data sets.")
@@ -90,14 +88,13 @@ def bootstrap(
         rows: Any = list(files)
         options = reading.options(files)
         if not given.has_rows(files):
-            rows = read_data(files, terminal.note, given.kinds_of(kinds), **options)
-            options = ReadingOptions(group=None, columns=None, missing="error", inputs=())
+            rows = read_data(files, terminal.note, **options)
+            options |= {"group": None, "columns": None, "missing": "error", "inputs": ()}
         stopped = False
         try:
             boot = resample(
                 rows, replicates=replicates, unit="row" if unit == "row" else "data set",
-                seed=searching.seed, pooling=pooling, kinds=given.kinds_of(kinds), **options,
-                **search,
+                seed=searching.seed, pooling=pooling, **options, **search,
             )  # fmt: skip
         except BootstrapInterrupted as interrupted:
             boot, stopped = interrupted.bootstrap, True
@@ -116,7 +113,6 @@ def posterior(
     files: given.Files,
     *,
     reading: given.Selection,
-    kinds: given.Kinds = None,
     prior: Annotated[
         Prior,
         typer.Option(help="What is as probable beforehand: orders of the columns, or graphs."),
@@ -139,7 +135,7 @@ def posterior(
     """
     file.check()
     given.check_group_known(files, reading.group)
-    data = read_data(files, terminal.note, given.kinds_of(kinds), **reading.options(files))
+    data = read_data(files, terminal.note, **reading.options(files))
     stopped = False
     try:
         post = arc_posterior(
@@ -226,11 +222,11 @@ def report(
         reading = ReadingOptions(
             group=given.group_of(data, net.group),
             columns=net.dag.nodes,
+            kinds={node: fit.kind for node, fit in net.fits.items()},
             missing="drop",
             inputs=net.inputs,
         )
-        kinds = {node: fit.kind for node, fit in net.fits.items()}
-        rows = given.read_frame(data, kinds, **reading)
+        rows = given.read_frame(data, **reading)
     make_folder(out.parent)
     write_report(net, out, data=rows, rows=include_rows)
     Terminal(quiet=quiet).note(f"written: {out}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import check
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.patternstats import PatternStats, without_gaps
+from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import About
 from poolbn.network.network import Network
 from poolbn.network.summary import RATIO, arc_of
@@ -242,8 +242,9 @@ def posterior_record(post: ArcPosterior) -> dict[str, Any]:
     }
 
 
-def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -> None:
+def show_stats(terminal: Terminal, held: CellStats | PatternStats, about: About, path: str) -> None:
     """Print all that a file of sufficient statistics holds, some columns at a time."""
+    stats = held.patterns.known if held.patterns is not None else held.stats()
     terminal.text(
         f"{path}: sufficient statistics of {counted(stats.n_rows, 'row')} in "
         f"{counted(len(stats.levels), noun_of(stats.group))} (column {stats.group!r}), "
@@ -264,26 +265,33 @@ def show_stats(terminal: Terminal, stats: GroupStats, about: About, path: str) -
             f"\n{level}: {counted(int(stats.n[j]), 'row')}, {stats.dropped[j]:,} left out"
         )
         _show_sums(terminal, stats.names, stats.mean[j].tolist(), stats.scatter[j].tolist())
+    if held.patterns is None:
+        _show_cells(terminal, held)
+    else:
+        _show_gaps(terminal, held.patterns)
 
 
-def show_cells(terminal: Terminal, stats: CellStats) -> None:
+def _show_cells(terminal: Terminal, stats: Data) -> None:
     """Print how often configurations of discrete columns occur in each data set."""
-    names = [name for name, levels in zip(stats.names, stats.categories, strict=True) if levels]
-    categories = [levels for levels in stats.categories if levels]
-    rows = [
-        [str(stats.levels[j]), *(of[code] for of, code in zip(categories, codes, strict=True)), n]
-        for j, codes, n in zip(
-            stats.cells.data_set.tolist(), stats.cells.codes.tolist(), stats.cells.n.tolist(),
-            strict=True,
-        )
-    ]  # fmt: skip
     terminal.text(
         "\nRows of each configuration of the discrete columns; those that are not listed have none:"
     )
-    terminal.table([stats.group, *names, "rows"], [[*map(str, row)] for row in rows])
+    names = [name for name, levels in zip(stats.names, stats.categories, strict=True) if levels]
+    rows = [[str(level), *own, str(n)] for level, own, n in _configurations(stats)]
+    terminal.table([stats.group, *names, "rows"], rows)
 
 
-def show_gaps(terminal: Terminal, stats: PatternStats) -> None:
+def _configurations(stats: Data) -> Iterator[tuple[Hashable, list[str], int]]:
+    """The data set, the levels and the rows of each configuration of discrete columns."""
+    of = {n: levels for n, levels in zip(stats.names, stats.categories, strict=True) if levels}
+    cells = stats.cases(of)
+    assert cells.n is not None
+    for j, n, *codes in zip(cells.data_set, cells.n, *cells.columns, strict=True):
+        own = [levels[int(code)] for levels, code in zip(of.values(), codes, strict=True)]
+        yield stats.levels[j], own, int(n)
+
+
+def _show_gaps(terminal: Terminal, stats: PatternStats) -> None:
     """Print the same of rows with missing cells."""
     gaps = stats.gaps
     for k, j in enumerate(gaps.data_set.tolist()):
@@ -339,29 +347,10 @@ def _show_sums(
         )
 
 
-def cells_record(stats: CellStats) -> dict[str, Any]:
-    """Statistics of discrete columns for programs, with all digits."""
-    discrete = {n: of for n, of in zip(stats.names, stats.categories, strict=True) if of}
-    data_sets = stats.cells.data_set.tolist()
-    codes = zip(data_sets, stats.cells.codes.tolist(), stats.cells.n.tolist(), strict=True)
-    return stats_record(without_gaps(stats.numbers)) | {
-        "levels": discrete,
-        "merged": stats.merged,
-        "left_out": stats.left_out,
-        "cells": [
-            {
-                "data_set": stats.levels[j],
-                **{n: of[c] for (n, of), c in zip(discrete.items(), own, strict=True)},
-                "rows": n_rows,
-            }
-            for j, own, n_rows in codes
-        ],
-    }
-
-
-def stats_record(stats: PatternStats) -> dict[str, Any]:
+def stats_record(stats: Any) -> dict[str, Any]:
     """The same for programs, with all digits."""
-    known, gaps = stats.known, stats.gaps
+    patterns = stats.patterns
+    known = stats.stats() if patterns is None else patterns.known
     record: dict[str, Any] = {
         "group": known.group,
         "columns": known.names,
@@ -378,7 +367,19 @@ def stats_record(stats: PatternStats) -> dict[str, Any]:
             for j, level in enumerate(known.levels)
         ],
     }
+    if patterns is None:
+        discrete = {n: of for n, of in zip(stats.names, stats.categories, strict=True) if of}
+        return record | {
+            "levels": discrete,
+            "merged": stats.merged,
+            "left_out": stats.left_out,
+            "cells": [
+                {"data_set": level, **dict(zip(discrete, own, strict=True)), "rows": n}
+                for level, own, n in _configurations(stats)
+            ],
+        }
     if stats.has_gaps:
+        gaps = stats.gaps
         record["gaps"] = [
             {
                 "data_set": known.levels[j],

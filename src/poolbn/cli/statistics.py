@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,13 +10,12 @@ import typer
 
 from poolbn.cli import inputs as given
 from poolbn.cli import showing
-from poolbn.cli.gathering import STATS, Added, parted, read_sums
+from poolbn.cli.gathering import STATS, Sums, load, parted, read_sums
 from poolbn.cli.terminal import Command, Group, Json, Terminal, check_free, command, make_folder
 from poolbn.errors import OptionError
-from poolbn.moments.cellstats import CellStats
 from poolbn.moments.groupstats import SMALLEST, check_size
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.statsfile import Checkpoint, file_has_levels, read_about
+from poolbn.moments.statsfile import Checkpoint, read_about
 from poolbn.tables.paths import paths
 from poolbn.wording import counted, listed
 
@@ -49,7 +49,6 @@ def make(
     *,
     out: Out,
     reading: given.Selection,
-    kinds: given.Kinds = None,
     group_name: Annotated[
         str | None, typer.Option(metavar="NAME", help="All rows are one data set of this name.")
     ] = None,
@@ -71,9 +70,7 @@ def make(
     check_free([_checked(out)], force=force)
     options = reading.options(files, terminal.note if common else None)
     kept = None if checkpoint is None else Checkpoint(checkpoint)
-    made = read_sums(
-        files, terminal.note, given.kinds_of(kinds), name=group_name, checkpoint=kept, **options
-    )
+    made = read_sums(files, terminal.note, name=group_name, checkpoint=kept, **options)
     if kept is not None:
         terminal.note(
             f"checkpoint: {kept.taken} of {kept.taken + kept.made} files were taken from "
@@ -115,15 +112,8 @@ def show(files: StatsFiles, json: Json = False) -> None:
         about = read_about(path)
         own = {"file": path, "format": about.version, "poolbn": about.poolbn}
         own |= {"bytes": about.size, "sha256": about.sha256}
-        if file_has_levels(path):
-            levels = CellStats.load(path)
-            showing.show_stats(terminal, levels.numbers, about, path)
-            showing.show_cells(terminal, levels)
-            records.append(own | showing.cells_record(levels))
-            continue
-        stats = PatternStats.load(path)
-        showing.show_stats(terminal, stats.known, about, path)
-        showing.show_gaps(terminal, stats)
+        stats = load(path)
+        showing.show_stats(terminal, stats, about, path)
         records.append(own | showing.stats_record(stats))
     terminal.result(records[0] if len(records) == 1 else records)
 
@@ -135,56 +125,40 @@ def _checked(out: Path) -> Path:
     return out
 
 
-def _keep(terminal: Terminal, made: Added, out: Path, *, allow_small: bool) -> None:
-    """Write statistics, and say what is in the file, and what is not."""
+def _keep(terminal: Terminal, stats: Sums, out: Path, *, allow_small: bool) -> None:
+    """Write statistics, without what few rows have, and say what is in the file and what is not."""
     make_folder(out.parent)
-    if made.cells is not None:
-        record = _keep_levels(terminal, made.cells, out, allow_small=allow_small)
-    elif made.patterns is not None:
-        record = _keep_patterns(terminal, made.patterns, out, allow_small=allow_small)
-    terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
-    terminal.result(record)
-
-
-def _keep_levels(
-    terminal: Terminal, stats: CellStats, out: Path, *, allow_small: bool
-) -> dict[str, Any]:
-    """With discrete columns; rare configurations are put together."""
     if not allow_small:
         check_size(stats.levels, stats.n)
-    made = stats if allow_small else stats.coarsened()
+    made = stats.coarsened(1 if allow_small else SMALLEST)
     made.save(out, allow_small=allow_small)
-    terminal.text(str(made))
+    whole, left = stats.patterns, made.patterns
+    terminal.text(str(made if left is None or left.has_gaps else left.known))
+    notes = _lost_levels(made) if whole is None or left is None else _lost_cells(whole, left)
+    for note in notes:
+        terminal.note(f"note: {note}")
+    terminal.note(f"written: {out}; poolbn stats show {out} prints all that is in it")
+    terminal.result(showing.stats_record(made))
+
+
+def _lost_levels(made: Any) -> Iterator[str]:
     if made.merged or made.left_out:
-        terminal.note(
-            f"note: configurations of discrete columns that fewer than {SMALLEST} rows of a data "
-            "set have are not in the file; levels are put together, or columns left out, as said "
-            "above"
+        yield (
+            f"configurations of discrete columns that fewer than {SMALLEST} rows of a data set "
+            "have are not in the file; levels are put together, or columns left out, as said above"
         )
-    return showing.cells_record(made)
 
 
-def _keep_patterns(
-    terminal: Terminal, stats: PatternStats, out: Path, *, allow_small: bool
-) -> dict[str, Any]:
-    if stats.has_gaps:
-        stats.save(out, allow_small=allow_small)
-        whole, stats = stats, PatternStats.load(out)
-        terminal.text(str(stats))
-        if lost := int(whole.observed.sum() - stats.observed.sum()):
-            terminal.note(
-                f"note: {counted(lost, 'cell')} of {int(whole.observed.sum()):,} are not in the "
-                f"file: patterns that fewer than {SMALLEST} rows have are put together, and keep "
-                "the columns that these have in common"
-            )
-    else:
-        stats.known.save(out, allow_small=allow_small)
-        terminal.text(str(stats.known))
-    width = len(stats.names)
-    few = [repr(v) for v, n in zip(stats.levels, stats.n.tolist(), strict=True) if n <= width]
+def _lost_cells(whole: PatternStats, left: PatternStats) -> Iterator[str]:
+    cells, width = int(whole.observed.sum()), len(left.names)
+    if lost := cells - int(left.observed.sum()):
+        yield (
+            f"{counted(lost, 'cell')} of {cells:,} are not in the file: patterns that fewer than "
+            f"{SMALLEST} rows have are put together, and keep the columns that these have in common"
+        )
+    few = [repr(v) for v, n in zip(left.levels, left.n.tolist(), strict=True) if n <= width]
     if few:
-        terminal.note(
-            f"note: {listed(few)}: no more rows than columns ({width}); such "
-            "statistics say much about single rows, so think before you share them"
+        yield (
+            f"{listed(few)}: no more rows than columns ({width}); such statistics say much about "
+            "single rows, so think before you share them"
         )
-    return showing.stats_record(stats)
