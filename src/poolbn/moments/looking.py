@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from math import inf, isnan, nan
+from math import isnan, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from poolbn.tables.columns import likely_groups, own_columns
 from poolbn.tables.kinds import (
     MOST_LEVELS,
     ColumnKind,
+    Levels,
     check_levels,
     check_varied,
     checked_kinds,
@@ -101,31 +103,27 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
     coded = frozenset(n for n, (kind, _) in found.items() if kind not in numbers)
     names = tuple(name for name in reading.names if name not in nested)
     rows = replace(reading, names=names, discrete=coded.intersection(names)).rows()
-    seen = {name: _Seen(name in coded) for name in names}
-    n: Integers = np.zeros(0, dtype=np.int64)
+    seen = {name: _Seen() for name in reading.names}
+    n = Counter[int]()
     with closing(rows.batches) as batches:
         for batch in batches:
-            F = len(rows.levels)
-            empty = np.bincount(batch.dropped, minlength=F)
-            n = np.pad(n, (0, F - len(n))) + np.bincount(batch.codes, minlength=F) + empty
-            for name, column in zip(names, batch.columns, strict=True):
-                seen[name].add(batch.codes, column, empty)
+            n.update(_counts(batch.codes) + _counts(batch.dropped))
+            for name, cells in zip(names, batch.columns, strict=True):
+                seen[name].add(batch, cells, coded=name in coded)
+    sets = range(len(rows.levels))
     facts = []
     for name, (holds, reason) in found.items():
-        if name in nested:
-            facts.append(SurveyedColumn(name, holds, (), nan, nan, (0,) * len(n), reason))
-            continue
-        order = rows.categories[name].names if name in coded else ()
-        told = rows.categories[name].index if name in coded else {}
-        counts = seen[name].counts
+        column = seen[name]
         # Rows that do not say their data set have no values here, but name levels.
-        times = {level: int(counts[k]) for level in order if (k := told[level]) < len(counts)}
-        levels = tuple((level, rows) for level, rows in times.items() if rows)
-        made = SurveyedColumn(name, holds, levels, seen[name].low, seen[name].high,
-                          tuple(seen[name].missing.tolist()), reason)  # fmt: skip
+        order = rows.categories[name] if name in rows.categories else Levels()
+        counts = ((level, column.counts[order.index[level]]) for level in order.names)
+        levels = tuple((level, count) for level, count in counts if count)
+        missing = tuple(column.missing[j] for j in sets)
+        made = SurveyedColumn(name, holds, levels, column.low, column.high, missing, reason)
         checked = made if reason else replace(made, error=_wrong(made, guessed=name not in kinds))
         facts.append(checked)
-    return Survey(rows.group, tuple(rows.levels), tuple(n.tolist()), rows.tally.keys, tuple(facts))
+    every = tuple(n[j] for j in sets)
+    return Survey(rows.group, tuple(rows.levels), every, rows.tally.keys, tuple(facts))
 
 
 def _wrong(column: SurveyedColumn, *, guessed: bool) -> DataError | None:
@@ -144,48 +142,40 @@ def _wrong(column: SurveyedColumn, *, guessed: bool) -> DataError | None:
     return None
 
 
+@dataclass
 class _Seen:
     """A column, as its rows come."""
 
-    def __init__(self, coded: bool) -> None:
-        self._coded = coded
-        self._low, self._high = inf, -inf
-        self.missing = np.zeros(0, dtype=np.int64)
-        self.counts = np.zeros(0, dtype=np.int64)
+    low: float = nan  # of numbers
+    high: float = nan
+    missing: Counter[int] = field(default_factory=Counter)  # by data set
+    counts: Counter[int] = field(default_factory=Counter)  # by the code of a level
 
-    def add(self, codes: Integers, column: Floats, empty: Integers) -> None:
-        """Some rows, and how many rows of each data set have nothing, (F,)."""
+    def add(self, batch: data.Batch, column: Floats, *, coded: bool) -> None:
+        """Some rows, some of which may lack all columns."""
         gaps = np.isnan(column)
-        F = len(empty)
-        lacking = np.bincount(codes[gaps], minlength=F) + empty
-        self.missing = np.pad(self.missing, (0, F - len(self.missing))) + lacking
-        values = column[~gaps]
-        if self._coded:
-            counts = np.bincount(values.astype(np.intp), minlength=len(self.counts))
-            self.counts = np.pad(self.counts, (0, len(counts) - len(self.counts))) + counts
-        elif len(values):
-            self._low = min(self._low, float(values.min()))
-            self._high = max(self._high, float(values.max()))
+        self.missing.update(_counts(batch.codes[gaps]) + _counts(batch.dropped))
+        if coded:
+            self.counts.update(_counts(column[~gaps].astype(np.intp)))
+        else:
+            self.low = float(np.fmin.reduce(column, initial=self.low))
+            self.high = float(np.fmax.reduce(column, initial=self.high))
 
-    @property
-    def low(self) -> float:
-        """Of numbers."""
-        return self._low if self._low < inf else nan
 
-    @property
-    def high(self) -> float:
-        """Likewise."""
-        return self._high if self._high > -inf else nan
+def _counts(codes: Integers) -> Counter[int]:
+    """How often each occurs."""
+    found, n = np.unique(codes, return_counts=True)
+    return Counter(dict(zip(found.tolist(), n.tolist(), strict=True)))
 
 
 def worst(columns: Sequence[SurveyedColumn], n: Sequence[int]) -> SurveyedColumn | None:
     """The column that lacks the largest share of rows of a data set; None where nothing lacks."""
-    shares = {
-        c.name: max(gaps / max(rows, 1) for gaps, rows in zip(c.missing, n, strict=True))
-        for c in columns
-    }
-    found = max(columns, key=lambda c: shares[c.name], default=None)
-    return found if found is not None and shares[found.name] > 0 else None
+
+    def share(column: SurveyedColumn) -> float:
+        return max(gaps / max(rows, 1) for gaps, rows in zip(column.missing, n, strict=True))
+
+    found = max(columns, key=share, default=None)
+    return found if found is not None and share(found) > 0 else None
 
 
 _ROUNDS = 30  # of reading with what was found in the one before
@@ -287,11 +277,8 @@ class Look:
             values = "" if isnan(column.low) else f"{column.low:.6g} to {column.high:.6g}"
         pairs = zip(self.levels, column.missing, strict=True)
         lacking = sorted((p for p in pairs if p[1]), key=lambda pair: -pair[1])
-        where = (
-            [f"{clipped(str(level), _WIDE)} ({count})" for level, count in lacking]
-            if len(self.levels) > 1
-            else []
-        )
+        several = lacking if len(self.levels) > 1 else []
+        where = [f"{clipped(str(level), _WIDE)} ({count})" for level, count in several]
         more = f" and {len(where) - _SETS} more" * (len(where) > _SETS)
         kind = _words(self.options.kinds.get(column.name, column.kind))
         why = self.options.left_out.get(column.name)
@@ -444,49 +431,33 @@ def look(
     chosen = None if columns is None else list(columns)
     if hasattr(source, "read_all"):  # a reader of Arrow, whose rows come once
         source = source.read_all()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", DataWarning)
-        found = _looked(source, group, chosen, kinds)
-    early = {str(w.message): w.message.finding for w in told if isinstance(w.message, DataWarning)}
-    return replace(found, findings=(*early.values(), *found.findings))
-
-
-def _looked(
-    source: object,
-    group: str | None,
-    columns: list[str] | None,
-    kinds: Mapping[str, ColumnKind] | None,
-) -> Look:
-    parts = data.as_parts(source)
-    read: object = source
-    if all(part.path is not None for part in parts):
-        read = parts = [remembered(part, MOST_BYTES // len(parts)) for part in parts]
-    alone = group is None and len(parts) == 1
-    reading = data.opened(read, group, columns, "em", "all rows" if alone else None)
-    seen = survey(reading, kinds)
-    wrong = {c.name: _short(c) for c in seen.columns if c.error is not None}
-    fixes = tuple(c.error for c in seen.columns if c.error is not None)
     made: Data | None = None
     findings: tuple[Finding, ...] = ()
-    unread = (name for name in own_columns(parts[0], group) if name not in reading.names)
-    options = Options(dict(kinds or {}), left_out=wrong, unread=tuple(unread) if columns else ())
-    if not alone and len(wrong) < len(seen.columns):
-        made, options, findings, more = _proposed(read, group, seen, options)
-        fixes += more
-    nodes = {} if made is None else dict(zip(made.names, made.kinds, strict=True))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DataWarning)
+        read: object = source
+        parts = data.as_parts(source)
+        if all(part.path is not None for part in parts):
+            read = parts = [remembered(part, MOST_BYTES // len(parts)) for part in parts]
+        alone = group is None and len(parts) == 1
+        reading = data.opened(read, group, chosen, "em", "all rows" if alone else None)
+        seen = survey(reading, kinds)
+        wrong = {c.name: _short(c) for c in seen.columns if c.error is not None}
+        fixes = tuple(c.error for c in seen.columns if c.error is not None)
+        unread = (name for name in own_columns(parts[0], group) if name not in reading.names)
+        options = Options(dict(kinds or {}), left_out=wrong, unread=tuple(unread) if chosen else ())
+        if not alone and len(wrong) < len(seen.columns):
+            made, options, findings, more = _proposed(read, group, seen, options)
+            fixes += more
+        likely = tuple(likely_groups(parts[0])) if alone else ()
+    early = {str(w.message): w.message.finding for w in told if isinstance(w.message, DataWarning)}
+    rows, nodes = 0, {}
+    if made is not None:
+        rows, nodes = made.n_rows, dict(zip(made.names, made.kinds, strict=True))
     return Look(
-        _files(source),
-        group,
-        seen.levels,
-        seen.n,
-        seen.columns,
-        tuple(likely_groups(parts[0])) if alone else (),
-        0 if made is None else made.n_rows,
-        nodes,
-        options,
-        fixes,
-        findings,
-    )
+        _files(source), group, seen.levels, seen.n, seen.columns, likely, rows, nodes, options,
+        fixes, (*early.values(), *findings),
+    )  # fmt: skip
 
 
 def _files(source: object) -> tuple[str, ...]:
@@ -503,11 +474,9 @@ def _short(column: SurveyedColumn) -> str:
     if not column.levels:
         return "no values"
     several = len(column.levels)
-    return (
-        "one level"
-        if several == 1
-        else f"{several} levels" * (several > MOST_LEVELS) or "see below"
-    )
+    if several == 1:
+        return "one level"
+    return f"{several} levels" if several > MOST_LEVELS else "see below"
 
 
 def _words(kind: str) -> str:
