@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poolbn.arrays import Integers, Positions
 from poolbn.errors import check_count
 from poolbn.learning import as_plan
 from poolbn.moments.reading import check_reading, in_memory, patterns_of
-from poolbn.moments.table import Table, has_gaps, in_order
+from poolbn.moments.table import as_column, as_frame, has_gaps, in_order
 from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.tables.data import Rows, prepare_kinds
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind, has_levels, is_normal, is_whole
+from poolbn.tables.kinds import ColumnKind, is_normal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,23 +67,9 @@ def impute(
     table, order = in_order(reading, found, kinds or {})
     back = np.argsort(order)
     if not has_gaps(table):
-        return [_frame(table, back) for _ in range(imputations)]
+        return [as_frame(table, back) for _ in range(imputations)]
     filled, *_ = as_plan().completed(MonteCarloEM(table, seed))
-    return [_frame(filled.drawn(k), back) for k in range(imputations)]
-
-
-def _frame(table: Table, order: Positions) -> pd.DataFrame:
-    """The rows of a table in this order."""
-    import pandas as pd
-
-    made: dict[str, object] = {table.group: _labels(table.levels, table.data_set[order])}
-    for name, kind, levels, column in zip(
-        table.names, table.kinds, table.categories, table.values[:, order], strict=True
-    ):
-        made[name] = column.astype(np.int64) if is_whole(kind) else column
-        if has_levels(kind):
-            made[name] = pd.Categorical.from_codes(column.astype(np.int64), pd.Index(levels))
-    return pd.DataFrame(made)
+    return [as_frame(filled.drawn(k), back) for k in range(imputations)]
 
 
 def _numbers_imputed(rows: Rows, imputations: int, seed: int) -> Iterator[pd.DataFrame]:
@@ -93,20 +78,9 @@ def _numbers_imputed(rows: Rows, imputations: int, seed: int) -> Iterator[pd.Dat
 
     codes, values, _ = in_memory(rows)
     known = patterns_of(rows.names, tuple(rows.levels), codes, values, rows.group)
-    labels = _labels(rows.levels, codes)
+    labels = as_column(rows.levels, codes)
     for k in range(imputations):
         rng = np.random.default_rng([seed, k])
         table = pd.DataFrame(known.completion.fill(codes, values, rng), columns=list(rows.names))
         table.insert(0, rows.group, labels)
         yield table
-
-
-def _labels(levels: Iterable[Hashable], codes: Integers) -> pd.Series:
-    """The data sets of rows, (n,)."""
-    import pandas as pd
-
-    every = list(levels)
-    labels = np.empty(len(every), dtype=object)
-    for j, level in enumerate(every):  # one by one: a level may be a tuple
-        labels[j] = level
-    return pd.Series(labels[codes], dtype=object).astype("category")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
-import numpy as np
 import typer
 
 from poolbn.cli.gathering import ReadingOptions, common_columns, parted, without_columns
@@ -19,6 +18,7 @@ from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.learning import SearchOptions
+from poolbn.moments.table import as_frame
 from poolbn.moments.table import table as read_table
 from poolbn.nodes.lmm import Residuals
 from poolbn.nodes.model import Choice
@@ -370,17 +370,7 @@ def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind] | None:
 
 def read_frame(entries: Sequence[str], **reading: Unpack[ReadingOptions]) -> pd.DataFrame:
     """All rows that were read, the group column first; for reports that show residuals."""
-    import pandas as pd
-
-    rows = read_table(list(entries), **reading)
-    columns = {
-        name: np.array(levels, dtype=object)[own.astype(int)] if levels else own
-        for name, own, levels in zip(rows.names, rows.values, rows.categories, strict=True)
-    }
-    labels = np.empty(len(rows.levels), dtype=object)
-    labels[:] = rows.levels
-    sets = pd.Series(np.repeat(labels, rows.n), dtype=object).astype("category")
-    return pd.DataFrame({rows.group: sets, **columns})
+    return as_frame(read_table(list(entries), **reading))
 
 
 def group_of(entries: Sequence[str], group: str) -> str | None:

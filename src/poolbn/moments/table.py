@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import numpy as np
 
@@ -36,10 +36,14 @@ from poolbn.tables.kinds import (
     check_varied,
     has_levels,
     is_normal,
+    is_whole,
 )
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import is_dask
 from poolbn.wording import counted, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -268,6 +272,28 @@ def as_table(data: Data) -> Table:
     if not isinstance(data, Table):
         raise needs_rows("this")
     return data
+
+
+def as_frame(table: Table, order: Positions | slice = slice(None)) -> pd.DataFrame:
+    """The rows in this order, with levels as categories; the group column comes first."""
+    import pandas as pd
+
+    made: dict[str, object] = {table.group: as_column(table.levels, table.data_set[order])}
+    for name, kind, levels, column in zip(
+        table.names, table.kinds, table.categories, table.values[:, order], strict=True
+    ):
+        made[name] = column.astype(np.int64) if is_whole(kind) else column
+        if has_levels(kind):
+            made[name] = pd.Categorical.from_codes(column.astype(np.int64), pd.Index(levels))
+    return pd.DataFrame(made)
+
+
+def as_column(levels: Iterable[Hashable], codes: Integers) -> pd.Series:
+    """The data sets of rows, (n,), whatever they are called, as categories."""
+    import pandas as pd
+
+    names = pd.Series(list(levels), dtype=object).to_numpy()
+    return pd.Series(names[codes], dtype=object).astype("category")
 
 
 def has_gaps(data: Data) -> TypeGuard[Table]:
