@@ -115,28 +115,19 @@ def _gaps_to_bytes(gaps: Gaps) -> bytes:
 
 def _gaps_from_bytes(section: bytes, data_sets: int, width: int) -> Gaps:
     """What `_gaps_to_bytes` wrote."""
-    kind = _gaps_record(width)
-    if not section or len(section) % kind.itemsize:
-        raise ValueError(f"its gaps have {len(section)} bytes, not some times {kind.itemsize}")
-    table = np.frombuffer(section, dtype=kind)
+    table = np.frombuffer(section, dtype=_gaps_record(width))
     missing = np.unpackbits(table["bits"], axis=1, count=width).astype(bool)
-    found = Gaps(
-        table["set"].astype(np.int64),
-        missing,
-        table["n"].astype(np.int64),
-        table["mean"].astype(np.float64),
-        table["scatter"].astype(np.float64),
-        np.zeros(0, dtype=np.int64),
-        np.zeros((0, width)),
-    )
-    if ((found.data_set < 0) | (found.data_set >= data_sets)).any():
+    data_set, n_rows = (table[name].astype(np.int64) for name in ("set", "n"))
+    moments = table["mean"].astype(np.float64), table["scatter"].astype(np.float64)
+    none = np.zeros(0, dtype=np.int64), np.zeros((0, width))
+    found = Gaps(data_set, missing, n_rows, *moments, *none)
+    if not len(table) or ((data_set < 0) | (data_set >= data_sets)).any():
         raise ValueError("its gaps are of data sets that it does not have")
     if missing.all(axis=1).any() or not missing.any(axis=1).all():
         raise ValueError("its gaps have rows that lack nothing, or all")
-    keys = [(int(j), bits.tobytes()) for j, bits in zip(found.data_set, table["bits"], strict=True)]
-    if len(set(keys)) < len(keys):
+    if len(np.unique(np.column_stack([data_set, missing]), axis=0)) < len(table):
         raise ValueError("its gaps have a pattern twice")
-    for lacks, n, mean, scatter in zip(missing, found.n, found.mean, found.scatter, strict=True):
+    for lacks, n, mean, scatter in zip(missing, n_rows, found.mean, found.scatter, strict=True):
         why = _wrong(int(n), mean[~lacks], scatter[np.ix_(~lacks, ~lacks)], 0, 1)
         if mean[lacks].any() or scatter[lacks].any() or scatter[:, lacks].any():
             why = "has numbers where cells are missing"
@@ -162,12 +153,10 @@ def _discrete_from_bytes(levels: bytes, cells: bytes, data_sets: int) -> Discret
     told = json.loads(levels)
     names, categories = tuple(told["names"]), tuple(map(tuple, told["levels"]))
     merged = tuple(told["merged"])
-    if len(categories) != len(names) or len(set(names)) < len(names):
-        raise ValueError("its columns have other levels, or occur twice")
-    for name, own in zip(names, categories, strict=True):
-        if not all(isinstance(text, str) for text in (name, *own)) or len(set(own)) < len(own):
-            raise ValueError(f"the levels of column {name!r} are no texts, or occur twice")
     of = dict(zip(names, categories, strict=True))
+    for own in (names, *categories):
+        if not all(isinstance(text, str) for text in own) or len(set(own)) < len(own):
+            raise ValueError("its columns or their levels are no texts, or occur twice")
     if [name for name in names if name in merged and of[name][-1:] == (OTHER,)] != list(merged):
         raise ValueError("its columns with levels put together are not some of its columns")
     sizes = [len(own) for own in categories if own]
@@ -175,21 +164,14 @@ def _discrete_from_bytes(levels: bytes, cells: bytes, data_sets: int) -> Discret
 
 
 def _cells(section: bytes, sizes: Sequence[int], data_sets: int) -> Cells:
-    width = len(sizes) + 2
-    if not section or len(section) % (8 * width):
-        raise ValueError(f"its cells have {len(section)} bytes, not some times {8 * width}")
-    table = np.frombuffer(section, dtype="<i8").reshape(-1, width).astype(np.int64)
-    data_set, codes, n = table[:, 0].copy(), table[:, 1:-1].copy(), table[:, -1].copy()
-    if (table[:, :-1] < 0).any() or (table[:, :-1] >= [data_sets, *sizes]).any():
-        raise ValueError("its cells are of data sets or levels that it does not have")
-    if (n < 1).any():
-        raise ValueError("its cells have no rows")
-    if not np.array_equal(np.unique(table[:, :-1], axis=0), table[:, :-1]):
-        raise ValueError("its cells are not in order, or occur twice")
-    for column, size in zip(codes.T, sizes, strict=True):
-        if not np.bincount(column, minlength=size).all():
-            raise ValueError("its cells lack a level")
-    return Cells(data_set, codes, n)
+    table = np.frombuffer(section, dtype="<i8").reshape(-1, len(sizes) + 2).astype(np.int64)
+    keys, n = table[:, :-1], table[:, -1].copy()
+    if not len(n) or (n < 1).any() or not np.array_equal(np.unique(keys, axis=0), keys):
+        raise ValueError("its cells are not in order, occur twice, or have no rows")
+    for column, size in zip(keys.T, [data_sets, *sizes], strict=True):
+        if not np.array_equal(np.unique(column), np.arange(size)):
+            raise ValueError("its cells are not of its data sets and levels")
+    return Cells(keys[:, 0].copy(), keys[:, 1:].copy(), n)
 
 
 def _check_moments(found: Saved, made: Discrete) -> None:
@@ -411,31 +393,21 @@ def _parsed(body: bytes) -> _Parsed:
     header = json.loads(line, parse_constant=_refused)
     if sorted(header) != sorted(_HEADER):
         raise ValueError(f"its header has {', '.join(header)}, not {', '.join(_HEADER)}")
-    release = header["poolbn"]
-    if not isinstance(release, str) or not _RELEASE.fullmatch(release):
+    if not _RELEASE.fullmatch(header["poolbn"]):
         raise ValueError("its header has no version of poolbn")
-    return _Parsed(header, _cut(header, payload))
-
-
-def _refused(constant: str) -> None:
-    raise ValueError(f"its header has {constant}")
-
-
-def _cut(header: dict[str, Any], payload: bytes) -> dict[str, bytes]:
-    """The sections, of which the header gives the names and sizes."""
     sections, start = {}, 0
-    if not isinstance(header["sections"], dict):
-        raise ValueError("its header has no sizes of sections")
-    for name, size in header["sections"].items():
+    for name, size in dict(header["sections"]).items():
         if type(size) is not int or size < 0:
             raise ValueError(f"its section {name!r} has {size!r} bytes")
         sections[name] = payload[start : start + size]
         start += size
     if start != len(payload):
         raise ValueError(f"its sections need {start} bytes, not {len(payload)}")
-    if list(sections) != sorted(sections, key=[*SECTIONS, *sections].index):
-        raise ValueError(f"its sections are in the order {', '.join(sections)}")
-    return sections
+    return _Parsed(header, sections)
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"its header has {constant}")
 
 
 def _told(facts: tuple[ColumnFacts, ...], kinds: list[str]) -> bytes:
