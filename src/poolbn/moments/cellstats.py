@@ -575,9 +575,11 @@ class CellStats(WithoutRows):
         return "\n".join([*map(visible, lines), *sets])
 
 
-def simplest(stats: CellStats) -> GroupStats | CellStats:
+def simplest(stats: GroupStats | CellStats) -> GroupStats | CellStats:
     """The same, as `GroupStats` where no column is discrete."""
-    return stats if any(stats.categories) else replace(stats.numbers, inputs=stats.inputs)
+    if isinstance(stats, GroupStats) or any(stats.categories):
+        return stats
+    return replace(stats.numbers, inputs=stats.inputs)
 
 
 def _discrete(names: Sequence[str], categories: Sequence[Levels]) -> list[str]:

@@ -254,12 +254,8 @@ def check_reading(
 def stats(
     source: GroupStats | PatternStats,
     *,
-    group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
-    missing: Missing = "error",
     inputs: Iterable[str] = (),
-    checkpoint: str | PathLike[str] | None = None,
 ) -> GroupStats: ...
 
 
@@ -333,12 +329,9 @@ def stats(
     check_reading(group, columns, inputs, checkpoint)
     inputs = list_of_names("inputs", inputs)
     found: GroupStats | CellStats
-    if isinstance(source, GroupStats):
-        found = source if columns is None else source.select(columns)
-    elif isinstance(source, CellStats):
-        found = simplest(source if columns is None else source.select(columns))
-    elif isinstance(source, PatternStats):
-        found = (source if columns is None else source.select(columns)).completed()
+    if isinstance(source, GroupStats | CellStats | PatternStats):
+        some = source if columns is None else source.select(columns)
+        found = some.completed() if isinstance(some, PatternStats) else simplest(some)
     else:
         found = _of_rows(source, group, columns, kinds, missing, checkpoint)
     return found.with_inputs(inputs) if inputs else found
@@ -479,13 +472,12 @@ def patterns(rows: data.Rows) -> PatternStats:
     """The same, with those of rows that have missing cells."""
     gaps = GapsInTheMaking.empty(len(rows.names))
     gaps.sums.facts = [NOTHING] * len(rows.names)
-    dropped = np.zeros(0, dtype=np.int64)
+    dropped = [np.zeros(0, dtype=np.int64)]
     with closing(rows.batches) as batches:
         for batch in batches:
-            dropped = np.pad(dropped, (0, len(rows.levels) - len(dropped)))
-            dropped += np.bincount(batch.dropped, minlength=len(dropped))
+            dropped.append(batch.dropped)
             gaps.add_rows(batch.codes, batch.columns, batch.missing)
     levels = tuple(rows.levels)
     sums = gaps.whole(len(levels))
-    sums.dropped[:] = dropped
+    sums.dropped[:] = np.bincount(np.concatenate(dropped), minlength=len(levels))
     return PatternStats(of_sums(rows.names, levels, sums, rows.group, gaps.facts()), gaps.made())
