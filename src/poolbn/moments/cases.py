@@ -6,13 +6,15 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, cast
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
-from poolbn.arguments import TEXT, among, check_arguments, names_of
+from poolbn.arguments import FLAG, PATH, TEXT, among, check_arguments, names_of
 from poolbn.arrays import Floats, Integers, Positions
 from poolbn.errors import DataError, InPython, Option, nearest
+from poolbn.moments.statsfile import Saved, read_file, write_file
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, noun_of
 
@@ -86,8 +88,8 @@ class AnyData(Protocol):
             `incomplete` rows have NaN where a cell is missing.
             """
 
-        def select(self, columns: Iterable[str]) -> Self:
-            """The same of some columns."""
+        def _chosen(self, names: tuple[str, ...], at: list[int]) -> Self:
+            """The same of some columns, of which these are the positions."""
 
         def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> Self:
             """The data sets at these positions, which may repeat, under other names."""
@@ -140,6 +142,27 @@ class AnyData(Protocol):
         """Whether they are filled in for a round of EM that another one follows."""
         return False
 
+    def select(self, columns: Iterable[str]) -> Self:
+        """The same of some columns, in the order given.
+
+        Rows that have none of them, where cells are missing, are left out of sums.
+
+        Raises:
+            DataError: a column is unknown, named twice, or there is none; or a data set has no
+                rows left.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.stats(trial, group="clinic").select(["bmi"]).scatter.shape
+            (4, 1, 1)
+        """
+        chosen = list_of_names("columns", columns)
+        at = positions(self.names, chosen).tolist()
+        if not chosen:
+            raise DataError("no columns are chosen")
+        return self._chosen(chosen, at)
+
     def with_inputs(self, inputs: Iterable[str]) -> Self:
         """The same with these columns as inputs: parents only, without a distribution.
 
@@ -160,9 +183,11 @@ class AnyData(Protocol):
                 "all columns are inputs, which leaves none to learn about; leave one out of ",
                 Option("inputs", list(chosen)),
             )
+        return self._with(tuple(name for name in self.names if name in chosen))
+
+    def _with(self, inputs: tuple[str, ...]) -> Self:
         own: Any = self
-        made = replace(own, inputs=tuple(name for name in self.names if name in chosen))
-        return cast("Self", made)
+        return cast("Self", replace(own, inputs=inputs))
 
     def drawn(self, k: int) -> Any:
         """The k-th data that there may be without missing cells, all that is uncertain drawn."""
@@ -175,6 +200,71 @@ class AnyData(Protocol):
 
 class WithoutRows(AnyData, Protocol):
     """What all data without rows answer alike."""
+
+    _takes: ClassVar[tuple[str, ...]] = ()  # what a file may have that not all can read
+
+    if TYPE_CHECKING:
+
+        def _to_save(self, *, allow_small: bool) -> Saved:
+            """What a file keeps; raises for what few rows have."""
+
+        @classmethod
+        def _of_saved(cls, saved: Saved) -> Self:
+            """What a file has."""
+
+    def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
+        """Write to one file, whole or not at all.
+
+        Such files are made to be handed on, and statistics of few rows reveal them: with one row
+        the mean is that row. So data sets of fewer than 10 rows are refused, and columns with two
+        values, such as 0 and 1, of which fewer than 10 rows of a data set have one, or have one
+        together with one of another such column. Configurations of discrete columns that fewer
+        rows have are refused too: `coarsened` helps. Patterns of missing cells that fewer have are
+        made coarser, which takes observed cells.
+
+        Args:
+            path: the file.
+            allow_small: whether what any number of rows have may be written.
+
+        Raises:
+            DataError: fewer than 10 rows are in a data set or a configuration, or have a value.
+            FileError: a data set's name is not a text, a number or a bool.
+
+        Examples:
+            >>> import poolbn as pb, tempfile
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     pb.stats(trial.dropna(), group="clinic").save(f"{folder}/trial.stats")
+            ...     pb.GroupStats.load(f"{folder}/trial.stats").levels
+            ('NY', 'MN', 'KY', 'MS')
+            >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     patterns.save(f"{folder}/trial.stats")
+            ...     pb.PatternStats.load(f"{folder}/trial.stats")
+            PatternStats: 817 rows, 67 with missing values in 1 pattern, 4 clinics, 2 columns
+        """
+        check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
+        write_file(path, self._to_save(allow_small=allow_small))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote; all read what `GroupStats.save` did.
+
+        Raises:
+            FileError: the file is not there, not of this kind, of another version, damaged, or
+                holds what no rows have.
+
+        Examples:
+            >>> import poolbn as pb, tempfile
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> old = pb.stats(trial.assign(age=trial["age"] > 25), group="clinic")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     old.save(f"{folder}/trial.stats")
+            ...     pb.CellStats.load(f"{folder}/trial.stats").categories
+            (('False', 'True'),)
+        """
+        check_arguments(path=(path, PATH))
+        return cls._of_saved(read_file(path, takes=cls._takes))
 
     @property
     def has_rows(self) -> bool:

@@ -13,12 +13,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 
-from poolbn.arguments import FLAG, PATH, check_arguments
 from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, InPython, Option, check_count
 from poolbn.moments.cases import Cases, WithoutRows, list_of_names, needs_rows, positions
@@ -30,7 +28,6 @@ from poolbn.moments.groupstats import (
     check_size,
     check_values,
     data_set_lines,
-    of_saved,
     saved_of,
     total,
 )
@@ -42,7 +39,7 @@ from poolbn.moments.indicators import (
     moments_of,
     spans,
 )
-from poolbn.moments.statsfile import OTHER, Discrete, read_file, write_file
+from poolbn.moments.statsfile import OTHER, Discrete, Saved
 from poolbn.tables.kinds import ColumnKind, joined_levels
 from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, shortened, visible
@@ -230,6 +227,8 @@ class CellStats(WithoutRows):
           MS  192 rows
     """
 
+    _takes = ("levels",)
+
     names: tuple[str, ...]
     categories: tuple[Levels, ...]
     numbers: GroupStats
@@ -313,23 +312,7 @@ class CellStats(WithoutRows):
         columns = self.cells.codes.T.astype(np.float64)
         return dict(zip(_discrete(self.names, self.categories), columns, strict=True))
 
-    def select(self, columns: Iterable[str]) -> CellStats:
-        """The same of some columns, in the order given.
-
-        Raises:
-            DataError: a column is unknown, named twice, or there is none.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> old = pb.stats(trial.assign(old=trial["age"] > 25), group="clinic")
-            >>> old.select(["old"]).names
-            ('old',)
-        """
-        chosen = list_of_names("columns", columns)
-        at = positions(self.names, chosen).tolist()
-        if not chosen:
-            raise DataError("no columns are chosen")
+    def _chosen(self, names: tuple[str, ...], at: list[int]) -> CellStats:
         return self._recoded([Form.same(k, self.categories[k]) for k in at])
 
     def _recoded(self, columns: Sequence[Form]) -> CellStats:
@@ -487,38 +470,14 @@ class CellStats(WithoutRows):
         out = [name for name, column in zip(self.names, found, strict=True) if column is None]
         return replace(made, left_out=(*self.left_out, *out))
 
-    def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
-        """Write to one file, whole or not at all, as `GroupStats.save` does.
-
-        A configuration that few rows have reveals them. So data sets, and configurations of all
-        discrete columns in a data set, of fewer than 10 rows are refused; `coarsened` helps.
-
-        Args:
-            path: the file.
-            allow_small: whether data sets and configurations of any number of rows may be written.
-
-        Raises:
-            DataError: a data set or a configuration has fewer than 10 rows.
-            FileError: a data set's name is not a text, a number or a bool.
-
-        Examples:
-            >>> import poolbn as pb, tempfile
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> old = pb.stats(trial.assign(old=trial["age"] > 25), group="clinic")
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     old.save(f"{folder}/trial.stats")
-            ...     pb.CellStats.load(f"{folder}/trial.stats").names
-            ('age', 'bmi', 'old')
-        """
-        check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
+    def _to_save(self, *, allow_small: bool) -> Saved:
         if not allow_small:
             check_size(self.levels, self.n)
             self._check_cells()
             check_values(self.numbers, SMALLEST)
-        saved = saved_of(replace(self.numbers, inputs=self.inputs))
         merged = tuple(name for name in self.names if name in self.merged)
         discrete = Discrete(self.names, self.categories, merged, self.cells)
-        write_file(path, saved._replace(discrete=discrete))
+        return saved_of(replace(self.numbers, inputs=self.inputs))._replace(discrete=discrete)
 
     def _check_cells(self) -> None:
         """Raise for configurations of few rows."""
@@ -534,26 +493,9 @@ class CellStats(WithoutRows):
                 Option("allow_small", True),
             )
 
-    @staticmethod
-    def load(path: str | PathLike[str]) -> CellStats:
-        """Read what `save` wrote, or `GroupStats.save`.
-
-        Raises:
-            FileError: the file is not there, not of this kind, of another version, damaged, or
-                holds what no rows have.
-
-        Examples:
-            >>> import poolbn as pb, tempfile
-            >>> trial = pb.datasets.opt()[["clinic", "age"]]
-            >>> old = pb.stats(trial.assign(age=trial["age"] > 25), group="clinic")
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     old.save(f"{folder}/trial.stats")
-            ...     pb.CellStats.load(f"{folder}/trial.stats").categories
-            (('False', 'True'),)
-        """
-        check_arguments(path=(path, PATH))
-        saved = read_file(path, takes=("levels",))
-        stats, discrete = of_saved(saved), saved.discrete
+    @classmethod
+    def _of_saved(cls, saved: Saved) -> CellStats:
+        stats, discrete = GroupStats._of_saved(saved), saved.discrete
         if discrete is None:
             F = len(stats.levels)
             cells = Cells(np.arange(F), np.zeros((F, 0), dtype=np.int64), stats.n)

@@ -6,18 +6,17 @@ import html
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from poolbn.arguments import FLAG, PATH, check_arguments, names_of
+from poolbn.arguments import names_of
 from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, left_out
-from poolbn.moments.cases import OnlySums, check_family, counts_in_words, list_of_names, positions
+from poolbn.moments.cases import OnlySums, check_family, counts_in_words
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
 from poolbn.moments.patterns import Gaps
-from poolbn.moments.statsfile import Saved, read_file, write_file
+from poolbn.moments.statsfile import Saved
 from poolbn.moments.sums import Sums
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
@@ -267,32 +266,18 @@ class GroupStats(OnlySums):
         check_same(self, other)
         return total((self, other))
 
-    def select(self, columns: Iterable[str]) -> GroupStats:
-        """The same statistics of some columns, in the order given.
-
-        Raises:
-            DataError: a column is unknown, named twice, or there is none.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.stats(trial, group="clinic").select(["bmi"]).scatter.shape
-            (4, 1, 1)
-        """
-        chosen = list_of_names("columns", columns)
-        at = positions(self.names, chosen)
-        if not chosen:
-            raise DataError("no columns are chosen")
+    def _chosen(self, names: tuple[str, ...], at: list[int]) -> GroupStats:
+        some = np.array(at)
         return GroupStats(
-            chosen,
+            names,
             self.levels,
             self.n,
             self.mean[:, at],
-            self.scatter[:, at[:, None], at],
+            self.scatter[:, some[:, None], some],
             self.dropped,
             self.group,
             tuple(self.facts[i] for i in at),
-            tuple(name for name in chosen if name in self.inputs),
+            tuple(name for name in names if name in self.inputs),
             self.cubes[:, at],
             self.filled and replace(self.filled, observed=self.filled.observed[:, at]),
         )
@@ -312,32 +297,7 @@ class GroupStats(OnlySums):
         check_family(self.names, child, names_of("parents", parents))
         return self.select((*parents, child))
 
-    def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
-        """Write to one file, whole or not at all.
-
-        Such files are made to be handed on, and statistics of few rows reveal them: with one row
-        the mean is that row. So data sets of fewer than 10 rows are refused, and columns with two
-        values, such as 0 and 1, of which fewer than 10 rows of a data set have one, or have one
-        together with one of another such column.
-
-        Args:
-            path: the file.
-            allow_small: whether they may be written all the same.
-
-        Raises:
-            DataError: fewer than 10 rows are in a data set, or have a value.
-            FileError: a data set's name is not a text, a number or a bool.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> import tempfile
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
-            ...     pb.GroupStats.load(f"{folder}/trial.stats").levels
-            ('NY', 'MN', 'KY', 'MS')
-        """
-        check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
+    def _to_save(self, *, allow_small: bool) -> Saved:
         if self.filled:
             raise DataError(
                 "statistics with missing cells filled in are not saved; save what was observed, "
@@ -346,28 +306,11 @@ class GroupStats(OnlySums):
         if not allow_small:
             check_size(self.levels, self.n)
             check_values(self, SMALLEST)
-        write_file(path, saved_of(self))
+        return saved_of(self)
 
-    @staticmethod
-    def load(path: str | PathLike[str]) -> GroupStats:
-        """Read what `save` wrote.
-
-        Raises:
-            FileError: the file is not there, not of this kind, of another version, damaged, or
-                holds what no rows have.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> import tempfile
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
-            ...     stats = pb.GroupStats.load(f"{folder}/trial.stats")
-            >>> stats.names
-            ('age', 'bmi')
-        """
-        check_arguments(path=(path, PATH))
-        return of_saved(read_file(path))
+    @classmethod
+    def _of_saved(cls, saved: Saved) -> GroupStats:
+        return GroupStats(*saved[:-2])
 
     def __repr__(self) -> str:
         columns = f"columns: {visible(shortened(self.names, SHOWN))}"
@@ -456,11 +399,6 @@ def saved_of(stats: GroupStats, gaps: Gaps | None = None) -> Saved:
     """What a file keeps."""
     own: Any = {name: getattr(stats, name) for name in Saved._fields[:-2]}
     return Saved(**own, gaps=gaps)
-
-
-def of_saved(saved: Saved) -> GroupStats:
-    """The statistics that a file has of rows without gaps."""
-    return GroupStats(*saved[:-2])
 
 
 def check_magnitude(names: Sequence[str], size: Floats) -> None:

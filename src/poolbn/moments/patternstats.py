@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from os import PathLike
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from poolbn.arguments import FLAG, NUMBER, PATH, check_arguments
+from poolbn.arguments import NUMBER, check_arguments
 from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, Option, check_count
 from poolbn.moments.cases import OnlySums, counts_in_words, positions
@@ -21,7 +20,6 @@ from poolbn.moments.groupstats import (
     GroupStats,
     check_size,
     check_values,
-    of_saved,
     saved_of,
     total,
 )
@@ -33,7 +31,7 @@ from poolbn.moments.patterns import (
     coarser,
     distinct,
 )
-from poolbn.moments.statsfile import read_file, write_file
+from poolbn.moments.statsfile import Saved
 from poolbn.moments.sums import Sums
 from poolbn.multiplicity import adjusted_p
 from poolbn.tables.missing import check_left, packed
@@ -160,6 +158,8 @@ class PatternStats(OnlySums):
         PatternStats: 823 rows, 14 with missing values in 1 pattern, 4 clinics, 3 columns
     """
 
+    _takes = ("gaps",)
+
     known: GroupStats
     gaps: Gaps
 
@@ -222,17 +222,8 @@ class PatternStats(OnlySums):
         """The k-th statistics that the rows may have had if no cell were missing."""
         return self._filled.drawn(k)
 
-    def with_inputs(self, inputs: Iterable[str]) -> PatternStats:
-        """The same with these columns as inputs: parents only, without a distribution.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
-            >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
-            >>> patterns.with_inputs(["age"]).inputs
-            ('age',)
-        """
-        return replace(self, known=self.known.with_inputs(inputs))
+    def _with(self, inputs: tuple[str, ...]) -> PatternStats:
+        return replace(self, known=replace(self.known, inputs=inputs))
 
     def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> PatternStats:
         """The data sets at these positions, which may repeat, under other names."""
@@ -266,21 +257,8 @@ class PatternStats(OnlySums):
             self.known + other.known  # raises, and says which
         return added((self, other))
 
-    def select(self, columns: Iterable[str]) -> PatternStats:
-        """The same of some columns, in the order given; rows that have none of them are dropped.
-
-        Raises:
-            DataError: a column is unknown, named twice, or there is none; or a data set has no
-                rows left.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
-            >>> pb.stats(trial, group="clinic", missing="em").patterns.select(["bmi"]).names
-            ('bmi',)
-        """
-        known = self.known.select(columns)
-        gaps = self.gaps.select(positions(self.names, known.names))
+    def _chosen(self, names: tuple[str, ...], at: list[int]) -> PatternStats:
+        known, gaps = self.known.select(names), self.gaps.select(np.array(at))
         cell, row = (np.asarray(lacks.all(axis=1)) for lacks in (gaps.missing, np.isnan(gaps.rows)))
         dropped = known.dropped.copy()
         np.add.at(dropped, gaps.data_set[cell], gaps.n[cell])
@@ -400,57 +378,18 @@ class PatternStats(OnlySums):
         parts = zip(known.n, known.mean, known.scatter, strict=True)
         return [CompleteRows(float(n), mean, scatter) for n, mean, scatter in parts]
 
-    def save(self, path: str | PathLike[str], *, allow_small: bool = False) -> None:
-        """Write to one file, whole or not at all, as `GroupStats.save` does.
-
-        Patterns of fewer than 10 rows are made coarser, which takes observed cells, see
-        `coarsened`.
-
-        Args:
-            path: the file.
-            allow_small: whether patterns of any number of rows may be written.
-
-        Raises:
-            DataError: a data set has fewer than 10 rows.
-            FileError: a data set's name is not a text, a number or a bool.
-
-        Examples:
-            >>> import poolbn as pb, tempfile
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]]
-            >>> patterns = pb.stats(trial, group="clinic", missing="em").patterns
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     patterns.save(f"{folder}/trial.stats")
-            ...     pb.PatternStats.load(f"{folder}/trial.stats")
-            PatternStats: 817 rows, 67 with missing values in 1 pattern, 4 clinics, 2 columns
-        """
-        check_arguments(path=(path, PATH), allow_small=(allow_small, FLAG))
+    def _to_save(self, *, allow_small: bool) -> Saved:
         if not allow_small:
             check_size(self.levels, self.n)
         made = self.coarsened(1 if allow_small else SMALLEST)
         if not allow_small:
             check_values(made.known, SMALLEST)
             check_values(_as_data_sets(made), SMALLEST)
-        write_file(path, saved_of(made.known, made.gaps if made.has_gaps else None))
+        return saved_of(made.known, made.gaps if made.has_gaps else None)
 
-    @staticmethod
-    def load(path: str | PathLike[str]) -> PatternStats:
-        """Read what `save` wrote, or `GroupStats.save`.
-
-        Raises:
-            FileError: the file is not there, not of this kind, of another version, damaged, or
-                holds what no rows have.
-
-        Examples:
-            >>> import poolbn as pb, tempfile
-            >>> trial = pb.datasets.opt()[["clinic", "age"]]
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     pb.stats(trial, group="clinic").save(f"{folder}/trial.stats")
-            ...     pb.PatternStats.load(f"{folder}/trial.stats").names
-            ('age',)
-        """
-        check_arguments(path=(path, PATH))
-        saved = read_file(path, takes=("gaps",))
-        known = of_saved(saved)
+    @classmethod
+    def _of_saved(cls, saved: Saved) -> PatternStats:
+        known = GroupStats._of_saved(saved)
         return without_gaps(known) if saved.gaps is None else PatternStats(known, saved.gaps)
 
     def completed(self, pseudo_rows: float = PSEUDO_ROWS) -> GroupStats:

@@ -17,7 +17,7 @@ from poolbn.errors import DROP, DataError, InPython, Option, OptionError
 from poolbn.moments.cases import list_of_names
 from poolbn.moments.cellstats import CellStats, settled, simplest
 from poolbn.moments.facts import NOTHING
-from poolbn.moments.groupstats import GroupStats, of_saved, of_sums, saved_of, total
+from poolbn.moments.groupstats import GroupStats, of_sums, saved_of, total
 from poolbn.moments.indicators import INDICATOR, Cells, labels_of
 from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.patternstats import PatternStats
@@ -428,7 +428,7 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
         return saved_of(accumulate(each.rows(lenient=True)))
 
     parts = (checkpoint.saved(each, partial(saved, each)) for each in reading.each())
-    whole = total(map(of_saved, parts))
+    whole = total(map(GroupStats._of_saved, parts))
     check_left(whole.n, whole.levels, int(whole.dropped.sum()))
     return whole
 

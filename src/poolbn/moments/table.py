@@ -132,27 +132,14 @@ class Table(AnyData):
         sums.dropped[:] = self.dropped
         return of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
 
-    def select(self, columns: Iterable[str]) -> Table:
-        """The same rows with these columns, in this order.
-
-        Raises:
-            DataError: there is no such column.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.table(trial, group="clinic").select(["bmi"]).names
-            ('bmi',)
-        """
-        chosen = list_of_names("columns", columns)
-        at = positions(self.names, chosen).tolist()
+    def _chosen(self, names: tuple[str, ...], at: list[int]) -> Table:
         return replace(
             self,
-            names=chosen,
+            names=names,
             kinds=tuple(self.kinds[k] for k in at),
             categories=tuple(self.categories[k] for k in at),
             values=self.values[at],
-            inputs=tuple(name for name in chosen if name in self.inputs),
+            inputs=tuple(name for name in names if name in self.inputs),
         )
 
     @cached_property
@@ -576,10 +563,8 @@ class FilledTable(Table):
             return replace(stats, filled=None)
         return self.plausible(seed[0]).stats(columns).select(stats.names)
 
-    def select(self, columns: Iterable[str]) -> FilledTable:
-        """The same of some columns."""
-        some = self.source.select(columns)
-        at = positions(self.names, some.names)
+    def _chosen(self, names: tuple[str, ...], at: list[int]) -> FilledTable:
+        some = self.source.select(names)
         kept = np.isnan(some.values[:, self.incomplete]).any(axis=0)
         return FilledTable.of(some, self.draws[:, at][:, :, kept])
 
