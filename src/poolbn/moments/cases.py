@@ -82,11 +82,8 @@ class AnyData(Protocol):
         def mostly_unique(self) -> frozenset[str]:
             """Columns in which more than half of the rows have a value of their own."""
 
-        def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
-            """The rows of some columns; raises where there are none, or cells are missing.
-
-            `incomplete` rows have NaN where a cell is missing.
-            """
+        def _cases(self, names: tuple[str, ...], at: list[int], *, incomplete: bool) -> Cases:
+            """The rows of some columns, of which these are the positions."""
 
         def _chosen(self, names: tuple[str, ...], at: list[int]) -> Self:
             """The same of some columns, of which these are the positions."""
@@ -141,6 +138,31 @@ class AnyData(Protocol):
     def provisional(self) -> bool:
         """Whether they are filled in for a round of EM that another one follows."""
         return False
+
+    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
+        """The rows of some columns, or how often each configuration of discrete ones occurs.
+
+        `incomplete` rows have NaN where a cell is missing.
+
+        Raises:
+            DataError: there is no such column, a cell of it is missing, or statistics do not hold
+                its rows.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> pb.table(trial, group="clinic").cases(["age"]).offsets
+            array([  0, 173, 420, 631, 823])
+            >>> old = pb.stats(trial.assign(age=trial["age"] > 25), group="clinic")
+            >>> old.cases(["age"]).n
+            array([ 80,  93, 109, 138, 132,  79, 114,  78])
+            >>> pb.stats(trial, group="clinic").cases(["age"])
+            Traceback (most recent call last):
+            poolbn.errors.DataError: 'age' needs rows, which sufficient statistics do not hold...
+        """
+        chosen = list_of_names("columns", columns)
+        at = positions(self.names, chosen).tolist()
+        return self._cases(chosen, at, incomplete=incomplete)
 
     def select(self, columns: Iterable[str]) -> Self:
         """The same of some columns, in the order given.
@@ -302,19 +324,8 @@ class OnlySums(WithoutRows, Protocol):
         """The levels of each discrete column; none for others."""
         return ((),) * len(self.names)
 
-    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
-        """Raises: there are no rows.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.stats(trial, group="clinic").cases(["age"])
-            Traceback (most recent call last):
-            poolbn.errors.DataError: 'age' needs rows, which sufficient statistics do not hold...
-        """
-        chosen = list_of_names("columns", columns)
-        positions(self.names, chosen)
-        raise needs_rows(" and ".join(map(repr, chosen)) or "a table")
+    def _cases(self, names: tuple[str, ...], at: list[int], *, incomplete: bool) -> Cases:
+        raise needs_rows(" and ".join(map(repr, names)) or "a table")
 
 
 def counts_in_words(data: AnyData, rows: str = "") -> str:

@@ -281,25 +281,11 @@ class CellStats(WithoutRows):
         levels = [self.categories[k] for k in positions(self.names, chosen)]
         return self.numbers.select(labels_of(chosen, levels))
 
-    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
-        """The configurations of discrete columns, and how often each occurs.
-
-        Raises:
-            DataError: there is no such column, or one is continuous.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age"]]
-            >>> old = pb.stats(trial.assign(age=trial["age"] > 25), group="clinic")
-            >>> old.cases(["age"]).n
-            array([ 80,  93, 109, 138, 132,  79, 114,  78])
-        """
-        chosen = list_of_names("columns", columns)
-        positions(self.names, chosen)
-        numbers = [name for name in chosen if name not in self._codes]
+    def _cases(self, names: tuple[str, ...], at: list[int], *, incomplete: bool) -> Cases:
+        numbers = [name for name in names if name not in self._codes]
         if numbers:
             raise needs_rows(f"a discrete node with the continuous parent {numbers[0]!r}")
-        return Cases([self._codes[name] for name in chosen], self._offsets, self.cells.n)
+        return Cases([self._codes[name] for name in names], self._offsets, self.cells.n)
 
     @cached_property
     def _offsets(self) -> Integers:

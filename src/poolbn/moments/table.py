@@ -153,24 +153,12 @@ class Table(AnyData):
             if not has_levels(kind) and len(np.unique(column)) > few
         )
 
-    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
-        """The rows of some columns; `incomplete` ones have NaN where a cell is missing.
-
-        Raises:
-            DataError: there is no such column, or a cell of it is missing.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age"]]
-            >>> pb.table(trial, group="clinic").cases(["age"]).offsets
-            array([  0, 173, 420, 631, 823])
-        """
-        at = positions(self.names, list_of_names("columns", columns))
+    def _cases(self, names: tuple[str, ...], at: list[int], *, incomplete: bool) -> Cases:
         gaps = self.missing[:, at].sum(axis=0)
         if gaps.any() and not incomplete:
             k = int(gaps.argmax())
             raise DataError(
-                f"column {self.names[at[k]]!r} has {counted(int(gaps[k]), 'missing cell')}, which ",
+                f"column {names[k]!r} has {counted(int(gaps[k]), 'missing cell')}, which ",
                 InPython(
                     "pb.learn fills; for other questions fill them by pb.impute, or use ",
                     "poolbn learn, bootstrap and compare fill; for other questions use ",
@@ -509,18 +497,14 @@ class FilledTable(Table):
     def _offsets(self) -> Integers:
         return np.searchsorted(self._which[0], self.offsets).astype(np.int64)
 
-    def cases(self, columns: Iterable[str], *, incomplete: bool = False) -> Cases:
-        """The rows of some columns; a data set that never measured the last one does not count.
-
-        `incomplete` ones are those of the source.
-        """
+    def _cases(self, names: tuple[str, ...], at: list[int], *, incomplete: bool) -> Cases:
+        """A data set that never measured the last one does not count."""
         if incomplete:
-            return super().cases(columns, incomplete=True)
-        at = positions(self.names, list_of_names("columns", columns))
+            return super()._cases(names, at, incomplete=True)
         _, draw = self._which
         weight = np.where(draw < 0, 1.0, 1 / len(self.draws))
         rows = Cases([self._values[k] for k in at], self._offsets, weight, draw)
-        if len(at):
+        if at:
             unmeasured = self.missing[:, at[-1]] == self.n
             weight[unmeasured[rows.data_set]] = 0.0
         return rows
