@@ -239,14 +239,7 @@ class NetworkClassifier(ClassifierMixin, _NetworkEstimator):
 
     Args:
         group: the column of X that says which data set a row came from; None where y says that.
-        pooling: as for `pb.learn`; so are all others.
-        criterion: the score, "bic" by default.
-        search: "hc", "tabu", "exact", or an object.
-        constraints: a `pb.Constraints` or a dict. The target is called as its Series is, or y.
-        kinds: of some columns of X.
-        inputs: columns of X that are never children.
-        missing: "error" refuses missing values in X, "drop" leaves such rows out of learning, "em"
-            uses what they have. In prediction missing values are not used.
+        pooling: as for `NetworkRegressor`; so are all others.
 
     Attributes:
         network_: the network.

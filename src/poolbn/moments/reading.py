@@ -50,28 +50,20 @@ _FAN_IN = 8  # statistics that are added up at once
 S = TypeVar("S", bound=GroupStats | PatternStats | CellStats)
 
 
-def of_partitions(
-    frame: Any,
-    accumulate: Callable[[Rows], S],
-    *,
-    group: str | None,
-    columns: Iterable[str] | None,
-    missing: Missing,
-    discrete: frozenset[str] = frozenset(),
-) -> S:
-    """The statistics of all rows of a Dask frame; options are as for `pb.stats`.
+def of_partitions(frame: Any, reading: Reading, accumulate: Callable[[Rows], S]) -> S:
+    """The statistics of all rows of a Dask frame, which workers read likewise.
 
     A worker must be able to import what accumulates rows.
     """
     from dask import delayed
 
-    if columns is not None and not isinstance(columns, str):
-        columns = tuple(columns)
-    reading = prepare(frame, group=group, columns=columns, missing=missing, discrete=discrete)
     tables = frame[[reading.group, *reading.names]].to_delayed()
     make, add = delayed(_share, pure=False), delayed(_together, pure=False)
-    kept: Missing = "em" if missing == "em" else "drop"  # errors are seen when all are together
-    how = partial(prepare, group=group, columns=columns, missing=kept, discrete=discrete)
+    how = partial(
+        prepare, group=reading.group, columns=reading.names, discrete=reading.discrete,
+        # errors are seen when all are together
+        missing="em" if reading.missing == "em" else "drop",
+    )  # fmt: skip
     tree = [make(table, k, accumulate, how) for k, table in enumerate(tables)]
     while len(tree) > 1:
         tree = [add(tree[i : i + _FAN_IN]) for i in range(0, len(tree), _FAN_IN)]
@@ -80,8 +72,8 @@ def of_partitions(
         raise share
     statistics, tally = share
     if reading.missing == "error":
-        check_missing(tally, reading.names, group)
-    counts = tally.counts(reading.names, group)
+        check_missing(tally, reading.names, reading.group)
+    counts = tally.counts(reading.names, reading.group)
     check_left(statistics.n, statistics.levels, tally.rows, f" ({counts})")
     return statistics
 
@@ -352,13 +344,14 @@ def _of_rows(
     reading, held = data.prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
-    read = partial(of_partitions, source, group=reading.group, columns=columns, missing=missing)
     if not all(is_normal(kind) for kind in held):
-        make = partial(read, tally, discrete=reading.discrete) if is_dask(source) else None
+        make = partial(of_partitions, source, reading, tally) if is_dask(source) else None
         return of_levels(reading, held, kinds or {}, checkpoint, make)
     if not is_dask(source) or checkpoint is not None:
         return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
-    return read(patterns).completed() if missing == "em" else read(accumulate)
+    if missing == "em":
+        return of_partitions(source, reading, patterns).completed()
+    return of_partitions(source, reading, accumulate)
 
 
 def of_levels(
