@@ -178,9 +178,9 @@ def test_draws_from_sums_are_those_of_rows() -> None:
     X = rng.normal(size=(30, 3)) @ A
     X[:12, :2] = np.nan
     sums = problem(X)
-    assert sums.cells.tolist() == [0]
+    assert sums.by.cells.tolist() == [0]
     rows = sums._replace(
-        cells=np.array([-1]), begin=np.array([0, 12]), rows=X[:12].copy(),
+        by=sums.by._replace(cells=np.array([-1]), begin=np.array([0, 12])), rows=X[:12].copy(),
         n=sums.n[:0], mean=sums.mean[:0], scatter=sums.scatter[:0],
     )  # fmt: skip
     found = []

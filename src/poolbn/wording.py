@@ -139,11 +139,8 @@ def clipped(text: str, length: int = 40) -> str:
 def visible(text: str, keep: str = "") -> str:
     r"""A text for a terminal: what does not print as itself is shown as Python writes it.
 
-    That is control characters, and those that turn or hide what stands beside them.
-
-    Args:
-        text: of whatever names.
-        keep: characters that are our own, such as the ends of lines.
+    That is control characters, and those that turn or hide what stands beside them; those to `keep`
+    are our own.
 
     Examples:
         >>> print(visible("\x1b[31mred\u202e"), visible("体重 ü"))
@@ -197,13 +194,7 @@ def guarded(cell: object) -> object:
 
 
 def csv_text(table: pd.DataFrame, *, index: bool = False, form: str | None = None) -> str:
-    """A table as CSV; texts are guarded, numbers stay numbers.
-
-    Args:
-        table: with plain columns.
-        index: whether its index is the first column.
-        form: of numbers that are not whole, such as "%.6g".
-    """
+    """A table as CSV; texts are guarded, numbers stay numbers, not whole ones in this form."""
     safe = (table.reset_index() if index else table).copy(deep=False)
     for k, kind in enumerate(safe.dtypes):
         if kind.kind not in "biuf":
@@ -228,10 +219,6 @@ def sensible(value: float) -> bool:
 
 def sure(value: float, error: float) -> str:
     """A number with the digits that are sure: to the second digit of its standard error.
-
-    Args:
-        value: the number.
-        error: its standard error; where there is none, as `figure`.
 
     Examples:
         >>> sure(24.15371, 0.6912), sure(-0.00012, 0.0345), sure(123456.7, 2345), sure(3.14159, 0)

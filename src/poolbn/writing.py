@@ -112,11 +112,7 @@ def _remove_unlocked(path: str) -> None:
 
 
 def lock(handle: int, *, wait: bool) -> None:
-    """Lock an open file.
-
-    Raises:
-        OSError: it is locked, or cannot be.
-    """
+    """Lock an open file; an OSError where it is locked, or cannot be."""
     if _LOCKS:
         import fcntl
 

@@ -192,13 +192,7 @@ class Terminal:
     def table(
         self, headers: Sequence[str], rows: Iterable[Sequence[str]], *, needless: int = 0
     ) -> None:
-        """Print a table for people; columns of numbers are aligned to the right.
-
-        Args:
-            headers: of the columns.
-            rows: their cells.
-            needless: columns at the end that are left out where the terminal is too narrow.
-        """
+        """Print a table for people; where it is too wide, so many columns at its end are gone."""
         if self.json or self.quiet:
             return
         headers = [visible(header) for header in headers]

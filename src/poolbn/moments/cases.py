@@ -288,6 +288,11 @@ class WithoutRows(AnyData, Protocol):
         check_arguments(path=(path, PATH))
         return cls._of_saved(read_file(path, takes=cls._takes))
 
+    @cached_property
+    def kinds(self) -> tuple[ColumnKind, ...]:
+        """What each column holds, "continuous" or "discrete"."""
+        return tuple("discrete" if levels else "continuous" for levels in self.categories)
+
     @property
     def has_rows(self) -> bool:
         """Whether a discrete node or a count may have a continuous parent."""
@@ -313,11 +318,6 @@ class WithoutRows(AnyData, Protocol):
 
 class OnlySums(WithoutRows, Protocol):
     """What all data that are sums of continuous columns answer alike."""
-
-    @cached_property
-    def kinds(self) -> tuple[ColumnKind, ...]:
-        """What each column holds."""
-        return tuple("continuous" for _ in self.names)
 
     @cached_property
     def categories(self) -> tuple[tuple[str, ...], ...]:

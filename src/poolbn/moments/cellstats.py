@@ -40,7 +40,7 @@ from poolbn.moments.indicators import (
     spans,
 )
 from poolbn.moments.statsfile import OTHER, Discrete, Saved
-from poolbn.tables.kinds import ColumnKind, joined_levels
+from poolbn.tables.kinds import joined_levels
 from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, shortened, visible
 
@@ -236,11 +236,6 @@ class CellStats(WithoutRows):
     inputs: tuple[str, ...] = ()
     merged: Mapping[str, Levels] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-
-    @cached_property
-    def kinds(self) -> tuple[ColumnKind, ...]:
-        """What each column holds, "continuous" or "discrete"."""
-        return tuple("discrete" if levels else "continuous" for levels in self.categories)
 
     @property
     def levels(self) -> tuple[Hashable, ...]:

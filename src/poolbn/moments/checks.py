@@ -178,12 +178,10 @@ def derived(stats: Data, sites: Sequence[str]) -> Finding | None:
     found = (*_coarser(columns), *_cuts(stats, columns))
     pairs = [(name, of) for name, of in found if name not in sites]
     names = list(dict.fromkeys(name for name, _ in pairs))
-    if not names:
-        return None
     told = listed([f"{name!r} from {of!r}" for name, of in pairs], _PAIRS)
     what = f"levels that follow from another column, as a cut of it does: {told}"
     remedy = ("use one of the two, for example ", *without(names, stats.names))
-    return Finding(FindingKind.DERIVED, tuple(names), (), len(pairs), what, remedy)
+    return _finding(FindingKind.DERIVED, names, what, remedy, count=len(pairs))
 
 
 def rare(table: Data) -> Finding | None:
@@ -193,17 +191,14 @@ def rare(table: Data) -> Finding | None:
     cells = table.cases(table.names, incomplete=True).columns
     found: dict[str, list[str]] = {}
     for name, own, codes in zip(table.names, table.categories, cells, strict=True):
-        if own:
-            there = codes[~np.isnan(codes)].astype(np.int64)
-            rows = np.bincount(there, minlength=len(own)).tolist()
-            found[name] = [level for level, n in zip(own, rows, strict=True) if n == 1]
-    told = [f"{shortened([repr(v) for v in few], 4)} of {name!r}" for name, few in found.items()
-            if few]  # fmt: skip
-    names = [name for name, few in found.items() if few]
-    what = f"one row alone has the level{'s' * (sum(map(len, found.values())) > 1)} {listed(told)}"
-    remedy = ("merge such levels with others, or make these cells missing and use ", EM)
+        levels, rows = np.unique(codes[~np.isnan(codes)].astype(np.int64), return_counts=True)
+        if own and (rows == 1).any():
+            found[name] = [repr(own[code]) for code in levels[rows == 1]]
     count = sum(map(len, found.values()))
-    return Finding(FindingKind.RARE_LEVEL, tuple(names), (), count, what, remedy) if names else None
+    told = listed([f"{shortened(few, 4)} of {name!r}" for name, few in found.items()])
+    what = f"one row alone has the level{'s' * (count > 1)} {told}"
+    remedy = ("merge such levels with others, or make these cells missing and use ", EM)
+    return _finding(FindingKind.RARE_LEVEL, list(found), what, remedy, count=count)
 
 
 def _coarser(columns: _Levels) -> Iterator[tuple[str, str]]:
@@ -297,7 +292,7 @@ def _every(stats: Data) -> list[Finding]:
         found = _found(stats, _numbers(stats, numbers), sites)
     else:
         found = _known(_describing(stats, sites))
-    return [*found, *_known(derived(stats, sites), rare(stats)), *_needs_rows(stats, numbers)]
+    return [*found, *_known(derived(stats, sites), rare(stats), _needs_rows(stats, numbers))]
 
 
 def _numbers(stats: Data, names: Sequence[str]) -> GroupStats:
@@ -308,11 +303,11 @@ def _numbers(stats: Data, names: Sequence[str]) -> GroupStats:
     return patterns.completed() if patterns.has_gaps else patterns.known
 
 
-def _needs_rows(stats: Data, numbers: Sequence[str]) -> list[Finding]:
+def _needs_rows(stats: Data, numbers: Sequence[str]) -> Finding | None:
     """Arcs that cannot be found without rows."""
+    if stats.has_rows or not numbers:
+        return None
     children = [n for n in stats.names if n not in numbers and n not in stats.inputs]
-    if stats.has_rows or not numbers or not children:
-        return []
     one = len(children) == 1
     what = (
         f"discrete {_columns(children)} {'has' if one else 'have'} no continuous parents, since "
@@ -325,7 +320,7 @@ def _needs_rows(stats: Data, numbers: Sequence[str]) -> list[Finding]:
             "pb.Constraints(continuous_to_discrete=False)"
         ),
     )
-    return [Finding(FindingKind.NEEDS_ROWS, tuple(children), (), 0, what, remedy)]
+    return _finding(FindingKind.NEEDS_ROWS, children, what, remedy)
 
 
 def _found(every: Data, numbers: GroupStats, sites: Sequence[str] = ()) -> list[Finding]:

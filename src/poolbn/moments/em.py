@@ -29,7 +29,7 @@ import numpy as np
 
 from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.moments.patterns import Gaps, by_pattern
+from poolbn.moments.patterns import ByPattern, Gaps, by_pattern
 from poolbn.run.compiling import kernels
 
 _STEPS = 2000
@@ -48,15 +48,11 @@ class IncompleteRows(NamedTuple):
     """The rows of one data set; see `kernels.expect` for those with gaps."""
 
     complete: CompleteRows  # rows without gaps
-    at: Integers  # and all that follow are arguments of the kernel
-    columns: Integers
-    counts: Integers
-    cells: Integers
-    n: Floats
+    by: ByPattern  # the single ones of the others
+    n: Floats  # of cells of the others
     mean: Floats
     scatter: Floats
-    begin: Integers
-    rows: Floats
+    rows: Floats  # single ones, by pattern
 
     @property
     def n_rows(self) -> float:
@@ -66,28 +62,19 @@ class IncompleteRows(NamedTuple):
     @property
     def n_cells(self) -> float:
         """Cells that are there."""
-        N = len(self.complete.mean)
-        in_cells = (N - self.counts[self.cells >= 0]) @ self.n[self.cells[self.cells >= 0]]
-        in_rows = (N - self.counts) @ np.diff(self.begin)
+        N, counts, cells = len(self.complete.mean), self.by.counts, self.by.cells
+        in_cells = (N - counts[cells >= 0]) @ self.n[cells[cells >= 0]]
+        in_rows = (N - counts) @ np.diff(self.by.begin)
         return float(N * self.complete.n + in_cells + in_rows)
 
 
 def incomplete_rows(gaps: Gaps, complete: CompleteRows, j: int) -> IncompleteRows:
     """The rows of data set j."""
     cells, rows = np.flatnonzero(gaps.data_set == j), gaps.rows[gaps.rows_of == j]
-    order, at, columns, counts, cell, begin = by_pattern(rows, gaps.missing[cells])
-    return IncompleteRows(
-        complete,
-        at,
-        columns,
-        counts,
-        cell,
-        gaps.n[cells].astype(np.float64),
-        np.ascontiguousarray(gaps.mean[cells]),
-        np.ascontiguousarray(gaps.scatter[cells]),
-        begin,
-        np.ascontiguousarray(rows[order]),
-    )
+    by = by_pattern(rows, gaps.missing[cells])
+    mean, scatter = (np.ascontiguousarray(part[cells]) for part in (gaps.mean, gaps.scatter))
+    n, ordered = gaps.n[cells].astype(np.float64), np.ascontiguousarray(rows[by.order])
+    return IncompleteRows(complete, by, n, mean, scatter, ordered)
 
 
 @dataclass(frozen=True)
@@ -132,9 +119,9 @@ def expected(of: IncompleteRows, mean: Floats, K: Floats, log_det: float) -> Exp
     first = of.complete.n * away
     second = of.complete.scatter + of.complete.n * np.outer(away, away)
     terms = np.zeros(2)
-    kernels("expect").expect(
-        mean, K, *of[1:], first, second, terms, np.empty((3, N, N)), np.empty(N)
-    )
+    _, at, columns, counts, cells, begin = of.by
+    sums = at, columns, counts, cells, of.n, of.mean, of.scatter, begin, of.rows
+    kernels("expect").expect(mean, K, *sums, first, second, terms, np.empty((3, N, N)), np.empty(N))
     second = np.tril(second) + np.tril(second, -1).T
     squares = (K * second).sum() - terms[1]
     log_2pi = of.n_cells * math.log(2 * math.pi)
@@ -255,18 +242,14 @@ def _completed(
 ) -> CompleteRows:
     """Rows whose missing cells are drawn given these parameters, added up."""
     K, _ = inverse(cov)
-    N = len(mean)
     parts = [of.complete] if of.complete.n else []
     if len(of.rows):
-        rows = of.rows.copy()
-        normals, work = rng.normal(size=rows.shape), (np.empty((N, N)), np.empty(N))
-        kernels("expect").fill(
-            mean, K, of.at, of.columns, of.counts, of.begin, rows, normals, *work
-        )
+        rows = _filled(of.rows, of.by, mean, K, rng)
         center = rows.mean(axis=0)
         parts.append(CompleteRows(float(len(rows)), center, (rows - center).T @ (rows - center)))
-    for p in np.flatnonzero(of.cells >= 0):
-        order, m, c = of.columns[of.at[p] : of.at[p + 1]], int(of.counts[p]), int(of.cells[p])
+    for p in np.flatnonzero(of.by.cells >= 0):
+        order = of.by.columns[of.by.at[p] : of.by.at[p + 1]]
+        m, c = int(of.by.counts[p]), int(of.by.cells[p])
         cell = CompleteRows(of.n[c], of.mean[c], of.scatter[c])
         parts.append(drawn_cell(cell, order[:m], order[m:], mean, K, rng))
     return _sum(parts)
@@ -274,15 +257,20 @@ def _completed(
 
 def fill_rows(rows: Floats, mean: Floats, cov: Floats, rng: np.random.Generator) -> Floats:
     """Rows (B, N) with draws in missing cells, given these parameters."""
-    N = len(mean)
-    order, at, columns, counts, _, begin = by_pattern(rows, np.zeros((0, N), dtype=bool))
-    made = np.ascontiguousarray(rows[order])
-    K, _ = inverse(cov)
-    normals, work = rng.normal(size=made.shape), (np.empty((N, N)), np.empty(N))
-    kernels("expect").fill(mean, K, at, columns, counts, begin, made, normals, *work)
-    out = np.empty_like(made)
-    out[order] = made
+    by = by_pattern(rows, np.zeros((0, len(mean)), dtype=bool))
+    out = np.empty_like(rows)
+    out[by.order] = _filled(rows[by.order], by, mean, inverse(cov)[0], rng)
     return out
+
+
+def _filled(
+    rows: Floats, by: ByPattern, mean: Floats, K: Floats, rng: np.random.Generator
+) -> Floats:
+    """Rows that are in order of what they lack, with draws in missing cells."""
+    made, N = np.array(rows, order="C"), len(mean)
+    work = rng.normal(size=made.shape), np.empty((N, N)), np.empty(N)
+    kernels("expect").fill(mean, K, by.at, by.columns, by.counts, by.begin, made, *work)
+    return made
 
 
 def drawn_cell(

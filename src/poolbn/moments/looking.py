@@ -59,7 +59,6 @@ _NESTED = ("list", "struct", "map", "large_list", "array", "object")
 class Survey:
     """What is in a table."""
 
-    group: str  # the column that says which data set a row came from, or what to call it
     levels: tuple[Hashable, ...]  # the F data sets
     n: tuple[int, ...]  # rows of each, (F,)
     unknown: int  # rows that do not say their data set
@@ -123,7 +122,7 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
         checked = made if reason else replace(made, error=_wrong(made, guessed=name not in kinds))
         facts.append(checked)
     every = tuple(n[j] for j in sets)
-    return Survey(rows.group, tuple(rows.levels), every, rows.tally.keys, tuple(facts))
+    return Survey(tuple(rows.levels), every, rows.tally.keys, tuple(facts))
 
 
 def _wrong(column: SurveyedColumn, *, guessed: bool) -> DataError | None:

@@ -170,12 +170,7 @@ class Table(AnyData):
     def some_rows(
         self, parts: Sequence[Positions], levels: Iterable[Hashable] | None = None
     ) -> Self:
-        """Some rows, a row as often as it is named; levels that none of them has are gone.
-
-        Args:
-            parts: the positions of those of each data set.
-            levels: what to call these; as in the table by default.
-        """
+        """Rows of each data set, as often as they are named; levels that none has are gone."""
         names = self.levels if levels is None else levels
         return self._rows(np.concatenate(parts), list(map(len, parts)), names)._seen_alone()
 

@@ -229,11 +229,8 @@ def _is_utf8(path: str) -> bool:
 
 
 def _from_utf16(file: Opened, shown: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-16")()
     try:
-        while chunk := file.read(_CHUNK):
-            yield decoder.decode(chunk)
-        yield decoder.decode(b"", final=True)
+        yield from codecs.iterdecode(iter(lambda: file.read(_CHUNK), b""), "utf-16")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{shown!r} begins as UTF-16 text does, and is none; save it as UTF-8"
