@@ -92,8 +92,7 @@ def random_dag(N: int, mean_parents: float, *, seed: int = 0) -> Dag:
                 continue
             pa, ch = parents[there], children[there]
             arcs = [(nodes[p], nodes[c]) for p, c in zip(pa.tolist(), ch.tolist(), strict=True)]
-            around = grouped(nodes, [*arcs, *((c, p) for p, c in arcs)])
-            if len(reached(nodes[:1], around)) == N:
+            if len(reached(nodes[:1], grouped(nodes, [*arcs, *((c, p) for p, c in arcs)]))) == N:
                 return Dag(nodes, arcs)
     raise OptionError(
         "with ",

@@ -8,7 +8,7 @@ does not depend, not by a bit, on the order of a table's columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import itemgetter
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from poolbn.arrays import Flags, Floats, Integers, Positions
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import CONSTANT_TOLERANCE
 from poolbn.errors import DataError
 from poolbn.moments.data import Data
@@ -27,6 +27,7 @@ from poolbn.moments.indicators import spans
 _IMPUTATIONS = 20
 _MANY = 30  # families from which arrays are faster than lists
 _CHILD, _PARENTS = itemgetter(0), itemgetter(1)
+_OF_DATA_SETS = ("n", "mean", "scatter", "unmeasured")  # arrays (F, ...)
 _FAR = 1e7  # SDs from 0: up to there, limits of predictions are right to 0.001 SD
 
 # A child and its parents, as positions in the names of the statistics.
@@ -131,7 +132,10 @@ class StandardisedStats:
             return self
         key = out.tobytes()
         if key not in self._others:
-            self._others[key] = self._subset(np.flatnonzero(~out))
+            at = np.flatnonzero(~out)
+            arrays = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
+            levels = tuple(self.levels[j] for j in at)
+            self._others[key] = _centred(replace(self, levels=levels, **arrays))
         return self._others[key]
 
     def in_units(self, j: int, family: Family) -> GroupStats:
@@ -146,19 +150,6 @@ class StandardisedStats:
             (self.center[at] + scale * self.mean[j, at])[None],
             (np.outer(scale, scale) * self.scatter[j][np.ix_(at, at)])[None],
             np.zeros(1, dtype=np.int64),
-        )
-
-    def _subset(self, at: Positions) -> StandardisedStats:
-        return _centred(
-            self.names,
-            tuple(self.levels[j] for j in at),
-            self.n[at],
-            self.mean[at],
-            self.scatter[at],
-            self.center,
-            self.scale,
-            self.least,
-            self.unmeasured[at],
         )
 
     @cached_property
@@ -214,8 +205,9 @@ def _standardise(stats: GroupStats) -> StandardisedStats:
         unmeasured = stats.filled.observed == 0
     check_magnitude(stats.names, np.abs(stats.mean).max(axis=0))
     least = np.array([(facts.resolution or 0.0) ** 2 / 12 for facts in stats.facts])
-    unit = np.zeros(N), np.ones(N), least, unmeasured
-    made = _centred(stats.names, stats.levels, n, stats.mean, scatter, *unit)
+    units = np.zeros((N, N)), np.zeros(N), np.ones(N), least
+    moments = n, stats.mean, scatter
+    made = _centred(StandardisedStats(stats.names, stats.levels, *moments, *units, unmeasured))
     check_magnitude(stats.names, np.where(made.total.diagonal() > 0, made.scale, 0.0))
     return made
 
@@ -235,36 +227,25 @@ def check_digits(data: StandardisedStats) -> None:
         )
 
 
-def _centred(
-    names: tuple[str, ...],
-    levels: tuple[Hashable, ...],
-    n: Floats,
-    means: Floats,
-    scatters: Floats,
-    center: Floats,
-    scale: Floats,
-    least: Floats,
-    unmeasured: Flags,
-) -> StandardisedStats:
-    """Standardise what is given in units of `scale` around `center`."""
+def _centred(of: StandardisedStats) -> StandardisedStats:
+    """The same standardised; what is given may have any unit and origin."""
     # Sums go over data sets in their order, element by element: matrix products would give other
     # bits on another CPU, and other columns beside one could change its own.
     # Around the first data set's mean: a pooled mean of large numbers would lose digits.
-    rows = n.sum()
-    away = n[:, None] * (means - means[0])
-    middle = means[0] + np.cumsum(away, axis=0)[-1] / rows
-    mean = means - middle
-    squares = np.einsum("jaa->ja", scatters) + n[:, None] * mean**2
+    n, rows = of.n, of.n.sum()
+    away = n[:, None] * (of.mean - of.mean[0])
+    middle = of.mean[0] + np.cumsum(away, axis=0)[-1] / rows
+    mean = of.mean - middle
+    squares = np.einsum("jaa->ja", of.scatter) + n[:, None] * mean**2
     sd = np.sqrt(np.cumsum(squares, axis=0)[-1] / rows)
     sd[sd == 0] = 1.0
     mean = np.ascontiguousarray(mean / sd)
-    scatter = np.ascontiguousarray(scatters / np.outer(sd, sd))
+    scatter = np.ascontiguousarray(of.scatter / np.outer(sd, sd))
     parts = (S + k * np.outer(m, m) for S, k, m in zip(scatter, n, mean, strict=True))
     total = reduce(np.add, parts)
-    return StandardisedStats(
-        names, levels, n, mean, scatter, total, center + scale * middle, scale * sd, least / sd**2,
-        unmeasured,
-    )  # fmt: skip
+    center, scale, least = of.center + of.scale * middle, of.scale * sd, of.least / sd**2
+    own = {"center": center, "scale": scale, "least": least}
+    return replace(of, mean=mean, scatter=scatter, total=total, **own)
 
 
 class Packed(NamedTuple):
