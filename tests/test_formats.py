@@ -634,7 +634,6 @@ def test_a_file_that_ends_what_reads_it(tmp_path: Path, monkeypatch: pytest.Monk
     """As damaged files of SPSS do to the library: another one is read all the same."""
     (tmp_path / "crash.py").write_text("import os\n\ndef read(path):\n    os.abort()\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(foreign, "_helpers", {})
     with pytest.raises(pb.DataError, match=r"t\.sav' is damaged: what reads it, crash, ended"):
         foreign._apart("crash", "read", "t.sav", "t.sav")
     path = FORMATS["SPSS, labels"](tmp_path)

@@ -107,13 +107,13 @@ def map_processes(function: Callable[[T], R], items: Sequence[T], processes: int
         n_jobs=processes,
         batch_size=1,
         return_as="generator_unordered",
-        initializer=_end_with,
+        initializer=end_with,
         initargs=(os.getpid(),),
     )
     yield from run(delayed(_alone)(function, item) for item in items)
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """In a worker: end soon after the process that started it, in whatever way that ended.
 
     The last to end is joblib's own helper, which then removes the memory that they shared.

@@ -7,23 +7,20 @@ since a damaged file can end it.
 
 from __future__ import annotations
 
-import atexit
 import os
-import pickle
-import signal
-import subprocess
 import sys
-import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import suppress
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from poolbn.errors import DataError, MissingPackageError
+from poolbn.run.parallel import end_with
 from poolbn.tables.databases import chosen_table
 from poolbn.tables.sources import Part, first_line, pandas_part, with_names
 
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 2 << 30  # of such a file, which is held in memory
 MOST_CELLS = 50_000_000  # of a sheet, empty ones too: they are all held in memory
 MOST_XML = 100 << 20  # bytes in a workbook, of which some 1 MB is read in a second
-_APART = "import sys; sys.path[:] = {!r}; from poolbn.tables.foreign import serve; serve()"
 
 
 def foreign_part(
@@ -92,66 +88,47 @@ def _check_package(name: str, shown: str) -> None:
 def _apart(package: str, reader: str, path: str, shown: str) -> Any:
     """What a function of a package makes of a file, in a process of its own."""
     _check_package(package, shown)
-    with _asking:
-        process = _helpers.get(os.getpid())
-        if process is None or process.poll() is not None:
-            process = _helpers[os.getpid()] = _helper()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            pickle.dump((package, reader, os.path.abspath(path)), process.stdin)
-            process.stdin.flush()
-            found, said = pickle.load(process.stdout)
-        except BaseException as error:
-            process.kill()
-            if isinstance(error, EOFError | pickle.UnpicklingError | BrokenPipeError):
-                raise DataError(
-                    f"{shown!r} is damaged: what reads it, {package}, ended without a word; save "
-                    "it anew, or save it as CSV"
-                ) from None
+    helper = _helper(os.getpid())
+    reading = helper.submit(_read, package, reader, os.path.abspath(path), sys.path)
+    try:
+        return reading.result()
+    except ValueError:  # what the package says
+        raise
+    except BaseException as error:
+        _helper.cache_clear()
+        helper.shutdown(kill_workers=True)
+        if not isinstance(error, BrokenProcessPool):
             raise
-    if said:
-        raise ValueError(said)
-    return found
+        raise DataError(
+            f"{shown!r} is damaged: what reads it, {package}, ended without a word; save it anew, "
+            "or save it as CSV"
+        ) from None
 
 
-_asking = threading.Lock()
-_helpers: dict[int, subprocess.Popen[bytes]] = {}  # by the process that they help
-
-
-def _helper() -> subprocess.Popen[bytes]:
+@cache
+def _helper(process: int) -> Any:
     """A process that reads one file after the other, and ends with this one."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _APART.format(sys.path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    from joblib.externals.loky import ProcessPoolExecutor
 
-    def end() -> None:
-        process.kill()
-        process.communicate()
-
-    atexit.register(end)
-    return process
+    return ProcessPoolExecutor(1, initializer=end_with, initargs=(process,))
 
 
-def serve() -> None:
-    """In such a process: read files, and hand over what is in them, or what is wrong with them."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a library may print
-    warnings.simplefilter("ignore")
-    with suppress(EOFError):
-        while True:
-            package, reader, path = pickle.load(sys.stdin.buffer)
-            found, said = None, ""
-            try:
-                found = getattr(import_module(package), reader)(path)
-            except Exception as error:  # each library has its own
-                said = first_line(error)
-            if isinstance(found, tuple):  # of pyreadstat: a table, and what is known of it
-                found = found[0], found[1].variable_value_labels
-            pickle.dump((found, said), answers, protocol=pickle.HIGHEST_PROTOCOL)
-            answers.flush()
+def _read(package: str, reader: str, path: str, known: list[str]) -> Any:
+    """In such a process."""
+    sys.path[:] = known
+    out = os.dup(1)
+    try:
+        with open(os.devnull, "w") as nothing, warnings.catch_warnings():
+            os.dup2(nothing.fileno(), 1)  # a library may print
+            warnings.simplefilter("ignore")
+            found = getattr(import_module(package), reader)(path)
+    except Exception as error:  # each library has its own, which may not pickle
+        raise ValueError(first_line(error)) from None
+    finally:
+        os.dup2(out, 1)
+        os.close(out)
+    # Of pyreadstat a table, and what is known of it.
+    return (found[0], found[1].variable_value_labels) if isinstance(found, tuple) else found
 
 
 def _stata(path: str, shown: str, table: str | None) -> pd.DataFrame:
