@@ -405,7 +405,6 @@ def f1(actual: Iterable[Hashable], predicted: Iterable[Hashable], levels: Iterab
         >>> f1(list("aaabbc"), list("aabbba"), levels="abc")
         F1(by_data_set={'a': 0.66..., 'b': 0.8, 'c': 0.0}, never_predicted=('c',))
     """
-    check_arguments(actual=(actual, LIST), predicted=(predicted, LIST), levels=(levels, LIST))
     position = {level: j for j, level in enumerate(_labels("levels", levels))}
     codes = []
     for name, given in (("actual", actual), ("predicted", predicted)):

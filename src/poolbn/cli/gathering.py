@@ -133,21 +133,16 @@ def read_sums(
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:
     """Raise where a file lacks columns that others have, or that are chosen."""
     every = list(dict.fromkeys(columns or (c for own in names.values() for c in own)))
-    lacking = {
-        path: absent
-        for path, own in names.items()
-        if (absent := [c for c in every if c not in own])
-    }
-    if not lacking:
-        return
-    if columns is not None:
-        path, absent = next(iter(lacking.items()))
-        raise DataError(f"no column {absent[0]!r} in {path}{nearest(absent[0], names[path])}")
-    told = "; ".join(
-        f"{path} lack{'' if path == _ROWS else 's'} {_names(absent)}"
-        for path, absent in lacking.items()
-    )
-    raise DataError(f"the columns differ: {told}; take those that all have with --common")
+    lacking = {path: [c for c in every if c not in own] for path, own in names.items()}
+    told = []
+    for path, absent in lacking.items():
+        if absent and columns is not None:
+            raise DataError(f"no column {absent[0]!r} in {path}{nearest(absent[0], names[path])}")
+        if absent:
+            told.append(f"{path} lack{'s' * (path != _ROWS)} {_names(absent)}")
+    if told:
+        words = "; ".join(told)
+        raise DataError(f"the columns differ: {words}; take those that all have with --common")
 
 
 def _each(entries: Sequence[str], group: str | None) -> list[list[str]]:

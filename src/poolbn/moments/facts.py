@@ -139,9 +139,7 @@ class ColumnFacts:
             extent = Extent(Edge(smallest), Edge(-largest), None)
             return self.joined(ColumnFacts(FULL, None, Distinct.NONE, extent))
         if np.isnan(x).any():
-            few = 0 if self._settled else _CHUNK  # they mostly settle it, and spare a copy
-            found, rest = self.after(_present(x[:few])), x[few:]
-            return found.after(rest if few and found._settled else _present(rest))
+            return self.after(x[~np.isnan(x)])
         digits = _digits(x, self.digits or 0)
         near = digits == 0 and largest - smallest < FEW
         whole = range(int(smallest), int(largest) + 1) if near else range(0)
@@ -171,10 +169,6 @@ UNKNOWN = ColumnFacts(None, frozenset(), Distinct.UNKNOWN, None)
 def joined(left: Iterable[ColumnFacts], right: Iterable[ColumnFacts]) -> tuple[ColumnFacts, ...]:
     """Facts of columns, of the rows of both."""
     return tuple(a.joined(b) for a, b in zip(left, right, strict=True))
-
-
-def _present(x: Floats) -> Floats:
-    return x[~np.isnan(x)]
 
 
 def _digits(x: Floats, known: int) -> int:

@@ -105,16 +105,20 @@ SHOWN = 10
 
 def data_set_lines(stats: GroupStats) -> list[str]:
     """Data sets with their rows."""
-    shown = zip(stats.levels[:SHOWN], stats.n.tolist(), stats.dropped.tolist(), strict=False)
-    cells = [(visible(str(level)), f"{rows:,}", left) for level, rows, left in shown]
-    wide = max(len(level) for level, _, _ in cells)
-    long = max(len(rows) for _, rows, _ in cells)
-    lines = []
-    for level, rows, left in cells:
-        gone = f", {left:,} dropped" if left else ""
-        lines.append(f"  {level:<{wide}}  {rows:>{long}} rows{gone}")
+    cells = [(visible(level), rows, left) for level, rows, left in _shown(stats)]
+    wide, long = (max(len(cell[k]) for cell in cells) for k in (0, 1))
+    lines = [
+        f"  {level:<{wide}}  {rows:>{long}} rows" + f", {left} dropped" * (left != "0")
+        for level, rows, left in cells
+    ]
     more = len(stats.levels) - SHOWN
     return [*lines, f"  ... and {more:,} more"] if more > 0 else lines
+
+
+def _shown(stats: GroupStats) -> Iterator[tuple[str, str, str]]:
+    """Data sets, their rows and those that were dropped."""
+    shown = zip(stats.levels[:SHOWN], stats.n.tolist(), stats.dropped.tolist(), strict=False)
+    return ((str(level), f"{rows:,}", f"{left:,}") for level, rows, left in shown)
 
 
 # Rows that a data set must have to be written to a file that is handed on.
@@ -317,10 +321,9 @@ class GroupStats(OnlySums):
         return "\n".join([f"GroupStats: {counts_in_words(self)}", columns, *data_set_lines(self)])
 
     def _repr_html_(self) -> str:
-        shown = zip(self.levels[:SHOWN], self.n.tolist(), self.dropped.tolist(), strict=False)
         rows = "".join(
-            f"<tr><td>{html.escape(str(level))}</td><td>{n:,}</td><td>{left:,}</td></tr>"
-            for level, n, left in shown
+            f"<tr><td>{html.escape(level)}</td><td>{n}</td><td>{left}</td></tr>"
+            for level, n, left in _shown(self)
         )
         if len(self.levels) > SHOWN:
             rows += f'<tr><td colspan="3">and {len(self.levels) - SHOWN:,} more</td></tr>'

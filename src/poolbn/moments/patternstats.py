@@ -20,6 +20,7 @@ from poolbn.moments.groupstats import (
     GroupStats,
     check_size,
     check_values,
+    of_sums,
     saved_of,
     total,
 )
@@ -438,13 +439,8 @@ class PatternStats(OnlySums):
 
 def _with(known: GroupStats, more: Sums) -> GroupStats:
     """Statistics of rows without gaps, and more of them."""
-    at = np.flatnonzero(more.n)
-    if not len(at):
-        return known
-    own = known.n.copy(), known.mean.copy(), known.scatter.copy()
-    sums = Sums(*own, known.dropped, known.cubes.copy())
-    sums.add(at, more.n[at], more.mean[at], more.scatter[at], more.cubes[at])
-    return replace(known, n=sums.n, mean=sums.mean, scatter=sums.scatter, cubes=sums.cubes)
+    others = of_sums(known.names, known.levels, more, known.group, known.facts)
+    return replace(total((known, others)), facts=known.facts) if others.n.any() else known
 
 
 def _gaps(cells: Sequence[tuple[int, PatternCell]], width: int) -> Gaps:
