@@ -89,11 +89,9 @@ class _NetworkEstimator(BaseEstimator):
                 Option("group", self.group),
                 " is a column of X, and X has no names of columns; give a pandas DataFrame",
             )
-        options = {"dtype": np.float64, "ensure_all_finite": finite, "reset": reset}
-        if y is None:
-            values = validate_data(self, X, **options)
-        else:
-            values, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=finite)
+        both = (X,) if y is None else (X, y)
+        found = validate_data(self, *both, dtype=np.float64, ensure_all_finite=finite, reset=reset)
+        values, y = (found, None) if y is None else found
         names = getattr(self, "feature_names_in_", None)
         columns = [f"x{i}" for i in range(values.shape[1])] if names is None else list(names)
         return pd.DataFrame(values, columns=columns), y

@@ -76,25 +76,20 @@ class Inspected:
         return [bool(yes) for yes in site]
 
     @cached_property
-    def numbering(self) -> list[bool]:
+    def numbering(self) -> Flags:
         """Which columns are the whole numbers from one to another, each once."""
-        n = self.rows
-        spread = (n * n - 1) / 12
-        close = (np.abs(self.data.scale**2 - spread) <= 1e-9 * spread).tolist()
-        return [w and c and n >= ROWS for w, c in zip(self.whole, close, strict=True)]
+        own = _in_a_row(self.rows, self.rows * self.data.scale**2)
+        return np.asarray(own & self.whole & (self.rows >= ROWS))
 
     @cached_property
-    def ids(self) -> list[bool]:
+    def ids(self) -> Flags:
         """Which columns are another whole number in each row, and that not by chance."""
-        found = []
-        for k, facts in enumerate(self.stats.facts):
-            different = facts.extent is not None and facts.extent.numbers is not None
-            equal = self.rows**2 / (7 * max(float(self.data.scale[k]), 1e-300))
-            likely = equal > _CHANCE or bool(IDS.fullmatch(self.names[k]))
-            found.append(
-                self.numbering[k] or (self.whole[k] and different and likely and self.rows >= ROWS)
-            )
-        return found
+        extents = [facts.extent for facts in self.stats.facts]
+        different = [extent is not None and extent.numbers is not None for extent in extents]
+        called = [IDS.fullmatch(name) is not None for name in self.names]
+        likely = self.rows**2 / (7 * np.maximum(self.data.scale, 1e-300)) > _CHANCE
+        likely = (likely | called) & self.whole & different & (self.rows >= ROWS)
+        return np.asarray(likely | self.numbering)
 
     @cached_property
     def codes(self) -> list[tuple[float, int]]:
@@ -121,7 +116,7 @@ class Inspected:
         sd = sqrt(max(squares, 0.0) / (n - m))
         return end.following - end.value > _FAR * sd
 
-    def named(self, which: Sequence[bool]) -> list[str]:
+    def named(self, which: Iterable[bool]) -> list[str]:
         """The names of these columns."""
         return [name for name, yes in zip(self.names, which, strict=True) if yes]
 
@@ -379,18 +374,20 @@ def _finding(
 
 def _row_names(table: Inspected) -> Finding | None:
     names = table.names[:1]
-    counts = table.numbering[0] or (table.whole[0] and _numbers_each(table.stats))
+    stats = table.stats
+    each = _in_a_row(stats.n, stats.scatter[:, 0, 0]).all() and stats.n.max() >= ROWS
+    counts = table.numbering[0] or (table.whole[0] and each)
     if not (counts and _ROW_NAMES.fullmatch(names[0])):
         return None
     what = f"{_columns(names)} numbers the rows, as row names do"
     return _finding(FindingKind.ROW_NAMES, names, what, without(names, table.every))
 
 
-def _numbers_each(stats: GroupStats) -> bool:
-    """Whether the first column has whole numbers in a row in each data set, each once."""
-    spread = stats.n * (stats.n**2 - 1) / 12
-    close = np.abs(stats.scatter[:, 0, 0] - spread) <= 1e-9 * spread
-    return bool(close.all() and stats.n.max() >= ROWS)
+def _in_a_row(n: Integers | int, squares: Floats) -> Flags:
+    """Whether n whole numbers with such sums of squares are those from one to another."""
+    rows = np.asarray(n, dtype=np.float64)
+    spread = rows * (rows**2 - 1) / 12
+    return np.asarray(np.abs(squares - spread) <= 1e-9 * spread)
 
 
 def _ids(table: Inspected) -> Finding | None:
@@ -404,11 +401,11 @@ def _ids(table: Inspected) -> Finding | None:
 def _repeated(table: Inspected) -> Finding | None:
     def has(k: int) -> bool:
         facts = table.stats.facts[k]
-        many = table.whole[k] and facts.distinct is Distinct.MANY and not table.ids[k]
-        if not many or facts.extent is None or not IDS.fullmatch(table.names[k]):
+        if facts.distinct is not Distinct.MANY or facts.extent is None:
             return False
-        extent = -facts.extent.high.value - facts.extent.low.value
-        return table.rows <= MOST_ROWS or extent + 1 < table.rows
+        few = -facts.extent.high.value - facts.extent.low.value + 1 < table.rows
+        whole = table.whole[k] and not table.ids[k] and IDS.fullmatch(table.names[k]) is not None
+        return whole and (few or table.rows <= MOST_ROWS)
 
     names = [name for k, name in enumerate(table.names) if has(k)]
     what = f"{_columns(names)} may be ids with several rows each, and such rows are not independent"
