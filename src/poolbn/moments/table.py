@@ -398,10 +398,9 @@ def in_order(
                 continue
             categories[k], coded = _seen(own.names, codes_there)
             check_varied(name, categories[k])
-            guessed, origin = name not in given, reading.origin
-            counts = np.bincount(coded)
-            check_levels(name, categories[k], counts, guessed=guessed, origin=origin)
             made[k][there] = coded
+            guessed, origin = name not in given, reading.origin
+            check_levels(name, categories[k], np.bincount(coded), guessed=guessed, origin=origin)
         else:
             check_values(name, kind, made[k][there], codes[order][there], levels)
     offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
@@ -472,12 +471,16 @@ class FilledTable(Table):
         """Of each row that is here, the one that it is of, and its draw, -1 for all; (R,) each."""
         whole = np.setdiff1d(np.arange(self.n_rows), self.incomplete)
         M = len(self.draws)
+        draws = np.tile(np.arange(M), len(self.incomplete))
         row = np.concatenate([whole, np.repeat(self.incomplete, M)])
-        draw = np.concatenate(
-            [np.full(len(whole), -1), np.tile(np.arange(M), len(self.incomplete))]
-        )
+        draw = np.concatenate([np.full(len(whole), -1), draws])
         order = np.argsort(row, kind="stable")
         return row[order], draw[order]
+
+    @cached_property
+    def _weight(self) -> Floats:
+        """What each row that is here counts, (R,)."""
+        return np.where(self._which[1] < 0, 1.0, 1 / len(self.draws))
 
     @cached_property
     def _values(self) -> Floats:
@@ -496,9 +499,8 @@ class FilledTable(Table):
         """A data set that never measured the last one does not count."""
         if incomplete:
             return super()._cases(names, at, incomplete=True)
-        _, draw = self._which
-        weight = np.where(draw < 0, 1.0, 1 / len(self.draws))
-        rows = Cases([self._values[k] for k in at], self._offsets, weight, draw)
+        weight = self._weight.copy()
+        rows = Cases([self._values[k] for k in at], self._offsets, weight, self._which[1])
         if at:
             unmeasured = self.missing[:, at[-1]] == self.n
             weight[unmeasured[rows.data_set]] = 0.0
@@ -516,12 +518,11 @@ class FilledTable(Table):
 
     def _expected(self, chosen: tuple[str, ...]) -> GroupStats:
         names, X = numbers(self, chosen)
-        weight = np.where(self._which[1] < 0, 1.0, 1 / len(self.draws))
         F, at = len(self.levels), positions(self.names, chosen)
         mean, scatter = np.empty((F, len(names))), np.empty((F, len(names), len(names)))
         for j, n in enumerate(self.n.tolist()):
             part = slice(self._offsets[j], self._offsets[j + 1])
-            own, w = X[:, part], weight[part]
+            own, w = X[:, part], self._weight[part]
             mean[j] = own @ w / n
             own = own - mean[j][:, None]
             scatter[j] = (own * w) @ own.T
@@ -550,13 +551,10 @@ class FilledTable(Table):
     def _rows(
         self, rows: Positions, n: Sequence[int] | Integers, levels: Iterable[Hashable]
     ) -> Self:
-        incomplete, drawn = (
-            np.searchsorted(self.incomplete, rows[np.isin(rows, self.incomplete)]),
-            self.plausible,
-        )
+        drawn, lacking = self.plausible, rows[np.isin(rows, self.incomplete)]
         return replace(
             super()._rows(rows, n, levels),
-            draws=self.draws[..., incomplete],
+            draws=self.draws[..., np.searchsorted(self.incomplete, lacking)],
             plausible=None if drawn is None else lambda k: drawn(k)._rows(rows, n, levels),
         )
 

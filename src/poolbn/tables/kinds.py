@@ -151,23 +151,16 @@ def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnK
     if given is not None and has_levels(given):
         return given
     text = [part for part in parts if part.types[name]]
+    as_levels = ", or use ", Option("kinds", {name: "discrete"})
     for part in text:
         holds = part.types[name]
+        what = f"column {name!r}{part.origin} holds {holds}"
         if given is not None:
-            raise DataError(
-                f"column {name!r}{part.origin} holds {holds}, and its kind is {given!r}; make it "
-                "numeric, or use ",
-                Option("kinds", {name: "discrete"}),
-            )
+            raise DataError(f"{what}, and its kind is {given!r}; make it numeric", *as_levels)
         if not holds_levels(holds):
             day = "turn it into a number, such as days since the first, " * is_date(holds)
-            raise DataError(
-                f"column {name!r}{part.origin} holds {holds}, which is neither a number nor a "
-                f"level; {day}",
-                left_out(name),
-                ", or use ",
-                Option("kinds", {name: "discrete"}),
-            )
+            neither = f"{what}, which is neither a number nor a level; {day}"
+            raise DataError(neither, left_out(name), *as_levels)
     if given is not None:
         return given
     return "discrete" if text or any(name in part.truths for part in parts) else "continuous"
@@ -270,7 +263,8 @@ def check_levels(
 
     It is `guessed` to be discrete where nobody said so.
     """
-    K, n = len(levels), int(counts.sum())
+    K, n, what = len(levels), int(counts.sum()), f"column {name!r}{origin}"
+    as_levels = "; if they are levels, use ", Option("kinds", {name: "discrete"})
     odd = [k for k, level in enumerate(levels) if not looks_numeric(level)]
     cells = int(counts[odd].sum())
     # A few numbers and a text such as "3+" that many rows have are levels.
@@ -279,30 +273,23 @@ def check_levels(
     if guessed and strange and 0 < 2 * cells < n:
         texts = shortened([repr(levels[k]) for k in odd], 4)
         raise DataError(
-            f"column {name!r}{origin} is mostly numbers, but {counted(cells, 'cell')} "
+            f"{what} is mostly numbers, but {counted(cells, 'cell')} "
             f"{'holds' if cells == 1 else 'hold'} {texts}; make such cells missing, or the limit "
-            "that they stand for, and the column numeric; if they are levels, use ",
-            Option("kinds", {name: "discrete"}),
+            "that they stand for, and the column numeric",
+            *as_levels,
         )
     dressed = _dressed(levels) if guessed and K > _FEW else None
     if dressed is not None:
-        raise DataError(
-            f"column {name!r}{origin} holds {dressed[0]}, such as {levels[0]!r}; {dressed[1]}, or ",
-            left_out(name),
-            "; if they are levels, use ",
-            Option("kinds", {name: "discrete"}),
-        )
+        such = f"{what} holds {dressed[0]}, such as {levels[0]!r}; {dressed[1]}, or "
+        raise DataError(such, left_out(name), *as_levels)
     if guessed and odd and all(looks_numeric(level.replace(",", ".")) for level in levels):
-        raise DataError(
-            f"column {name!r}{origin} holds numbers with a decimal comma, such as "
-            f"{levels[odd[0]]!r}; write them with a point; if they are levels, use ",
-            Option("kinds", {name: "discrete"}),
-        )
+        such = f"{what} holds numbers with a decimal comma, such as {levels[odd[0]]!r}"
+        raise DataError(f"{such}; write them with a point", *as_levels)
     once = int((counts == 1).sum())
     if K > MOST_LEVELS or (K > _FEW and 2 * once > K):
         few = f", {once} of them in one row" if once else ""
         raise DataError(
-            f"column {name!r}{origin} has {K} levels in {n} rows{few}: "
+            f"{what} has {K} levels in {n} rows{few}: "
             f"{shortened([repr(level) for level in levels], 4)}; if they are data sets, name it "
             "with ",
             Option("group", name),
