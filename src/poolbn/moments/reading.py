@@ -204,15 +204,11 @@ class _Tally:
         levels = tuple(categories[name] for name in self.names)
         order = np.array([k for name in self.names for k in position[name]], dtype=np.intp)
         sums = self.sums.cut(len(rows.levels))
-        sums = replace(
-            sums,
-            mean=sums.mean[:, order],
-            scatter=sums.scatter[:, order[:, None], order],
-            cubes=sums.cubes[:, order],
-        )
-        facts = [*self.sums.facts, *[INDICATOR] * (self.sums.mean.shape[1] - len(self.sums.facts))]
+        mean, cubes = sums.mean[:, order], sums.cubes[:, order]
+        sums = replace(sums, mean=mean, scatter=sums.scatter[:, order[:, None], order], cubes=cubes)
+        facts = dict(enumerate(self.sums.facts))  # those of numbers, which come first
+        own = tuple(facts.get(k, INDICATOR) for k in order.tolist())
         labels = labels_of(self.names, levels)
-        own = tuple(facts[k] for k in order)
         numbers = of_sums(labels, tuple(rows.levels), sums, rows.group, own)
         cells = Cells(self.cells.data_set, codes, self.cells.n)
         cells = cells.merged([len(each) for each in levels if each])
