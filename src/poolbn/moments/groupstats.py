@@ -271,15 +271,19 @@ class GroupStats(OnlySums):
         return total((self, other))
 
     def _chosen(self, names: tuple[str, ...], at: list[int]) -> GroupStats:
-        return replace(
-            self,
-            names=names,
-            mean=self.mean[:, at],
-            scatter=self.scatter[:, np.array(at)[:, None], at],
-            facts=tuple(self.facts[i] for i in at),
-            inputs=tuple(name for name in names if name in self.inputs),
-            cubes=self.cubes[:, at],
-            filled=self.filled and replace(self.filled, observed=self.filled.observed[:, at]),
+        columns = np.array(at)
+        return GroupStats(
+            names,
+            self.levels,
+            self.n,
+            self.mean[:, columns],
+            self.scatter[:, columns[:, None], columns],
+            self.dropped,
+            self.group,
+            tuple(self.facts[i] for i in at),
+            tuple(name for name in names if name in self.inputs),
+            self.cubes[:, columns],
+            self.filled and replace(self.filled, observed=self.filled.observed[:, columns]),
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
