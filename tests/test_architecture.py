@@ -19,6 +19,7 @@ ORDER = {
     "arguments": [],
     "findings": [],
     "arrays": [],
+    "later": [],
     "constants": [],
     "writing": [],
     "multiplicity": [],

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from poolbn.arguments import TEXT, check_arguments
 from poolbn.assess.comparison import Comparison
@@ -19,10 +20,6 @@ from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show import netplot, rowplots
 from poolbn.show.figures import MOST, arc_strengths, equality_tests
 from poolbn.wording import noun_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
 __all__ = [
     "calibration", "comparison", "forest", "heterogeneity", "network", "residuals", "strengths",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from poolbn.arrays import Floats, Integers, Positions
 from poolbn.assess.folds import Folds, check_folds, deal, deal_incomplete, deal_table
 from poolbn.errors import DataError, Option, OptionError, check_count, nearest
 from poolbn.inference.heldout import held_out
+from poolbn.later import pandas as pd
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.cases import list_of_names
 from poolbn.moments.checks import warn
@@ -33,9 +34,6 @@ from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind, has_levels, is_normal
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted, figure, listed, noun_of, sensible, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _CLEAR = 2.0  # standard errors
 POOLED_RESIDUALS = "pooled residuals"
@@ -164,8 +162,6 @@ class Comparison:
             complete -9725.24     1   0.65  0.12
             none     -9734.45     1   0.65  0.24
         """
-        import pandas as pd
-
         differences = [self.difference(name) for name in self.poolings]
         nets = self.networks.values()
         notes = zip(self.trouble, self.no_population, strict=True)
@@ -201,8 +197,6 @@ class Comparison:
             gestation_days      0.65     0.64
             birthweight_g       0.64     0.64
         """
-        import pandas as pd
-
         columns = pd.MultiIndex.from_product([["known", "unknown"], self.poolings])
         variables = next(iter(self.networks.values())).dag.nodes
         errors = np.concatenate([self.known, self.unknown]).T
@@ -243,8 +237,6 @@ class Comparison:
     def _by(
         self, name: str, parts: Iterable[Hashable], rows: Integers, loglik: Floats
     ) -> pd.DataFrame:
-        import pandas as pd
-
         index = pd.Index(list(parts), name=name)
         columns = dict(zip(self.poolings, loglik, strict=True))
         return pd.DataFrame({"rows": rows, **columns}, index=index)

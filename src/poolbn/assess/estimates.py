@@ -16,6 +16,7 @@ import numpy as np
 
 from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, GraphError, check_interval, nearest
+from poolbn.later import special
 from poolbn.moments.data import Data, sums_with
 from poolbn.moments.groupstats import GroupStats
 from poolbn.network.network import Network, checked_data
@@ -266,11 +267,9 @@ def _ends(v: Floats, g: Floats, interval: float) -> Floats:
     The variance behind a sum of squares RSS with d degrees of freedom has the interval of v = d / 2
     and g = RSS / 2. NaN where v is not positive.
     """
-    from scipy.special import gammaincinv
-
     shape = np.where(v > 0, v, math.nan)
     tails = [(1 + interval) / 2, (1 - interval) / 2]
-    return np.stack([g / gammaincinv(shape, tail) for tail in tails], axis=1)
+    return np.stack([g / special.gammaincinv(shape, tail) for tail in tails], axis=1)
 
 
 def _components(n: Integers, squares: Floats, scale: float) -> tuple[Floats, ...]:
@@ -281,8 +280,6 @@ def _components(n: Integers, squares: Floats, scale: float) -> tuple[Floats, ...
     Gelman (2006) advises a uniform prior. Other parameters are taken as known; `scale` is the
     estimate of s.
     """
-    from scipy.special import gammaln
-
     spread = np.linspace(0.05, 2.0, 24)[:, None]
     a = spread**-2
     # The SD of the mean of log variances, in whose units s is varied.
@@ -291,7 +288,9 @@ def _components(n: Integers, squares: Floats, scale: float) -> tuple[Floats, ...
     b = a * np.exp(log_s)
     v = a[..., None] + n / 2
     density = (
-        (gammaln(v) - gammaln(a)[..., None] + (a * np.log(b))[..., None]).sum(axis=-1)
+        (special.gammaln(v) - special.gammaln(a)[..., None] + (a * np.log(b))[..., None]).sum(
+            axis=-1
+        )
         - (v * np.log(b[..., None] + squares / 2)).sum(axis=-1)
         + np.log(step)
     )
@@ -303,15 +302,13 @@ def _components(n: Integers, squares: Floats, scale: float) -> tuple[Floats, ...
 
 def _mixture_ends(weight: Floats, v: Floats, g: Floats, interval: float) -> Floats:
     """The middle of mixtures, weights (K,), of inverse gammas, shapes and scales (k, K); (k, 2)."""
-    from scipy.special import gammaincc, gammaincinv
-
     ends = []
     for below in ((1 - interval) / 2, (1 + interval) / 2):
-        each = np.log(g / gammaincinv(v, 1 - below))
+        each = np.log(g / special.gammaincinv(v, 1 - below))
         low, high = each.min(axis=1), each.max(axis=1)
         for _ in range(25):  # halved, to 6 digits and more
             middle = (low + high) / 2
-            less = gammaincc(v, g / np.exp(middle)[:, None]) @ weight < below
+            less = special.gammaincc(v, g / np.exp(middle)[:, None]) @ weight < below
             low, high = np.where(less, middle, low), np.where(less, high, middle)
         ends.append(np.exp((low + high) / 2))
     return np.stack(ends, axis=1)
@@ -319,10 +316,8 @@ def _mixture_ends(weight: Floats, v: Floats, g: Floats, interval: float) -> Floa
 
 def _medians(a: Floats, s: Floats) -> Floats:
     """Of inverse gamma distributions with shapes a, which may be inf, and scales a s."""
-    from scipy.special import gammaincinv
-
     finite = np.where(np.isinf(a), 1.0, a)
-    return np.asarray(np.where(np.isinf(a), s, finite * s / gammaincinv(finite, 0.5)))
+    return np.asarray(np.where(np.isinf(a), s, finite * s / special.gammaincinv(finite, 0.5)))
 
 
 def _quantiles(values: Floats, weight: Floats, interval: float) -> Floats:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from poolbn.arrays import Flags, Floats, Integers
-from poolbn.moments.patternstats import tallied
-
-if TYPE_CHECKING:
-    from poolbn.moments.patternstats import PatternStats
+from poolbn.moments.patternstats import PatternStats, tallied
 
 _MOST = 10  # patterns of a map
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, get_args
+from typing import Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from poolbn.assess.strengths import (
 )
 from poolbn.errors import DataError, Option, OptionError, PoolbnError, check_count, check_option
 from poolbn.graph.dag import Dag
+from poolbn.later import pandas as pd
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords
 from poolbn.moments.checks import warn
 from poolbn.moments.data import Data, is_data
@@ -45,9 +46,6 @@ from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Replicates that are drawn together, and cells of a block: they fix which random numbers are used
 # for what, so that neither the source's batches nor the number of replicates or threads matter.
@@ -353,8 +351,6 @@ class Bootstrap:
             0  gestation_days   birthweight_g       1.0        0.5
             1   birthweight_g  gestation_days       1.0        0.5
         """
-        import pandas as pd
-
         p, c = np.nonzero(~np.eye(len(self.nodes), dtype=bool))
         names = np.array(self.nodes, dtype=object)
         columns = {"strength": self.strength[p, c], "direction": self.direction[p, c]}

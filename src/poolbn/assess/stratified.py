@@ -32,6 +32,7 @@ import numpy as np
 
 from poolbn.arrays import Floats, Integers
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
+from poolbn.later import optimize, special
 from poolbn.tables.kinds import is_normal, is_whole
 
 _FAR = 300.0  # logarithm of a ratio, beyond which there is no end
@@ -157,17 +158,13 @@ def totals(of: Scores) -> tuple[Floats, Floats, Floats]:
 
 def p_values(of: Scores) -> Floats:
     """Of the hypothesis at which scores were taken, NaN without a variance."""
-    from scipy.special import stdtr
-
     u, q, df = totals(of)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(q > 0, 2 * stdtr(df, -np.abs(u) / np.sqrt(q)), np.nan))
+        return np.asarray(np.where(q > 0, 2 * special.stdtr(df, -np.abs(u) / np.sqrt(q)), np.nan))
 
 
 def _quantile(df: Floats, interval: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, (1 + interval) / 2))
+    return float(special.stdtrit(df, (1 + interval) / 2))
 
 
 def _linear(rows: Rows, interval: float) -> Mean:
@@ -187,13 +184,11 @@ def _root(f: Callable[[float], float], start: float, far: float) -> float:
 
     Steps double, as variances from residuals may grow fast away from the estimate.
     """
-    from scipy.optimize import brentq
-
     side, at, step = float(np.sign(f(start))), start, _STEP * far
     while side and abs(at) < far:
         last, at = at, max(min(at + side * step, far), -far)
         if f(at) * side <= 0:
-            return float(brentq(f, last, at, xtol=_CLOSE * far))
+            return float(optimize.brentq(f, last, at, xtol=_CLOSE * far))
         step *= 2
     return side * math.inf if side else start
 
@@ -289,8 +284,6 @@ def _range(rows: Rows) -> Floats:
 
 def _tables(rows: Rows) -> Score:
     """Two arms: given the margins events among the treated are (noncentral) hypergeometric."""
-    from scipy.special import gammaln
-
     treated, events = rows.sums(rows.x), rows.sums(rows.y)
     control = rows.n - treated
     low = np.maximum(0.0, events - control)
@@ -301,7 +294,8 @@ def _tables(rows: Rows) -> Score:
     chance = Rows(k, k, of, rows.F)
     away = k - rows.sums(rows.x * rows.y)[of]
     n1, n0, m = treated[of], control[of], events[of]
-    logs = -gammaln(k + 1) - gammaln(n1 - k + 1) - gammaln(m - k + 1) - gammaln(n0 - m + k + 1)
+    cells = np.stack([k, n1 - k, m - k, n0 - m + k])
+    logs = -special.gammaln(cells + 1).sum(axis=0)
 
     def score(beta: float) -> Scores:
         w = _shares(chance, logs + beta * k)
@@ -324,12 +318,10 @@ def _logits(rows: Rows) -> Score:
     least, most = rows.ends(x)
 
     def score(beta: float) -> Scores:
-        from scipy.special import expit
-
         ends = beta * least, beta * most
         low, high, level = base - np.maximum(*ends), base - np.minimum(*ends), base
         for _ in range(_HALVINGS):
-            p = expit(level[j] + beta * x)
+            p = special.expit(level[j] + beta * x)
             over = rows.sums(p) - m
             if (np.abs(over) <= _CLOSE * m)[usable].all():
                 break

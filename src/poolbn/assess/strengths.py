@@ -10,6 +10,7 @@ from poolbn.arrays import Flags, Floats
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.graph.equivalence import completed
+from poolbn.later import optimize
 
 
 def directions(arcs: Flags, fixed: Flags) -> Floats:
@@ -42,8 +43,6 @@ def inclusion_threshold(strength: Floats) -> float:
     from one strength to the next. On which side of it an optimiser ends is chance, but decides:
     this is bnlearn's optimiser with its tolerance, so that thresholds are the same.
     """
-    from scipy.optimize import fminbound
-
     values = np.sort(strength)
     n = len(values)
     if n == 0:
@@ -55,7 +54,7 @@ def inclusion_threshold(strength: Floats) -> float:
     def distance(p: float) -> float:
         return float(widths @ np.abs(heights - p))
 
-    best = float(fminbound(distance, 0.0, 1.0, xtol=np.finfo(float).eps ** 0.25))
+    best = float(optimize.fminbound(distance, 0.0, 1.0, xtol=np.finfo(float).eps ** 0.25))
     for end in (1.0, 0.0):
         if distance(end) < distance(best):
             best = end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,22 +11,18 @@ from poolbn.arrays import Flags, Floats
 from poolbn.assess.stratified import Rows, mean_effect
 from poolbn.errors import DataError, Option, OptionError, check_interval
 from poolbn.graph.dag import Dag
+from poolbn.later import pandas as pd
 from poolbn.moments.data import Data, is_data
 from poolbn.moments.reading import check_reading
 from poolbn.moments.table import table
 from poolbn.multiplicity import adjusted_p
 from poolbn.network.effects import effects_table
 from poolbn.nodes.choosing import as_pooling, fit_node
+from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind, has_levels
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from poolbn.nodes.model import Choice
-
 
 # What `Network.effects` has, and is the same here in all rows or says how the model was made.
 _LEFT_OUT = ["parent", "pooling", "opposite"]
@@ -94,8 +89,6 @@ def effects_in_tables(
     treatment: str, tables: Iterable[tuple[str, Data]], pooling: Choice, interval: float = 0.95
 ) -> pd.DataFrame:
     """The effects on outcomes, each with its rows; see `treatment_effects`."""
-    import pandas as pd
-
     found = []
     for outcome, of in tables:
         fits = {
@@ -113,8 +106,6 @@ def effects_in_tables(
 
 def _with(table: pd.DataFrame, before: str, more: Mapping[str, object]) -> pd.DataFrame:
     """The table with more columns, made at once: one by one pandas warns, from a hundred on."""
-    import pandas as pd
-
     at = list(table.columns).index(before)
     columns = pd.DataFrame(more, index=table.index)
     return pd.concat([table.iloc[:, :at], columns, table.iloc[:, at:]], axis=1)

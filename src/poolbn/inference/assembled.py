@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats
 from poolbn.graph.dag import Dag
 from poolbn.nodes.localfit import LinearFit
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +86,6 @@ class Joint:
 
     names: tuple[str, ...]  # the N nodes
     levels: tuple[Hashable, ...]  # the F data sets
-    prior: NDArray[np.float64]  # P(F), (F,)
-    mean: NDArray[np.float64]  # of X in each data set, (F, N)
-    cov: NDArray[np.float64]  # of X in each data set, (F, N, N)
+    prior: Floats  # P(F), (F,)
+    mean: Floats  # of X in each data set, (F, N)
+    cov: Floats  # of X in each data set, (F, N, N)

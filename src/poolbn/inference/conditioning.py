@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import CERTAIN, RANK_TOLERANCE
-
-Floats = NDArray[np.float64]
 
 _MOST_ROWS = 1024  # rows of one pattern that are worked on together
 _NUMBERS = 2**19  # in the largest array of a chunk: what a core's cache holds is fast
@@ -36,8 +34,8 @@ def condition(
     mean: Floats,
     cov: Floats,
     values: Floats,
-    observed: NDArray[np.bool_],
-    targets: NDArray[np.int64],
+    observed: Flags,
+    targets: Integers,
 ) -> Conditioned:
     """Condition normal distributions on evidence, each for r rows.
 
@@ -84,7 +82,7 @@ def condition(
     )
 
 
-def _whitening(S: Floats, observed: NDArray[np.bool_]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _whitening(S: Floats, observed: Flags) -> tuple[Floats, Floats, Flags]:
     """L^-1, the diagonal of L (..., N), and which evidence says something new (..., N).
 
     L is the Cholesky factor of S, (..., N, N). Where evidence is a combination of that before it,
@@ -107,14 +105,12 @@ def _whitening(S: Floats, observed: NDArray[np.bool_]) -> tuple[Floats, Floats, 
 class Chunk:
     """Rows of P patterns of evidence, r of each."""
 
-    rows: NDArray[np.int64]  # positions; a pattern with fewer repeats its last one, (P, r)
-    observed: NDArray[np.bool_]  # which nodes are evidence, (P, N)
-    sets: NDArray[np.int64]  # the data sets that a row may come from: the known one, or all, (P, C)
+    rows: Integers  # positions; a pattern with fewer repeats its last one, (P, r)
+    observed: Flags  # which nodes are evidence, (P, N)
+    sets: Integers  # the data sets that a row may come from: the known one, or all, (P, C)
 
 
-def chunks(
-    observed: NDArray[np.bool_], codes: NDArray[np.int64], data_sets: int
-) -> Iterator[Chunk]:
+def chunks(observed: Flags, codes: Integers, data_sets: int) -> Iterator[Chunk]:
     """All rows, once, put together by pattern of evidence (n, N) and known data set or -1 (n,)."""
     pattern = patterns(observed) * (data_sets + 1) + codes + 1
     order = np.argsort(pattern, kind="stable")
@@ -142,7 +138,7 @@ def chunks(
                 yield Chunk(rows, observed[lead], codes[lead, None] if is_known else every)
 
 
-def patterns(observed: NDArray[np.bool_]) -> NDArray[np.int64]:
+def patterns(observed: Flags) -> Integers:
     """Equal numbers for equal rows, (n,); some 30 columns at a time fit into a number."""
     n, N = observed.shape
     pattern = np.zeros(n, dtype=np.int64)

@@ -19,16 +19,15 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arrays import Flags
 from poolbn.errors import OptionError, nearest
+from poolbn.later import pandas as pd
 from poolbn.wording import clipped
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LONGEST = 20_000  # characters of a text
 _DEEPEST = 50  # brackets and signs inside each other
@@ -276,7 +275,7 @@ class _Reader:
         return OptionError(f"event {clipped(self.text, _SHOWN)!r} has {what}{where}; {_LIKE}")
 
 
-def _called(labels: pd.Series[Any], name: str | float) -> NDArray[np.bool_]:
+def _called(labels: pd.Series[Any], name: str | float) -> Flags:
     """Which rows are of the data set with a name: a text stands for what prints like it, (K,)."""
     codes, levels = labels.factorize(use_na_sentinel=False)
     if isinstance(name, str):

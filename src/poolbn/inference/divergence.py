@@ -23,15 +23,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats
 from poolbn.inference.assembled import LinearNetwork
 
 # A residual below this part of the terms that it is the difference of is rounding.
 _ROUNDING = 1e-10
 
 
-def divergences(true: LinearNetwork, other: LinearNetwork) -> NDArray[np.float64]:
+def divergences(true: LinearNetwork, other: LinearNetwork) -> Floats:
     """The divergence in each data set of the first network, (F,).
 
     The second may have another graph, and nodes and data sets in another order.
@@ -52,10 +52,10 @@ def divergences(true: LinearNetwork, other: LinearNetwork) -> NDArray[np.float64
 
 
 def _divergence(
-    L: NDArray[np.float64],
-    r: NDArray[np.float64],
-    s2: NDArray[np.float64],
-    noise: NDArray[np.float64],
+    L: Floats,
+    r: Floats,
+    s2: Floats,
+    noise: Floats,
 ) -> float:
     """In one data set, from loadings (N, N), and squares, variances and rounding errors (N,)."""
     free, random = s2 > 0, np.diagonal(L) > 0

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Integers
 from poolbn.nodes.localfit import LocalFit
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def draw_columns(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats
 from poolbn.errors import Option, OptionError
 from poolbn.inference.conditions import read_condition
-
-if TYPE_CHECKING:
-    import pandas as pd
+from poolbn.later import pandas as pd
 
 Event = str | Callable[["pd.DataFrame"], Any]
 
@@ -46,13 +44,13 @@ class Probability:
         return f"{self.value:.4g} (standard error {self.se:.2g})"
 
 
-def probability(happened: NDArray[np.bool_], weights: NDArray[np.float64]) -> Probability:
+def probability(happened: Flags, weights: Floats) -> Probability:
     """The weighted share of rows in which an event happened; weights have the sum 1, (K,)."""
     value = min(1.0, float(weights[happened].sum()))
     return Probability(value, math.sqrt(float((weights**2 * (happened - value) ** 2).sum())))
 
 
-def happens(event: Event, rows: pd.DataFrame) -> NDArray[np.bool_]:
+def happens(event: Event, rows: pd.DataFrame) -> Flags:
     """In which rows an event happens, a condition as `conditions` reads it or a function."""
     if callable(event):
         answer = event(rows)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Integers
 from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
@@ -23,7 +23,7 @@ from poolbn.inference.plans import MOST, Method, Part, Plan, plan, sampled
 from poolbn.inference.posterior import Posterior
 from poolbn.inference.uncertain import uncertain_nodes
 from poolbn.nodes.localfit import LocalFit
-from poolbn.nodes.predicting import COUNT, SPACED, Floats, Integers
+from poolbn.nodes.predicting import COUNT, SPACED, Floats
 from poolbn.run.parallel import available_cores, map_threads
 from poolbn.wording import counted, listed
 
@@ -477,7 +477,7 @@ def _tallied(points: Points, levels: int) -> Points:
 def general_network(
     dag: Dag,
     fits: Mapping[str, LocalFit],
-    n: NDArray[np.int64],
+    n: Integers,
     inputs: Collection[str],
     certain: Collection[Hashable],
 ) -> General:
@@ -509,7 +509,7 @@ def general_network(
 def engine_of(
     dag: Dag,
     fits: Mapping[str, LocalFit],
-    n: NDArray[np.int64],
+    n: Integers,
     inputs: Sequence[str],
     adapted: Collection[Hashable],
     *,

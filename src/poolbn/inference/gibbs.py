@@ -15,8 +15,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags
 from poolbn.inference.locals import Local
 from poolbn.nodes.links import drawn_levels
 from poolbn.nodes.predicting import Floats, Integers
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     """Rows whose missing cells are drawn."""
 
     values: Floats  # of all nodes, filled in, (N, R)
-    missing: NDArray[np.bool_]  # which cells are drawn, (N, R)
+    missing: Flags  # which cells are drawn, (N, R)
     sets: Integers  # the data set of each row, (R,)
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.moments.data import Data
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +20,11 @@ class HeldOut:
     strange: Flags  # the cells whose level is not known, (n, N)
 
     @property
-    def whole(self) -> NDArray[np.intp]:
+    def whole(self) -> Positions:
         """The rows without missing cells."""
         return np.flatnonzero(~np.isnan(self.x).any(axis=1))
 
-    def some(self, rows: NDArray[np.intp]) -> HeldOut:
+    def some(self, rows: Positions) -> HeldOut:
         """Some of the rows."""
         return HeldOut(self.x[rows], self.strange[rows])
 
@@ -48,7 +45,7 @@ def held_out(train: Data, categories: tuple[tuple[str, ...], ...], values: Float
     return HeldOut(x, strange)
 
 
-def _counted(codes: Floats) -> NDArray[np.int64]:
+def _counted(codes: Floats) -> Integers:
     """How often levels occur in a column."""
     return np.bincount(codes[~np.isnan(codes)].astype(np.int64))
 
@@ -62,12 +59,10 @@ class LeaveOut:
 
     known: Floats  # with the row's data set known, (n, N)
     unknown: Floats  # with it unknown, (n, N)
-    data_set: NDArray[np.int64]  # the position of the most probable one given all cells, (n,)
+    data_set: Integers  # the position of the most probable one given all cells, (n,)
 
 
-def leave_out(
-    linear: LinearNetwork, prior: Floats, values: Floats, codes: NDArray[np.int64]
-) -> LeaveOut:
+def leave_out(linear: LinearNetwork, prior: Floats, values: Floats, codes: Integers) -> LeaveOut:
     """Predict each cell from the rest of its row, in closed form, estimates taken for certain.
 
     With residuals e = (I - B) x - intercepts of variances s, the precision matrix of a data set is

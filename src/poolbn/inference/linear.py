@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags
 from poolbn.errors import DataError
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Chunk, Conditioned, chunks, condition
@@ -252,7 +252,7 @@ class Linear(Engine):
     def _of_kind(
         self,
         x: Floats,
-        observed: NDArray[np.bool_],
+        observed: Flags,
         sets: Integers,
         targets: Integers,
         densities: bool,

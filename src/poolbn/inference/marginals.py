@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poolbn.inference import mixtures
+from poolbn.later import special
 from poolbn.nodes.predicting import Floats
 
 _HALVINGS = 100  # of a bracket
@@ -133,9 +134,7 @@ class OnGrid(Marginal):
 
     def cdf(self, x: Floats) -> Floats:
         """P(node <= x)."""
-        from scipy.special import sici
-
-        part = 0.5 + sici(np.pi * self._away(x))[0] / np.pi
+        part = 0.5 + special.sici(np.pi * self._away(x))[0] / np.pi
         return np.asarray(np.clip((self.weights * part).sum(axis=(1, 2)), 0.0, 1.0))
 
     def pdf(self, x: Floats) -> Floats:

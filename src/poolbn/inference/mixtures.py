@@ -11,8 +11,10 @@ import math
 from statistics import NormalDist
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
-from poolbn.inference.conditioning import Floats
+from poolbn.arrays import Floats
+from poolbn.later import special
 from poolbn.nodes.links import MANY, log_constant
 
 _STEPS = 200  # halving brackets takes fewer, unless the quantile is 0
@@ -35,9 +37,7 @@ def spread(df: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         out: Floats = np.sqrt(1 / (1 - 2 / np.where(few, _FEW, df)))
     if few.any():
-        from scipy.special import stdtrit
-
-        out[few] = stdtrit(df[few], 0.975) / NormalDist().inv_cdf(0.975)
+        out[few] = special.stdtrit(df[few], 0.975) / NormalDist().inv_cdf(0.975)
     return out
 
 
@@ -46,15 +46,14 @@ def own_quantiles(p: float, df: Floats) -> Floats:
     z = NormalDist().inv_cdf(p)
     if np.isinf(df).all() or z == 0:
         return np.full_like(df, z)
-    from numpy.polynomial import Chebyshev
-    from scipy.special import stdtrit
-
     # From 4 degrees of freedom they are a smooth function of 1 / df: a polynomial has 12 digits of
     # it, and costs a tenth of scipy's inverse.
     few = df < _FEW
-    smooth = Chebyshev.interpolate(lambda c: np.log(stdtrit(1 / c, p) / z), 24, [0, 1 / _FEW])
+    smooth = Chebyshev.interpolate(
+        lambda c: np.log(special.stdtrit(1 / c, p) / z), 24, [0, 1 / _FEW]
+    )
     x = z * np.exp(smooth(1 / np.where(few, _FEW, df)))
-    x[few] = stdtrit(df[few], p)
+    x[few] = special.stdtrit(df[few], p)
     return np.asarray(x / spread(df))
 
 
@@ -72,19 +71,17 @@ def _standard(
 
     Degrees of freedom are finite; `constant` is their `log_constant`.
     """
-    from scipy.special import ndtr, stdtr
-
     square = z * z
     if df is None or constant is None:
-        return ndtr(z), np.exp(-0.5 * square) / math.sqrt(2 * math.pi)
+        return special.ndtr(z), np.exp(-0.5 * square) / math.sqrt(2 * math.pi)
     logs = np.log1p(square / df)
     heights = np.exp(constant - (df + 1) / 2 * logs)
     near = (df >= _HILL) & (square <= 0.3 * df)
     if near.all():
-        return ndtr(np.copysign(_normalised(logs, df), z)), heights
+        return special.ndtr(np.copysign(_normalised(logs, df), z)), heights
     lower = np.empty_like(z)
-    lower[near] = ndtr(np.copysign(_normalised(logs[near], df[near]), z[near]))
-    lower[~near] = stdtr(df[~near], z[~near])
+    lower[near] = special.ndtr(np.copysign(_normalised(logs[near], df[near]), z[near]))
+    lower[~near] = special.stdtr(df[~near], z[~near])
     return lower, heights
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Chunk
 from poolbn.inference.engine import Engine
@@ -24,8 +24,6 @@ from poolbn.inference.marginals import stretched
 from poolbn.inference.plans import Method, Part
 from poolbn.inference.uncertain import uncertain_nodes
 from poolbn.nodes.predicting import COUNT, SPACED, Floats, Integers, Predictive
-
-Flags = NDArray[np.bool_]
 
 # Nodes of a quadrature in its variable u, to find out where the weights are, and then.
 _FIRST_U, _LAST_U = np.linspace(-3.1, 3.1, 41), np.linspace(-3.1, 3.1, 161)

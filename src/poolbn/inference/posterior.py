@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poolbn.arguments import NUMBERS, check_arguments
+from poolbn.arrays import Floats
 from poolbn.errors import Option, OptionError
-from poolbn.inference.conditioning import Floats, condition
+from poolbn.inference.conditioning import condition
 from poolbn.inference.marginals import Marginal
 from poolbn.inference.plans import Method
+from poolbn.later import pandas as pd
 from poolbn.wording import visible
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import ArrayLike
 
 _SHOWN = 6  # data sets, and levels, that a printed posterior lists
@@ -75,8 +76,6 @@ class Posterior:
     @property
     def probabilities(self) -> dict[str, pd.Series[float]]:
         """For each discrete target the probabilities of its levels."""
-        import pandas as pd
-
         return {
             name: pd.Series(found.weights[0], index=pd.Index(self.categories[name]), name=name)
             for name, found in zip(self.targets, self.marginals, strict=True)

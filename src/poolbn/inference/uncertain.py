@@ -22,14 +22,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import CERTAIN
 from poolbn.inference.assembled import LinearNetwork
-from poolbn.inference.conditioning import Conditioned, Floats
+from poolbn.inference.conditioning import Conditioned
 from poolbn.inference.mixtures import spread
 from poolbn.nodes.links import log_density
 from poolbn.nodes.predicting import Predictive, degrees
 
-Flags = NDArray[np.bool_]
 _Number = TypeVar("_Number", bound=np.generic)
 
 _ROUNDS = 50  # of iteration
@@ -45,7 +45,7 @@ class Uncertain:
     """What nodes are given their parents."""
 
     nodes: Sequence[Predictive]  # their distributions in F data sets, N of them
-    parents: tuple[NDArray[np.int64], ...]  # their parents, as positions
+    parents: tuple[Integers, ...]  # their parents, as positions
     slopes: Floats  # of parents, the child first, (F, N, N)
     # What is to be expected of the nodes, near which numbers have most digits, (F, N).
     start: Floats
@@ -53,7 +53,7 @@ class Uncertain:
     # Equal numbers for data sets in which the same nodes are certain, (F,). Below 0 the joint
     # distribution is to be used instead: all is certain but the residuals, or a node is an exact
     # combination of others.
-    kinds: NDArray[np.int64]
+    kinds: Integers
 
     @property
     def sets(self) -> Flags:
@@ -87,7 +87,7 @@ class _Part:
     df: Floats
 
 
-def _node(of: Predictive, sets: NDArray[np.int64], z: Floats) -> _Part:
+def _node(of: Predictive, sets: Integers, z: Floats) -> _Part:
     """One node given z, 1 and its parents, (P, 1 or C, r, q), in data sets (P, C)."""
     coef = of.coef[sets]
     if z.shape[1] < coef.shape[1]:  # one row for all data sets
@@ -98,7 +98,7 @@ def _node(of: Predictive, sets: NDArray[np.int64], z: Floats) -> _Part:
     return _Part(mean, *_scale(of, sets[..., None], forms))
 
 
-def _with_one(x: Floats, parents: NDArray[np.int64]) -> Floats:
+def _with_one(x: Floats, parents: Integers) -> Floats:
     """1 and the parents, (P, 1 or C, r, q)."""
     z = np.ones((*x.shape[:-1], len(parents) + 1))
     z[..., 1:] = x[..., parents]
@@ -120,7 +120,7 @@ def _forms(z: Floats, C: Floats) -> Floats:
 
 
 def _scale(
-    of: Predictive, sets: NDArray[np.int64], forms: Floats | Sequence[Floats]
+    of: Predictive, sets: Integers, forms: Floats | Sequence[Floats]
 ) -> tuple[Floats, Floats]:
     """Squared scales and degrees of freedom from the forms, each in its data set."""
     scale2 = forms[0] + of.scale2[sets]
@@ -135,8 +135,8 @@ def condition_uncertain(
     model: Uncertain,
     values: Floats,
     observed: Flags,
-    sets: NDArray[np.int64],
-    targets: NDArray[np.int64],
+    sets: Integers,
+    targets: Integers,
     densities: bool = True,
 ) -> Conditioned:
     """Condition on evidence, P patterns of r rows each, in C data sets of one kind.
@@ -172,13 +172,11 @@ class _Evidence:
     closed: Flags  # nodes that are observed and whose parents are observed or certain, (P, N)
     # Targets that are missing, whose parents are known and whose descendants are missing, (P, T).
     is_t: Flags
-    missing: NDArray[np.int64]  # positions of the cells to integrate out, N for none, (P, m)
+    missing: Integers  # positions of the cells to integrate out, N for none, (P, m)
     touched: Flags  # nodes that these cells, or their values, depend on or have to do with, (P, N)
 
     @staticmethod
-    def of(
-        model: Uncertain, observed: Flags, certain: Flags, targets: NDArray[np.int64]
-    ) -> _Evidence:
+    def of(model: Uncertain, observed: Flags, certain: Flags, targets: Integers) -> _Evidence:
         P, N = observed.shape
         known = observed | certain
         above = np.array([known[:, pa].all(axis=1) for pa in model.parents]).reshape(N, P).T
@@ -198,7 +196,7 @@ class _Evidence:
         return _Evidence(observed, certain, closed, is_t, missing, hidden | (told & ~closed))
 
 
-def _has_descendants(parents: Sequence[NDArray[np.int64]], observed: Flags) -> Flags:
+def _has_descendants(parents: Sequence[Integers], observed: Flags) -> Flags:
     """Which nodes have a descendant that is observed, (P, N)."""
     found = np.zeros_like(observed)
     while True:
@@ -213,8 +211,8 @@ def _condition(
     model: Uncertain,
     values: Floats,
     evidence: _Evidence,
-    sets: NDArray[np.int64],
-    targets: NDArray[np.int64],
+    sets: Integers,
+    targets: Integers,
     densities: bool,
 ) -> Conditioned:
     (P, r, _), C, T = values.shape, sets.shape[1], len(targets)
@@ -266,8 +264,8 @@ _Open = tuple[int, Predictive, slice]  # a node with missing parents: which of M
 class _Items:
     """n items, a row in a data set each, and what M nodes say of their m missing cells."""
 
-    at: NDArray[np.int64]  # which items these are, (n,)
-    sets: NDArray[np.int64]  # their data sets, (n,)
+    at: Integers  # which items these are, (n,)
+    sets: Integers  # their data sets, (n,)
     use: Flags  # which nodes have to do with missing cells, (M, n)
     seen: Flags  # which nodes are observed, (M, n)
     pad: Floats  # 1 for what is no missing cell, (m, m, n)
@@ -279,7 +277,7 @@ class _Items:
     found: Floats  # those that followed from the variances before, (L, n)
     step: Floats  # the differences between these two, (L, n)
 
-    def some(self, which: NDArray[np.int64]) -> _Items:
+    def some(self, which: Integers) -> _Items:
         return _Items(*(np.take(getattr(self, of.name), which, axis=-1) for of in fields(self)))
 
     def after(self, found: Floats) -> _Items:
@@ -292,7 +290,7 @@ class _Items:
 
 
 def _integrate(
-    model: Uncertain, x: Floats, evidence: _Evidence, sets: NDArray[np.int64]
+    model: Uncertain, x: Floats, evidence: _Evidence, sets: Integers
 ) -> tuple[Floats, Floats, Floats]:
     """What nodes that are not closed say of the missing cells: normal distributions.
 
@@ -326,7 +324,7 @@ def _integrate(
 
 
 def _items(
-    model: Uncertain, x: Floats, evidence: _Evidence, sets: NDArray[np.int64]
+    model: Uncertain, x: Floats, evidence: _Evidence, sets: Integers
 ) -> tuple[_Items, list[_Open]]:
     """All rows in all their data sets; the nodes with missing parents."""
     (P, C), (r, N), missing = sets.shape, x.shape[2:], evidence.missing

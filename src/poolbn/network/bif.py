@@ -6,9 +6,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import product
 
-import numpy as np
-from numpy.typing import NDArray
-
+from poolbn.arrays import Floats
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.network.tabulating import network_tables
@@ -21,7 +19,7 @@ _NAMED = 5  # nodes in an error
 _NOT_WORD = re.compile("[^A-Za-z0-9_]")
 
 
-def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np.float64]) -> str:
+def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats) -> str:
     """A network whose nodes are all discrete; the data sets are a node too.
 
     That node is a parent of the nodes whose tables differ between data sets.
@@ -54,7 +52,7 @@ def to_bif(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np
 
 
 def _probability(
-    name: str, parents: Sequence[str], given: Sequence[Sequence[str]], table: NDArray[np.float64]
+    name: str, parents: Sequence[str], given: Sequence[Sequence[str]], table: Floats
 ) -> list[str]:
     """The block of one node: its table has a dimension for each parent, and its levels last."""
     if not parents:
@@ -67,7 +65,7 @@ def _probability(
     ]
 
 
-def _numbers(values: NDArray[np.float64]) -> str:
+def _numbers(values: Floats) -> str:
     return ", ".join(repr(value) for value in values.tolist())
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Positions
+from poolbn.later import pandas as pd
 from poolbn.nodes.localfit import LocalFit
 from poolbn.tables.cells import NodeKinds
 from poolbn.tables.kinds import is_normal
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+from poolbn.tables.labels import plain, written
 
 MOST_PROBABLE = "most_probable"
 NUMBERS = ("mean", "sd", "lower", "upper")
@@ -35,7 +33,7 @@ def kinds_of(fits: Mapping[str, LocalFit]) -> NodeKinds:
 
 
 def with_cells(
-    column: pd.Series[Any], rows: NDArray[np.intp], values: Floats, levels: Sequence[str]
+    column: pd.Series[Any], rows: Positions, values: Floats, levels: Sequence[str]
 ) -> pd.Series[Any]:
     """A column with numbers or codes of levels in some rows, as the column has them."""
     before, new = column, values
@@ -56,8 +54,6 @@ def _fits(column: pd.Series[Any], before: pd.Series[Any]) -> bool:
 
 def _like(column: pd.Series[Any], levels: Sequence[str]) -> NDArray[Any]:
     """The levels as a column has them: true and false, or numbers, where it holds these."""
-    from poolbn.tables.labels import plain, written
-
     own = {written(plain(cell)): plain(cell) for cell in column.dropna().unique()}
     made = np.empty(len(levels), dtype=object)
     made[:] = [own.get(level, level) for level in levels]
@@ -66,8 +62,6 @@ def _like(column: pd.Series[Any], levels: Sequence[str]) -> NDArray[Any]:
 
 def frame(fits: Mapping[str, LocalFit], values: Floats) -> pd.DataFrame:
     """Rows (n, N), with levels as categories and counts as whole numbers."""
-    import pandas as pd
-
     kinds = kinds_of(fits)
     columns: dict[str, Any] = {}
     for name, own in zip(fits, values.T, strict=True):

@@ -7,21 +7,19 @@ first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from poolbn.errors import DataError, check_interval, check_option
 from poolbn.graph.dag import Dag
+from poolbn.later import pandas as pd
 from poolbn.moments.data import Data
 from poolbn.multiplicity import adjusted_p
 from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import LocalFit, level_columns
 from poolbn.nodes.terms import RESIDUAL, Equality, opposite
 from poolbn.nodes.withinbetween import NUMBERS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 By = Literal["arc", "data set"]
 
@@ -36,8 +34,6 @@ def effects_table(
     dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95, by: By = "arc"
 ) -> pd.DataFrame:
     """A row for each effect: `COLUMNS`, then the effect in each data set; or `_LONG`."""
-    import pandas as pd
-
     check_interval(interval)
     check_option("by", by, get_args(By))
     levels = fits[dag.nodes[0]].levels
@@ -64,8 +60,6 @@ def heterogeneity_table(dag: Dag, fits: Mapping[str, LocalFit], data: Data | Non
 
     P-values are adjusted over all arcs, and over all nodes.
     """
-    import pandas as pd
-
     _check_several(dag, fits, data)
     found = {
         (of, child): test for child in dag.nodes for of, test in fits[child].equality(data).items()
@@ -81,8 +75,6 @@ def within_between_table(
     dag: Dag, fits: Mapping[str, LocalFit], data: Data | None, interval: float
 ) -> pd.DataFrame:
     """A row for each column of a parent of a continuous node."""
-    import pandas as pd
-
     _check_several(dag, fits, data)
     rows: list[tuple[Any, ...]] = []
     each = {node: fits[node].within_between(data, interval) for node in dag.nodes}

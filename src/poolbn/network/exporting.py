@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.graph.formats import dot_arc, dot_name, write_dot
@@ -153,9 +153,7 @@ def _keys(attributes: Iterable[Attributes]) -> list[str]:
 # R
 
 
-def to_bnlearn(
-    dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np.float64]
-) -> str:
+def to_bnlearn(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats) -> str:
     """An R script that makes `fitted`, a discrete or conditional Gaussian network of bnlearn.
 
     The data sets are a discrete parent of every node. bnlearn knows numbers by their position: the
@@ -263,7 +261,7 @@ def _texts(names: Sequence[str], width: int = 4) -> str:
     return _vector([_text(name) for name in names], width)
 
 
-def _numbers(values: NDArray[np.float64], width: int = 4) -> str:
+def _numbers(values: Floats, width: int = 4) -> str:
     """All numbers, with as many digits as it takes to read them back."""
     return _vector([repr(value) for value in values.ravel().tolist()], width)
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Integers
 from poolbn.errors import FileError, FileWarning
 from poolbn.graph.dag import Dag
 from poolbn.nodes.files import (
@@ -53,12 +53,12 @@ class Content(TypedDict):
     fits: Mapping[str, LocalFit]
     score: float
     group: str
-    n: NDArray[np.int64]
+    n: Integers
     adapted: tuple[Hashable, ...]
     score_kind: str
     search: str
     trace: tuple[Move, ...]
-    missing: NDArray[np.int64] | None
+    missing: Integers | None
 
 
 def network_text(content: Content) -> str:
@@ -205,7 +205,7 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
     )
 
 
-def _decode_missing(missing: Any, rows: list[int], nodes: int) -> NDArray[np.int64]:
+def _decode_missing(missing: Any, rows: list[int], nodes: int) -> Integers:
     """Missing cells of the first data sets, and of all nodes."""
     for own, n in zip(as_list(_MISSING, missing), rows, strict=False):
         counts = as_list(_MISSING, own)

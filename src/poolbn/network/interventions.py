@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.errors import OptionError
 from poolbn.graph.dag import Dag
@@ -17,8 +16,6 @@ from poolbn.nodes.tabular import TabularFit
 from poolbn.tables.kinds import a_kind, is_whole, wrong_values
 from poolbn.tables.labels import plain, written
 from poolbn.wording import listed
-
-Floats = NDArray[np.float64]
 
 
 def checked_values(

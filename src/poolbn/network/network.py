@@ -7,15 +7,18 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, PATH, TEXT, check_arguments
+from poolbn.arrays import Integers
 from poolbn.errors import DataError, check_count, check_interval, check_option, nearest
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble
+from poolbn.inference.engine import Engine
+from poolbn.inference.general import engine_of
+from poolbn.later import pandas as pd
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
@@ -38,11 +41,6 @@ from poolbn.nodes.localfit import LinearFit, LocalFit, Status, grouped
 from poolbn.search.problem import Move
 from poolbn.wording import counted, figure, listed, noun_of, shortened, visible
 from poolbn.writing import write_whole
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from poolbn.inference.engine import Engine
 
 _SHOWN = 12  # effects that a printed network lists
 _NAMED = 5  # nodes in a line of it
@@ -82,14 +80,14 @@ class Network(Presented, Graphical, Questions):
     fits: Mapping[str, LocalFit]
     score: float
     group: str
-    n: NDArray[np.int64]
+    n: Integers
     adapted: tuple[Hashable, ...] = ()
     score_kind: str = ""
     search: str = ""
     trace: tuple[Move, ...] = ()
     stats: GroupStats | None = None
     from_statistics: bool = False
-    missing: NDArray[np.int64] | None = None
+    missing: Integers | None = None
 
     def __post_init__(self) -> None:
         if any(fit.group != self.group for fit in self.fits.values()):
@@ -146,8 +144,6 @@ class Network(Presented, Graphical, Questions):
         return self._engine_of(plugin=False)
 
     def _engine_of(self, *, plugin: bool) -> Engine:
-        from poolbn.inference.general import engine_of
-
         own = (self.dag, self.fits, self.n, self.inputs, self.adapted)
         return engine_of(*own, plugin=plugin)
 
@@ -708,8 +704,6 @@ class Network(Presented, Graphical, Questions):
             age       0   0   0   0
             tobacco  13   8   4   1
         """
-        import pandas as pd
-
         F, N = len(self.levels), len(self.dag.nodes)
         found = np.zeros((F, N), dtype=np.int64)
         if self.missing is not None:
@@ -728,8 +722,6 @@ class Network(Presented, Graphical, Questions):
             0  birthweight_g  preterm       linear regression
             1        preterm           table of probabilities
         """
-        import pandas as pd
-
         rows = [
             {
                 "node": node,

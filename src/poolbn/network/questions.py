@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poolbn.arguments import FLAG, among, check_arguments, names_of
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, OptionError, check_count, check_interval, nearest
 from poolbn.graph.dag import Dag
+from poolbn.inference.engine import Effort, Engine
+from poolbn.inference.events import Event, Probability, happens, probability
+from poolbn.inference.posterior import Posterior
+from poolbn.later import pandas as pd
 from poolbn.network.cells import ESS, MOST_PROBABLE, NUMBERS, frame, kinds_of, with_cells
 from poolbn.nodes.localfit import LocalFit, level_columns
 from poolbn.tables.cells import Cells, NodeKinds, find_level, one_row, read_cells, read_evidence
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from poolbn.inference.engine import Effort, Engine
-    from poolbn.inference.events import Event, Probability
-    from poolbn.inference.posterior import Posterior
 
 Method = Literal["auto", "exact", "lw"]
 
@@ -93,8 +90,6 @@ class Questions(ABC):
             0  3050.0  438.0  2192.0  3908.0
             1  2729.0  438.0  1871.0  3588.0
         """
-        import pandas as pd
-
         effort = _effort(method, particles, seed)
         check_interval(interval)
         at, cells = self._positions(target), self._read(data)
@@ -152,8 +147,6 @@ class Questions(ABC):
             1  0.10  0.25  0.44  0.21            KY
             2  0.08  0.43  0.34  0.15            MN
         """
-        import pandas as pd
-
         effort = _effort(method, particles, seed)
         cells = self._read(data, by_group=False)
         found, ess = self._engine(plugin).data_sets(cells.values, effort)
@@ -201,8 +194,6 @@ class Questions(ABC):
             >>> round(net.loglik(trial, plugin=True) - fitted, 6) == 0
             True
         """
-        import pandas as pd
-
         check_arguments(rows=(rows, FLAG))
         cells = self._read(data)
         density = self._engine(plugin).log_densities(cells.values, cells.codes)
@@ -231,8 +222,6 @@ class Questions(ABC):
             >>> int(trial.isna().sum().sum()), int(net.impute(trial).isna().sum().sum())
             (87, 0)
         """
-        import pandas as pd
-
         data = one_row(data)
         cells, names = self._read(data), self.dag.nodes
         if isinstance(data, pd.DataFrame):
@@ -326,8 +315,6 @@ class Questions(ABC):
             >>> net.query("birthweight_g < 2500 and age < 30", {"gestation_days": 260})
             0.1302 (standard error 0.0034)
         """
-        from poolbn.inference.events import happens, probability
-
         effort = _effort(method, particles, seed)
         row, code = self._evidence({} if evidence is None else evidence)
         drawn = self._engine(plugin).conditional_rows(row, code, effort)
@@ -371,21 +358,19 @@ class Questions(ABC):
         group = self.group if by_group else None
         return read_cells(data, self.dag.nodes, group, self.levels, self._kinds)
 
-    def _evidence(self, evidence: Mapping[str, Any]) -> tuple[NDArray[np.float64], int]:
+    def _evidence(self, evidence: Mapping[str, Any]) -> tuple[Floats, int]:
         return read_evidence(evidence, self.dag.nodes, self.group, self.levels, self._kinds)
 
-    def _labels(self, sets: NDArray[np.int64]) -> Any:
+    def _labels(self, sets: Integers) -> Any:
         """The names of data sets."""
-        import pandas as pd
-
         return pd.Series(self.levels).to_numpy()[sets]
 
-    def _frame(self, sets: NDArray[np.int64], values: NDArray[np.float64]) -> pd.DataFrame:
+    def _frame(self, sets: Integers, values: Floats) -> pd.DataFrame:
         table = frame(self.fits, values)
         table.insert(0, self.group, self._labels(sets))
         return table
 
-    def _positions(self, target: str | Sequence[str]) -> NDArray[np.int64]:
+    def _positions(self, target: str | Sequence[str]) -> Integers:
         """Which of the nodes are the targets, (T,)."""
         wanted = [target] if isinstance(target, str) else names_of("target", target)
         names = self.dag.nodes
@@ -400,8 +385,6 @@ class Questions(ABC):
 
 
 def _effort(method: str, particles: int, seed: int) -> Effort:
-    from poolbn.inference.engine import Effort
-
     if not among(method, get_args(Method)):
         raise OptionError(
             Option("method", method),
@@ -417,7 +400,7 @@ def _beside(levels: Sequence[str]) -> list[str]:
     return [f"{level} (level)" if level in (MOST_PROBABLE, ESS) else level for level in levels]
 
 
-def _with_ess(table: pd.DataFrame, ess: NDArray[np.float64]) -> pd.DataFrame:
+def _with_ess(table: pd.DataFrame, ess: Floats) -> pd.DataFrame:
     """With a column of effective sample sizes where rows were drawn."""
     if np.isfinite(ess).any():
         table[ESS if table.columns.nlevels == 1 else (ESS, "")] = ess

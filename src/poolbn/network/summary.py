@@ -6,12 +6,10 @@ import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from poolbn.later import pandas as pd
 from poolbn.wording import Noun, sure, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RATIO = "ratio"  # in the names of scales whose errors are those of logarithms
 
@@ -50,8 +48,6 @@ def summarised(
     sets: Noun,
 ) -> Summary:
     """Put effects by arc, from `Network.effects`, into words."""
-    import pandas as pd
-
     rows = [_row(row, interval, sets) for row in effects.to_dict("records")]
     columns = ["arc", "effect", _interval(interval), "scale", f"SD between {sets.many}"]
     return Summary(tuple(heading), pd.DataFrame(rows, columns=columns), tuple(notes))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Integers
 from poolbn.graph.dag import Dag
 from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
-
-Floats = NDArray[np.float64]
 
 
 def probability_table(
@@ -74,6 +72,6 @@ def _grid(
     return dict(zip(parents, codes, strict=True)), sizes
 
 
-def _all(j: int, sizes: tuple[int, ...]) -> NDArray[np.int64]:
+def _all(j: int, sizes: tuple[int, ...]) -> Integers:
     """One data set for all configurations."""
     return np.full(int(np.prod(sizes)), j, dtype=np.int64)

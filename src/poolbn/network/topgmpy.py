@@ -7,8 +7,8 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats
 from poolbn.errors import DataError, GraphError, MissingPackageError
 from poolbn.graph.dag import Dag
 from poolbn.network.exporting import names_of_data_sets
@@ -23,7 +23,7 @@ def to_pgmpy(
     dag: Dag,
     fits: Mapping[str, LocalFit],
     group: str,
-    prior: NDArray[np.float64],
+    prior: Floats,
     data_set: Hashable,
 ) -> Any:
     """A discrete network of pgmpy, or a linear Gaussian one, with coefficients of one data set."""
@@ -45,9 +45,7 @@ def to_pgmpy(
     return _gaussian(dag, fits, data_set)
 
 
-def _discrete(
-    dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: NDArray[np.float64]
-) -> Any:
+def _discrete(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats) -> Any:
     model = _part("models", "DiscreteBayesianNetwork")
     factor = _part("factors.discrete", "TabularCPD")
     levels, tables = network_tables(dag, fits, group, prior)

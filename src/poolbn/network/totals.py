@@ -10,20 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Floats, Integers
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.inference.drawing import expectations, uniforms
+from poolbn.later import pandas as pd
 from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Floats = NDArray[np.float64]
 TotalsBy = Literal["effect", "data set"]
 
 _TERM = ("cause", "from", "to", "effect", "outcome", "scale")
@@ -72,7 +69,7 @@ class Question:
 
     dag: Dag  # the graph
     fits: Mapping[str, LocalFit]  # its nodes
-    n: NDArray[np.int64]  # rows of each data set, (F,)
+    n: Integers  # rows of each data set, (F,)
     interval: float  # the probability of the intervals
     seed: int  # of all draws
     # Coefficients of the population of linear nodes, as far as they were needed.
@@ -137,8 +134,6 @@ def totals_table(
 
     Rows are of the population, with those of data sets beside it, or by data set.
     """
-    import pandas as pd
-
     rows: list[tuple[Any, ...]] = []
     for cause, effects in pairs:
         for change in changes(asked, cause) if effects else ():

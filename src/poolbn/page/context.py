@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Integers
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, Spreads, effect_sizes, spreads
 from poolbn.assess.estimates import Estimates, arc_effects
@@ -19,6 +19,7 @@ from poolbn.assess.treatment import effects_in_tables
 from poolbn.errors import DataError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
+from poolbn.later import pandas as pd
 from poolbn.moments.data import Data, is_data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers
@@ -36,9 +37,6 @@ from poolbn.show.figures import Test, arc_strengths, equality_tests
 from poolbn.tables.cells import Cells as RowCells
 from poolbn.tables.cells import find_level, read_cells
 from poolbn.wording import Noun, noun_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NONE = Constraints()
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
@@ -68,7 +66,7 @@ class Context:
     evidence: tuple[Evidence, ...] = ()  # probabilities of arcs, tests of independence
 
     @property
-    def shown(self) -> NDArray[np.bool_]:
+    def shown(self) -> Flags:
         """The data sets whose own estimates a report may have: no row follows from them, (F,)."""
         return self.disclosed.shown
 
@@ -146,7 +144,7 @@ class Context:
         return {arc: test.p_value for arc, test in self.tests.items()}
 
 
-def masked(found: Estimates, shown: NDArray[np.bool_]) -> Estimates:
+def masked(found: Estimates, shown: Flags) -> Estimates:
     """Estimates, NaN in data sets that are not shown."""
     own: dict[str, Any] = {}
     for name in ("effect", "interval", "alone", "alone_interval"):
@@ -242,8 +240,6 @@ def _of_network(page: Network, cells: RowCells, net: Network) -> RowCells:
 
 def _of_table(net: Network, table: Data) -> RowCells:
     """Rows in memory, if they have the network's columns, data sets and levels."""
-    import pandas as pd
-
     checked_data(net, table)
     codes = np.repeat([find_level(level, net.levels) for level in table.levels], table.n)
     rows = table.select(net.dag.nodes)
@@ -292,10 +288,8 @@ def _complete(
     return replace(found, dropped=np.array([dropped[level] for level in found.levels]))
 
 
-def _stats(net: Network, cells: RowCells, whole: NDArray[np.bool_]) -> GroupStats:
+def _stats(net: Network, cells: RowCells, whole: Flags) -> GroupStats:
     """The statistics of some rows; those with missing cells are completed."""
-    import pandas as pd
-
     labels = np.empty(len(net.levels), dtype=object)
     for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
         labels[j] = level
@@ -310,8 +304,8 @@ def _table(
     net: Network,
     cells: RowCells,
     names: Sequence[str],
-    whole: NDArray[np.bool_],
-    dropped: NDArray[np.int64],
+    whole: Flags,
+    dropped: Integers,
 ) -> Table:
     """Complete rows of the data sets that have any, with columns and levels as in the network."""
     codes, values = cells.codes[whole], cells.of(names)[whole]

@@ -12,26 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
+from poolbn.arrays import Flags
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.errors import DataError, InPython
 from poolbn.graph.dag import Dag
 from poolbn.graph.pairs import Pair
+from poolbn.later import pandas as pd
 from poolbn.moments.data import Data, only_sums
 from poolbn.moments.groupstats import rare_values
 from poolbn.network.network import Network
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import Given
-from poolbn.page.fewrows import Flags, Grouping, counter, expected, positions
+from poolbn.page.fewrows import Grouping, counter, expected, positions
 from poolbn.page.refitting import completed, fitted, in_groups
 from poolbn.wording import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)

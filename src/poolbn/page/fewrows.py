@@ -17,15 +17,13 @@ from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.inference.drawing import draw_columns
 from poolbn.moments.data import Data
 from poolbn.network.network import Network
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Key = TypeVar("Key", bound=Hashable)
 
 _DRAWS = 2000  # rows of each data set that are drawn where none are known
@@ -52,7 +50,7 @@ class Grouping:
 class Counter:
     """Rows by data set and levels of discrete columns."""
 
-    n: NDArray[np.int64]  # rows of each data set, (F,)
+    n: Integers  # rows of each data set, (F,)
     sizes: Mapping[str, int]  # the number of levels of each column; 0 where it is not discrete
     count: Callable[[tuple[str, ...]], Floats]  # rows by levels of columns, (F, levels, ...)
 

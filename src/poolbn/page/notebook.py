@@ -11,8 +11,10 @@ import io
 import warnings
 from dataclasses import replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
+import pandas as pd
 from matplotlib.figure import Figure
 
 from poolbn import plots
@@ -24,9 +26,6 @@ from poolbn.show import style
 from poolbn.show.drawing import Outline
 from poolbn.show.figures import pair_name
 from poolbn.wording import figure, sure, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ROWS = 12  # of a short table
 _WIDEST = 720  # pixels of a picture
@@ -47,8 +46,6 @@ def _(net: Network) -> str:
 
 @shown.register
 def _(boot: Bootstrap) -> str:
-    import pandas as pd
-
     pairs = boot.pairs()
     rows = min(_ROWS, len(pairs))
     shares = [(pair_name(pair), f"{pair.strength:.2f}", f"{pair.direction:.2f}") for pair in pairs]
@@ -144,8 +141,6 @@ def _short(table: pd.DataFrame, *, index: bool) -> str:
 
 def _plotted(drawing: Figure, what: str) -> str:
     """A figure of matplotlib, which pyplot does not know: it would be shown twice."""
-    import matplotlib as mpl
-
     text = io.StringIO()
     plain: Any = {"svg.fonttype": "none", "svg.hashsalt": "poolbn"}
     with warnings.catch_warnings(), mpl.rc_context(plain):

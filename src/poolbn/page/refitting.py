@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from poolbn.arrays import Flags
 from poolbn.assess.residuals import CELL
 from poolbn.moments.data import Data
 from poolbn.moments.table import FilledTable, has_gaps
@@ -20,7 +21,7 @@ from poolbn.nodes.localfit import Given, LocalFit
 from poolbn.nodes.model import NodeModel
 from poolbn.nodes.poolings import Complete, Partial
 from poolbn.nodes.tabular import counts_of, fit_tabular
-from poolbn.page.fewrows import Flags, Grouping, positions
+from poolbn.page.fewrows import Grouping, positions
 from poolbn.scoring.local import as_score, family_fits
 
 _OTHERS = "(put together)"  # a data set that is several

@@ -9,23 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from poolbn.arrays import Flags
 from poolbn.errors import DataError
 from poolbn.inference.general import General, general_network
 from poolbn.inference.locals import Local, Term
+from poolbn.later import pandas as pd
 from poolbn.network.network import Network
 from poolbn.nodes.predicting import COUNT, Floats
 from poolbn.page.disclosure import Disclosed
 from poolbn.page.numbers import rounded
 from poolbn.tables.kinds import has_levels, is_whole
 from poolbn.wording import BEYOND, listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DIGITS = 8
 _COARSE = 6  # where some data sets are not shown
@@ -116,14 +114,14 @@ def _with_new(net: Network) -> tuple[Network, int | None]:
         return net, None
 
 
-def _suppressed(may: Disclosed) -> dict[str, NDArray[np.bool_]]:
+def _suppressed(may: Disclosed) -> dict[str, Flags]:
     """Nodes that may not be shown in data sets that are, (F,)."""
     nodes = [node for node in may.grouped if node not in may.net.inputs]
     return {node: ~may.of(node) & may.shown for node in nodes}
 
 
 def _mixed(
-    net: Network, suppressed: Mapping[str, NDArray[np.bool_]], new: int | None, *, plugin: bool
+    net: Network, suppressed: Mapping[str, Flags], new: int | None, *, plugin: bool
 ) -> General:
     certain = [level for level in net.levels if level not in net.adapted] if plugin else []
     mixed = general_network(net.dag, net.fits, net.n, net.inputs, certain)
@@ -136,14 +134,14 @@ def _mixed(
     return replace(mixed, nodes=tuple(nodes))
 
 
-def _as_new(node: Local, hidden: NDArray[np.bool_], new: int) -> Local:
+def _as_new(node: Local, hidden: Flags, new: int) -> Local:
     """The node, where it may not be shown as it is in the new data set."""
     at = np.where(np.append(hidden, False), new, np.arange(new + 1))
     return replace(node, of=node.of.taking(at))
 
 
 def _usable(
-    mixed: General, shown: Disclosed, suppressed: Mapping[str, NDArray[np.bool_]], new: int | None
+    mixed: General, shown: Disclosed, suppressed: Mapping[str, Flags], new: int | None
 ) -> tuple[list[int], list[int]]:
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)

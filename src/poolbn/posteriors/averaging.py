@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from poolbn.arguments import FLAG, TEXT, check_arguments
 from poolbn.arrays import Flags, Floats
 from poolbn.errors import DataError, GraphError, InPython, check_interval, nearest
 from poolbn.graph.dag import Dag
+from poolbn.later import pandas as pd
+from poolbn.later import special
 from poolbn.moments.standardised import Family
 from poolbn.network.cells import ESS, NUMBERS
 from poolbn.network.effects import TERM
@@ -22,9 +24,6 @@ from poolbn.posteriors.chains import Sampled, monte_carlo
 from poolbn.posteriors.families import Summed
 from poolbn.posteriors.sample import GraphSample
 from poolbn.wording import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Fit = Callable[[Sequence[Family]], list[LocalFit]]
 Build = Callable[[Dag, Mapping[str, LocalFit]], Network]
@@ -51,8 +50,6 @@ class _Mixture(NamedTuple):
 
     def quantile(self, p: float) -> float:
         """The least number that is exceeded with probability 1 - p; NaN where an error is."""
-        from scipy.special import stdtr
-
         used = self.weight > 0
         weight, center, se, df = (each[used] for each in self)
         if not (np.isfinite(se).all() and np.isfinite(center).all()):
@@ -63,7 +60,7 @@ class _Mixture(NamedTuple):
             with np.errstate(divide="ignore", invalid="ignore"):
                 z = (x - center) / se
             z = np.where(se > 0, z, np.where(x >= center, np.inf, -np.inf))
-            return float(weight @ stdtr(df, z)) + (rest if x >= 0 else 0.0)
+            return float(weight @ special.stdtr(df, z)) + (rest if x >= 0 else 0.0)
 
         # 0 is a point with a probability of its own.
         if below(0.0) >= p > below(0.0) - rest:
@@ -84,8 +81,6 @@ def averaged_effects(
     interval: float,
 ) -> pd.DataFrame:
     """A row for each `Term` of arcs that are not improbable; `arcs` are probabilities, (N, N)."""
-    import pandas as pd
-
     fits = _probable_fits(parts, fit)
     order = np.argsort(-arcs, axis=None, kind="stable")
     rows: list[tuple[Any, ...]] = []
@@ -156,8 +151,6 @@ def total_effects(
     Raises:
         DataError: a node is not continuous.
     """
-    import pandas as pd
-
     names = graphs.nodes
     coefficients = _coefficients(graphs, fit, rng)
     total = np.linalg.inv(np.eye(len(names)) - coefficients).astype(float)  # (draws, N, N)
@@ -282,8 +275,6 @@ class AveragedNetwork:
             >>> abs(post.averaged(100).loglik(trial) / single - 1) < 0.01
             True
         """
-        import pandas as pd
-
         check_arguments(rows=(rows, FLAG))
         frame = _frame(data)
         each = self._densities(frame)
@@ -311,8 +302,6 @@ class AveragedNetwork:
 
 
 def _frame(data: object) -> pd.DataFrame:
-    import pandas as pd
-
     if isinstance(data, Mapping):
         return pd.DataFrame([dict(data)])
     if isinstance(data, pd.Series):
@@ -338,18 +327,16 @@ def _mean_probabilities(tables: list[pd.DataFrame], share: Floats) -> pd.DataFra
 
 def _mixtures(like: pd.DataFrame, own: Floats, share: Floats, interval: float) -> pd.DataFrame:
     """Mean, SD and interval of mixtures of the networks' predictions, (K, rows, 4)."""
-    from scipy.special import ndtr, ndtri
-
     mean, sd = own[..., 0], own[..., 1]
     center = (share * mean).sum(axis=0)
     variance = (share * (sd**2 + (mean - center) ** 2)).sum(axis=0)
     middle = (own[..., 2] + own[..., 3]) / 2
-    scale = np.maximum((own[..., 3] - own[..., 2]) / 2 / ndtri((1 + interval) / 2), 1e-300)
+    scale = np.maximum((own[..., 3] - own[..., 2]) / 2 / special.ndtri((1 + interval) / 2), 1e-300)
     ends = []
     for tail in ((1 - interval) / 2, (1 + interval) / 2):
 
         def below(at: Floats, tail: float = tail) -> Flags:
-            return np.asarray((share * ndtr((at - middle) / scale)).sum(axis=0) < tail)
+            return np.asarray((share * special.ndtr((at - middle) / scale)).sum(axis=0) < tail)
 
         range_ = own[..., 2:].min(axis=(0, 2)), own[..., 2:].max(axis=(0, 2))
         ends.append(_halved(below, *range_))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from poolbn.errors import (
 )
 from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag
+from poolbn.later import pandas as pd
 from poolbn.learning import as_plan
 from poolbn.moments.checks import warn
 from poolbn.moments.standardised import Family, check_digits, standardise
@@ -60,9 +61,6 @@ from poolbn.scoring.local import Kind, LocalScores, Score, family_fits, name_of
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Part = Summed | Sampled
 
@@ -156,8 +154,6 @@ class ArcPosterior:
             1             age   birthweight_g        0.000        1.0
             2  gestation_days   birthweight_g        1.000        1.0
         """
-        import pandas as pd
-
         a, b = np.triu_indices(len(self.nodes), 1)
         turned = self.probabilities[b, a] > self.probabilities[a, b]
         p, c = np.where(turned, b, a), np.where(turned, a, b)
@@ -194,8 +190,6 @@ class ArcPosterior:
             0      (gestation_days,)          1.0
             1  (age, gestation_days)          0.0
         """
-        import pandas as pd
-
         check_count(1, most=most)
         at = self._at(node)
         part = next(part for part in self._parts if at in part.families.nodes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,8 @@ from poolbn.errors import ArgumentError
 from poolbn.graph.dag import Dag
 from poolbn.graph.equivalence import completed, reached
 from poolbn.inference.events import Probability
+from poolbn.later import pandas as pd
 from poolbn.posteriors.chains import monte_carlo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,8 +66,6 @@ class GraphSample:
             >>> sorted(dag.to_modelstring() for dag in post.sample(400).graphs()["dag"])[0]
             '[birthweight_g][gestation_days|birthweight_g]'
         """
-        import pandas as pd
-
         each, of = self._distinct
         shares = np.bincount(of, minlength=len(each)) / len(self)
         order = np.argsort(-shares, kind="stable")
@@ -158,8 +153,6 @@ class GraphSample:
                          from             to  arc  reverse  undirected  none   se
             0  gestation_days  birthweight_g  0.0      0.0         1.0   0.0  0.0
         """
-        import pandas as pd
-
         each, of = self._distinct
         found = [completed(arcs, self.fixed) for arcs in each]
         directed = np.array([arcs for arcs, _ in found])[of]
@@ -179,8 +172,6 @@ class GraphSample:
 
     def _pairs(self, joined: Flags, *, both: bool = True) -> pd.DataFrame:
         """The probability of what two nodes have, (draws, N, N)."""
-        import pandas as pd
-
         N = len(self.nodes)
         a, b = np.nonzero(~np.eye(N, dtype=bool)) if both else np.triu_indices(N, 1)
         mean, se = self._mean(joined[:, a, b].astype(float))

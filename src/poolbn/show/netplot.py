@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch, Patch, PathPatch, Polygon, Rectangle
+from matplotlib.path import Path
 
 from poolbn.network.network import Network
 from poolbn.show import style
@@ -20,11 +26,6 @@ from poolbn.show.drawing import (
     outlines,
 )
 from poolbn.wording import noun_of
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.patches import Patch
 
 # Points, at a scale of 1.
 _LINE = 1.2  # height of a line of text, in font sizes
@@ -80,9 +81,6 @@ def _follow(ax: Axes, size: tuple[float, float], below: float) -> None:
 
     `size` is that of the drawing at a scale of 1, `below` the points to keep free for the legend.
     """
-    from matplotlib.artist import Artist
-    from matplotlib.backend_bases import RendererBase
-
     legend = ax.get_legend()
     lines = [*ax.patches, *(legend.get_lines() if legend else ())]
     sizes = [(line.set_linewidth, line.get_linewidth()) for line in lines]
@@ -123,9 +121,6 @@ def _view(ax: Axes, size: tuple[float, float], below: float) -> float:
 
 
 def _arc(ax: Axes, arc: ArcShape, order: float) -> None:
-    from matplotlib.patches import PathPatch, Polygon
-    from matplotlib.path import Path
-
     size, line = arc.size, arc.width
     sign = style.NEGATIVE if size.effect < 0 else style.POSITIVE
     colour = style.paler(sign if size.one_sign else style.SOFT, _PALE * size.varies)
@@ -165,8 +160,6 @@ def _node(ax: Axes, net: Network, found: Drawing, i: int) -> None:
 
 def _boxes(look: Outline, x: float, y: float, width: float, height: float) -> list[Patch]:
     """The outline of a node, and of a discrete one the line inside it."""
-    from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
-
     if look is Outline.COUNT:
         return [Polygon(cut_corners(x, y, width, height, _CUT))]
     if look is Outline.CONTINUOUS:
@@ -191,8 +184,6 @@ class _NodeHandle:
 
 def _kinds(net: Network) -> list[Artist]:
     """Of nodes, for the legend."""
-    from matplotlib.patches import Patch
-
     entries: list[Artist] = [Patch(label=look.value, gid=look.value) for look in outlines(net)]
     if net.inputs:
         dashes: Any = (0, _INPUT)
@@ -202,8 +193,6 @@ def _kinds(net: Network) -> list[Artist]:
 
 def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
     """The legend: only what there is."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
     def line(label: str, colour: Any, strength: float = 0.4, dashes: Any = "solid") -> Line2D:
         width = _SIZES.width(strength)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from poolbn.arrays import Floats
@@ -21,10 +22,6 @@ from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show import figures, style
 from poolbn.show.texts import arrow, p_value, term_name, what, what_all
 from poolbn.wording import Noun, clipped, counted, noun_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _ASIDE = 0.17  # from the middle of a row to each of two estimates, in rows
 _OTHER = style.SERIES[1]  # the rarer direction

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 
 from poolbn.errors import OptionError
 from poolbn.wording import clipped
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, for readers with any kind of colour blindness.
 POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
@@ -75,8 +76,6 @@ def new_panels(
 
 def check_axes(ax: object) -> None:
     """Raise for anything that is not matplotlib's Axes."""
-    from matplotlib.axes import Axes
-
     if not isinstance(ax, Axes):
         raise OptionError(
             f"ax={ax!r} is not an Axes of matplotlib; use fig, ax = plt.subplots(), or leave it out"
@@ -91,9 +90,6 @@ def points(ax: Axes) -> tuple[float, float]:
 
 def text_width(text: str, size: float) -> float:
     """Width in points of a line of text in the usual font."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
     font = FontProperties(size=size)
     return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
@@ -107,8 +103,6 @@ def say(ax: Axes, text: str) -> None:
 
 def paler(colour: str, share: float) -> tuple[float, float, float]:
     """A colour mixed with so much white."""
-    from matplotlib.colors import to_rgb
-
     red, green, blue = (1 - (1 - part) * (1 - share) for part in to_rgb(colour))
     return red, green, blue
 

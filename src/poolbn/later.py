@@ -1,0 +1,25 @@
+"""Packages that take long to load: each is loaded when something of it is used first."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["optimize", "pandas", "special"]
+
+if TYPE_CHECKING:
+    import pandas
+    from scipy import optimize, special
+else:
+
+    class Later:
+        """A module that is not loaded yet."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(import_module(self._name), name)
+
+    pandas = Later("pandas")
+    optimize, special = Later("scipy.optimize"), Later("scipy.special")
