@@ -49,14 +49,17 @@ def cells(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def estimate(
-    values: np.ndarray, codes: np.ndarray, of: Callable[[linear.Particles], np.ndarray]
+    values: np.ndarray, codes: np.ndarray, of: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted means of something over 20,000 particles, and their standard errors."""
-    cloud = NET._engine(plugin=False).draw(values, codes, 20_000, np.random.default_rng(1))
-    w = np.exp(cloud.log_weights - cloud.log_weights.max(axis=1, keepdims=True))
+    """Weighted means over 20,000 particles of something of data sets and nodes; their errors."""
+    K, engine = 20_000, NET._engine(plugin=False)
+    each = np.repeat(np.arange(len(values)), K)
+    sets, drawn, log = engine.drawn(values[each], codes[each], np.random.default_rng(1))
+    w, x = (v.reshape(-1, K) for v in (log, of(sets, drawn.T)))
+    w = np.exp(w - w.max(axis=1, keepdims=True))
     w /= w.sum(axis=1, keepdims=True)
-    mean = (w * of(cloud)).sum(axis=1)
-    return mean, np.sqrt((w**2 * (of(cloud) - mean[:, None]) ** 2).sum(axis=1))
+    mean = (w * x).sum(axis=1)
+    return mean, np.sqrt((w**2 * (x - mean[:, None]) ** 2).sum(axis=1))
 
 
 def test_weighted_particles_are_those_of_the_exact_posterior() -> None:
@@ -65,9 +68,9 @@ def test_weighted_particles_are_those_of_the_exact_posterior() -> None:
     for node in ("d", "b c"):
         i = DAG.nodes.index(node)
         hidden = np.where(np.arange(4) == i, np.nan, values)
-        mean, se = estimate(hidden, codes, lambda cloud, i=i: cloud.values[i])
+        mean, se = estimate(hidden, codes, lambda _, x, i=i: x[i])
         scores += ((mean - NET.predict(ROWS, node)["mean"]) / se).tolist()
-    share, se = estimate(values, np.full(len(values), -1), lambda cloud: cloud.sets == 0)
+    share, se = estimate(values, np.full(len(values), -1), lambda sets, _: sets == 0)
     scores += ((share - NET.classify(ROWS)["s"]) / se).tolist()
     assert np.abs(scores).max() < 4
     assert 0.4 < np.sqrt(np.mean(np.square(scores))) < 1.6
@@ -75,11 +78,11 @@ def test_weighted_particles_are_those_of_the_exact_posterior() -> None:
 
 def test_bounds_of_particles_without_evidence_are_order_statistics() -> None:
     """Of 1000 with the same weight the 25th and the 975th; rounding leaves none out."""
-    values, codes = np.full((1, 4), np.nan), np.zeros(1, dtype=int)
-    cloud = NET._engine(plugin=False).draw(values, codes, 1000, np.random.default_rng([0, 0]))
+    values, codes = np.full((1000, 4), np.nan), np.zeros(1000, dtype=int)
+    drawn = NET._engine(plugin=False).drawn(values, codes, np.random.default_rng([0, 0]))[1]
     row = pd.DataFrame({"F": ["s"], "a": [np.nan]})
     found = NET.predict(row, "a", method="lw", particles=1000)
-    ends = np.sort(cloud.values[0, 0])[[24, 974]]
+    ends = np.sort(drawn[:, 0])[[24, 974]]
     np.testing.assert_array_equal(found[["lower", "upper"]].to_numpy()[0], ends)
 
 

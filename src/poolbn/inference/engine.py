@@ -15,6 +15,7 @@ import numpy as np
 
 from poolbn.errors import DataError, Option
 from poolbn.inference.heldout import HeldOut
+from poolbn.inference.locals import Local
 from poolbn.inference.marginals import Marginal
 from poolbn.inference.posterior import Posterior
 from poolbn.nodes.predicting import Floats, Integers
@@ -79,6 +80,8 @@ class Engine(ABC):
     prior: Floats  # P(F), (F,)
     inputs: Collection[int]  # nodes without a distribution, whose density does not count
     refused: Mapping[int, str]  # the data sets that have no predictive distribution, and why
+    nodes: tuple[Local, ...]  # given their parents
+    order: tuple[int, ...]  # their positions, parents first
 
     def check(self, codes: Integers) -> None:
         """Raise where a data set that is asked for has no distribution."""
@@ -157,13 +160,49 @@ class Engine(ABC):
     def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:
         """The distribution of targets given one row, (N,)."""
 
-    @abstractmethod
     def conditional_rows(self, evidence: Floats, code: int, effort: Effort) -> Drawn:
-        """Rows drawn given one."""
+        """Rows drawn given one, by likelihood weighting."""
+        K = effort.particles
+        x, rng = np.tile(evidence, (K, 1)), np.random.default_rng(effort.seed)
+        sets, values, log = self.drawn(x, np.full(K, code), rng)
+        if not np.isfinite(log.max()):
+            raise self.impossible(evidence, code, 0)
+        weights = np.exp(log - log.max())
+        return Drawn(sets, values, weights / weights.sum())
 
-    @abstractmethod
     def sample(self, n: int, code: int, seed: int) -> tuple[Integers, Floats]:
         """Rows of the network: data sets (n,), by P(F) where the code is -1, and values (n, N)."""
+        nothing = np.full((n, len(self.names)), np.nan)
+        return self.drawn(nothing, np.full(n, code), np.random.default_rng(seed))[:2]
+
+    def drawn(
+        self, x: Floats, codes: Integers, rng: np.random.Generator
+    ) -> tuple[Integers, Floats, Floats]:
+        """Rows in which missing cells are drawn, parents first; unknown data sets by P(F).
+
+        Each row has parameters of its own. They are used once, so nodes are drawn from their
+        predictive distributions. Data sets (n,), values (n, N), and log densities of the other
+        cells given what is above them, (n,).
+        """
+        if len(codes):
+            self.check(codes)
+        sets, values, log_weights = codes.copy(), x.T.copy(), np.zeros(len(x))
+        unknown = codes < 0
+        sets[unknown] = rng.choice(len(self.levels), size=int(unknown.sum()), p=self.prior)
+        for i in self.order:
+            node, missing = self.nodes[i], np.isnan(x[:, i])
+            if missing.any():
+                above = node.named(values[p, missing] for p in node.parents)
+                values[i, missing] = node.of.draw(above, sets[missing], rng)
+            if i not in self.inputs and not missing.all():  # inputs say nothing themselves
+                above = node.named(values[p, ~missing] for p in node.parents)
+                own = node.of.log_density(values[i, ~missing], above, sets[~missing])
+                log_weights[~missing] += own
+        return sets, values.T, log_weights
+
+    @abstractmethod
+    def impossible(self, row: Floats, code: int, position: int) -> DataError:
+        """The error for a row, (N,), that no data set can have produced."""
 
     @abstractmethod
     def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:

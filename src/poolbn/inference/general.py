@@ -13,9 +13,9 @@ from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
 from poolbn.inference.conditioning import patterns
-from poolbn.inference.engine import Answer, Drawn, Effort, Engine, Judged, log_sum
+from poolbn.inference.engine import Answer, Effort, Engine, Judged, log_sum
 from poolbn.inference.heldout import HeldOut
-from poolbn.inference.linear import Linear
+from poolbn.inference.linear import Algebra, Linear
 from poolbn.inference.locals import locals_of
 from poolbn.inference.marginals import Marginal, Mixture, OnGrid, Points
 from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, is_spaced, weigh
@@ -162,41 +162,6 @@ class General(Mixed):
             method=answer.method,
             ess=float(answer.ess[0]),
         )
-
-    def conditional_rows(self, evidence: Floats, code: int, effort: Effort) -> Drawn:
-        """Rows drawn given one, by likelihood weighting."""
-        codes = np.full(effort.particles, code)
-        sets, values, log = self._drawn(evidence, codes, np.random.default_rng(effort.seed))
-        if not np.isfinite(log.max()):
-            raise self._impossible(evidence, code, 0)
-        weights = np.exp(log - log.max())
-        return Drawn(sets, values, weights / weights.sum())
-
-    def sample(self, n: int, code: int, seed: int) -> tuple[Integers, Floats]:
-        """Rows of the network."""
-        nothing, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
-        return self._drawn(nothing, np.full(n, code), rng)[:2]
-
-    def _drawn(
-        self, evidence: Floats, codes: Integers, rng: np.random.Generator
-    ) -> tuple[Integers, Floats, Floats]:
-        """Rows given the cells of one, drawn parents first; data sets that are not known by P(F).
-
-        Data sets (n,), values (n, N), and log densities of the evidence given what is above, (n,).
-        """
-        self.check(codes)
-        sets, n = codes.copy(), len(codes)
-        unknown = codes < 0
-        sets[unknown] = rng.choice(len(self.levels), size=int(unknown.sum()), p=self.prior)
-        values, log_weights = np.tile(evidence, (n, 1)), np.zeros(n)
-        for i in self.order:
-            node = self.nodes[i]
-            above = node.named(values[:, p] for p in node.parents)
-            if np.isnan(evidence[i]):
-                values[:, i] = node.of.draw(above, sets, rng)
-            elif i not in self.inputs:
-                log_weights += node.of.log_density(values[:, i], above, sets)
-        return sets, values, log_weights
 
     # Rows that the network was not learned from
 
@@ -382,7 +347,7 @@ class General(Mixed):
         top = log.max(axis=1, keepdims=True)
         if not densities and not np.isfinite(top).all():
             row = int(rows[~np.isfinite(top[:, 0])].min())
-            raise self._impossible(x[row], int(codes[row]), row)
+            raise self.impossible(x[row], int(codes[row]), row)
         with np.errstate(invalid="ignore"):
             weights = np.exp(log - top)
             weights /= weights.sum(axis=1, keepdims=True)
@@ -402,7 +367,7 @@ class General(Mixed):
         every = np.broadcast_to(sets, shape).ravel()
         return node.of.log_density(np.repeat(x[:, i], shape[1]), above, every).reshape(shape)
 
-    def _impossible(self, row: Floats, code: int, position: int) -> DataError:
+    def impossible(self, row: Floats, code: int, position: int) -> DataError:
         """The error for a row that no data set can have produced."""
         sets = self._sets(np.array([code]), known=code >= 0)
         wrong = [
@@ -531,5 +496,8 @@ def engine_of(
     unsure = [
         of.cov.any(axis=(1, 2)) | np.isfinite(of.within_df) | np.isfinite(of.df) for of in each
     ]
-    shared = (made.names, levels, made.prior, made.inputs, made.refused)
-    return Linear(*shared, network, uncertain_nodes(network, each, np.any(unsure, axis=0)))
+    uncertain = uncertain_nodes(network, each, np.any(unsure, axis=0))
+    sure = [level for level, yes in zip(levels, uncertain.sets, strict=True) if not yes]
+    nodes = locals_of({node: fits[node] for node in dag.nodes}, certain=sure)
+    shared = (made.names, levels, made.prior, made.inputs, made.refused, nodes, made.order)
+    return Linear(*shared, Algebra(network, uncertain, made.inputs))

@@ -9,7 +9,7 @@ evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,8 +24,7 @@ from poolbn.inference.marginals import Marginal, Mixture, Points
 from poolbn.inference.mixtures import own_quantiles
 from poolbn.inference.posterior import Posterior
 from poolbn.inference.uncertain import Uncertain, condition_uncertain
-from poolbn.nodes.links import density
-from poolbn.nodes.predicting import Floats, Integers, degrees
+from poolbn.nodes.predicting import Floats, Integers
 from poolbn.run.parallel import available_cores, map_threads
 
 _PARTICLES = 2**17  # that are worked on together
@@ -63,154 +62,21 @@ class _Exact(Answer):
 class _Weighted(Answer):
     """By likelihood weighting."""
 
-    cloud: Particles
-    shares: Floats  # weights of particles with sum 1, (r, K)
+    values: Floats  # of K particles for each row, (r, K, N)
+    shares: Floats  # their weights with sum 1, (r, K)
 
     def marginal(self, target: int) -> Marginal:
         """Draws with weights."""
-        return Points(self.cloud.values[target], self.shares)
+        return Points(self.values[..., target], self.shares)
 
 
 @dataclass(frozen=True, eq=False)
-class Linear(Engine):
-    """All nodes are linear: exact algebra, or particles."""
+class Algebra:
+    """What is known of the nodes of a linear network, and which of them have no density."""
 
     network: LinearNetwork
     uncertain: Uncertain  # what is uncertain of the nodes
-
-    def answers(
-        self,
-        x: Floats,
-        codes: Integers,
-        targets: Sequence[int],
-        effort: Effort,
-        work: Callable[[Answer], None],
-    ) -> None:
-        """Each chunk has rows of its own, so threads do not meet."""
-        if effort.method == "lw":
-            self._weighted(x, codes, effort, work)
-            return
-
-        def one(chunk: Chunk) -> None:
-            known = chunk.sets.shape[1] == 1
-            given = self.given(x, chunk, targets, densities=not known)
-            rows, n = chunk.rows.ravel(), chunk.rows.size
-            weights = np.ones((n, 1)) if known else _flat(self._weights(x, chunk, given))
-            work(_Exact(rows, weights, np.full(n, math.inf), targets, given))
-
-        self._for_all(x, codes, one)
-
-    def log_densities(self, x: Floats, codes: Integers) -> Floats:
-        """The log density of each row."""
-        out = np.empty(len(x))
-
-        def work(chunk: Chunk) -> None:
-            loglik = self.given(x, chunk, []).loglik
-            if chunk.sets.shape[1] > 1:
-                loglik = log_sum(loglik + self.log_prior()[:, None], axis=1)
-            out[chunk.rows] = loglik[:, 0]
-
-        self._for_all(x, codes, work)
-        return out
-
-    def filled(self, x: Floats, codes: Integers, targets: Sequence[int]) -> Floats:
-        """Rows with missing cells filled."""
-        out = x.copy()
-
-        def work(chunk: Chunk) -> None:
-            known, rows = chunk.sets.shape[1] == 1, chunk.rows
-            given = self.given(x, chunk, range(x.shape[1]), densities=not known)
-            mean = given.mean[:, 0]
-            if not known:
-                mean = np.einsum("pcr,pcrt->prt", self._weights(x, chunk, given), given.mean)
-            for t in targets:
-                out[rows, t] = np.where(np.isnan(x[rows, t]), mean[..., t], x[rows, t])
-
-        self._for_all(x, codes, work)
-        return out
-
-    def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:
-        """The distribution of targets given one row."""
-        every = np.arange(len(self.levels))
-        self.check(np.array([code]))
-        chunk = Chunk(np.zeros((1, 1), dtype=np.int64), ~np.isnan(evidence)[None], every[None])
-        given = self.given(evidence[None], chunk, targets)
-        weights = (every == code).astype(np.float64)
-        if code < 0:
-            weights = self._weights(evidence[None], chunk, given)[0, :, 0]
-        means, covs, df = given.mean[0, :, 0], given.cov[0, :, 0], given.df[0, :, 0]
-        k = np.arange(len(targets))
-        covs[:, k, k] = np.maximum(covs[:, k, k], 0.0)
-        each = zip(means.T, covs[:, k, k].T, df.T, strict=True)
-        return Posterior(
-            targets=tuple(self.names[t] for t in targets),
-            levels=self.levels,
-            weights=weights,
-            marginals=tuple(Mixture(weights[None], *(of[None] for of in own)) for own in each),
-            categories={},
-            means=means,
-            covs=covs,
-            df=df,
-        )
-
-    def conditional_rows(self, evidence: Floats, code: int, effort: Effort) -> Drawn:
-        """Rows drawn given one; without particles it is normal in each data set.
-
-        With uncertain parameters, evidence whose parents are evidence leaves what is drawn below it
-        exact.
-        """
-        K, N = effort.particles, len(evidence)
-        rng, equal = np.random.default_rng(effort.seed), np.full(K, 1 / K)
-        if effort.method == "lw":
-            cloud = self.draw(evidence[None], np.array([code]), K, rng)
-            weights = self._shares(cloud.log_weights, evidence[None], np.arange(1))
-            return Drawn(cloud.sets[0], cloud.values[:, 0].T, weights[0])
-        given = self.posterior(evidence, code, range(N))
-        sets = rng.choice(len(given.weights), size=K, p=given.weights)
-        seen = ~np.isnan(evidence)
-        closed = all(
-            seen[list(self.network.parents[i])].all() for i in np.flatnonzero(seen).tolist()
-        )
-        if closed and self.uncertain.sets.any():
-            cloud = self.draw(np.tile(evidence, (K, 1)), sets, 1, rng)
-            return Drawn(sets, cloud.values[:, :, 0].T, equal)
-        values = np.empty((K, N))
-        for j in np.unique(sets):
-            rows = sets == j
-            noise = rng.standard_normal((int(rows.sum()), N))
-            values[rows] = given.means[j] + noise @ _root(given.covs[j])
-        values[:, seen] = evidence[seen]
-        return Drawn(sets, values, equal)
-
-    def sample(self, n: int, code: int, seed: int) -> tuple[Integers, Floats]:
-        """Rows of the network."""
-        nothing = np.full((n, len(self.names)), np.nan)
-        drawn = self.draw(nothing, np.full(n, code), 1, np.random.default_rng(seed))
-        return drawn.sets[:, 0], drawn.values[:, :, 0].T
-
-    def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:
-        """Densities of rows, and which data sets they come from."""
-        log = self.log_densities(rows.x, codes)
-        return Judged(log, self.data_sets(rows.x, Effort())[0].argmax(axis=1) if guess else None)
-
-    def squares(self, rows: HeldOut, codes: Integers, n: Integers) -> tuple[Floats, Floats]:
-        """Squared errors of each node given all others."""
-        N = len(self.names)
-        known, unknown = np.zeros(N), np.zeros(N)
-        step = max(1, _PREDICTIONS // (N * len(self.prior)))
-        for start in range(0, len(rows.x), step):
-            x = rows.x[start : start + step]
-            found = leave_out(self.network, self.prior, x, codes[start : start + step])
-            known += ((found.known - x) ** 2).sum(axis=0)
-            unknown += ((found.unknown - x) ** 2).sum(axis=0)
-        return known, unknown
-
-    # Algebra
-
-    def _for_all(self, x: Floats, codes: Integers, work: Callable[[Chunk], None]) -> None:
-        if len(codes):
-            self.check(codes)
-        map_threads(work, list(chunks(~np.isnan(x), codes, len(self.levels))), available_cores())
+    inputs: Collection[int]
 
     def given(
         self, x: Floats, chunk: Chunk, targets: Sequence[int], *, densities: bool = True
@@ -264,6 +130,136 @@ class Linear(Engine):
         given = condition(mean, cov, x[:, None], observed[:, None], targets)
         return replace(given, cov=given.cov[:, :, None])
 
+
+@dataclass(frozen=True, eq=False)
+class Linear(Engine):
+    """All nodes are linear: exact algebra, or particles."""
+
+    algebra: Algebra
+
+    def answers(
+        self,
+        x: Floats,
+        codes: Integers,
+        targets: Sequence[int],
+        effort: Effort,
+        work: Callable[[Answer], None],
+    ) -> None:
+        """Each chunk has rows of its own, so threads do not meet."""
+        if effort.method == "lw":
+            self._weighted(x, codes, effort, work)
+            return
+
+        def one(chunk: Chunk) -> None:
+            known = chunk.sets.shape[1] == 1
+            given = self.algebra.given(x, chunk, targets, densities=not known)
+            rows, n = chunk.rows.ravel(), chunk.rows.size
+            weights = np.ones((n, 1)) if known else _flat(self._weights(x, chunk, given))
+            work(_Exact(rows, weights, np.full(n, math.inf), targets, given))
+
+        self._for_all(x, codes, one)
+
+    def log_densities(self, x: Floats, codes: Integers) -> Floats:
+        """The log density of each row."""
+        out = np.empty(len(x))
+
+        def work(chunk: Chunk) -> None:
+            loglik = self.algebra.given(x, chunk, []).loglik
+            if chunk.sets.shape[1] > 1:
+                loglik = log_sum(loglik + self.log_prior()[:, None], axis=1)
+            out[chunk.rows] = loglik[:, 0]
+
+        self._for_all(x, codes, work)
+        return out
+
+    def filled(self, x: Floats, codes: Integers, targets: Sequence[int]) -> Floats:
+        """Rows with missing cells filled."""
+        out = x.copy()
+
+        def work(chunk: Chunk) -> None:
+            known, rows = chunk.sets.shape[1] == 1, chunk.rows
+            given = self.algebra.given(x, chunk, range(x.shape[1]), densities=not known)
+            mean = given.mean[:, 0]
+            if not known:
+                mean = np.einsum("pcr,pcrt->prt", self._weights(x, chunk, given), given.mean)
+            for t in targets:
+                out[rows, t] = np.where(np.isnan(x[rows, t]), mean[..., t], x[rows, t])
+
+        self._for_all(x, codes, work)
+        return out
+
+    def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:
+        """The distribution of targets given one row."""
+        every = np.arange(len(self.levels))
+        self.check(np.array([code]))
+        chunk = Chunk(np.zeros((1, 1), dtype=np.int64), ~np.isnan(evidence)[None], every[None])
+        given = self.algebra.given(evidence[None], chunk, targets)
+        weights = (every == code).astype(np.float64)
+        if code < 0:
+            weights = self._weights(evidence[None], chunk, given)[0, :, 0]
+        means, covs, df = given.mean[0, :, 0], given.cov[0, :, 0], given.df[0, :, 0]
+        k = np.arange(len(targets))
+        covs[:, k, k] = np.maximum(covs[:, k, k], 0.0)
+        each = zip(means.T, covs[:, k, k].T, df.T, strict=True)
+        return Posterior(
+            targets=tuple(self.names[t] for t in targets),
+            levels=self.levels,
+            weights=weights,
+            marginals=tuple(Mixture(weights[None], *(of[None] for of in own)) for own in each),
+            categories={},
+            means=means,
+            covs=covs,
+            df=df,
+        )
+
+    def conditional_rows(self, evidence: Floats, code: int, effort: Effort) -> Drawn:
+        """Rows drawn given one; without particles it is normal in each data set.
+
+        With uncertain parameters, evidence whose parents are evidence leaves what is drawn below it
+        exact.
+        """
+        if effort.method == "lw":
+            return super().conditional_rows(evidence, code, effort)
+        K, N = effort.particles, len(evidence)
+        rng, equal = np.random.default_rng(effort.seed), np.full(K, 1 / K)
+        given = self.posterior(evidence, code, range(N))
+        sets = rng.choice(len(given.weights), size=K, p=given.weights)
+        seen = ~np.isnan(evidence)
+        closed = all(seen[[*self.nodes[i].parents]].all() for i in np.flatnonzero(seen).tolist())
+        if closed and self.algebra.uncertain.sets.any():
+            return Drawn(sets, self.drawn(np.tile(evidence, (K, 1)), sets, rng)[1], equal)
+        values = np.empty((K, N))
+        for j in np.unique(sets):
+            rows = sets == j
+            noise = rng.standard_normal((int(rows.sum()), N))
+            values[rows] = given.means[j] + noise @ _root(given.covs[j])
+        values[:, seen] = evidence[seen]
+        return Drawn(sets, values, equal)
+
+    def judged(self, rows: HeldOut, codes: Integers, n: Integers, *, guess: bool) -> Judged:
+        """Densities of rows, and which data sets they come from."""
+        log = self.log_densities(rows.x, codes)
+        return Judged(log, self.data_sets(rows.x, Effort())[0].argmax(axis=1) if guess else None)
+
+    def squares(self, rows: HeldOut, codes: Integers, n: Integers) -> tuple[Floats, Floats]:
+        """Squared errors of each node given all others."""
+        N = len(self.names)
+        known, unknown = np.zeros(N), np.zeros(N)
+        step = max(1, _PREDICTIONS // (N * len(self.prior)))
+        for start in range(0, len(rows.x), step):
+            x = rows.x[start : start + step]
+            found = leave_out(self.algebra.network, self.prior, x, codes[start : start + step])
+            known += ((found.known - x) ** 2).sum(axis=0)
+            unknown += ((found.unknown - x) ** 2).sum(axis=0)
+        return known, unknown
+
+    # Algebra
+
+    def _for_all(self, x: Floats, codes: Integers, work: Callable[[Chunk], None]) -> None:
+        if len(codes):
+            self.check(codes)
+        map_threads(work, list(chunks(~np.isnan(x), codes, len(self.levels))), available_cores())
+
     def _weights(self, x: Floats, chunk: Chunk, given: Conditioned) -> Floats:
         """P(data set | evidence), (P, F, r)."""
         return self._shares(given.loglik + self.log_prior()[:, None], x, chunk.rows)
@@ -273,14 +269,15 @@ class Linear(Engine):
         top = log.max(axis=1, keepdims=True)
         if not np.isfinite(top).all():
             row = int(rows[~np.isfinite(top[:, 0])].min())
-            raise self._impossible(x[row], row)
+            raise self.impossible(x[row], -1, row)
         weights: Floats = np.exp(log - top)
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
 
-    def _impossible(self, row: Floats, position: int) -> DataError:
-        """The error for a row, (N,), that no data set can have produced."""
-        mean, variance = self.network.mean, np.diagonal(self.network.cov, axis1=1, axis2=2)
+    def impossible(self, row: Floats, code: int, position: int) -> DataError:
+        """The error for a row that no data set can have produced."""
+        network = self.algebra.network
+        mean, variance = network.mean, np.diagonal(network.cov, axis1=1, axis2=2)
         fixed = [
             f"{name!r} is {x:.6g} there and {own[0]:.6g} in the network"
             for name, x, own, spread in zip(self.names, row, mean.T, variance.T, strict=True)
@@ -292,98 +289,31 @@ class Linear(Engine):
             "cells missing, or leave the row out"
         )
 
-    # Particles: likelihood weighting, the paper's approximate inference. A particle is a row drawn
-    # parents first, its data set from P(F) where that is not known. Evidence is not drawn: a
-    # particle is weighted by the density of the evidence given what was drawn above it. With
-    # parameters that are uncertain each particle has parameters of its own. They are used once, so
-    # they need not be drawn: the node is drawn from its predictive distribution, Student's t.
-
     def _weighted(
         self, x: Floats, codes: Integers, effort: Effort, work: Callable[[Answer], None]
     ) -> None:
-        """Answers from particles; each slice of rows has a stream of chance of its own.
+        """Answers by likelihood weighting, the paper's approximate inference.
 
-        So the same seed gives the same numbers, whatever the number of threads.
+        A particle is a row drawn parents first, weighted by the density of the evidence given what
+        was drawn above it. Each slice of rows has random numbers of its own, so the same seed gives
+        the same numbers, whatever the number of threads.
         """
-        step, F = max(1, _PARTICLES // effort.particles), len(self.levels)
+        K, F = effort.particles, len(self.levels)
+        step = max(1, _PARTICLES // K)
 
         def one(start: int) -> None:
             rows = np.arange(start, min(start + step, len(x)))
             rng = np.random.default_rng([effort.seed, start])
-            cloud = self.draw(x[rows], codes[rows], effort.particles, rng)
-            shares = self._shares(cloud.log_weights, x, rows)
-            at = np.arange(len(rows))[:, None] * F + cloud.sets
-            weights = np.bincount(at.ravel(), shares.ravel(), minlength=len(rows) * F)
-            ess = 1 / (shares**2).sum(axis=1)
+            each = np.repeat(rows, K)
+            sets, values, log = self.drawn(x[each], codes[each], rng)
+            shares = self._shares(log.reshape(-1, K), x, rows)
+            at = (each - start) * F + sets
+            weights = np.bincount(at, shares.ravel(), minlength=len(rows) * F)
             of_sets = weights.astype(np.float64).reshape(-1, F)
-            work(_Weighted(rows, of_sets, ess, cloud, shares))
+            ess = 1 / (shares**2).sum(axis=1)
+            work(_Weighted(rows, of_sets, ess, values.reshape(len(rows), K, -1), shares))
 
         map_threads(one, range(0, len(x), step), available_cores())
-
-    def draw(
-        self, x: Floats, codes: Integers, particles: int, rng: np.random.Generator
-    ) -> Particles:
-        """Draw K particles for each row."""
-        n, N = x.shape
-        if n:
-            self.check(codes)
-        sets = np.repeat(codes[:, None], particles, axis=1)
-        unknown = codes < 0
-        size = (int(unknown.sum()), particles)
-        sets[unknown] = rng.choice(len(self.levels), size=size, p=self.prior)
-        drawn, log_weights = np.empty((N, n, particles)), np.zeros((n, particles))
-        for i in self.network.order:
-            mean, scale, df = self._distribution(i, sets, drawn)
-            own = x[:, i, None]
-            seen, hidden = ~np.isnan(own[:, 0]), np.isnan(own[:, 0])
-            drawn[i] = own
-            noise = rng.standard_normal((int(hidden.sum()), particles))
-            if df is not None and hidden.any():
-                finite = np.isfinite(df[hidden])
-                few = df[hidden][finite]
-                noise[finite] /= np.sqrt(rng.chisquare(few) / few)
-            drawn[i, hidden] = mean[hidden] + scale[hidden] * noise
-            if i not in self.inputs:  # which say nothing themselves
-                own_df = None if df is None else df[seen]
-                log_weights[seen] += density(own[seen], mean[seen], scale[seen], own_df)
-        return Particles(sets, drawn, log_weights)
-
-    def _distribution(
-        self, i: int, sets: Integers, drawn: Floats
-    ) -> tuple[Floats, Floats, Floats | None]:
-        """Mean, scale and degrees of freedom of a node for each particle, (n, K) each.
-
-        None for degrees of freedom that are all inf.
-        """
-        network, of = self.network, self.uncertain.nodes[i]
-        parents = network.parents[i]
-        mean: Floats = network.intercept[sets, i]
-        for parent in parents:
-            mean = mean + network.slopes[sets, i, parent] * drawn[parent]
-        variance: Floats = network.sigma2[sets, i]
-        uncertain = self.uncertain.sets[sets]
-        if not uncertain.any():
-            return mean, np.sqrt(variance), None
-        at = sets[uncertain]
-        z = np.stack([np.ones(len(at)), *(drawn[p][uncertain] for p in parents)])
-        added, between = (
-            np.maximum(np.einsum("am,mab,bm->m", z, C[at], z, optimize=True), 0.0)
-            for C in (of.cov, of.between)
-        )
-        scale2 = of.scale2[at] + added
-        variance[uncertain] = scale2
-        df = np.full(sets.shape, math.inf)
-        df[uncertain] = degrees(scale2, between, of.df[at], of.within_df[at], of.between_df)
-        return mean, np.sqrt(variance), None if np.isinf(df).all() else df
-
-
-@dataclass(frozen=True, eq=False)
-class Particles:
-    """K particles for each of n rows."""
-
-    sets: Integers  # the data sets, (n, K)
-    values: Floats  # the nodes, (N, n, K)
-    log_weights: Floats  # (n, K)
 
 
 def _flat(of: Floats) -> Floats:

@@ -18,8 +18,8 @@ from poolbn.arrays import Flags
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Chunk
 from poolbn.inference.engine import Engine
-from poolbn.inference.linear import Linear
-from poolbn.inference.locals import Local, Term
+from poolbn.inference.linear import Algebra
+from poolbn.inference.locals import Term
 from poolbn.inference.marginals import stretched
 from poolbn.inference.plans import Method, Part
 from poolbn.inference.uncertain import uncertain_nodes
@@ -38,12 +38,10 @@ _VAGUE = 1e30  # variance of a column that is given, so that its density is a co
 class Mixed(Engine):
     """A network with columns of all kinds."""
 
-    nodes: tuple[Local, ...]  # given their parents
-    order: tuple[int, ...]  # their positions, parents first
     # Networks of continuous nodes, see `linear_part`, as far as they were needed.
-    linear: dict[tuple[int, ...], tuple[Linear, list[Term]]] = field(default_factory=dict)
+    linear: dict[tuple[int, ...], tuple[Algebra, list[Term]]] = field(default_factory=dict)
 
-    def linear_part(self, chosen: tuple[int, ...]) -> tuple[Linear, list[Term]]:
+    def linear_part(self, chosen: tuple[int, ...]) -> tuple[Algebra, list[Term]]:
         """Some continuous nodes as a linear network, and the columns that are its nodes.
 
         Those of their parents that are not among them, and indicators, are inputs.
@@ -52,7 +50,7 @@ class Mixed(Engine):
             self.linear[chosen] = self._linear_part(chosen)
         return self.linear[chosen]
 
-    def _linear_part(self, chosen: tuple[int, ...]) -> tuple[Linear, list[Term]]:
+    def _linear_part(self, chosen: tuple[int, ...]) -> tuple[Algebra, list[Term]]:
         F = len(self.levels)
         own: list[Term] = [(i, -1) for i in chosen]
         needed = {term for i in chosen for term in self.nodes[i].terms}
@@ -81,9 +79,7 @@ class Mixed(Engine):
             sigma2=np.stack([of.scale2 for of in nodes], axis=1),
         )
         uncertain = uncertain_nodes(network, nodes, np.ones(F, dtype=bool))
-        inputs = tuple(range(first))
-        made = Linear(network.names, self.levels, self.prior, inputs, {}, network, uncertain)
-        return made, columns
+        return Algebra(network, uncertain, range(first)), columns
 
 
 @dataclass(frozen=True, eq=False)
