@@ -14,16 +14,16 @@ from functools import singledispatch
 from typing import Any
 
 import matplotlib as mpl
-import pandas as pd
 from matplotlib.figure import Figure
 
 from poolbn import plots
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
+from poolbn.later import pandas as pd
 from poolbn.network.network import Network
-from poolbn.page.graph import FONT, Picture, SvgArc, SvgNode, picture
+from poolbn.page.graph import FONT, Picture, picture
+from poolbn.page.reporting import template
 from poolbn.show import style
-from poolbn.show.drawing import Outline
 from poolbn.show.figures import pair_name
 from poolbn.wording import figure, sure, visible
 
@@ -74,62 +74,11 @@ def _(found: Comparison) -> str:
 
 def network_svg(found: Picture) -> str:
     """The drawing of a network as a file of SVG."""
-    wide, high = found.width, found.height
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" '
-        f'height="{high}" font-family="system-ui, sans-serif" font-size="{FONT}">',
-        f'<rect width="{wide}" height="{high}" rx="6" fill="{style.PAPER}"/>',
-        *map(_arc, found.arcs),
-        *map(_node, found.nodes),
-        "</svg>",
-    ]
-    return "".join(parts)
-
-
-def _arc(arc: SvgArc) -> str:
-    colour = style.NEGATIVE if arc.negative else style.POSITIVE
-    colour = colour if arc.signed else style.SOFT
-    dashes = f"{1.5 * arc.width + 3:.1f} {0.8 * arc.width + 2:.1f}" if arc.reversible else "none"
-    inside = style.PAPER if arc.reversible else colour
-    return (
-        f"<g><title>{_escaped(arc.label)}</title>"
-        f'<path d="{arc.path}" fill="none" stroke="{style.PAPER}" stroke-width="{arc.width + 4}"/>'
-        f'<g opacity="{arc.opacity}" stroke="{colour}"><path d="{arc.path}" fill="none" '
-        f'stroke-width="{arc.width}" stroke-dasharray="{dashes}"/>'
-        f'<polygon points="{arc.head}" fill="{inside}"/></g></g>'
-    )
-
-
-def _node(node: SvgNode) -> str:
-    lines = (f'<tspan x="{node.middle}" y="{y}">{_escaped(line)}</tspan>' for y, line in node.lines)
-    dashes = ' stroke-dasharray="5 3"' if node.given else ""
-    return (
-        f"<g><title>{_escaped(node.label)}</title>"
-        f'<g fill="{style.NODE if node.ok else style.TROUBLE}" stroke="{style.SOFT}"{dashes}>'
-        f"{_box(node)}</g>"
-        f'<text text-anchor="middle" fill="{style.INK}">{"".join(lines)}</text></g>'
-    )
-
-
-def _box(node: SvgNode) -> str:
-    """The outline of a node, by its kind."""
-    if node.look == Outline.COUNT:
-        return f'<polygon points="{node.corners}"/>'
-
-    def rect(inset: float, more: str = "") -> str:
-        x, y = node.x + inset, node.y + inset
-        wide, high = node.width - 2 * inset, node.height - 2 * inset
-        return f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}"{more}/>'
-
-    return rect(0) + rect(3) if node.look == Outline.DISCRETE else rect(0, ' rx="6"')
-
-
-def _escaped(text: str) -> str:
-    return html.escape(visible(text))
+    return template("network.svg").render(picture=found, style=style, font=FONT)
 
 
 def _headed(result: object) -> str:
-    return f"<p><b>{_escaped(str(result).splitlines()[0])}</b></p>"
+    return f"<p><b>{html.escape(visible(str(result).splitlines()[0]))}</b></p>"
 
 
 def _short(table: pd.DataFrame, *, index: bool) -> str:

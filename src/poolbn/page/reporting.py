@@ -248,8 +248,8 @@ def _with_options(text: str) -> str:
 
 
 @cache
-def _template() -> Template:
-    """The template; all texts are escaped."""
+def template(name: str) -> Template:
+    """One of the templates; all texts are escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     pages = Environment(
@@ -262,14 +262,14 @@ def _template() -> Template:
     )
     pages.filters["options"] = _with_options
     pages.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    return pages.get_template("report.html")
+    return pages.get_template(name)
 
 
 def _rendered(contents: Mapping[str, Any]) -> str:
     """The template with contents, styles and scripts."""
     folder = files("poolbn") / "templates"
     own = [(folder / f"report-{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
-    return _template().render(
+    return template("report.html").render(
         {**contents, "numbers": numbers.shorter(_readable(contents["numbers"]))},
         style=(folder / "report.css").read_text(encoding="utf-8"),
         script="\n".join(own),
