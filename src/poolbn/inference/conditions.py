@@ -53,6 +53,13 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 _COUNT: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
+_JOIN: dict[str, Callable[..., Any]] = {
+    "or": operator.or_, "|": operator.or_, "and": operator.and_, "&": operator.and_,
+    "not": operator.invert, "~": operator.invert,
+}  # fmt: skip
+# Signs between two parts, by how strongly they bind; "not" binds as those of comparisons do.
+_LEVELS = (("or", "|"), ("and", "&"), tuple(_COMPARE), ("+", "-"), ("*", "/"))
+_NOT = 2
 
 
 class Kind(Enum):
@@ -122,7 +129,7 @@ class _Reader:
         self.at = self.depth = 0
 
     def answer(self) -> NDArray[Any]:
-        part = self.condition()
+        part = self.expression()
         if self.next.kind != "end":
             raise self.unexpected("the end, or a sign such as < or 'and'")
         return np.asarray(part.value)
@@ -137,60 +144,36 @@ class _Reader:
 
     # The grammar
 
-    def condition(self) -> Part:
-        found = self.both()
-        while self.next.is_one("or", "|"):
-            sign = self.take()
-            found = self.truths(sign, operator.or_, found, self.both())
+    def expression(self, level: int = 0) -> Part:
+        """What signs that bind as strongly as those of a level, or more so, join."""
+        if level == len(_LEVELS):
+            return self.prefixed()
+        if level == _NOT and self.next.is_one("not"):
+            return self.applied(self.take(), self.deeper(lambda: self.expression(_NOT)))
+        found = left = self.expression(level + 1)
+        compared: Part | None = None
+        while self.next.is_one(*_LEVELS[level]):
+            sign, right = self.take(), self.expression(level + 1)
+            if sign.text in _COMPARE:  # a < b < c is a < b and b < c
+                one = self.comparison(sign, left, right)
+                found = one if compared is None else Part(one.kind, compared.value & one.value)
+                left, compared = right, found
+            else:
+                found = self.applied(sign, found, right)
         return found
 
-    def both(self) -> Part:
-        found = self.negated()
-        while self.next.is_one("and", "&"):
-            sign = self.take()
-            found = self.truths(sign, operator.and_, found, self.negated())
-        return found
-
-    def negated(self) -> Part:
-        if self.next.is_one("not"):
-            return self.truths(self.take(), operator.invert, self.deeper(self.negated))
-        return self.compared()
-
-    def compared(self) -> Part:
-        left = self.sum()
-        found: Part | None = None
-        while self.next.is_one(*_COMPARE):
-            sign = self.take()
-            right = self.sum()
-            one = self.comparison(sign, left, right)
-            found = one if found is None else Part(Kind.TRUTHS, found.value & one.value)
-            left = right
-        return left if found is None else found
-
-    def sum(self) -> Part:
-        found = self.product()
-        while self.next.is_one("+", "-"):
-            found = self.numbers(self.take(), found, self.product())
-        return found
-
-    def product(self) -> Part:
-        found = self.signed()
-        while self.next.is_one("*", "/"):
-            found = self.numbers(self.take(), found, self.signed())
-        return found
-
-    def signed(self) -> Part:
-        if self.next.is_one("~"):
-            return self.truths(self.take(), operator.invert, self.deeper(self.signed))
-        if self.next.is_one("+", "-"):
-            return self.numbers(self.take(), Part(Kind.NUMBERS, 0.0), self.deeper(self.signed))
-        return self.value()
+    def prefixed(self) -> Part:
+        if not self.next.is_one("~", "+", "-"):
+            return self.value()
+        sign = self.take()
+        zero = () if sign.text == "~" else (Part(Kind.NUMBERS, 0.0),)
+        return self.applied(sign, *zero, self.deeper(self.prefixed))
 
     def value(self) -> Part:
         token = self.next
         if token.is_one("("):
             self.take()
-            found = self.deeper(self.condition)
+            found = self.deeper(self.expression)
             if not self.next.is_one(")"):
                 raise self.unexpected(f"a ) for the ( at character {token.start + 1}")
             self.take()
@@ -232,22 +215,19 @@ class _Reader:
         kind = kinds.get(getattr(values.dtype, "kind", "O"), Kind.LABELS)
         return Part(kind, values if kind is Kind.LABELS else values.to_numpy())
 
-    def truths(self, sign: Token, how: Callable[..., Any], *parts: Part) -> Part:
+    def applied(self, sign: Token, *parts: Part) -> Part:
+        """What a sign other than that of a comparison makes of conditions, or of numbers."""
+        kind, words = (
+            (Kind.NUMBERS, "numbers") if sign.text in _COUNT else (Kind.TRUTHS, "conditions")
+        )
         for part in parts:
-            if part.kind is not Kind.TRUTHS:
+            if part.kind is not kind:
                 raise self.wrong(
-                    sign, f"{sign.text!r} of {part.kind.value}, where it takes conditions"
+                    sign, f"{sign.text!r} of {part.kind.value}, where it takes {words}"
                 )
-        return Part(Kind.TRUTHS, how(*(np.asarray(part.value) for part in parts)))
-
-    def numbers(self, sign: Token, *parts: Part) -> Part:
-        for part in parts:
-            if part.kind is not Kind.NUMBERS:
-                raise self.wrong(
-                    sign, f"{sign.text!r} of {part.kind.value}, where it takes numbers"
-                )
-        left, right = (np.asarray(part.value, dtype=np.float64) for part in parts)
-        return Part(Kind.NUMBERS, _COUNT[sign.text](left, right))
+        dtype = np.float64 if kind is Kind.NUMBERS else None
+        values = (np.asarray(part.value, dtype=dtype) for part in parts)
+        return Part(kind, (_COUNT | _JOIN)[sign.text](*values))
 
     def comparison(self, sign: Token, left: Part, right: Part) -> Part:
         kinds = {left.kind, right.kind}
