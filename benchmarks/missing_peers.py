@@ -34,7 +34,7 @@ from missing import KINDS, SHAPES, drawn
 from tiny import lacks, parsed, tiny
 
 import poolbn as pb
-from poolbn.assess.strengths import averaged_edges, directed_network, directions, strengths
+from poolbn.assess.resample import averaged_edges, directed_network, directions, strengths
 
 SHARES = tiny((0.15, 0.25), (0.15,))
 PEERS = ("mice", "mice within", "structural.em")

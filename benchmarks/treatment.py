@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tiny import parsed, tiny
 
 import poolbn as pb
-from poolbn.assess.stratified import Rows, Scores, p_values, score_of
+from poolbn.assess.treatment import Rows, Scores, p_values, score_of
 
 Floats = NDArray[np.float64]
 

@@ -59,15 +59,12 @@ ORDER = {
         "ordering",
     ],
     "inference": [
-        "assembled", "divergence", "drawing", "conditioning", "mixtures", "marginals", "locals",
-        "gibbs", "plans", "posterior", "heldout", "engine", "uncertain", "linear", "parts",
-        "general",
-        "conditions", "events",
+        "assembled", "drawing", "conditioning", "marginals", "locals", "gibbs", "plans",
+        "posterior", "engine", "uncertain", "linear", "parts", "general", "events",
     ],
     "network": [
-        "presenting", "graphical", "summary", "cells", "questions", "adapting",
-        "interventions", "totals", "effects", "tabulating", "exporting", "bif", "topgmpy",
-        "file", "network",
+        "presenting", "graphical", "summary", "cells", "questions", "interventions", "totals",
+        "effects", "tabulating", "exporting", "topgmpy", "file", "network",
     ],
     "monte_carlo_em": [],
     "learning": [],
@@ -75,19 +72,15 @@ ORDER = {
     "simulate": [],
     "metrics": [],
     "assess": [
-        "estimates", "patternmap", "residuals", "effectsizes", "strengths", "resample", "folds",
-        "comparison", "stratified", "treatment",
+        "estimates", "patternmap", "residuals", "effectsizes", "resample", "folds",
+        "comparison", "treatment",
     ],
-    "posteriors": [
-        "families", "chains", "sample", "averaging", "posterior",
-    ],
-    "show": [
-        "layout", "texts", "figures", "drawing", "style", "netplot", "rowplots",
-    ],
+    "posteriors": ["families", "chains", "averaging", "posterior"],
+    "show": ["layout", "figures", "drawing", "style", "netplot", "rowplots"],
     "plots": [],
     "page": [
-        "fewrows", "refitting", "disclosure", "doubts", "context", "words", "summary", "graph",
-        "numbers", "nodes", "tables", "whatif", "reporting", "notebook",
+        "disclosure", "context", "words", "summary", "graph",
+        "numbers", "tables", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],
     "cli": [

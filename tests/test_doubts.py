@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import poolbn as pb
-from poolbn.page.doubts import pair_doubts
+from poolbn.page.context import pair_doubts
 
 COLUMNS = ["clinic", "age", "bmi", "gestation_days", "birthweight_g"]
 

@@ -21,7 +21,7 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
 import poolbn as pb
-from poolbn.inference import conditioning, linear, mixtures
+from poolbn.inference import conditioning, linear, marginals
 
 SEEDS = st.integers(0, 10**6)
 FRAME = simulate(7, data_sets=4, rows=15, parents=3)
@@ -189,7 +189,7 @@ def test_quantiles_solve_their_equation(seed: int, p: float) -> None:
     n, C = 20, int(rng.integers(2, 6))
     w = rng.dirichlet(np.full(C, 0.3), size=n)
     m, s = rng.normal(size=(n, C)) * 10.0 ** rng.integers(-3, 6), 10 ** rng.uniform(-3, 3, (n, C))
-    found = mixtures.quantiles(p, w, m, s)
+    found = marginals.quantiles(p, w, m, s)
     for x, w_k, m_k, s_k in zip(found, w, m, s, strict=True):
         ends = norm.ppf(p, m_k, s_k)
         gap = lambda x, w=w_k, m=m_k, s=s_k: w @ norm.cdf(x, m, s) - p  # noqa: E731
@@ -205,26 +205,26 @@ def test_mixtures_of_t_are_those_of_scipy(seed: int, p: float) -> None:
     rng = np.random.default_rng(seed)
     df = np.exp(rng.uniform(0, 12, size=(20, 4)))
     df[0] = np.inf
-    scales = mixtures.spread(df)
-    own = scales * mixtures.own_quantiles(p, df)
+    scales = marginals.spread(df)
+    own = scales * marginals.own_quantiles(p, df)
     np.testing.assert_allclose(own, student.ppf(p, df), rtol=1e-9, atol=1e-12)
     w = rng.dirichlet(np.full(4, 0.05), size=20)
     m, s = 20 * rng.normal(size=(2, 20, 4))
     s = np.exp(s / 20)
     x = rng.normal(size=20) * 20
-    below, density = mixtures.distribution(x, w, m, s * scales, df)
+    below, density = marginals.distribution(x, w, m, s * scales, df)
     each = student(df, m, s)
     np.testing.assert_allclose(below, (w * each.cdf(x[:, None])).sum(axis=1), rtol=1e-9)
     np.testing.assert_allclose(density, (w * each.pdf(x[:, None])).sum(axis=1), rtol=1e-9)
-    found = mixtures.quantiles(p, w, m, s * scales, df)
+    found = marginals.quantiles(p, w, m, s * scales, df)
     np.testing.assert_allclose((w * each.cdf(found[:, None])).sum(axis=1), p, rtol=1e-9)
 
 
 def test_quantiles_of_steps() -> None:
     w, m, s = np.array([[0.5, 0.2, 0.3]]), np.array([[1.0, -4.0, 7.0]]), np.zeros((1, 3))
-    found = [mixtures.quantiles(p, w, m, s)[0] for p in (0.1, 0.3, 0.69, 0.9)]
+    found = [marginals.quantiles(p, w, m, s)[0] for p in (0.1, 0.3, 0.69, 0.9)]
     np.testing.assert_allclose(found, [-4, 1, 1, 7], rtol=1e-12)
-    same = mixtures.quantiles(0.3, w, np.full((1, 3), 25.0), s)
+    same = marginals.quantiles(0.3, w, np.full((1, 3), 25.0), s)
     assert same[0] == 25.0
 
 

@@ -15,8 +15,8 @@ from scipy import stats as st
 from scipy.special import logsumexp
 
 import poolbn as pb
+from poolbn.inference.engine import HeldOut
 from poolbn.inference.gibbs import Rows, Sampler
-from poolbn.inference.heldout import HeldOut
 from poolbn.inference.locals import Local, locals_of
 from poolbn.learning import as_plan
 from poolbn.moments.table import FilledTable, gaps_of

@@ -19,7 +19,7 @@ from chromium import NAMES, Chromium, browser
 import poolbn as pb
 from poolbn.assess.estimates import arc_effects, residual_sds
 from poolbn.page.graph import picture, text_width
-from poolbn.show.texts import number
+from poolbn.show.figures import number
 from poolbn.wording import counted, noun_of
 
 ARCS = [("age", "bmi"), ("gestation_days", "birthweight_g"), ("bmi", "birthweight_g")]

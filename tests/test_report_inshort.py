@@ -17,7 +17,7 @@ from poolbn.page.context import Context, gathered
 from poolbn.page.numbers import shorter
 from poolbn.page.reporting import _with_options
 from poolbn.page.summary import differences, in_short, leading, pooling_advice, unsure
-from poolbn.show.texts import percent
+from poolbn.show.figures import percent
 
 KEPT = pb.HillClimb(max_iter=0)
 needs_browser = pytest.mark.skipif(browser() is None, reason="there is no Chromium")

@@ -19,7 +19,7 @@ import poolbn as pb
 from poolbn.assess.estimates import arc_effects
 from poolbn.assess.residuals import node_calibration
 from poolbn.cli.app import app
-from poolbn.show.texts import number
+from poolbn.show.figures import number
 
 pytestmark = pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
 

@@ -12,7 +12,7 @@ from helpers import REFERENCE, reference
 from hypothesis import given
 
 import poolbn as pb
-from poolbn.assess.strengths import (
+from poolbn.assess.resample import (
     averaged_edges,
     directed_network,
     inclusion_threshold,

@@ -30,7 +30,7 @@ from helpers import REFERENCE, reference
 from typer.testing import CliRunner
 
 import poolbn as pb
-from poolbn.inference.heldout import leave_out
+from poolbn.inference.linear import leave_out
 
 CHUNK = Chunk("balanced", N=4, mean_parents=1, F=3, network=0)
 TINY = Preset((4,), (1,), (2, 3), (3,), rows=(10, 20), networks=1, replicates=2)

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 import poolbn as pb
-from poolbn.assess.stratified import Rows, Scores, mean_effect, p_values, score_of
+from poolbn.assess.treatment import Rows, Scores, mean_effect, p_values, score_of
 
 
 @pytest.fixture(scope="module")

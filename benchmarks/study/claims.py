@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.inference.conditions import read_condition
+from poolbn.inference.events import read_condition
 
 from .table import NETWORK, by_data_set
 

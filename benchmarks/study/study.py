@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from poolbn import metrics
 from poolbn.errors import OptionError, nearest
 from poolbn.graph.constraints import Constraints
-from poolbn.inference.heldout import leave_out
+from poolbn.inference.linear import leave_out
 from poolbn.learning import learn
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import stats_of_numbers

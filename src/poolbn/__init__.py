@@ -42,10 +42,9 @@ if TYPE_CHECKING:
     from poolbn.nodes.localfit import LocalFit, Status
     from poolbn.nodes.poolings import Complete, NoPooling, Partial
     from poolbn.page.reporting import report
-    from poolbn.posteriors.averaging import AveragedNetwork
+    from poolbn.posteriors.averaging import AveragedNetwork, GraphSample
     from poolbn.posteriors.chains import OrderMCMC, PartitionMCMC
     from poolbn.posteriors.posterior import ArcPosterior, PosteriorInterrupted, arc_posterior
-    from poolbn.posteriors.sample import GraphSample
     from poolbn.run.cluster import on_cluster
     from poolbn.scoring.bde import BDeu
     from poolbn.scoring.bge import BGe
@@ -94,7 +93,7 @@ _LATER = {
     "Finding": "findings",
     "FindingKind": "findings",
     "GraphError": "errors",
-    "GraphSample": "posteriors.sample",
+    "GraphSample": "posteriors.averaging",
     "GroupStats": "moments.groupstats",
     "HillClimb": "search.climbing",
     "Hybrid": "search.hybrid",

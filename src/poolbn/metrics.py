@@ -22,7 +22,7 @@ from poolbn.errors import (
     nearest,
 )
 from poolbn.graph.dag import Cpdag, Dag
-from poolbn.inference.divergence import divergences
+from poolbn.inference.assembled import divergences
 from poolbn.inference.drawing import log_ratios
 from poolbn.network.cells import MOST_PROBABLE
 from poolbn.network.network import Network

@@ -14,7 +14,7 @@ from poolbn.arguments import TEXT, check_arguments, is_list
 from poolbn.arrays import Floats, Integers, Positions
 from poolbn.assess.folds import Folds, check_folds, deal, deal_incomplete, deal_table
 from poolbn.errors import DataError, Option, OptionError, check_count, nearest
-from poolbn.inference.heldout import held_out
+from poolbn.inference.engine import held_out
 from poolbn.later import pandas as pd
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
 from poolbn.moments.cases import list_of_names

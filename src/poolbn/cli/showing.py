@@ -23,7 +23,7 @@ from poolbn.network.summary import RATIO, arc_of
 from poolbn.nodes.localfit import GroupLevel
 from poolbn.posteriors.chains import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior
-from poolbn.show.texts import percent
+from poolbn.show.figures import percent
 from poolbn.wording import DATA_SET, counted, figure, listed, noun_of
 
 _ACROSS = 4  # columns of sums beside each other

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from poolbn.arrays import Flags, Positions
 from poolbn.errors import DataError, Option
-from poolbn.inference.heldout import HeldOut
 from poolbn.inference.locals import Local
 from poolbn.inference.marginals import Marginal
 from poolbn.inference.posterior import Posterior
+from poolbn.moments.data import Data
 from poolbn.nodes.predicting import Floats, Integers
 
 
@@ -65,6 +66,45 @@ class Judged(NamedTuple):
 
     log_density: Floats  # in the data set of each, (r,)
     data_set: Integers | None  # the most probable one of each, (r,); None if that was not asked
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows as the network of other rows knows them."""
+
+    # The cells, (n, N); NaN where missing. Where a level is not known there is the most common one.
+    x: Floats
+    strange: Flags  # the cells whose level is not known, (n, N)
+
+    @property
+    def whole(self) -> Positions:
+        """The rows without missing cells."""
+        return np.flatnonzero(~np.isnan(self.x).any(axis=1))
+
+    def some(self, rows: Positions) -> HeldOut:
+        """Some of the rows."""
+        return HeldOut(self.x[rows], self.strange[rows])
+
+
+def held_out(train: Data, categories: tuple[tuple[str, ...], ...], values: Floats) -> HeldOut:
+    """Rows, (n, N), coded by these levels, in the codes of a table that may lack some of them."""
+    x, strange = values.copy(), np.zeros(values.shape, dtype=bool)
+    for i, (own, every) in enumerate(zip(train.categories, categories, strict=True)):
+        if own != every:
+            code = {level: k for k, level in enumerate(own)}
+            known = np.array([code.get(level, -1) for level in every])
+            there = ~np.isnan(values[:, i])
+            x[there, i] = known[values[there, i].astype(np.int64)]
+            strange[:, i] = x[:, i] < 0
+            x[strange[:, i], i] = _counted(
+                train.cases([train.names[i]], incomplete=True).columns[0]
+            ).argmax()
+    return HeldOut(x, strange)
+
+
+def _counted(codes: Floats) -> Integers:
+    """How often levels occur in a column."""
+    return np.bincount(codes[~np.isnan(codes)].astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)

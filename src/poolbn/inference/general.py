@@ -13,8 +13,7 @@ from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
 from poolbn.inference.conditioning import patterns
-from poolbn.inference.engine import Answer, Effort, Engine, Judged, log_sum
-from poolbn.inference.heldout import HeldOut
+from poolbn.inference.engine import Answer, Effort, Engine, HeldOut, Judged, log_sum
 from poolbn.inference.linear import Algebra, Linear
 from poolbn.inference.locals import locals_of
 from poolbn.inference.marginals import Marginal, Mixture, OnGrid, Points

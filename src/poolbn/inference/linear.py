@@ -18,10 +18,8 @@ from poolbn.arrays import Flags
 from poolbn.errors import DataError
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Chunk, Conditioned, chunks, condition
-from poolbn.inference.engine import Answer, Drawn, Effort, Engine, Judged, log_sum
-from poolbn.inference.heldout import HeldOut, leave_out
-from poolbn.inference.marginals import Marginal, Mixture, Points
-from poolbn.inference.mixtures import own_quantiles
+from poolbn.inference.engine import Answer, Drawn, Effort, Engine, HeldOut, Judged, log_sum
+from poolbn.inference.marginals import Marginal, Mixture, Points, own_quantiles
 from poolbn.inference.posterior import Posterior
 from poolbn.inference.uncertain import Uncertain, condition_uncertain
 from poolbn.nodes.predicting import Floats, Integers
@@ -314,6 +312,51 @@ class Linear(Engine):
             work(_Weighted(rows, of_sets, ess, values.reshape(len(rows), K, -1), shares))
 
         map_threads(one, range(0, len(x), step), available_cores())
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOut:
+    """Of linear networks, posterior means of every cell given the rest of its row."""
+
+    known: Floats  # with the row's data set known, (n, N)
+    unknown: Floats  # with it unknown, (n, N)
+    data_set: Integers  # the position of the most probable one given all cells, (n,)
+
+
+def leave_out(linear: LinearNetwork, prior: Floats, values: Floats, codes: Integers) -> LeaveOut:
+    """Predict each cell from the rest of its row, in closed form, estimates taken for certain.
+
+    With residuals e = (I - B) x - intercepts of variances s, the precision matrix of a data set is
+    Lambda = (I - B)' diag(1 / s) (I - B), and x_i less its prediction is g_i / Lambda_ii, g = (I -
+    B)' (e / s). Nothing is inverted. P(F | the rest) comes from the density of the whole row over
+    that of x_i given the rest.
+
+    Rows have no missing values, (n, N); residual variances are positive, and no data set is
+    adapted.
+    """
+    n, N = values.shape
+    F = len(prior)
+    known = np.empty((n, N))
+    miss = np.empty((F, n, N))  # cell less prediction
+    loglik = np.empty((F, n))
+    log_weight = np.empty((F, n, N))
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    for j in range(F):
+        B = np.eye(N) - linear.slopes[j]  # I - B
+        center, s = linear.intercept[j], linear.sigma2[j]
+        e = values @ B.T - center
+        precision = (B**2 / s[:, None]).sum(axis=0)  # diagonal of Lambda
+        miss[j] = (e / s) @ B / precision
+        loglik[j] = log_prior[j] - 0.5 * ((e**2 / s) + np.log(s)).sum(axis=1)
+        given_rest = 0.5 * (np.log(precision) - precision * miss[j] ** 2)
+        log_weight[j] = loglik[j][:, None] - given_rest
+        of_j = codes == j
+        known[of_j] = values[of_j] - miss[j][of_j]
+    weight = np.exp(log_weight - log_weight.max(axis=0))
+    weight /= weight.sum(axis=0)
+    unknown = values - (weight * miss).sum(axis=0)
+    return LeaveOut(known, unknown, loglik.argmax(axis=0))
 
 
 def _flat(of: Floats) -> Floats:

@@ -26,7 +26,7 @@ from poolbn.arrays import Flags, Floats, Integers
 from poolbn.constants import CERTAIN
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Conditioned
-from poolbn.inference.mixtures import spread
+from poolbn.inference.marginals import spread
 from poolbn.nodes.links import log_density
 from poolbn.nodes.predicting import Predictive, degrees
 

@@ -22,7 +22,6 @@ from poolbn.later import pandas as pd
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.network.adapting import check_name, new_data_set
 from poolbn.network.effects import (
     By,
     effects_table,
@@ -31,7 +30,7 @@ from poolbn.network.effects import (
 )
 from poolbn.network.file import Content, network_text, read_network
 from poolbn.network.graphical import Graphical
-from poolbn.network.interventions import checked_values, intervene
+from poolbn.network.interventions import check_name, checked_values, intervene, new_data_set
 from poolbn.network.presenting import Presented
 from poolbn.network.questions import Questions
 from poolbn.network.summary import Summary, summarised, told
@@ -531,9 +530,9 @@ class Network(Presented, Graphical, Questions):
               table 0.8833124215809285, 0.11668757841907151;
             }
         """
-        from poolbn.network import bif
+        from poolbn.network import tabulating
 
-        return bif.to_bif(self.dag, self.fits, self.group, self.n / self.n_rows)
+        return tabulating.to_bif(self.dag, self.fits, self.group, self.n / self.n_rows)
 
     def to_pgmpy(self, data_set: Hashable = None) -> Any:
         """A network of pgmpy, whose nodes are all discrete or all continuous.

@@ -27,16 +27,15 @@ from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.network.network import Network
 from poolbn.page import numbers
-from poolbn.page.context import Context, gathered
+from poolbn.page.context import Context, Evidence, check_evidence, gathered
 from poolbn.page.disclosure import effects_of
-from poolbn.page.doubts import Evidence, check_evidence
 from poolbn.page.graph import picture
-from poolbn.page.nodes import node_numbers
+from poolbn.page.numbers import node_numbers
 from poolbn.page.summary import in_short, summary
 from poolbn.page.tables import missing_map, report_tables, treatment_tables
 from poolbn.page.whatif import whatif_numbers
 from poolbn.page.words import about_alone, about_privacy, about_rows, about_search, resampled
-from poolbn.show.texts import number
+from poolbn.show.figures import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
 

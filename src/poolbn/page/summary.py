@@ -29,8 +29,7 @@ from poolbn.page.words import (
     resampled,
     standardised,
 )
-from poolbn.show.figures import is_sure
-from poolbn.show.texts import arrow, instead, number, percent, term_name
+from poolbn.show.figures import arrow, instead, is_sure, number, percent, term_name
 from poolbn.wording import counted, listed
 
 _LEAST = 0.05  # standardised effects and differences below are not worth naming

@@ -11,9 +11,8 @@ from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.page.context import Context
-from poolbn.page.doubts import doubt_words
-from poolbn.show.texts import arrow, instead, number, p_value, percent, term_name
+from poolbn.page.context import Context, doubt_words
+from poolbn.show.figures import arrow, instead, number, p_value, percent, term_name
 from poolbn.wording import Noun, counted, listed
 
 _GROUPED = 8  # variables or arcs of which a report has less

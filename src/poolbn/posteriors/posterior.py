@@ -13,7 +13,7 @@ import numpy as np
 
 from poolbn.arguments import among, is_finite
 from poolbn.arrays import Floats
-from poolbn.assess.strengths import averaged_edges, directed_network
+from poolbn.assess.resample import averaged_edges, directed_network
 from poolbn.errors import (
     GraphError,
     Option,
@@ -34,7 +34,14 @@ from poolbn.moments.standardised import Family, check_digits, standardise
 from poolbn.moments.table import gathered
 from poolbn.network.network import Network
 from poolbn.nodes.model import Choice
-from poolbn.posteriors.averaging import AveragedNetwork, Build, Fit, averaged_effects, total_effects
+from poolbn.posteriors.averaging import (
+    AveragedNetwork,
+    Build,
+    Fit,
+    GraphSample,
+    averaged_effects,
+    total_effects,
+)
 from poolbn.posteriors.chains import (
     MCMC,
     METHODS,
@@ -55,7 +62,6 @@ from poolbn.posteriors.families import (
     summed,
     usual_parents,
 )
-from poolbn.posteriors.sample import GraphSample
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, family_fits, name_of
 from poolbn.tables.kinds import ColumnKind

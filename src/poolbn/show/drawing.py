@@ -10,8 +10,8 @@ import numpy as np
 
 from poolbn.assess.effectsizes import EffectSize, effect_sizes
 from poolbn.network.network import Network
+from poolbn.show.figures import wrapped
 from poolbn.show.layout import Floats, Layout, layered, smooth
-from poolbn.show.texts import wrapped
 from poolbn.tables.kinds import kind_named
 
 

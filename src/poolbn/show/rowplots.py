@@ -20,7 +20,7 @@ from poolbn.graph.pairs import Pair
 from poolbn.network.network import Network
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show import figures, style
-from poolbn.show.texts import arrow, p_value, term_name, what, what_all
+from poolbn.show.figures import arrow, p_value, term_name, what, what_all
 from poolbn.wording import Noun, clipped, counted, noun_of
 
 _ASIDE = 0.17  # from the middle of a row to each of two estimates, in rows
