@@ -12,7 +12,7 @@ import os
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -46,23 +46,8 @@ _CONSTANTS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}  # not JSON,
 _ANEW = "; copy it again, or save it anew"
 
 
-class Content(TypedDict):
-    """The fields of a `Network`."""
-
-    dag: Dag
-    fits: Mapping[str, LocalFit]
-    score: float
-    group: str
-    n: Integers
-    adapted: tuple[Hashable, ...]
-    score_kind: str
-    search: str
-    trace: tuple[Move, ...]
-    missing: Integers | None
-
-
-def network_text(content: Content) -> str:
-    """A network as JSON, or an error if `read_network` would refuse that."""
+def network_text(content: Mapping[str, Any]) -> str:
+    """The fields of a `Network` as JSON, or an error if `read_network` would refuse that."""
     fits = content["fits"]
     levels = next(iter(fits.values())).levels
     check_levels(levels)
@@ -88,7 +73,7 @@ def network_text(content: Content) -> str:
     return json.dumps(encoded | {_CHECKSUM: _checksum(encoded)}, indent=1)
 
 
-def read_network(path: str | os.PathLike[str]) -> Content:
+def read_network(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The fields of the network of a file with the text of `network_text`.
 
     Warns:
@@ -163,7 +148,7 @@ def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _decode_network(encoded: dict[str, Any]) -> Content:
+def _decode_network(encoded: dict[str, Any]) -> dict[str, Any]:
     encoded = dict(encoded)
     missing = encoded.pop(_MISSING, None)
     check_keys("the network", encoded, _FIELDS)
@@ -191,18 +176,18 @@ def _decode_network(encoded: dict[str, Any]) -> Content:
     score = as_float("score", encoded["score"])
     if math.isnan(score) and not any(isinstance(fit.pooling, Given) for fit in fits.values()):
         raise ValueError("the score is not a number")
-    return Content(
-        dag=dag,
-        fits=fits,
-        score=score,
-        group=encoded["group"],
-        n=np.array(rows, dtype=np.int64),
-        adapted=tuple(adapted),
-        score_kind=encoded["score_kind"],
-        search=as_text("search", encoded["search"]),
-        trace=tuple(_decode_move(move, dag) for move in trace),
-        missing=None if missing is None else _decode_missing(missing, rows, len(dag.nodes)),
-    )
+    return {
+        "dag": dag,
+        "fits": fits,
+        "score": score,
+        "group": encoded["group"],
+        "n": np.array(rows, dtype=np.int64),
+        "adapted": tuple(adapted),
+        "score_kind": encoded["score_kind"],
+        "search": as_text("search", encoded["search"]),
+        "trace": tuple(_decode_move(move, dag) for move in trace),
+        "missing": None if missing is None else _decode_missing(missing, rows, len(dag.nodes)),
+    }
 
 
 def _decode_missing(missing: Any, rows: list[int], nodes: int) -> Integers:

@@ -28,7 +28,7 @@ from poolbn.network.effects import (
     heterogeneity_table,
     within_between_table,
 )
-from poolbn.network.file import Content, network_text, read_network
+from poolbn.network.file import network_text, read_network
 from poolbn.network.graphical import Graphical
 from poolbn.network.interventions import check_name, checked_values, intervene, new_data_set
 from poolbn.network.presenting import Presented
@@ -595,19 +595,7 @@ class Network(Presented, Graphical, Questions):
             >>> json.loads(net.to_json())["rows"]
             [116, 237, 205, 192]
         """
-        content = Content(
-            dag=self.dag,
-            fits=self.fits,
-            score=self.score,
-            group=self.group,
-            n=self.n,
-            adapted=self.adapted,
-            score_kind=self.score_kind,
-            search=self.search,
-            trace=self.trace,
-            missing=self.missing,
-        )
-        return network_text(content)
+        return network_text(vars(self))
 
     def title(self) -> tuple[str, str]:
         """The first two lines of what is printed: its size; its pooling and score.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poolbn.arrays import Flags, Integers
+from poolbn.arrays import Flags
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, Spreads, effect_sizes, spreads
 from poolbn.assess.estimates import Estimates, arc_effects
@@ -23,8 +23,6 @@ from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.later import pandas as pd
 from poolbn.moments.data import Data, is_data
-from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import stats_of_numbers
 from poolbn.moments.table import Table
 from poolbn.network.cells import kinds_of
 from poolbn.network.exporting import names_of_data_sets
@@ -290,9 +288,11 @@ def _learned(net: Network, cells: RowCells, table: Data | None) -> Data | None:
     n = np.bincount(cells.codes[whole], minlength=len(net.levels))
     if (n != np.where(old, net.n, 0)).any():
         return None
+    rows = _table(net, cells, net.dag.nodes, whole)
     if any(fit.gaussian is None for fit in net.fits.values()):
-        return _table(net, cells, net.dag.nodes, whole, np.zeros(len(n), dtype=np.int64))
-    return _stats(net, cells, whole).with_inputs(net.inputs)
+        return rows
+    known = rows.stats() if rows.patterns is None else rows.patterns.completed()
+    return known.with_inputs(net.inputs)
 
 
 def _of_network(page: Network, cells: RowCells, net: Network) -> RowCells:
@@ -359,33 +359,13 @@ def _complete(
     whole &= np.append(n >= least, False)[cells.codes]
     if not whole.any():
         return None
-    if any(fit.gaussian is None for fit in net.fits.values()):
-        lost = np.array([dropped[level] for level in net.levels])
-        return _table(net, cells, net.dag.nodes, whole, lost)
-    found = _stats(net, cells, whole)
-    return replace(found, dropped=np.array([dropped[level] for level in found.levels]))
+    rows = _table(net, cells, net.dag.nodes, whole)
+    rows = replace(rows, dropped=np.array([dropped[level] for level in rows.levels]))
+    return rows if any(fit.gaussian is None for fit in net.fits.values()) else rows.stats()
 
 
-def _stats(net: Network, cells: RowCells, whole: Flags) -> GroupStats:
-    """The statistics of some rows; those with missing cells are completed."""
-    labels = np.empty(len(net.levels), dtype=object)
-    for j, level in enumerate(net.levels):  # one by one: a level may be a tuple
-        labels[j] = level
-    frame = pd.DataFrame(cells.values[whole], columns=list(net.dag.nodes))
-    group = pd.Series(labels[cells.codes[whole]], dtype=object)
-    frame.insert(0, net.group, group.astype("category"))
-    gaps = bool(np.isnan(cells.values[whole]).any())
-    return stats_of_numbers(frame, group=net.group, missing="em" if gaps else "error")
-
-
-def _table(
-    net: Network,
-    cells: RowCells,
-    names: Sequence[str],
-    whole: Flags,
-    dropped: Integers,
-) -> Table:
-    """Complete rows of the data sets that have any, with columns and levels as in the network."""
+def _table(net: Network, cells: RowCells, names: Sequence[str], whole: Flags) -> Table:
+    """Some rows of the data sets that have any, with columns and levels as in the network."""
     codes, values = cells.codes[whole], cells.of(names)[whole]
     rows = np.bincount(codes, minlength=len(net.levels))
     there = np.flatnonzero(rows)
@@ -396,7 +376,7 @@ def _table(
         levels=tuple(net.levels[j] for j in there),
         offsets=np.concatenate([[0], np.cumsum(rows[there])]),
         values=values[np.argsort(codes, kind="stable")].T,
-        dropped=dropped[there],
+        dropped=np.zeros(len(there), dtype=np.int64),
         group=net.group,
         inputs=tuple(name for name in net.inputs if name in names),
     )
@@ -418,8 +398,7 @@ def _treated(may: Disclosed, cells: RowCells, cause: str) -> pd.DataFrame | None
         whole = (cells.codes >= 0) & ~np.isnan(cells.of([cause, node])).any(axis=1)
         whole &= np.append(may.of((cause, node)), False)[cells.codes]
         if node not in net.inputs and whole.any():
-            none = np.zeros(len(net.levels), dtype=np.int64)
-            tables.append((node, _table(net, cells, [cause, node], whole, none)))
+            tables.append((node, _table(net, cells, [cause, node], whole)))
     if not tables:
         return None
     try:
