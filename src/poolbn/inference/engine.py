@@ -19,7 +19,7 @@ from poolbn.inference.locals import Local
 from poolbn.inference.marginals import Marginal
 from poolbn.inference.posterior import Posterior
 from poolbn.moments.data import Data
-from poolbn.nodes.predicting import Floats, Integers
+from poolbn.nodes.predicting import COUNT, Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Engine(ABC):
 
     def categories_of(self, target: int) -> int:
         """How many levels a node has; not above 0 for a number."""
-        return 0
+        return self.nodes[target].levels
 
     def predictions(
         self, x: Floats, codes: Integers, targets: Sequence[int], interval: float, effort: Effort
@@ -189,12 +189,27 @@ class Engine(ABC):
     def log_densities(self, x: Floats, codes: Integers) -> Floats:
         """The log density of each row, in its data set or where unknown over all, (n,)."""
 
-    @abstractmethod
     def filled(self, x: Floats, codes: Integers, targets: Sequence[int]) -> Floats:
         """Rows with the missing cells of targets filled by what is to be expected there.
 
         Of a discrete node that is the most probable level, of a count the median.
         """
+        out = x.copy()
+
+        def work(answer: Answer) -> None:
+            for t in targets:
+                missing = np.isnan(x[answer.rows, t])
+                if not missing.any():
+                    continue
+                found, levels = answer.marginal(t), self.categories_of(t)
+                if levels > 0:
+                    expected = found.weights.argmax(axis=1).astype(np.float64)
+                else:
+                    expected = found.quantile(0.5) if levels == COUNT else found.moments()[0]
+                out[answer.rows[missing], t] = expected[missing]
+
+        self.answers(x, codes, targets, Effort(), work)
+        return out
 
     @abstractmethod
     def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:

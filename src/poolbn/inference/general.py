@@ -72,10 +72,6 @@ class General(Mixed):
 
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of discrete nodes
 
-    def categories_of(self, target: int) -> int:
-        """How many levels a node has."""
-        return self.nodes[target].levels
-
     def answers(
         self,
         x: Floats,
@@ -110,23 +106,6 @@ class General(Mixed):
             out[answer.rows] = log_sum(log, axis=1)[:, 0]
 
         self.answers(x, codes, [], Effort(), work, densities=True)
-        return out
-
-    def filled(self, x: Floats, codes: Integers, targets: Sequence[int]) -> Floats:
-        """Rows with missing cells filled."""
-        out = x.copy()
-
-        def work(answer: _Planned) -> None:
-            for t in targets:
-                if np.isnan(x[answer.rows[0], t]):
-                    found, levels = answer.marginal(t), self.nodes[t].levels
-                    if levels > 0:
-                        filled = found.weights.argmax(axis=1).astype(np.float64)
-                    else:
-                        filled = found.quantile(0.5) if levels == COUNT else found.moments()[0]
-                    out[answer.rows, t] = filled
-
-        self.answers(x, codes, targets, Effort(), work)
         return out
 
     def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:

@@ -170,22 +170,6 @@ class Linear(Engine):
         self._for_all(x, codes, work)
         return out
 
-    def filled(self, x: Floats, codes: Integers, targets: Sequence[int]) -> Floats:
-        """Rows with missing cells filled."""
-        out = x.copy()
-
-        def work(chunk: Chunk) -> None:
-            known, rows = chunk.sets.shape[1] == 1, chunk.rows
-            given = self.algebra.given(x, chunk, range(x.shape[1]), densities=not known)
-            mean = given.mean[:, 0]
-            if not known:
-                mean = np.einsum("pcr,pcrt->prt", self._weights(x, chunk, given), given.mean)
-            for t in targets:
-                out[rows, t] = np.where(np.isnan(x[rows, t]), mean[..., t], x[rows, t])
-
-        self._for_all(x, codes, work)
-        return out
-
     def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:
         """The distribution of targets given one row."""
         every = np.arange(len(self.levels))
