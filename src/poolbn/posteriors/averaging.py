@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -15,8 +16,8 @@ from poolbn.errors import ArgumentError, DataError, GraphError, InPython, check_
 from poolbn.graph.dag import Dag
 from poolbn.graph.equivalence import completed, reached
 from poolbn.inference.events import Probability
+from poolbn.inference.marginals import Mixture, moments, spread
 from poolbn.later import pandas as pd
-from poolbn.later import special
 from poolbn.moments.standardised import Family
 from poolbn.network.cells import ESS, NUMBERS
 from poolbn.network.effects import TERM
@@ -202,7 +203,7 @@ Build = Callable[[Dag, Mapping[str, LocalFit]], Network]
 
 _LEFT = 0.005  # probability of sets of parents that are so improbable that none is fitted
 _SMALL = 0.01  # probability of an arc that is not worth a row
-_STEPS = 60  # of bisection
+_MOST = 1 - 1e-15  # of a probability
 
 _COLUMNS = (*TERM, "probability", "effect", "if_present", "lower", "upper")
 
@@ -223,26 +224,16 @@ class _Mixture(NamedTuple):
     def quantile(self, p: float) -> float:
         """The least number that is exceeded with probability 1 - p; NaN where an error is."""
         used = self.weight > 0
-        weight, center, se, df = (each[used] for each in self)
+        weight, center, se, df = (each[None, used] for each in self)
         if not (np.isfinite(se).all() and np.isfinite(center).all()):
             return float("nan")
-        rest = max(0.0, 1.0 - float(weight.sum()))
-
-        def below(x: float) -> float:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                z = (x - center) / se
-            z = np.where(se > 0, z, np.where(x >= center, np.inf, -np.inf))
-            return float(weight @ special.stdtr(df, z)) + (rest if x >= 0 else 0.0)
-
-        # 0 is a point with a probability of its own.
-        if below(0.0) >= p > below(0.0) - rest:
+        total = float(weight.sum())
+        rest = max(0.0, 1.0 - total)
+        known = Mixture(weight / total, center, (se * spread(df)) ** 2, df)
+        below = total * float(known.cdf(np.zeros(1))[0])
+        if below < p <= below + rest:  # 0 is a point with a probability of its own
             return 0.0
-        low, high = -1.0, 1.0
-        while below(low) > p:
-            low *= 2
-        while below(high) < p:
-            high *= 2
-        return float(_halved(lambda x: below(x) < p, low, high))
+        return float(known.quantile(min(p if p <= below else p - rest, _MOST * total) / total)[0])
 
 
 def averaged_effects(
@@ -304,15 +295,6 @@ def _terms(parent: str, fits: Sequence[tuple[LocalFit, float]]) -> list[tuple[Te
         columns = zip(*((w, term.effect, term.se, term.df) for w, term in terms), strict=True)
         made.append((terms[0][1], _Mixture(*(np.array(own, dtype=float) for own in columns))))
     return made
-
-
-def _halved(below: Callable[[Any], Any], low: Any, high: Any) -> Any:
-    """Where numbers cease to be below, between two ends."""
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        less = below(middle)
-        low, high = np.where(less, middle, low), np.where(less, high, middle)
-    return (low + high) / 2
 
 
 def total_effects(
@@ -499,19 +481,10 @@ def _mean_probabilities(tables: list[pd.DataFrame], share: Floats) -> pd.DataFra
 
 def _mixtures(like: pd.DataFrame, own: Floats, share: Floats, interval: float) -> pd.DataFrame:
     """Mean, SD and interval of mixtures of the networks' predictions, (K, rows, 4)."""
-    mean, sd = own[..., 0], own[..., 1]
-    center = (share * mean).sum(axis=0)
-    variance = (share * (sd**2 + (mean - center) ** 2)).sum(axis=0)
-    middle = (own[..., 2] + own[..., 3]) / 2
-    scale = np.maximum((own[..., 3] - own[..., 2]) / 2 / special.ndtri((1 + interval) / 2), 1e-300)
-    ends = []
-    for tail in ((1 - interval) / 2, (1 + interval) / 2):
-
-        def below(at: Floats, tail: float = tail) -> Flags:
-            return np.asarray((share * special.ndtr((at - middle) / scale)).sum(axis=0) < tail)
-
-        range_ = own[..., 2:].min(axis=(0, 2)), own[..., 2:].max(axis=(0, 2))
-        ends.append(_halved(below, *range_))
-    made = like.copy()
-    made[list(NUMBERS)] = np.column_stack([center, np.sqrt(variance), *ends])
+    weights = share.T
+    mean, sd, low, high = own.transpose(2, 1, 0)
+    reach = (high - low) / 2 / NormalDist().inv_cdf((1 + interval) / 2)
+    normal = Mixture(weights, (low + high) / 2, reach**2, np.full(mean.shape, np.inf))
+    made, ends = like.copy(), normal.interval((1 - interval) / 2)
+    made[list(NUMBERS)] = np.column_stack([*moments(weights, mean, sd**2), *ends])
     return made
