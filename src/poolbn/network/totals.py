@@ -8,7 +8,7 @@ rows are drawn (standardisation).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -27,7 +27,6 @@ _TERM = ("cause", "from", "to", "effect", "outcome", "scale")
 COLUMNS = (*_TERM, "total", "lower", "upper", "between_sd", "simulation_se")
 _LONG = (*_TERM, "data_set", "total", "lower", "upper", "simulation_se")
 
-_EFFECT = _TERM.index("effect")
 _DRAWS = 500  # of parameters, for intervals
 _LINEAR_DRAWS = 4000  # where that takes no rows
 _SETS, _ROWS = 200, 1000  # new data sets, and rows of each
@@ -42,6 +41,10 @@ class Change(NamedTuple):
     after: str | float
     low: float
     high: float
+
+
+# Effect, outcome and scale, and what `COLUMNS` or `_LONG` have beside them: one row, or several.
+Told = tuple[tuple[str, str, str], Iterable[tuple[Any, ...]]]
 
 
 class Scale(NamedTuple):
@@ -84,6 +87,11 @@ class Question:
     def levels(self) -> tuple[Any, ...]:
         """The data sets."""
         return self.fits[self.dag.nodes[0]].levels
+
+    @property
+    def rows(self) -> int:
+        """How many are drawn of each data set."""
+        return max(min(_CELLS // len(self.levels), 4000), 200)
 
     def rng(self, purpose: int, node: str = "") -> np.random.Generator:
         """For one purpose and node; the same one always draws the same."""
@@ -134,18 +142,18 @@ def totals_table(
 
     Rows are of the population, with those of data sets beside it, or by data set.
     """
+    drawn = _of_population if by == "effect" else _of_data_sets
+    exact = _exact_population if by == "effect" else _exact_data_sets
     rows: list[tuple[Any, ...]] = []
     for cause, effects in pairs:
         for change in changes(asked, cause) if effects else ():
             linear = _ways(asked, cause, change, effects)
             others = [node for node in effects if node not in linear]
-            drawn = _of_population if by == "effect" else _of_data_sets
-            exact = _exact_population if by == "effect" else _exact_data_sets
-            found = [
-                *(exact(asked, cause, change, linear) if linear else ()),
-                *(drawn(asked, cause, change, others) if others else ()),
-            ]
-            rows += (row for node in effects for row in found if row[_EFFECT] == node)
+            found = list(exact(asked, cause, linear)) if linear else []
+            found += drawn(asked, cause, change, others) if others else ()
+            told = [own for node in effects for own in found if own[0][0] == node]
+            for term, numbers in told:
+                rows += ((cause, change.before, change.after, *term, *each) for each in numbers)
     names = [*COLUMNS, *level_columns(asked.levels, COLUMNS)] if by == "effect" else list(_LONG)
     return pd.DataFrame(rows, columns=pd.Index(names, dtype=object))
 
@@ -157,14 +165,14 @@ def changes(asked: Question, cause: str) -> Iterator[Change]:
         for code, level in enumerate(categories[1:], start=1):
             yield Change(categories[0], level, 0.0, float(code))
         return
-    order, F = _needed(asked.dag, [cause]), len(asked.levels)
+    order = _needed(asked.dag, [cause])
     if all(asked.fits[node].gaussian for node in order):
         means: dict[str, Floats] = {}
         for node in order:
-            means[node] = asked.fits[node].mean(means, np.arange(F))
+            means[node] = asked.fits[node].mean(means, np.arange(len(asked.levels)))
         mean = means[cause]
     else:
-        noise = uniforms(order, max(min(_CELLS // F, 4000), 200), asked.rng(0))
+        noise = uniforms(order, asked.rows, asked.rng(0))
         mean = expectations(asked.data_sets(order, 0), order, noise, {})[cause].mean(axis=1)
     low = float(np.average(mean, weights=asked.n if asked.n.any() else None))
     low = low if fit.gaussian else float(round(low))
@@ -233,32 +241,26 @@ def _in_population(ways: Mapping[str, _Way], cause: str) -> dict[str, tuple[floa
     return {node: (float(mean[i]), float(sd[i])) for node, i in position.items()}
 
 
-def _exact_population(
-    asked: Question, cause: str, change: Change, ways: Mapping[str, _Way]
-) -> Iterator[tuple[Any, ...]]:
-    """Rows of `COLUMNS`, and then the data sets; intervals are quantiles of drawn coefficients."""
+def _exact_population(asked: Question, cause: str, ways: Mapping[str, _Way]) -> Iterator[Told]:
+    """Rows with the data sets last; intervals are quantiles of drawn coefficients."""
     own = _through(ways, cause, {node: way.fit.coef for node, way in ways.items()})
     drawn = _through(ways, cause, {node: asked.population(node, w.fit) for node, w in ways.items()})
     for node, (mean, sd) in _in_population(ways, cause).items():
         if node != cause:
-            term = (cause, change.before, change.after, node, "", _DIFFERENCE.name)
             ends = np.quantile(drawn[node], asked.tails).tolist()
-            yield (*term, mean, *ends, sd, 0.0, *own[node])
+            yield (node, "", _DIFFERENCE.name), [(mean, *ends, sd, 0.0, *own[node])]
 
 
-def _exact_data_sets(
-    asked: Question, cause: str, change: Change, ways: Mapping[str, _Way]
-) -> Iterator[tuple[Any, ...]]:
-    """Rows of `_LONG`."""
+def _exact_data_sets(asked: Question, cause: str, ways: Mapping[str, _Way]) -> Iterator[Told]:
+    """A row for each data set."""
     own = _through(ways, cause, {node: way.fit.coef for node, way in ways.items()})
     fits = asked.data_sets(list(ways), _DRAWS)
     coef = {node: fit.coef for node, of in fits.items() if (fit := of.gaussian) is not None}
     drawn = _through(ways, cause, coef)
     for node in ways:
-        term = (cause, change.before, change.after, node, "", _DIFFERENCE.name)
-        lower, upper = np.quantile(drawn[node].reshape(_DRAWS, -1), asked.tails, axis=0)
-        for values in zip(asked.levels, own[node], lower, upper, strict=True):
-            yield (*term, *values, 0.0)
+        ends = np.quantile(drawn[node].reshape(_DRAWS, -1), asked.tails, axis=0)
+        exact = np.zeros(len(asked.levels))
+        yield (node, "", _DIFFERENCE.name), zip(asked.levels, own[node], *ends, exact, strict=True)
 
 
 # Simulation
@@ -319,11 +321,10 @@ def scales(fit: LocalFit) -> tuple[Scale, ...]:
 
 def _of_population(
     asked: Question, cause: str, change: Change, effects: Sequence[str]
-) -> Iterator[tuple[Any, ...]]:
-    """Rows of `COLUMNS`, and then the data sets."""
+) -> Iterator[Told]:
+    """Rows with the data sets last."""
     order = _needed(asked.dag, effects)
-    F = len(asked.levels)
-    own_noise = uniforms(order, max(min(_CELLS // F, 4000), 200), asked.rng(3))
+    own_noise = uniforms(order, asked.rows, asked.rng(3))
     asking = (cause, change, effects)
     own = _means(asked.data_sets(order, 0), order, own_noise, *asking)
     unknown = {node for node in order if node != cause and not asked.fits[node].has_population}
@@ -343,8 +344,7 @@ def _of_population(
                 numbers = _population_numbers(
                     scale, many[key], middle[key], drawn[key], asked.tails
                 )
-            term = (cause, change.before, change.after, effect, outcome, scale.name)
-            yield (*term, *numbers, *scale.reported(each))
+            yield (effect, outcome, scale.name), [(*numbers, *scale.reported(each))]
 
 
 def _way(dag: Dag, node: str, cause: str) -> set[str]:
@@ -379,12 +379,11 @@ def _error(means: _Means, scale: Scale) -> Floats:
 
 def _of_data_sets(
     asked: Question, cause: str, change: Change, effects: Sequence[str]
-) -> Iterator[tuple[Any, ...]]:
-    """Rows of `_LONG`."""
+) -> Iterator[Told]:
+    """A row for each data set."""
     order = _needed(asked.dag, effects)
-    F = len(asked.levels)
-    sizes = (max(min(_CELLS // F, 4000), 200), max(min(_CELLS // (F * _DRAWS), 200), 20))
-    noise, few = (uniforms(order, n, asked.rng(3)) for n in sizes)
+    fewer = max(min(_CELLS // (len(asked.levels) * _DRAWS), 200), 20)
+    noise, few = (uniforms(order, n, asked.rng(3)) for n in (asked.rows, fewer))
     asking = (cause, change, effects)
     own = _means(asked.data_sets(order, 0), order, noise, *asking)
     middle = _means(asked.data_sets(order, 0), order, few, *asking)
@@ -396,7 +395,5 @@ def _of_data_sets(
             spread = scale.value(*drawn[key].of_sets).reshape(_DRAWS, -1)
             away = spread - scale.value(*middle[key].of_sets)
             ends = scale.reported(total + np.quantile(away, asked.tails, axis=0))
-            term = (cause, change.before, change.after, effect, outcome, scale.name)
             every = (asked.levels, scale.reported(total), *ends, _error(means, scale))
-            for values in zip(*every, strict=True):
-                yield (*term, *values)
+            yield (effect, outcome, scale.name), zip(*every, strict=True)

@@ -120,7 +120,14 @@ class ArcPosterior:
     @cached_property
     def adjacency(self) -> Floats:
         """The probability of an arc between two nodes, either way, (N, N)."""
-        return self.probabilities + self.probabilities.T
+        return np.minimum(self.probabilities + self.probabilities.T, 1.0)
+
+    @cached_property
+    def direction(self) -> Floats:
+        """The share of that which goes from the first node to the second, (N, N)."""
+        either = self.adjacency
+        none = np.zeros_like(either)
+        return np.divide(self.probabilities, either, out=none, where=either > 0)
 
     def probability(self, parent: str, child: str) -> float:
         """The probability of an arc.
@@ -163,12 +170,9 @@ class ArcPosterior:
         a, b = np.triu_indices(len(self.nodes), 1)
         turned = self.probabilities[b, a] > self.probabilities[a, b]
         p, c = np.where(turned, b, a), np.where(turned, a, b)
-        either = np.minimum(self.adjacency[p, c], 1.0)
         names = np.array(self.nodes, dtype=object)
-        share = np.divide(self.probabilities[p, c], either, out=np.zeros(len(p)), where=either > 0)
-        table = pd.DataFrame(
-            {"parent": names[p], "child": names[c], "probability": either, "direction": share}
-        )
+        numbers = {"probability": self.adjacency[p, c], "direction": self.direction[p, c]}
+        table = pd.DataFrame({"parent": names[p], "child": names[c], **numbers})
         if self.chains is not None:
             se, hat = self.chains.arc_se, self.chains.arc_r_hat
             table["se"] = np.maximum(se, se.T)[p, c]
@@ -226,11 +230,8 @@ class ArcPosterior:
             raise OptionError(
                 Option("threshold", threshold), " is not a probability between 0 and 1"
             )
-        either = self.adjacency
-        direction = np.divide(
-            self.probabilities, either, out=np.zeros_like(either), where=either > 0
-        )
-        edges = averaged_edges(either, direction.round(_SAME), threshold, weakest_first=False)
+        direction = self.direction.round(_SAME)
+        edges = averaged_edges(self.adjacency, direction, threshold, weakest_first=False)
         return directed_network(self.nodes, *edges)
 
     def sample(self, draws: int = 1000, seed: int = 0) -> GraphSample:

@@ -233,12 +233,8 @@ def arc_strengths(net: Network, found: Bootstrap | ArcPosterior) -> list[ArcStre
                 f"the {what} does not know the node {node!r}; it was of "
                 f"{', '.join(map(repr, found.nodes[:12]))}"
             )
-    if isinstance(found, Bootstrap):
-        strength, direction = found.strength.tolist(), found.direction.tolist()
-    else:
-        either = np.minimum(found.adjacency, 1.0)
-        share = np.divide(found.probabilities, either, where=either > 0, out=np.zeros_like(either))
-        strength, direction = either.tolist(), share.tolist()
+    either = found.strength if isinstance(found, Bootstrap) else found.adjacency
+    strength, direction = either.tolist(), found.direction.tolist()
     at = [(index[parent], index[child]) for parent, child in net.dag.arcs]
     own = zip(net.dag.arcs, at, strict=True)
     return [ArcStrength(*arc, strength[i][j], direction[i][j]) for arc, (i, j) in own]
