@@ -18,6 +18,7 @@ import argparse
 import resource
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -27,7 +28,6 @@ from tiny import parsed, tiny
 
 import poolbn as pb
 from poolbn.posteriors.families import summed
-from poolbn.posteriors.posterior import assembled
 
 POOLED = pb.Partial(residuals="pooled")
 SCORES = ("bic", "bic-h")
@@ -101,7 +101,7 @@ def both_priors(table: pd.DataFrame, score: str) -> Iterator[pb.ArcPosterior]:
     post = pb.arc_posterior(table, group="F", pooling=POOLED, score=score, max_parents=4)
     yield post
     parts = [summed(part.families, "dags") for part in post._parts]
-    yield assembled(post.nodes, parts, "dags", post.max_parents, post._known)
+    yield replace(post, prior="dags", _parts=tuple(parts))
 
 
 def one_network(seed: int, replicates: int) -> tuple[pd.DataFrame, pd.DataFrame]:

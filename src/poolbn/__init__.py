@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from poolbn.constants import VERSION
-from poolbn.network.presenting import shown_by
 
 if TYPE_CHECKING:
     from poolbn import datasets, metrics, plots
@@ -58,13 +57,6 @@ if TYPE_CHECKING:
     from poolbn.search.pc import PC
     from poolbn.simulate import random_dag, random_network, random_table, unbalanced_rows
     from poolbn.tables.kinds import Kind, register_kind
-
-# The only module that knows all others says who shows what.
-shown_by(
-    plot="poolbn.plots.network",
-    report="poolbn.page.reporting.report",
-    notebook="poolbn.page.notebook.shown",
-)
 
 # All is loaded with its first use: a second of start-up counts, and Ctrl-C in it finds nothing that
 # runs yet.

@@ -333,7 +333,7 @@ class Comparison:
         return visible("\n".join(parts), "\n")
 
     def _repr_html_(self) -> str:
-        return str(present("notebook", self))
+        return str(present("page.notebook.shown", self))
 
 
 def _phrase(name: str, difference: Difference, folds: int) -> str:

@@ -509,7 +509,7 @@ class Bootstrap:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return str(present("notebook", self))
+        return str(present("page.notebook.shown", self))
 
 
 class BootstrapInterrupted(PoolbnError, KeyboardInterrupt):

@@ -1,9 +1,7 @@
 """How results that people look at are shown: by modules that are below this one.
 
 A network can be drawn and reported on, and shows a picture in a notebook. Drawings and reports
-import networks, so networks cannot import them. Here is only what is asked for. The module that may
-import everything, `poolbn/__init__.py`, says with `shown_by` which function shows what, and that
-function is loaded on first use.
+import networks, so networks cannot import them: what shows a network is loaded with its first use.
 """
 
 from __future__ import annotations
@@ -12,18 +10,11 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
-_SHOWN_BY: dict[str, str] = {}
 
-
-def shown_by(**functions: str) -> None:
-    """Say which functions show things: full names, such as plot="poolbn.plots.network"."""
-    _SHOWN_BY.update(functions)
-
-
-def present(what: str, *given: Any, **options: Any) -> Any:
-    """Call the function that shows something."""
-    module, _, function = _SHOWN_BY[what].rpartition(".")
-    return getattr(import_module(module), function)(*given, **options)
+def present(function: str, *given: Any, **options: Any) -> Any:
+    """Call a function that shows something, such as "plots.network"."""
+    module, _, name = function.rpartition(".")
+    return getattr(import_module(f"poolbn.{module}"), name)(*given, **options)
 
 
 class Presented:
@@ -46,7 +37,7 @@ class Presented:
             >>> [text.get_text() for text in ax.texts]
             ['age', 'bmi']
         """
-        return present("plot", self, strengths=strengths, ax=ax)
+        return present("plots.network", self, strengths=strengths, ax=ax)
 
     def report(self, path: str | PathLike[str], **options: Any) -> None:
         """Write a report as one HTML file, as `pb.report` does.
@@ -62,7 +53,7 @@ class Presented:
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     pb.learn(trial, group="clinic").report(f"{folder}/report.html")
         """
-        present("report", self, path, **options)
+        present("page.reporting.report", self, path, **options)
 
     def _repr_html_(self) -> str:
-        return str(present("notebook", self))
+        return str(present("page.notebook.shown", self))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import get_args
 
@@ -90,10 +90,8 @@ class ArcPosterior:
 
     Attributes:
         nodes: the N nodes.
-        probabilities: of each arc, parent first, (N, N).
         prior: "orders" or "dags", see `pb.arc_posterior`.
         max_parents: that a node may have.
-        chains: how well the chains agree; None where the probabilities are exact.
         power: of exp(score) that weighs a family; 1 unless `tempered`.
 
     Examples:
@@ -109,13 +107,26 @@ class ArcPosterior:
     """
 
     nodes: tuple[str, ...]
-    probabilities: Floats
     prior: Prior
     max_parents: int
-    chains: Diagnostics | None
-    _parts: tuple[Part, ...] = field(repr=False)
-    _known: Known = field(repr=False)
+    _parts: tuple[Part, ...]  # of nodes that can be on a cycle together
+    _known: Known
     power: float = 1.0
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """The probability of each arc, parent first, (N, N)."""
+        N = len(self.nodes)
+        arcs = np.zeros((N, N))
+        for part in self._parts:
+            arcs[:, part.families.nodes] = part.families.arcs(part.probabilities, N)
+        return np.clip(arcs, 0.0, 1.0)
+
+    @cached_property
+    def chains(self) -> Diagnostics | None:
+        """How well the chains agree; None where the probabilities are exact."""
+        sampled = [part for part in self._parts if isinstance(part, Sampled)]
+        return diagnostics(sampled, len(self.nodes))
 
     @cached_property
     def adjacency(self) -> Floats:
@@ -409,8 +420,10 @@ class ArcPosterior:
 
     def _with(self, parts: Sequence[Part], stopped: bool, power: float) -> ArcPosterior:
         """The same of other sums or chains; raises where the user stopped them."""
-        how = (self.prior, self.max_parents, self._known, power)
-        return assembled(self.nodes, parts, *how, stopped=stopped)
+        made = replace(self, _parts=tuple(parts), power=power)
+        if stopped:
+            raise PosteriorInterrupted(made)
+        return made
 
     def _at(self, node: str) -> int:
         if not among(node, self.nodes):
@@ -480,33 +493,6 @@ class PosteriorInterrupted(PoolbnError, KeyboardInterrupt):
             f"the chains were interrupted after {done} sweeps; what they give so far is in the "
             "exception's attribute posterior"
         )
-
-
-def assembled(
-    nodes: tuple[str, ...],
-    parts: Sequence[Part],
-    prior: Prior,
-    max_parents: int,
-    known: Known,
-    power: float = 1.0,
-    *,
-    stopped: bool = False,
-) -> ArcPosterior:
-    """The posterior of all nodes; parts are of those that can be on a cycle together.
-
-    Raises:
-        PosteriorInterrupted: the user stopped the chains.
-    """
-    N = len(nodes)
-    arcs = np.zeros((N, N))
-    for part in parts:
-        arcs[:, part.families.nodes] = part.families.arcs(part.probabilities, N)
-    chains = diagnostics([part for part in parts if isinstance(part, Sampled)], N)
-    arcs = np.clip(arcs, 0.0, 1.0)
-    made = ArcPosterior(nodes, arcs, prior, max_parents, chains, tuple(parts), known, power)
-    if stopped:
-        raise PosteriorInterrupted(made)
-    return made
 
 
 def arc_posterior(
@@ -593,13 +579,13 @@ def arc_posterior(
             for own, chains in zip(families, wanted, strict=True)
         ]
         sweeps = max((chains.sweeps for chains in wanted if chains is not None), default=0)
-        parts, stopped = walked(going, sweeps, len(data.names), progress)
+        made = walked(going, sweeps, len(data.names), progress)
     fit = partial(family_fits, data, model=model, score=plan.score)
     build = partial(  # its score does not matter
         Network, score=math.nan, group=data.group, n=data.n, score_kind=name_of(plan.score)
     )
     known = Known(fit, allowed, build)
-    return assembled(data.names, parts, prior, most, known, stopped=stopped)
+    return ArcPosterior(data.names, prior, most, (), known)._with(*made, 1.0)
 
 
 def _way(nodes: int, prior: Prior, method: MCMC | None) -> MCMC | None:
