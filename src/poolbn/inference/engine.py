@@ -32,6 +32,17 @@ class Effort:
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """Rows, and what of them is asked."""
+
+    x: Floats
+    codes: Integers
+    targets: Sequence[int] = ()
+    effort: Effort = Effort()
+    densities: bool = False  # whether log densities are: then an impossible row is no error
+
+
+@dataclass(frozen=True, eq=False)
 class Answer(ABC):
     """What the cells of some rows say."""
 
@@ -142,14 +153,7 @@ class Engine(ABC):
             return np.log(self.prior)
 
     @abstractmethod
-    def answers(
-        self,
-        x: Floats,
-        codes: Integers,
-        targets: Sequence[int],
-        effort: Effort,
-        work: Callable[[Answer], None],
-    ) -> None:
+    def answers(self, of: Asked, work: Callable[[Answer], None]) -> None:
         """Do some work on what the cells of all rows say, some rows at a time, in threads."""
 
     def categories_of(self, target: int) -> int:
@@ -172,7 +176,7 @@ class Engine(ABC):
                 numbers = (*found.moments(), *found.interval(tail)) if K <= 0 else ()
                 columns[answer.rows] = np.column_stack(numbers) if numbers else found.weights
 
-        self.answers(x, codes, targets, effort, work)
+        self.answers(Asked(x, codes, targets, effort), work)
         return Predicted(out, ess)
 
     def data_sets(self, x: Floats, effort: Effort) -> tuple[Floats, Floats]:
@@ -182,7 +186,7 @@ class Engine(ABC):
         def work(answer: Answer) -> None:
             out[answer.rows], ess[answer.rows] = answer.weights, answer.ess
 
-        self.answers(x, np.full(len(x), -1), [], effort, work)
+        self.answers(Asked(x, np.full(len(x), -1), effort=effort), work)
         return out, ess
 
     @abstractmethod
@@ -208,7 +212,7 @@ class Engine(ABC):
                     expected = found.quantile(0.5) if levels == COUNT else found.moments()[0]
                 out[answer.rows[missing], t] = expected[missing]
 
-        self.answers(x, codes, targets, Effort(), work)
+        self.answers(Asked(x, codes, targets), work)
         return out
 
     @abstractmethod
@@ -254,6 +258,18 @@ class Engine(ABC):
                 own = node.of.log_density(values[i, ~missing], above, sets[~missing])
                 log_weights[~missing] += own
         return sets, values.T, log_weights
+
+    def shares(
+        self, log: Floats, x: Floats, rows: Integers, codes: Integers | None = None
+    ) -> Floats:
+        """Weights with sum 1 along the second axis for rows of x, from their logarithms."""
+        top = log.max(axis=1, keepdims=True)
+        if not np.isfinite(top).all():
+            row = int(rows[~np.isfinite(top[:, 0])].min())
+            raise self.impossible(x[row], -1 if codes is None else int(codes[row]), row)
+        weights: Floats = np.exp(log - top)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
 
     @abstractmethod
     def impossible(self, row: Floats, code: int, position: int) -> DataError:

@@ -13,7 +13,7 @@ from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
 from poolbn.inference.conditioning import patterns
-from poolbn.inference.engine import Answer, Effort, Engine, HeldOut, Judged, log_sum
+from poolbn.inference.engine import Answer, Asked, Effort, Engine, HeldOut, Judged, log_sum
 from poolbn.inference.linear import Algebra, Linear
 from poolbn.inference.locals import locals_of
 from poolbn.inference.marginals import Marginal, Mixture, OnGrid, Points
@@ -72,28 +72,11 @@ class General(Mixed):
 
     categories: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of discrete nodes
 
-    def answers(
-        self,
-        x: Floats,
-        codes: Integers,
-        targets: Sequence[int],
-        effort: Effort,
-        work: Callable[[_Planned], None],
-        *,
-        densities: bool = False,
-    ) -> None:
-        """Do some work on what the cells of all rows say.
-
-        `densities` says whether log densities of rows are asked for: then an impossible row is no
-        error.
-        """
-        self.check(codes)
-        pieces = list(self._chunks(x, codes, targets, effort, densities))
-
-        def one(chunk: _Chunk) -> None:
-            work(self._answer(x, codes, targets, effort, chunk, densities))
-
-        map_threads(one, pieces, available_cores())
+    def answers(self, of: Asked, work: Callable[[_Planned], None]) -> None:
+        """Do some work on what the cells of all rows say."""
+        self.check(of.codes)
+        pieces = list(self._chunks(of))
+        map_threads(lambda chunk: work(self._answer(of, chunk)), pieces, available_cores())
 
     def log_densities(self, x: Floats, codes: Integers) -> Floats:
         """The log density of each row."""
@@ -105,14 +88,14 @@ class General(Mixed):
                 log = log + self.log_prior()
             out[answer.rows] = log_sum(log, axis=1)[:, 0]
 
-        self.answers(x, codes, [], Effort(), work, densities=True)
+        self.answers(Asked(x, codes, densities=True), work)
         return out
 
     def posterior(self, evidence: Floats, code: int, targets: Sequence[int]) -> Posterior:
         """The distribution of targets given one row."""
         found = list[_Planned]()
-        effort = Effort(particles=_DRAWS)
-        self.answers(evidence[None], np.array([code]), targets, effort, found.append)
+        row = Asked(evidence[None], np.array([code]), targets, Effort(particles=_DRAWS))
+        self.answers(row, found.append)
         (answer,) = found
         F, T = len(self.levels), len(targets)
         at = slice(None) if code < 0 else slice(code, code + 1)
@@ -167,7 +150,7 @@ class General(Mixed):
 
         known = np.where(rows.strange, np.nan, rows.x)[incomplete]
         unknown = np.full(len(incomplete), -1)
-        replace(self, nodes=possible).answers(known, unknown, [], Effort(), work, densities=True)
+        replace(self, nodes=possible).answers(Asked(known, unknown, densities=True), work)
         out[incomplete] += rows.strange[incomplete].sum(axis=1, keepdims=True) * least
         return np.where(np.isneginf(out), least, out)
 
@@ -226,23 +209,22 @@ class General(Mixed):
         """The data sets that rows may come from: their own, (r, 1), or all, (1, F)."""
         return codes[:, None] if known else np.arange(len(self.levels))[None]
 
-    def _chunks(
-        self, x: Floats, codes: Integers, targets: Sequence[int], effort: Effort, densities: bool
-    ) -> Iterator[_Chunk]:
+    def _chunks(self, of: Asked) -> Iterator[_Chunk]:
+        x, codes = of.x, of.codes
         pattern = 2 * patterns(~np.isnan(x)) + (codes >= 0)
         order = np.argsort(pattern, kind="stable")
         edges = np.flatnonzero(np.diff(pattern[order])) + 1
         for rows in np.split(order, edges) if len(x) else ():
             known = bool(codes[rows[0]] >= 0)
             observed = np.flatnonzero(~np.isnan(x[rows[0]])).tolist()
-            asked = [t for t in targets if t not in observed]
-            drawn = effort.method == "lw"
+            asked = [t for t in of.targets if t not in observed]
+            drawn = of.effort.method == "lw"
             made = plan(self.nodes, self.order, self.inputs, observed, asked, drawn=drawn)
-            if known and not densities:  # only what has to do with targets
+            if known and not of.densities:  # only what has to do with targets
                 parts = tuple(part for part in made.parts if set(asked).intersection(part.hidden))
                 made = Plan(parts, ())
             for own, sizes in self._by_size(x, codes, rows, known, made):
-                yield from self._cut(effort, own, known, made, sizes)
+                yield from self._cut(of.effort, own, known, made, sizes)
 
     def _by_size(
         self, x: Floats, codes: Integers, rows: Integers, known: bool, made: Plan
@@ -298,20 +280,12 @@ class General(Mixed):
             f"there is no exact answer: {why}; give their values, or use ", Option("method", "auto")
         )
 
-    def _answer(
-        self,
-        x: Floats,
-        codes: Integers,
-        targets: Sequence[int],
-        effort: Effort,
-        chunk: _Chunk,
-        densities: bool,
-    ) -> _Planned:
-        rows, own = chunk.rows, x[chunk.rows]
+    def _answer(self, of: Asked, chunk: _Chunk) -> _Planned:
+        codes, effort, rows, own = of.codes, of.effort, chunk.rows, of.x[chunk.rows]
         sets = self._sets(codes[rows], chunk.known)
         log_z, found = np.zeros((len(rows), sets.shape[1])), []
         for number, part in enumerate(chunk.plan.parts):
-            asked = [t for t in targets if t in part.hidden]
+            asked = [t for t in of.targets if t in part.hidden]
             one = weigh(
                 self, part, own, sets, asked, sizes=chunk.sizes, particles=effort.particles,
                 rng=np.random.default_rng([effort.seed, int(rows[0]), number]),
@@ -322,17 +296,13 @@ class General(Mixed):
         for i in chunk.plan.closed:
             log_z += self._log_density(i, own, sets)
         log = log_z + (0.0 if chunk.known else self.log_prior())
-        top = log.max(axis=1, keepdims=True)
-        if not densities and not np.isfinite(top).all():
-            row = int(rows[~np.isfinite(top[:, 0])].min())
-            raise self.impossible(x[row], int(codes[row]), row)
-        with np.errstate(invalid="ignore"):
-            weights = np.exp(log - top)
-            weights /= weights.sum(axis=1, keepdims=True)
+        weights = np.full_like(log, math.nan)
+        if not of.densities:
+            weights = self.shares(log, of.x, rows, codes)
         ess = np.full(len(rows), math.inf)
-        for of in found:
-            if of.part.method is Method.SAMPLING:
-                p = of.p.reshape(*of.p.shape[:2], -1)
+        for one in found:
+            if one.part.method is Method.SAMPLING:
+                p = one.p.reshape(*one.p.shape[:2], -1)
                 ess = np.minimum(ess, 1 / ((weights[..., None] * p) ** 2).sum(axis=(1, 2)))
         methods = [part.method for part in chunk.plan.parts]
         least = max(methods, key=list(Method).index, default=Method.EXACT)

@@ -18,7 +18,7 @@ from poolbn.arrays import Flags
 from poolbn.errors import DataError
 from poolbn.inference.assembled import LinearNetwork
 from poolbn.inference.conditioning import Chunk, Conditioned, chunks, condition
-from poolbn.inference.engine import Answer, Drawn, Effort, Engine, HeldOut, Judged, log_sum
+from poolbn.inference.engine import Answer, Asked, Drawn, Effort, Engine, HeldOut, Judged, log_sum
 from poolbn.inference.marginals import Marginal, Mixture, Points, own_quantiles
 from poolbn.inference.posterior import Posterior
 from poolbn.inference.uncertain import Uncertain, condition_uncertain
@@ -135,18 +135,12 @@ class Linear(Engine):
 
     algebra: Algebra
 
-    def answers(
-        self,
-        x: Floats,
-        codes: Integers,
-        targets: Sequence[int],
-        effort: Effort,
-        work: Callable[[Answer], None],
-    ) -> None:
+    def answers(self, of: Asked, work: Callable[[Answer], None]) -> None:
         """Each chunk has rows of its own, so threads do not meet."""
-        if effort.method == "lw":
-            self._weighted(x, codes, effort, work)
+        if of.effort.method == "lw":
+            self._weighted(of.x, of.codes, of.effort, work)
             return
+        x, targets = of.x, of.targets
 
         def one(chunk: Chunk) -> None:
             known = chunk.sets.shape[1] == 1
@@ -155,7 +149,7 @@ class Linear(Engine):
             weights = np.ones((n, 1)) if known else _flat(self._weights(x, chunk, given))
             work(_Exact(rows, weights, np.full(n, math.inf), targets, given))
 
-        self._for_all(x, codes, one)
+        self._for_all(x, of.codes, one)
 
     def log_densities(self, x: Floats, codes: Integers) -> Floats:
         """The log density of each row."""
@@ -244,17 +238,7 @@ class Linear(Engine):
 
     def _weights(self, x: Floats, chunk: Chunk, given: Conditioned) -> Floats:
         """P(data set | evidence), (P, F, r)."""
-        return self._shares(given.loglik + self.log_prior()[:, None], x, chunk.rows)
-
-    def _shares(self, log: Floats, x: Floats, rows: Integers) -> Floats:
-        """With sum 1 along the second axis, of which each of these rows of x has one."""
-        top = log.max(axis=1, keepdims=True)
-        if not np.isfinite(top).all():
-            row = int(rows[~np.isfinite(top[:, 0])].min())
-            raise self.impossible(x[row], -1, row)
-        weights: Floats = np.exp(log - top)
-        weights /= weights.sum(axis=1, keepdims=True)
-        return weights
+        return self.shares(given.loglik + self.log_prior()[:, None], x, chunk.rows)
 
     def impossible(self, row: Floats, code: int, position: int) -> DataError:
         """The error for a row that no data set can have produced."""
@@ -288,7 +272,7 @@ class Linear(Engine):
             rng = np.random.default_rng([effort.seed, start])
             each = np.repeat(rows, K)
             sets, values, log = self.drawn(x[each], codes[each], rng)
-            shares = self._shares(log.reshape(-1, K), x, rows)
+            shares = self.shares(log.reshape(-1, K), x, rows)
             at = (each - start) * F + sets
             weights = np.bincount(at, shares.ravel(), minlength=len(rows) * F)
             of_sets = weights.astype(np.float64).reshape(-1, F)

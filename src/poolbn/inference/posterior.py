@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -125,9 +125,7 @@ class Posterior:
             )
         together = np.isfinite(self.covs).all()
         if T == 1 and not (together and np.isinf(self.df).all()):
-            one = self._one()
-            found = [one.pdf(np.array([at]))[0] for at in points.ravel().tolist()]
-            return np.array(found).reshape(points.shape)
+            return self._each(points, lambda one, at: one.pdf(np.array([at])))
         if not together:
             raise OptionError(
                 f"{', '.join(self.targets)} have no density together where some column is not "
@@ -149,9 +147,7 @@ class Posterior:
             >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
             array([0.171, 0.686])
         """
-        points, one = _checked_points(x), self._one()
-        found = [one.cdf(np.array([at]))[0] for at in points.ravel().tolist()]
-        return np.array(found).reshape(points.shape)
+        return self._each(_checked_points(x), lambda one, at: one.cdf(np.array([at])))
 
     def quantile(self, p: ArrayLike) -> Floats:
         """The x with P(target <= x) = p, for one target that is a number.
@@ -167,11 +163,10 @@ class Posterior:
         wanted = np.asarray(p, dtype=np.float64)
         if not ((wanted > 0) & (wanted < 1)).all():
             raise OptionError(Option("p", p), " is not between 0 and 1")
-        one = self._one()
-        found = [one.quantile(at)[0] for at in wanted.ravel().tolist()]
-        return np.array(found).reshape(wanted.shape)
+        return self._each(wanted, lambda one, at: one.quantile(at))
 
-    def _one(self) -> Marginal:
+    def _each(self, points: Floats, of: Callable[[Marginal, float], Floats]) -> Floats:
+        """What the distribution of the one target, which is a number, says at each point."""
         if len(self.targets) > 1:
             raise OptionError(
                 f"there are {len(self.targets)} targets; a distribution function and quantiles "
@@ -182,7 +177,8 @@ class Posterior:
                 f"{self.targets[0]!r} is discrete and has no distribution function; use "
                 ".probabilities"
             )
-        return self.marginals[0]
+        found = [of(self.marginals[0], at)[0] for at in points.ravel().tolist()]
+        return np.array(found).reshape(points.shape)
 
     def __repr__(self) -> str:
         lines = [f"Posterior of {', '.join(map(visible, self.targets))}"]

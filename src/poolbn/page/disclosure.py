@@ -439,14 +439,12 @@ def _without(net: Network, data: Data, kept: Sequence[Hashable]) -> Disclosed:
         )
     rest = rest.select(nodes) if gone or rest.names != tuple(nodes) else rest
     arcs = [arc for arc in net.dag.arcs if not set(arc) & set(gone)]
-    where, columns = positions(net.levels, kept), positions(net.dag.nodes, nodes)
+    some, columns = _some(net, kept), positions(net.dag.nodes, nodes)
     old = replace(
-        net,
+        some,
         dag=Dag(nodes, arcs),
-        fits={node: net.fits[node].taken(where, tuple(kept)) for node in nodes},
-        n=net.n[where],
-        missing=None if net.missing is None else net.missing[np.ix_(where, columns)],
-        adapted=(),
+        fits={node: some.fits[node] for node in nodes},
+        missing=None if some.missing is None else some.missing[:, columns],
         score=math.nan,
         stats=only_sums(rest),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,14 +34,8 @@ _STEPS = 120  # of a slider, about
 _NAMED = 5  # data sets
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Values of a variable that can be chosen; all 0 for levels."""
-
-    low: float
-    high: float
-    step: float
-    middle: float
+# Values of a variable that can be chosen: from, to, step and middle; all 0 for levels.
+_Range = tuple[float, float, float, float]
 
 
 def whatif_numbers(
@@ -68,7 +62,7 @@ def whatif_numbers(
         sure, mixed = True, _mixed(found, suppressed, new, plugin=True)
         use, left_out = _usable(mixed, may, suppressed, new)
     offered = _largest(mixed, use, new)
-    centre = [of.middle for of in ranges]
+    centre = [middle for *_, middle in ranges]
     nodes = [
         {
             "name": name,
@@ -76,7 +70,7 @@ def whatif_numbers(
             "count": mixed.nodes[i].levels == COUNT,
             "input": i in mixed.inputs,
             "parents": list(mixed.nodes[i].parents),
-            "range": [ranges[i].low, ranges[i].high, ranges[i].step, ranges[i].middle],
+            "range": list(ranges[i]),
             **({} if i in mixed.inputs else _model(mixed.nodes[i], offered, centre, digits)),
         }
         for i, name in enumerate(mixed.names)
@@ -203,16 +197,17 @@ def _ranges(net: Network) -> list[_Range]:
 def _range(rows: pd.DataFrame, name: str, net: Network) -> _Range:
     kind = net.fits[name].kind
     if has_levels(kind):
-        return _Range(0.0, 0.0, 0.0, 0.0)
+        return 0.0, 0.0, 0.0, 0.0
     values = rows[name].to_numpy(dtype=np.float64)
     mean, sd = float(values.mean()), float(values.std())
     if not sd > 1e-9 * abs(mean):
-        return _Range(mean, mean, 0.0, mean)
+        return mean, mean, 0.0, mean
     if is_whole(kind):
-        return _Range(0.0, float(math.ceil(mean + _REACH * sd)), 1.0, float(round(mean)))
+        return 0.0, float(math.ceil(mean + _REACH * sd)), 1.0, float(round(mean))
     step = _nice(2 * _REACH * sd / _STEPS)
     low, high, middle = (step * round((mean + k * _REACH * sd) / step) for k in (-1, 1, 0))
-    return _Range(*(float(f"{x:.12g}") for x in (low, high, step, middle)))
+    low, high, step, middle = (float(f"{x:.12g}") for x in (low, high, step, middle))
+    return low, high, step, middle
 
 
 def _nice(rough: float) -> float:
