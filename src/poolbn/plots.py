@@ -132,11 +132,7 @@ def forest(
 
 
 def heterogeneity(
-    net: Network,
-    *,
-    stats: Data | None = None,
-    most: int = MOST,
-    ax: Axes | None = None,
+    net: Network, *, stats: Data | None = None, most: int = MOST, ax: Axes | None = None
 ) -> Axes:
     """Show the effects of all arcs, those that differ most between data sets on top.
 

@@ -135,12 +135,7 @@ def divergences(true: LinearNetwork, other: LinearNetwork) -> Floats:
     )
 
 
-def _divergence(
-    L: Floats,
-    r: Floats,
-    s2: Floats,
-    noise: Floats,
-) -> float:
+def _divergence(L: Floats, r: Floats, s2: Floats, noise: Floats) -> float:
     """In one data set, from loadings (N, N), and squares, variances and rounding errors (N,)."""
     free, random = s2 > 0, np.diagonal(L) > 0
     if free.sum() != random.sum() or (r > noise)[~free].any():

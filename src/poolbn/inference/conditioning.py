@@ -31,11 +31,7 @@ class Conditioned:
 
 
 def condition(
-    mean: Floats,
-    cov: Floats,
-    values: Floats,
-    observed: Flags,
-    targets: Integers,
+    mean: Floats, cov: Floats, values: Floats, observed: Flags, targets: Integers
 ) -> Conditioned:
     """Condition normal distributions on evidence, each for r rows.
 

@@ -114,12 +114,7 @@ class Algebra:
         return out
 
     def _of_kind(
-        self,
-        x: Floats,
-        observed: Flags,
-        sets: Integers,
-        targets: Integers,
-        densities: bool,
+        self, x: Floats, observed: Flags, sets: Integers, targets: Integers, densities: bool
     ) -> Conditioned:
         """The same in data sets of one kind; x is (P, r, N)."""
         if self.uncertain.sets[sets[0, 0]]:

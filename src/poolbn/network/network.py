@@ -22,12 +22,7 @@ from poolbn.later import pandas as pd
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.network.effects import (
-    By,
-    effects_table,
-    heterogeneity_table,
-    within_between_table,
-)
+from poolbn.network.effects import By, effects_table, heterogeneity_table, within_between_table
 from poolbn.network.file import network_text, read_network
 from poolbn.network.graphical import Graphical
 from poolbn.network.interventions import check_name, checked_values, intervene, new_data_set

@@ -41,11 +41,7 @@ class Summary:
 
 
 def summarised(
-    heading: Sequence[str],
-    effects: pd.DataFrame,
-    notes: Iterable[str],
-    interval: float,
-    sets: Noun,
+    heading: Sequence[str], effects: pd.DataFrame, notes: Iterable[str], interval: float, sets: Noun
 ) -> Summary:
     """Put effects by arc, from `Network.effects`, into words."""
     rows = [_row(row, interval, sets) for row in effects.to_dict("records")]

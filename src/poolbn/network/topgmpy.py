@@ -20,11 +20,7 @@ from poolbn.wording import listed
 
 
 def to_pgmpy(
-    dag: Dag,
-    fits: Mapping[str, LocalFit],
-    group: str,
-    prior: Floats,
-    data_set: Hashable,
+    dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats, data_set: Hashable
 ) -> Any:
     """A discrete network of pgmpy, or a linear Gaussian one, with coefficients of one data set."""
     kinds = {node: fits[node].kind for node in dag.nodes}

@@ -126,12 +126,7 @@ def _forest_block(
 
 
 def _intervals(
-    ax: Axes,
-    row: Floats,
-    interval: Floats,
-    limits: Floats,
-    colour: Any,
-    width: float,
+    ax: Axes, row: Floats, interval: Floats, limits: Floats, colour: Any, width: float
 ) -> None:
     """Lines; where one goes on beyond the limits there is an arrow head."""
     low, high = np.clip(interval, *limits).T
