@@ -59,8 +59,8 @@ ORDER = {
         "ordering",
     ],
     "inference": [
-        "assembled", "drawing", "conditioning", "marginals", "locals", "gibbs", "plans",
-        "posterior", "engine", "uncertain", "linear", "parts", "general", "events",
+        "assembled", "drawing", "marginals", "locals", "gibbs", "conditioning", "posterior",
+        "engine", "linear", "parts", "general", "events",
     ],
     "network": [
         "presenting", "graphical", "summary", "cells", "questions", "interventions", "totals",

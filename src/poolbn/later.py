@@ -5,9 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["optimize", "pandas", "special"]
+__all__ = ["jinja2", "markupsafe", "optimize", "pandas", "special"]
 
 if TYPE_CHECKING:
+    import jinja2
+    import markupsafe
     import pandas
     from scipy import optimize, special
 else:
@@ -21,5 +23,5 @@ else:
         def __getattr__(self, name: str) -> Any:
             return getattr(import_module(self._name), name)
 
-    pandas = Later("pandas")
+    jinja2, markupsafe, pandas = map(Later, ("jinja2", "markupsafe", "pandas"))
     optimize, special = Later("scipy.optimize"), Later("scipy.special")

@@ -1,4 +1,4 @@
-"""Networks whose nodes are of any kinds: `plans` says how each answer is found."""
+"""Networks whose nodes are of any kinds: `parts` says how each answer is found."""
 
 from __future__ import annotations
 
@@ -12,15 +12,25 @@ from poolbn.arrays import Integers
 from poolbn.errors import DataError, Option
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import assemble
-from poolbn.inference.conditioning import patterns
+from poolbn.inference.conditioning import patterns, uncertain_nodes
 from poolbn.inference.engine import Answer, Asked, Effort, Engine, HeldOut, Judged, log_sum
 from poolbn.inference.linear import Algebra, Linear
 from poolbn.inference.locals import locals_of
 from poolbn.inference.marginals import Marginal, Mixture, OnGrid, Points
-from poolbn.inference.parts import MOST_SPACED, Mixed, Weighed, count_sizes, is_spaced, weigh
-from poolbn.inference.plans import MOST, Method, Part, Plan, plan, sampled
-from poolbn.inference.posterior import Posterior
-from poolbn.inference.uncertain import uncertain_nodes
+from poolbn.inference.parts import (
+    MOST,
+    MOST_SPACED,
+    Mixed,
+    Part,
+    Plan,
+    Weighed,
+    count_sizes,
+    is_spaced,
+    plan,
+    sampled,
+    weigh,
+)
+from poolbn.inference.posterior import Method, Posterior
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.predicting import COUNT, SPACED, Floats
 from poolbn.run.parallel import available_cores, map_threads

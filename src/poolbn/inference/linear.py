@@ -17,11 +17,17 @@ import numpy as np
 from poolbn.arrays import Flags
 from poolbn.errors import DataError
 from poolbn.inference.assembled import LinearNetwork
-from poolbn.inference.conditioning import Chunk, Conditioned, chunks, condition
+from poolbn.inference.conditioning import (
+    Chunk,
+    Conditioned,
+    Uncertain,
+    chunks,
+    condition,
+    condition_uncertain,
+)
 from poolbn.inference.engine import Answer, Asked, Drawn, Effort, Engine, HeldOut, Judged, log_sum
 from poolbn.inference.marginals import Marginal, Mixture, Points, own_quantiles
 from poolbn.inference.posterior import Posterior
-from poolbn.inference.uncertain import Uncertain, condition_uncertain
 from poolbn.nodes.predicting import Floats, Integers
 from poolbn.run.parallel import available_cores, map_threads
 

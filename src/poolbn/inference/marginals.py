@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 
 from poolbn.arrays import Floats
 from poolbn.later import special
@@ -51,7 +50,7 @@ def own_quantiles(p: float, df: Floats) -> Floats:
     # From 4 degrees of freedom they are a smooth function of 1 / df: a polynomial has 12 digits of
     # it, and costs a tenth of scipy's inverse.
     few = df < _FEW
-    smooth = Chebyshev.interpolate(
+    smooth = np.polynomial.Chebyshev.interpolate(
         lambda c: np.log(special.stdtrit(1 / c, p) / z), 24, [0, 1 / _FEW]
     )
     x = z * np.exp(smooth(1 / np.where(few, _FEW, df)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,6 @@ from poolbn.arrays import Floats
 from poolbn.errors import Option, OptionError
 from poolbn.inference.conditioning import condition
 from poolbn.inference.marginals import Marginal
-from poolbn.inference.plans import Method
 from poolbn.later import pandas as pd
 from poolbn.wording import visible
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _SHOWN = 6  # data sets, and levels, that a printed posterior lists
+
+
+class Method(Enum):
+    """How an answer was found."""
+
+    EXACT = "exact"
+    QUADRATURE = "quadrature"
+    SAMPLING = "sampling"
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,13 +18,14 @@ from functools import cache
 from importlib import metadata
 from importlib.resources import files
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from poolbn.arguments import DICT, PATH, check_arguments
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
 from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
 from poolbn.graph.constraints import Constraints, as_constraints
+from poolbn.later import jinja2, markupsafe
 from poolbn.network.network import Network
 from poolbn.page import numbers
 from poolbn.page.context import Context, Evidence, check_evidence, gathered
@@ -38,9 +39,6 @@ from poolbn.page.words import about_alone, about_privacy, about_rows, about_sear
 from poolbn.show.figures import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 _SCRIPTS = (
     "tools", "charts", "details", "node", "discrete", "page", "locals", "infer", "answers",
@@ -228,9 +226,7 @@ def _size(text: str) -> str:
 
 def _readable(value: Any) -> Any:
     """Texts of any contents without characters that turn or hide what stands beside them."""
-    from markupsafe import Markup
-
-    if isinstance(value, str) and not isinstance(value, Markup):
+    if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
         return visible(value, "\n\t\u200c\u200d")  # with the joiners that scripts and emoji need
     if isinstance(value, list | tuple):
         return [_readable(part) for part in value]
@@ -241,21 +237,19 @@ def _readable(value: Any) -> Any:
 
 def _with_options(text: str) -> str:
     """A sentence as HTML, with options of the command line as code, which stays on one line."""
-    from markupsafe import Markup, escape
-
-    return Markup(_OPTION.sub(r"<code>\g<0></code>", str(escape(_readable(text)))))
+    return markupsafe.Markup(
+        _OPTION.sub(r"<code>\g<0></code>", str(markupsafe.escape(_readable(text))))
+    )
 
 
 @cache
-def template(name: str) -> Template:
+def template(name: str) -> jinja2.Template:
     """One of the templates; all texts are escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    pages = Environment(
-        loader=PackageLoader("poolbn"),
+    pages = jinja2.Environment(
+        loader=jinja2.PackageLoader("poolbn"),
         autoescape=True,
         finalize=_readable,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
