@@ -63,7 +63,7 @@ ORDER = {
         "engine", "linear", "parts", "general", "events",
     ],
     "network": [
-        "presenting", "graphical", "summary", "cells", "questions", "interventions", "totals",
+        "presenting", "graphical", "questions", "interventions", "totals",
         "effects", "tabulating", "exporting", "topgmpy", "file", "network",
     ],
     "monte_carlo_em": [],
@@ -79,7 +79,7 @@ ORDER = {
     "show": ["layout", "figures", "drawing", "style", "netplot", "rowplots"],
     "plots": [],
     "page": [
-        "disclosure", "context", "words", "summary", "graph",
+        "disclosure", "context", "summary", "graph",
         "numbers", "tables", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],

@@ -24,8 +24,8 @@ from poolbn.errors import (
 from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.assembled import divergences
 from poolbn.inference.drawing import log_ratios
-from poolbn.network.cells import MOST_PROBABLE
 from poolbn.network.network import Network
+from poolbn.network.questions import MOST_PROBABLE
 from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import counted
 

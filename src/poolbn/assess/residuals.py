@@ -18,8 +18,8 @@ import numpy as np
 
 from poolbn.arrays import Flags, Floats, Integers, Positions
 from poolbn.errors import DataError, GraphError, nearest
-from poolbn.network.cells import kinds_of
 from poolbn.network.network import Network
+from poolbn.network.questions import kinds_of
 from poolbn.tables.cells import Cells, read_cells
 
 QUARTILE = NormalDist().inv_cdf(0.75)  # of normal residuals, in standard deviations

@@ -18,8 +18,8 @@ from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import About
+from poolbn.network.effects import RATIO, arc_of
 from poolbn.network.network import Network
-from poolbn.network.summary import RATIO, arc_of
 from poolbn.nodes.localfit import GroupLevel
 from poolbn.posteriors.chains import R_HAT
 from poolbn.posteriors.posterior import ArcPosterior

@@ -22,13 +22,20 @@ from poolbn.later import pandas as pd
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.network.effects import By, effects_table, heterogeneity_table, within_between_table
+from poolbn.network.effects import (
+    By,
+    Summary,
+    effects_table,
+    heterogeneity_table,
+    summarised,
+    told,
+    within_between_table,
+)
 from poolbn.network.file import network_text, read_network
 from poolbn.network.graphical import Graphical
 from poolbn.network.interventions import check_name, checked_values, intervene, new_data_set
 from poolbn.network.presenting import Presented
 from poolbn.network.questions import Questions
-from poolbn.network.summary import Summary, summarised, told
 from poolbn.network.totals import Question, TotalsBy, causes_and_effects, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import LinearFit, LocalFit, Status, grouped

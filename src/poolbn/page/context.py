@@ -24,9 +24,9 @@ from poolbn.graph.pairs import Pair
 from poolbn.later import pandas as pd
 from poolbn.moments.data import Data, is_data
 from poolbn.moments.table import Table
-from poolbn.network.cells import kinds_of
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network, checked_data
+from poolbn.network.questions import kinds_of
 from poolbn.nodes.localfit import Status
 from poolbn.nodes.poolings import Partial
 from poolbn.page.disclosure import Disclosed, disclosed, undisclosed

@@ -10,7 +10,7 @@ import numpy as np
 
 from poolbn.assess.effectsizes import EffectSize
 from poolbn.network.network import Network
-from poolbn.page.words import arc_label, node_label
+from poolbn.page.summary import arc_label, node_label
 from poolbn.show.drawing import ArcShape, Drawing, Sizes, cut_corners, drawn, outline_of, outlines
 from poolbn.show.layout import Floats
 from poolbn.wording import Noun, noun_of

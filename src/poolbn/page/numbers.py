@@ -33,8 +33,7 @@ from poolbn.nodes.localfit import INTERCEPT, Block, Floats, LinearFit, LocalFit
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.terms import RESIDUAL
 from poolbn.page.context import Context, masked
-from poolbn.page.summary import leading
-from poolbn.page.words import about_arc, about_pooling, is_warning, p_words
+from poolbn.page.summary import about_arc, about_pooling, is_warning, leading, p_words
 from poolbn.show import figures
 from poolbn.show.figures import arrow, number, p_value, percent, term_name, what
 from poolbn.tables.kinds import is_whole

@@ -32,10 +32,17 @@ from poolbn.page.context import Context, Evidence, check_evidence, gathered
 from poolbn.page.disclosure import effects_of
 from poolbn.page.graph import picture
 from poolbn.page.numbers import node_numbers
-from poolbn.page.summary import in_short, summary
+from poolbn.page.summary import (
+    about_alone,
+    about_privacy,
+    about_rows,
+    about_search,
+    in_short,
+    resampled,
+    summary,
+)
 from poolbn.page.tables import missing_map, report_tables, treatment_tables
 from poolbn.page.whatif import whatif_numbers
-from poolbn.page.words import about_alone, about_privacy, about_rows, about_search, resampled
 from poolbn.show.figures import number
 from poolbn.wording import counted, csv_text, visible
 from poolbn.writing import write_whole

@@ -18,8 +18,7 @@ from poolbn.graph.pairs import Pair
 from poolbn.nodes.terms import RESIDUAL
 from poolbn.page.context import Context
 from poolbn.page.numbers import sd_range
-from poolbn.page.summary import scale_of, three_digits
-from poolbn.page.words import is_warning, standardised
+from poolbn.page.summary import is_warning, scale_of, standardised, three_digits
 from poolbn.show.figures import arrow, is_sure, number, p_value, pair_name, percent, term_name
 
 _MOST = 400  # rows of a table that grows with the square of the nodes

@@ -19,9 +19,9 @@ from poolbn.inference.events import Probability
 from poolbn.inference.marginals import Mixture, moments, spread
 from poolbn.later import pandas as pd
 from poolbn.moments.standardised import Family
-from poolbn.network.cells import ESS, NUMBERS
 from poolbn.network.effects import TERM
 from poolbn.network.network import Network
+from poolbn.network.questions import ESS, NUMBERS
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.terms import Term
 from poolbn.posteriors.chains import Sampled, monte_carlo
