@@ -107,15 +107,9 @@ def held_out(train: Data, categories: tuple[tuple[str, ...], ...], values: Float
             there = ~np.isnan(values[:, i])
             x[there, i] = known[values[there, i].astype(np.int64)]
             strange[:, i] = x[:, i] < 0
-            x[strange[:, i], i] = _counted(
-                train.cases([train.names[i]], incomplete=True).columns[0]
-            ).argmax()
+            (codes,) = train.cases([train.names[i]], incomplete=True).columns
+            x[strange[:, i], i] = np.bincount(codes[~np.isnan(codes)].astype(np.int64)).argmax()
     return HeldOut(x, strange)
-
-
-def _counted(codes: Floats) -> Integers:
-    """How often levels occur in a column."""
-    return np.bincount(codes[~np.isnan(codes)].astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ from poolbn.nodes.files import (
     encode,
     number,
 )
-from poolbn.nodes.localfit import Given, LocalFit
+from poolbn.nodes.localfit import Given
 from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
 
@@ -172,7 +172,10 @@ def _decode_network(encoded: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("an adapted data set is not among the data sets, or there twice")
     for name, words in (("group", "the name of the group column"), ("score_kind",) * 2):
         as_text(words, encoded[name])
-    fits = _decoded(encoded, dag, tuple(levels))
+    own = encoded["fits"]
+    categories = {node: categories_in(node, own[node]) for node in dag.nodes}
+    given = {node: {name: categories[name] for name in dag.parents(node)} for node in dag.nodes}
+    fits = {node: decode(node, own[node], tuple(levels), given[node]) for node in dag.nodes}
     score = as_float("score", encoded["score"])
     if math.isnan(score) and not any(isinstance(fit.pooling, Given) for fit in fits.values()):
         raise ValueError("the score is not a number")
@@ -199,16 +202,6 @@ def _decode_missing(missing: Any, rows: list[int], nodes: int) -> Integers:
     if len(missing) > len(rows):
         raise ValueError("there are missing cells of more data sets than there are")
     return np.array(missing, dtype=np.int64)
-
-
-def _decoded(
-    encoded: dict[str, Any], dag: Dag, levels: tuple[Hashable, ...]
-) -> dict[str, LocalFit]:
-    """The fits, checked against the graph."""
-    own = encoded["fits"]
-    categories = {node: categories_in(node, own[node]) for node in dag.nodes}
-    given = {node: {name: categories[name] for name in dag.parents(node)} for node in dag.nodes}
-    return {node: decode(node, own[node], levels, given[node]) for node in dag.nodes}
 
 
 def _decode_move(move: dict[str, Any], dag: Dag) -> Move:

@@ -53,13 +53,9 @@ def with_cells(
         if column.isna().all() or hasattr(column.dtype, "categories"):
             column = column.astype(object)
     column.iloc[rows] = new
-    return column.astype(before.dtype) if _fits(column, before) else column
-
-
-def _fits(column: pd.Series[Any], before: pd.Series[Any]) -> bool:
-    """Whether a filled column can have the categories that it had before."""
     known = getattr(before.dtype, "categories", None)
-    return known is not None and bool(column.isin(known).all())
+    fits = known is not None and column.isin(known).all()
+    return column.astype(before.dtype) if fits else column
 
 
 def _like(column: pd.Series[Any], levels: Sequence[str]) -> NDArray[Any]:
@@ -165,7 +161,8 @@ class Questions(ABC):
         tables = {}
         for name, own in zip([self.dag.nodes[k] for k in at], found.columns, strict=True):
             levels = self.fits[name].categories
-            columns = _beside(levels) if levels else NUMBERS
+            beside = (MOST_PROBABLE, ESS)  # columns that every table may have
+            columns = [f"{name} (level)" if name in beside else name for name in levels or NUMBERS]
             tables[name] = pd.DataFrame(own, index=cells.index, columns=pd.Index(columns))
             if levels:
                 tables[name][MOST_PROBABLE] = np.array(levels, dtype=object)[own.argmax(axis=1)]
@@ -457,11 +454,6 @@ def _effort(method: str, particles: int, seed: int) -> Effort:
     check_count(1, particles=particles)
     check_count(seed=seed)
     return Effort(method, particles, seed)
-
-
-def _beside(levels: Sequence[str]) -> list[str]:
-    """Columns for levels, beside those that every table has."""
-    return [f"{level} (level)" if level in (MOST_PROBABLE, ESS) else level for level in levels]
 
 
 def _with_ess(table: pd.DataFrame, ess: Floats) -> pd.DataFrame:

@@ -328,7 +328,8 @@ def _of_population(
     asking = (cause, change, effects)
     own = _means(asked.data_sets(order, 0), order, own_noise, *asking)
     unknown = {node for node in order if node != cause and not asked.fits[node].has_population}
-    told = [node for node in effects if not unknown.intersection(_way(asked.dag, node, cause))]
+    # The distributions of a node and of those above it matter, without that of what is set.
+    told = [n for n in effects if not unknown.intersection((n, *asked.dag.ancestors(n)))]
     order = _needed(asked.dag, told) if told else []
     noise, few = (uniforms(order, n, asked.rng(4)) for n in (_ROWS, _FEW_ROWS))
     asking = (cause, change, told)
@@ -345,11 +346,6 @@ def _of_population(
                     scale, many[key], middle[key], drawn[key], asked.tails
                 )
             yield (effect, outcome, scale.name), [(*numbers, *scale.reported(each))]
-
-
-def _way(dag: Dag, node: str, cause: str) -> set[str]:
-    """The nodes whose distributions matter to a node when the cause is set."""
-    return {node, *dag.ancestors(node)} - {cause}
 
 
 def _population_numbers(

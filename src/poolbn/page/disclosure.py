@@ -89,13 +89,12 @@ class Counter:
             joined = False
             for a, b in combinations(found, 2):
                 one, two = found[a].together, found[b].together
-                if self._meet(found[a], found[b]) and (one & two).any() and (one != two).any():
+                shared = {*found[a].columns} & {*found[b].columns}
+                meet = any(self.sizes[name] for name in shared)
+                if meet and (one & two).any() and (one != two).any():
                     both, joined = one | two, True
                     found[a], found[b] = (replace(found[k], together=both) for k in (a, b))
         return found
-
-    def _meet(self, one: Grouping, two: Grouping) -> bool:
-        return any(self.sizes[name] for name in set(one.columns) & set(two.columns))
 
     def _grouping(self, child: str, parents: tuple[str, ...]) -> Grouping:
         """Of one node, whatever others do; parents go until the cells of the others are enough."""

@@ -49,7 +49,11 @@ def whatif_numbers(
     would tell what those are.
     """
     found, new = _with_new(net)
-    ranges, suppressed = _ranges(net), _suppressed(may)
+    rows = net.sample(_DRAWS, plugin=True)
+    ranges = [_range(rows, name, net.fits[name].kind) for name in net.dag.nodes]
+    # Nodes that may not be shown in data sets that are, (F,).
+    apart = [node for node in may.grouped if node not in net.inputs]
+    suppressed = {node: ~may.of(node) & may.shown for node in apart}
     closed = not may.shown.all()
     sure, digits = (closed if plugin is None else plugin), (_COARSE if closed else _DIGITS)
     mixed = _mixed(found, suppressed, new, plugin=sure)
@@ -106,12 +110,6 @@ def _with_new(net: Network) -> tuple[Network, int | None]:
         return net.adapt(name=name), len(net.levels)
     except DataError:  # without pooling there is no population
         return net, None
-
-
-def _suppressed(may: Disclosed) -> dict[str, Flags]:
-    """Nodes that may not be shown in data sets that are, (F,)."""
-    nodes = [node for node in may.grouped if node not in may.net.inputs]
-    return {node: ~may.of(node) & may.shown for node in nodes}
 
 
 def _mixed(
@@ -188,14 +186,8 @@ def _largest(mixed: General, use: list[int], new: int | None) -> list[int]:
 # Where variables are
 
 
-def _ranges(net: Network) -> list[_Range]:
-    """From rows that the network draws, so that no row of the data is behind a number."""
-    rows = net.sample(_DRAWS, plugin=True)
-    return [_range(rows, name, net) for name in net.dag.nodes]
-
-
-def _range(rows: pd.DataFrame, name: str, net: Network) -> _Range:
-    kind = net.fits[name].kind
+def _range(rows: pd.DataFrame, name: str, kind: str) -> _Range:
+    """Of rows that the network draws, so that no row of the data is behind a number."""
     if has_levels(kind):
         return 0.0, 0.0, 0.0, 0.0
     values = rows[name].to_numpy(dtype=np.float64)

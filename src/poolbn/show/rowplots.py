@@ -50,7 +50,10 @@ def draw_forest(terms: Sequence[Estimates], sets: Noun, ax: Axes | None) -> Axes
         names |= _forest_block(ax, found, sets, top, limits, size, labelled=not k)
     ax.axvline(terms[0].reported(0.0), color=style.SOFT, linewidth=0.8, zorder=0)
     if terms[0].is_ratio:
-        _ratio_axis(ax, limits)
+        ratios = figures.ratio_ticks(*limits)
+        ax.set_xscale("log")
+        ax.minorticks_off()
+        ax.set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
     ax.set_xlim(*map(float, terms[0].reported(np.array(limits))))
     told = names.items()
     style.name_rows(ax, names, [name for _, (name, _) in told], [note for _, (_, note) in told])
@@ -58,14 +61,6 @@ def draw_forest(terms: Sequence[Estimates], sets: Noun, ax: Axes | None) -> Axes
     ax.set_xlabel(of, fontsize=style.FONT, parse_math=False)
     style.legend_above(ax, 2, right=many)
     return ax
-
-
-def _ratio_axis(ax: Axes, limits: tuple[float, float]) -> None:
-    """An axis of logarithms with round ratios."""
-    ratios = figures.ratio_ticks(*limits)
-    ax.set_xscale("log")
-    ax.minorticks_off()
-    ax.set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
 
 
 def _forest_block(
