@@ -303,25 +303,14 @@ def leave_out(linear: LinearNetwork, prior: Floats, values: Floats, codes: Integ
     Rows have no missing values, (n, N); residual variances are positive, and no data set is
     adapted.
     """
-    n, N = values.shape
-    F = len(prior)
-    known = np.empty((n, N))
-    miss = np.empty((F, n, N))  # cell less prediction
-    loglik = np.empty((F, n))
-    log_weight = np.empty((F, n, N))
+    B, s = np.eye(values.shape[1]) - linear.slopes, linear.sigma2[:, None]  # I - B
+    e = values @ np.swapaxes(B, 1, 2) - linear.intercept[:, None]  # (F, n, N)
+    precision = (B**2 / linear.sigma2[:, :, None]).sum(axis=1)[:, None]  # diagonals of Lambda
+    miss = (e / s) @ B / precision  # cell less prediction
     with np.errstate(divide="ignore"):
-        log_prior = np.log(prior)
-    for j in range(F):
-        B = np.eye(N) - linear.slopes[j]  # I - B
-        center, s = linear.intercept[j], linear.sigma2[j]
-        e = values @ B.T - center
-        precision = (B**2 / s[:, None]).sum(axis=0)  # diagonal of Lambda
-        miss[j] = (e / s) @ B / precision
-        loglik[j] = log_prior[j] - 0.5 * ((e**2 / s) + np.log(s)).sum(axis=1)
-        given_rest = 0.5 * (np.log(precision) - precision * miss[j] ** 2)
-        log_weight[j] = loglik[j][:, None] - given_rest
-        of_j = codes == j
-        known[of_j] = values[of_j] - miss[j][of_j]
+        loglik = np.log(prior)[:, None] - 0.5 * ((e**2 / s) + np.log(s)).sum(axis=2)
+    log_weight = loglik[..., None] - 0.5 * (np.log(precision) - precision * miss**2)
+    known = values - miss[codes, np.arange(len(codes))]
     weight = np.exp(log_weight - log_weight.max(axis=0))
     weight /= weight.sum(axis=0)
     unknown = values - (weight * miss).sum(axis=0)
