@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
 
-from poolbn.arrays import Floats, Integers
+from poolbn.arrays import Floats
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
 from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
@@ -24,8 +25,9 @@ def probability_table(
     The data set first, then a dimension for each parent, and the node's own levels last.
     """
     columns, sizes = _grid(parents, fits)
-    each = [fit.mean(columns, _all(j, sizes)) for j in range(len(fit.levels))]
-    return np.reshape(each, (len(each), *sizes, len(fit.categories)))
+    F, K = len(fit.levels), len(fit.categories)
+    found = fit.mean(columns, np.arange(F)[:, None])
+    return np.broadcast_to(found, (F, math.prod(sizes), K)).reshape(F, *sizes, K)
 
 
 def network_tables(
@@ -59,13 +61,12 @@ def regression_table(
     intercept and the coefficients of the others.
     """
     columns, sizes = _grid(parents, fits)
-    zero = {name: np.zeros(int(np.prod(sizes))) for name in others}
-    slopes = fit.coef[:, [fit.position(name) for name in others]]  # (F, p)
-    each = []
-    for j, own in enumerate(slopes):
-        intercept = fit.mean(columns | zero, _all(j, sizes))
-        each.append(np.column_stack([intercept, np.tile(own, (len(intercept), 1))]))
-    return np.reshape(each, (len(each), *sizes, 1 + len(others)))
+    F, C = len(fit.levels), math.prod(sizes)
+    zero = {name: np.zeros(C) for name in others}
+    table = np.empty((F, C, 1 + len(others)))
+    table[..., 0] = fit.mean(columns | zero, np.arange(F)[:, None])
+    table[..., 1:] = fit.coef[:, None, [fit.position(name) for name in others]]
+    return table.reshape(F, *sizes, 1 + len(others))
 
 
 def _grid(
@@ -73,13 +74,8 @@ def _grid(
 ) -> tuple[dict[str, Floats], tuple[int, ...]]:
     """Codes of all configurations, the last parent's changes fastest; and sizes."""
     sizes = tuple(len(fits[name].categories) for name in parents)
-    codes = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes))).astype(float)
+    codes = np.indices(sizes).reshape(len(sizes), math.prod(sizes)).astype(float)
     return dict(zip(parents, codes, strict=True)), sizes
-
-
-def _all(j: int, sizes: tuple[int, ...]) -> Integers:
-    """One data set for all configurations."""
-    return np.full(int(np.prod(sizes)), j, dtype=np.int64)
 
 
 _NAMED = 5  # nodes in an error

@@ -261,7 +261,7 @@ def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
 def _joined(data: Data, together: Flags) -> tuple[Data, list[int]]:
     """With these data sets as one, the last; and where in that the rows of each data set are."""
     alone = np.flatnonzero(~together).tolist()
-    at = [alone.index(j) if j in alone else len(alone) for j in range(len(together))]
+    at = np.where(together, len(alone), np.cumsum(~together) - 1).tolist()
     if not together.any():
         return data, at
     return data.joined(alone, _OTHERS), at
