@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import io
+import pickle
 import subprocess
 import sys
 import tokenize
 from pathlib import Path
 
+import pandas as pd
+
 import poolbn
+from poolbn import later
 
 SOURCE = Path(poolbn.__file__).parent
 # Packages and single modules; each may import what stands above it, and from itself in order.
@@ -184,6 +188,15 @@ def test_the_import_is_light() -> None:
     code = f"import sys, poolbn; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_command_line_loads_packages_with_their_first_use() -> None:
+    late = ["pandas", "scipy", "numba", "matplotlib", "jinja2"]
+    code = f"import sys, poolbn.cli.app; print([m for m in {late} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert pickle.loads(pickle.dumps(later.pandas)).DataFrame is pd.DataFrame
+    assert later.special.ndtr(0.0) == 0.5
 
 
 # What nobody asks

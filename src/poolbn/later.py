@@ -20,6 +20,9 @@ else:
         def __init__(self, name: str) -> None:
             self._name = name
 
+        def __reduce__(self) -> tuple[Any, ...]:  # to other processes
+            return Later, (self._name,)
+
         def __getattr__(self, name: str) -> Any:
             return getattr(import_module(self._name), name)
 

@@ -192,11 +192,8 @@ def row_replicates(
 ) -> Iterator[list[GroupStats]]:
     """Statistics of as many rows as there are in each data set, drawn from them with replacement.
 
-    `read` opens the rows for each pass over them, and `known` are their statistics. Yields the
-    replicates of one pass, as many as take a moderate amount of memory.
-
-    Raises:
-        DataError: the rows are not the same in each pass.
+    `read` opens the rows for each pass over them, an error where they are not the same, and `known`
+    are their statistics. Yields the replicates of one pass, which take a moderate amount of memory.
     """
     F, N = known.mean.shape
     at_once = max(1, _NUMBERS // (_STACK * F * N * N))
@@ -378,6 +375,19 @@ class ArcStrength(NamedTuple):
         return self.direction != 0.5
 
 
+def told(pairs: Sequence[ArcStrength], what: str, where: str) -> list[str]:
+    """Lines on the first of some pairs of nodes: what there is, and where the others are."""
+    lines = []
+    for pair in pairs[:_SHOWN]:
+        share = f", direction {pair.direction:.2f}" if pair.directed else ""
+        sign = "->" if pair.directed else "--"
+        arc = visible(f"{pair.parent} {sign} {pair.child}")
+        lines.append(f"  {arc}  {what} {pair.strength:.2f}{share}")
+    if len(pairs) > _SHOWN:
+        lines.append(f"  ... {len(pairs) - _SHOWN} more in {where}")
+    return lines
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap:
     """How often arcs were found in networks learned from resampled data.
@@ -497,16 +507,8 @@ class Bootstrap:
         )
 
     def __repr__(self) -> str:
-        lines = [f"Bootstrap: {self._summary()}"]
-        found = self.pairs()
-        for row in found[:_SHOWN]:
-            share = f", direction {row.direction:.2f}" if row.directed else ""
-            sign = "->" if row.directed else "--"
-            arc = visible(f"{row.parent} {sign} {row.child}")
-            lines.append(f"  {arc}  strength {row.strength:.2f}{share}")
-        if len(found) > _SHOWN:
-            lines.append(f"  ... {len(found) - _SHOWN} more in .table()")
-        return "\n".join(lines)
+        lines = told(self.pairs(), "strength", ".table()")
+        return "\n".join([f"Bootstrap: {self._summary()}", *lines])
 
     def _repr_html_(self) -> str:
         return str(present("page.notebook.shown", self))

@@ -144,8 +144,9 @@ def mean_effect(rows: Rows, kind: str, interval: float) -> Mean:
 
 def score_of(rows: Rows, kind: str) -> Score:
     """The scores of an outcome that is "continuous", "discrete" or "count", at any effect."""
-    if is_normal(kind):
-        return _differences(rows)
+    if is_normal(kind):  # least squares with a level for each data set
+        own, S, q, df = _lines(rows)
+        return lambda beta: _scores(own - beta * S, q, df)
     if is_whole(kind):
         return _rates(rows)
     arms = bool(np.isin(rows.x, (0.0, 1.0)).all())
@@ -206,12 +207,6 @@ def _root(f: Callable[[float], float], start: float, far: float) -> float:
             return float(optimize.brentq(f, last, at, xtol=_CLOSE * far))
         step *= 2
     return side * math.inf if side else start
-
-
-def _differences(rows: Rows) -> Score:
-    """Least squares with a level for each data set."""
-    own, S, q, df = _lines(rows)
-    return lambda beta: _scores(own - beta * S, q, df)
 
 
 def _lines(rows: Rows) -> tuple[Floats, Floats, Floats, Floats]:

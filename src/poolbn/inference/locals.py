@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -75,13 +75,11 @@ def redrawings(
         offsets = np.concatenate([[0], np.cumsum(there)])[table.offsets]
         values = dict(zip(table.names, table.values[:, there], strict=True))
         drawn = fit.redrawing(Observed(values, values[fit.child], offsets))
-
-        def redraw(
-            rng: np.random.Generator,
-            node: Local = node,
-            drawn: Callable[[np.random.Generator], Predictions] = drawn,
-        ) -> Local:
-            return replace(node, of=drawn(rng))
-
-        made.append(redraw)
+        made.append(partial(_redrawn, node, drawn))
     return made
+
+
+def _redrawn(
+    node: Local, drawn: Callable[[np.random.Generator], Predictions], rng: np.random.Generator
+) -> Local:
+    return replace(node, of=drawn(rng))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -60,13 +60,17 @@ def check_evidence(net: Network, evidence: object) -> Evidence:
             "pb.PC().pattern give it"
         )
     nodes = evidence.nodes if isinstance(evidence, ArcPosterior) else evidence.cpdag.nodes
-    other = sorted(set(nodes) ^ set(net.dag.nodes))
-    if other:
+    check_nodes(net, nodes, "evidence")
+    return evidence
+
+
+def check_nodes(net: Network, nodes: Iterable[str], what: str) -> None:
+    """Raise for what is of other variables than a network."""
+    if other := sorted({*nodes} ^ {*net.dag.nodes}):
         raise DataError(
-            f"the evidence was not of the variables of the network: {other[0]!r} is in one of the "
+            f"the {what} was not of the variables of the network: {other[0]!r} is in one of the "
             "two only; use the same columns for both"
         )
-    return evidence
 
 
 def pair_doubts(

@@ -23,12 +23,12 @@ from typing import Any
 from poolbn.arguments import DICT, PATH, check_arguments
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.resample import Bootstrap
-from poolbn.errors import DataError, FileError, Option, OptionError, check_kind
+from poolbn.errors import FileError, Option, OptionError, check_kind
 from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.later import jinja2, markupsafe
 from poolbn.network.network import Network
 from poolbn.page import numbers
-from poolbn.page.context import Context, Evidence, check_evidence, gathered
+from poolbn.page.context import Context, Evidence, check_evidence, check_nodes, gathered
 from poolbn.page.disclosure import effects_of
 from poolbn.page.graph import picture
 from poolbn.page.numbers import node_numbers
@@ -114,7 +114,7 @@ def report(
         check_kind(bootstrap, Bootstrap, "a bootstrap", "pb.bootstrap")
     if comparison is not None:
         check_kind(comparison, Comparison, "a comparison", "pb.compare")
-        _check_same(net, comparison)
+        check_nodes(net, next(iter(comparison.networks.values())).dag.nodes, "comparison")
     several = evidence if isinstance(evidence, list | tuple) else (evidence,)
     given = tuple(check_evidence(net, found) for found in several)
     if rows and data is None:
@@ -123,17 +123,6 @@ def report(
     of = gathered(net, data, bootstrap, comparison, open=rows, constraints=known, evidence=given)
     text = _rendered(_contents(of, settings or {}))
     write_whole(path, text.encode(errors="xmlcharrefreplace"))
-
-
-def _check_same(net: Network, comparison: Comparison) -> None:
-    compared = next(iter(comparison.networks.values())).dag.nodes
-    other = [node for node in net.dag.nodes if node not in compared]
-    other += [node for node in compared if node not in net.fits]
-    if other:
-        raise DataError(
-            f"the comparison was not of the variables of the network: {other[0]!r} is in one of "
-            "the two only; compare with the same columns"
-        )
 
 
 # Its contents

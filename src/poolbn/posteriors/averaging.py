@@ -300,11 +300,7 @@ def _terms(parent: str, fits: Sequence[tuple[LocalFit, float]]) -> list[tuple[Te
 def total_effects(
     graphs: GraphSample, fit: Fit, interval: float, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """The effect along all directed paths, averaged over graphs and coefficients.
-
-    Raises:
-        DataError: a node is not continuous.
-    """
+    """The effect along all directed paths, averaged over graphs and coefficients."""
     names = graphs.nodes
     coefficients = _coefficients(graphs, fit, rng)
     total = np.linalg.inv(np.eye(len(names)) - coefficients).astype(float)  # (draws, N, N)

@@ -13,7 +13,7 @@ import numpy as np
 
 from poolbn.arguments import among, is_finite
 from poolbn.arrays import Floats
-from poolbn.assess.resample import averaged_edges, directed_network
+from poolbn.assess.resample import ArcStrength, averaged_edges, directed_network, told
 from poolbn.errors import (
     GraphError,
     Option,
@@ -66,12 +66,11 @@ from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, family_fits, name_of
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
-from poolbn.wording import counted, visible
+from poolbn.wording import counted
 
 Part = Summed | Sampled
 
-_SHOWN = 12  # pairs that a printed posterior lists
-_LIKELY = 0.05  # and the least probability of an arc between them
+_LIKELY = 0.05  # the least probability of an arc that a printed posterior lists
 _SAME = 9  # digits of probabilities and directions; what is less is rounding
 
 
@@ -446,19 +445,11 @@ class ArcPosterior:
         return table.loc[order].reset_index(drop=True)
 
     def __repr__(self) -> str:
-        lines = [f"ArcPosterior: {self._summary()}"]
-        found = self._likely()
-        for row in found.head(_SHOWN).to_dict("records"):
-            share = round(row["direction"], _SAME)
-            sign = "--" if share == 0.5 else "->"
-            arc = visible(f"{row['parent']} {sign} {row['child']}")
-            direction = "" if share == 0.5 else f", direction {share:.2f}"
-            lines.append(f"  {arc}  probability {row['probability']:.2f}{direction}")
-        if not len(found):
-            lines.append(f"  no arc has a probability of {_LIKELY} or more")
-        if len(found) > _SHOWN:
-            lines.append(f"  ... {len(found) - _SHOWN} more in .arcs()")
-        return "\n".join(lines)
+        found = self._likely().round({"direction": _SAME}).iloc[:, :4]
+        pairs = [ArcStrength(*row) for row in found.itertuples(index=False, name=None)]
+        none = f"  no arc has a probability of {_LIKELY} or more"
+        lines = told(pairs, "probability", ".arcs()") or [none]
+        return "\n".join([f"ArcPosterior: {self._summary()}", *lines])
 
     def _repr_html_(self) -> str:
         body = self._likely().to_html(index=False, float_format="{:.3g}".format)
