@@ -305,7 +305,7 @@ def probability(happened: Flags, weights: Floats) -> Probability:
 
 
 def happens(event: Event, rows: pd.DataFrame) -> Flags:
-    """In which rows an event happens, a condition as `conditions` reads it or a function."""
+    """In which rows an event happens, a condition in the grammar above or a function."""
     if callable(event):
         answer = event(rows)
     elif isinstance(event, str):

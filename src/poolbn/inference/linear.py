@@ -1,8 +1,8 @@
 """Networks whose nodes are all linear: what the cells of a row say of its others and its data set.
 
 With all parameters given the nodes have a multivariate normal distribution in each data set, and
-all answers are normal distributions; with parameters that are uncertain see `uncertain`. With the
-data set unknown answers are mixtures over the data sets, weighted by P(F) times the density of the
+all answers are normal distributions; with uncertain parameters see `conditioning`. With the data
+set unknown answers are mixtures over the data sets, weighted by P(F) times the density of the
 evidence.
 """
 
