@@ -65,7 +65,7 @@ def network(pooling: str) -> Model:
     """Probabilities of a network."""
 
     def predicted(known: pd.DataFrame, new: pd.DataFrame, outcome: str) -> pd.DataFrame:
-        net = pb.learn(known, group="group", pooling=pooling)
+        net = pb.learn(known, group="group", pooling=pooling, preset="paper")
         return net.predict(new, outcome).drop(columns="most_probable")
 
     return predicted

@@ -105,7 +105,7 @@ def of_all_kinds(seed: int, F: int, rows: int) -> pb.Table:
 
 def families(stats: pb.GroupStats | pb.Table, rng: np.random.Generator) -> set[Family]:
     """Of a search, and some with fewer parents."""
-    net = pb.learn(stats)
+    net = pb.learn(stats, preset="paper")
     found = set()
     for child, name in enumerate(stats.names):
         parents = [stats.names.index(parent) for parent in net.dag.parents(name)]

@@ -44,9 +44,9 @@ def distances(N: int, parents: float, data_sets: int, seed: int) -> dict[str, fl
     """SHD of what each way learns from the true class."""
     dag, stats = simulated(N, parents, data_sets, ROWS[seed % 2], seed)
     found = {
-        "hill climbing": pb.learn(stats).dag,
+        "hill climbing": pb.learn(stats, preset="paper").dag,
         "PC": pb.PC().pattern(stats).cpdag,
-        "hybrid": pb.learn(stats, search=pb.Hybrid()).dag,
+        "hybrid": pb.learn(stats, search=pb.Hybrid(), preset="paper").dag,
     }
     if N <= EXACT:
         found["median graph"] = pb.arc_posterior(stats).median_graph()
@@ -113,9 +113,9 @@ def by_rules(tables: int) -> list[str]:
         found = []
         for seed in range(tables):
             dag, stats = simulated(N, parents, data_sets, rows, seed)
-            graphs = [pb.learn(stats).dag]
+            graphs = [pb.learn(stats, preset="paper").dag]
             graphs += [pb.PC(rule=rule).pattern(stats).cpdag for rule in rules]
-            graphs += [pb.learn(stats, search=pb.Hybrid()).dag]
+            graphs += [pb.learn(stats, search=pb.Hybrid(), preset="paper").dag]
             found.append([pb.metrics.shd(graph, dag) for graph in graphs])
         cells = [with_error(column) for _, column in pd.DataFrame(found).items()]
         lines.append(f"| {N} | {parents} | {data_sets} | {rows} | {' | '.join(cells)} |")
@@ -149,11 +149,11 @@ def large(N: int) -> list[str]:
         "PC": pb.PC(),
     }
     for search in searches.values():  # what is compiled or loaded once
-        pb.learn(stats.select(stats.names[:4]), search=search)
+        pb.learn(stats.select(stats.names[:4]), search=search, preset="paper")
     lines = ["| search | processor seconds | score | arcs |", "| --- | --- | --- | --- |"]
     for name, search in searches.items():
         began = time.process_time()
-        net = pb.learn(stats, search=search)
+        net = pb.learn(stats, search=search, preset="paper")
         seconds = time.process_time() - began
         lines.append(f"| {name} | {seconds:.2f} | {net.score:.0f} | {len(net.dag.arcs)} |")
         print(lines[-1], flush=True)

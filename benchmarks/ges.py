@@ -198,7 +198,10 @@ def main() -> None:
             truth = pb.random_network(dag, data_sets, seed=seed)
             stats = pb.stats(pb.random_table(truth, rows, seed=seed), group="F")
             again, own = pb.HillClimb(restarts=20, perturb=3), ges(stats)
-            nets = pb.learn(stats), pb.learn(stats, search=again), own, pb.learn(stats, start=own)
+            nets = (
+                pb.learn(stats, preset="paper"), pb.learn(stats, search=again, preset="paper"), own,
+                pb.learn(stats, start=own, preset="paper"),
+            )  # fmt: skip
             found.append([pb.metrics.shd(net, dag) for net in nets])
         shd = np.array(found, dtype=float)
         cells = [with_error(column) for column in shd.T]

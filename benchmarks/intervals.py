@@ -51,7 +51,9 @@ def coverages(options: argparse.Namespace, N: int, data_sets: int) -> pd.DataFra
         new = pb.random_table(
             true, options.rows // options.networks // data_sets, seed=10**6 + seed
         )
-        nets = {name: pb.learn(stats, pooling=how) for name, how in POOLINGS.items()}
+        nets = {
+            name: pb.learn(stats, pooling=how, preset="paper") for name, how in POOLINGS.items()
+        }
         nets["(the truth)"] = true
         for how, net in nets.items():
             for known in (True, False):

@@ -29,7 +29,7 @@ def measure(N: int) -> None:
     pb.learn(stats.select(stats.names[:5]))  # loads the kernels
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     start = time.perf_counter()
-    net = pb.learn(stats)
+    net = pb.learn(stats, preset="paper")
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     fits = sum(move.fits for move in net.trace)

@@ -142,10 +142,12 @@ def measure(cell: tuple[float, str, int]) -> list[dict[str, Any]]:
         options: dict[str, Any] = {"group": "F", "missing": "em" if how == "em" else "drop"}
         try:
             start = time.perf_counter()
-            found = pb.learn(source, **options)
+            found = pb.learn(source, **options, preset="paper")
             row["time"] = time.perf_counter() - start
             row["shd"] = pb.metrics.shd(true.dag, found.dag)
-            net = pb.learn(source, **options, pooling=POOLED, search=Fixed(), constraints=known)
+            net = pb.learn(
+                source, **options, pooling=POOLED, search=Fixed(), constraints=known, preset="paper"
+            )
         except pb.PoolbnError:  # no rows are left of a data set, or one level of a column
             continue
         if true.dag.parents(decides):

@@ -46,7 +46,7 @@ Graph = tuple[pb.Dag, tuple[float, float]]  # and the seconds to fill in, and to
 
 def learned(stats: pb.GroupStats) -> pb.Dag:
     """The graph of partial pooling and BIC."""
-    return pb.learn(stats, pooling="partial", score="bic").dag
+    return pb.learn(stats, preset="paper").dag
 
 
 def ours(table: pd.DataFrame, missing: str) -> Graph:

@@ -4,9 +4,9 @@ Networks of 6 and 12 nodes, half of them discrete, 1.5 parents on average (`pb.r
 `discrete=0.5`); 5 and 20 data sets of 20 and 100 rows. Ways to a graph, on the same tables, all by
 hill climbing:
 
-- poolbn: `pb.learn(table, pooling="partial")`, columns of all kinds.
+- poolbn: `pb.learn(table, preset="paper")`, columns of all kinds.
 - bic-cg: bnlearn's score, with the data set as a parent of all nodes (conditional_gaussian.py).
-- numbers: codes of levels as if they were continuous, `pb.learn(..., pooling="partial")`.
+- numbers: codes of levels as if they were continuous, `pb.learn(..., preset="paper")`.
 - glmer: lmer and glmer (nAGQ = 1) with all coefficients random, and BIC; on the smallest tables, of
   networks whose discrete nodes have two levels (mixed_glmer.R; needs R with lme4).
 
@@ -68,7 +68,7 @@ def tables(cell: Cell, *, binary: bool) -> Iterator[tuple[int, pb.Network, pd.Da
 
 def by_poolbn(frame: pd.DataFrame) -> pb.Dag:
     """Columns of all kinds."""
-    return pb.learn(frame, group="F", pooling="partial").dag
+    return pb.learn(frame, group="F", preset="paper").dag
 
 
 def by_bic_cg(frame: pd.DataFrame) -> pb.Dag:
@@ -81,7 +81,7 @@ def as_numbers(frame: pd.DataFrame) -> pb.Dag:
     """Codes of levels are numbers."""
     made = frame.drop(columns="F").apply(lambda column: column if column.dtype == float
                                          else column.rank(method="dense"))  # fmt: skip
-    return pb.learn(made.assign(F=frame["F"]), group="F", pooling="partial").dag
+    return pb.learn(made.assign(F=frame["F"]), group="F", preset="paper").dag
 
 
 class Glmer:

@@ -54,7 +54,7 @@ def main() -> None:
             times = []
             for _ in range(3 if name == "trial" else 1):
                 start = time.perf_counter()
-                net = pb.learn(table, pooling=pooling)
+                net = pb.learn(table, pooling=pooling, preset="paper")
                 times.append(time.perf_counter() - start)
             fits = sum(move.fits for move in net.trace)
             print(

@@ -128,7 +128,9 @@ def one_network(seed: int, replicates: int) -> tuple[pd.DataFrame, pd.DataFrame]
                 named = f"{score}, power {power}"
                 pairs.append(pd.DataFrame({"of": named, "p": own, "joined": joined}))
                 found[f"median graph, power {power}"] = less.median_graph()
-        found["hill climbing"] = pb.learn(table, group="F", pooling=POOLED, score=score).dag
+        found["hill climbing"] = pb.learn(
+            table, group="F", pooling=POOLED, score=score, search="hc"
+        ).dag
         for name, graph in found.items():
             row = {"score": score, "by": name, "shd": pb.metrics.shd(dag, graph)}
             distances.append(row | {"data_sets": data_sets, "rows": rows})

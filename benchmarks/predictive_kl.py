@@ -40,7 +40,7 @@ def measure(chunk: Chunk) -> list[dict[str, object]]:
     new = true.sample(ROWS, seed=seed_of("new", *chunk))
     found = []
     for rows, (name, pooling) in product(GRID.rows, POOLINGS.items()):
-        net = pb.learn(table_of(chunk, true, rows, 0), pooling=pooling)
+        net = pb.learn(table_of(chunk, true, rows, 0), pooling=pooling, preset="paper")
         certain = pb.metrics.kl(true, net)
         try:
             change = net.loglik(new, rows=True, plugin=True) - net.loglik(new, rows=True)

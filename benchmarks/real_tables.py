@@ -32,11 +32,12 @@ SHOWN = {  # titles and digits
     "seconds": ("Seconds to learn the network of all rows", 3),
 }
 MODELS: dict[str, dict[str, object]] = {
-    "complete": {"pooling": "complete"},
-    "none": {"pooling": "none"},
-    "partial": {"pooling": "partial"},
-    "pooled residuals": {"pooling": pb.Partial(residuals="pooled")},
-    "auto, bic-h": {"pooling": "auto", "score": "bic-h"},
+    "complete": {"pooling": "complete", "preset": "paper"},
+    "none": {"pooling": "none", "preset": "paper"},
+    "partial": {"preset": "paper"},
+    "pooled residuals": {"pooling": pb.Partial(residuals="pooled"), "preset": "paper"},
+    "auto, bic-h": {"pooling": "auto", "score": "bic-h", "search": "hc"},
+    "default": {},
 }
 
 

@@ -45,7 +45,7 @@ def rows(sizes: tuple[int, ...]) -> dict[str, Curve]:
         frame = generate(tiny(20, 5), 1, 10, n // 10)
         found["pb.stats"][n] = spent(lambda frame=frame: pb.stats(frame, group="F"))
         stats = pb.stats(frame, group="F")
-        found["pb.learn, partial"][n] = spent(lambda stats=stats: pb.learn(stats))
+        found["pb.learn, partial"][n] = spent(lambda stats=stats: pb.learn(stats, preset="paper"))
     return found
 
 
@@ -56,7 +56,9 @@ def columns(sizes: tuple[int, ...], largest: int) -> dict[str, Curve]:
         stats = pb.stats(generate(N, 1, 10, 100), group="F")
         for pooling in POOLINGS:
             if pooling != "partial" or largest >= N:
-                found[pooling][N] = spent(lambda s=stats, p=pooling: pb.learn(s, pooling=p))
+                found[pooling][N] = spent(
+                    lambda s=stats, p=pooling: pb.learn(s, pooling=p, preset="paper")
+                )
     return found
 
 
@@ -66,7 +68,9 @@ def data_sets(sizes: tuple[int, ...]) -> dict[str, Curve]:
     for F in sizes:
         stats = pb.stats(generate(tiny(20, 5), 1, F, 50), group="F")
         for pooling in POOLINGS:
-            found[pooling][F] = spent(lambda s=stats, p=pooling: pb.learn(s, pooling=p))
+            found[pooling][F] = spent(
+                lambda s=stats, p=pooling: pb.learn(s, pooling=p, preset="paper")
+            )
     return found
 
 

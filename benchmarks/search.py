@@ -67,7 +67,7 @@ def timed(stats: pb.GroupStats, pooling: object, turns: int = 5) -> tuple[float,
     best = np.inf
     for _ in range(turns):
         start = time.process_time()
-        net = pb.learn(stats, pooling=pooling)
+        net = pb.learn(stats, pooling=pooling, preset="paper")
         best = min(best, time.process_time() - start)
     return best, net
 

@@ -54,8 +54,8 @@ def simulate(
 
 
 def learned_as_given(data: Any, **options: Any) -> pb.Network:
-    """What a search finds that has the columns in their order in the data, as other programs do."""
-    plan = replace(as_plan(**options), as_given=True)
+    """What the search of other programs finds, with columns in their order in the data."""
+    plan = replace(as_plan(**{"preset": "paper"} | options), as_given=True)
     return plan.network(data, *plan.found(data))
 
 

@@ -34,7 +34,8 @@ ORDER = {
         "regress", "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
         "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "within", "integrals",
-        "tails", "independence", "separators", "shrinking", "subsets", "orders", "partitions",
+        "tails", "independence", "separators", "shrinking", "slopes", "subsets", "orders",
+        "partitions",
         "graphs",
     ],
     "tables": [
@@ -55,11 +56,13 @@ ORDER = {
         "regression", "within", "kinds", "choosing", "files",
     ],
     "scoring": [
-        "sparsity", "likelihoods", "families", "observed", "gprior", "criteria", "bge", "bde",
+        "sparsity", "likelihoods", "inside", "families", "observed", "gprior", "criteria", "bge",
+        "bde",
         "local", "rotating", "combined", "separating", "independence",
     ],
     "search": [
-        "problem", "state", "climbing", "orders", "exact", "pattern", "pc", "hybrid", "naming",
+        "problem", "state", "climbing", "orders", "exact", "auto", "pattern", "pc", "hybrid",
+        "naming",
         "ordering",
     ],
     "inference": [

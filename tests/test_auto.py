@@ -11,7 +11,7 @@ import poolbn as pb
 
 def learned(true: pb.Network, rows: int, seed: int, score: str = "bic-h") -> pb.Network:
     table = pb.random_table(true, rows, seed=seed)
-    return pb.learn(table, group="F", pooling="auto", score=score)
+    return pb.learn(table, group="F", pooling="auto", score=score, preset="paper")
 
 
 def least_opposite(true: pb.Network, child: str, parents: set[str]) -> float:
@@ -69,7 +69,7 @@ def test_without_pooling_each_data_set_needs_rows() -> None:
         among = (pb.Complete(), pb.NoPooling())
         fit = pb.fit_node(stats, "y", ["x"], pooling=pb.Auto(among))
         assert str(fit.pooling) == ("no pooling" if considered else "complete pooling")
-        net = pb.learn(stats, pooling=pb.Auto(among), start=[("x", "y")])
+        net = pb.learn(stats, pooling=pb.Auto(among), start=[("x", "y")], preset="paper")
         assert ("x", "y") not in net.dag.arcs or str(net.fits["y"].pooling) == str(fit.pooling)
         plain = pb.fit_node(stats, "y", ["x"], pooling=among[considered])
         n, q = (rows, 2) if considered else (6 * rows, 2)
@@ -87,7 +87,7 @@ def test_the_score_is_that_of_the_best_candidate() -> None:
         each = [pb.score(stats, true.dag, pooling=how) for how in pb.Auto().among]
         assert pb.score(stats, true.dag, pooling="auto") >= max(each)
         best.append(int(np.argmax(each)))
-        nets = [pb.learn(stats, pooling=how) for how in ("auto", *pb.Auto().among)]
+        nets = [pb.learn(stats, pooling=how, preset="paper") for how in ("auto", *pb.Auto().among)]
         assert nets[0].score >= max(net.score for net in nets[1:])
         assert nets[0].score == pytest.approx(pb.score(stats, nets[0].dag, pooling="auto"))
         assert nets[0].dag == nets[1 + best[-1]].dag

@@ -24,11 +24,13 @@ def rows(seed: int, discrete: bool = False) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def averaged() -> pb.AveragedNetwork:
-    return pb.arc_posterior(rows(1), group="F").averaged(400, seed=3)
+    return pb.arc_posterior(rows(1), group="F", pooling="partial", score="bic").averaged(
+        400, seed=3
+    )
 
 
 def test_networks_are_those_of_the_drawn_graphs(averaged: pb.AveragedNetwork) -> None:
-    post = pb.arc_posterior(rows(1), group="F")
+    post = pb.arc_posterior(rows(1), group="F", pooling="partial", score="bic")
     graphs = post.sample(400, seed=3).graphs()
     assert [net.dag for net in averaged.networks] == graphs["dag"].tolist()
     assert averaged.weights == pytest.approx(graphs["probability"].to_numpy())
@@ -71,7 +73,9 @@ def test_one_graph_predicts_as_its_network() -> None:
     frame = rows(3)
     arcs = [("a", "b"), ("b", "c")]
     known = pb.Constraints(required=arcs, forbidden=[("a", "c"), ("c", "a")])
-    averaged = pb.arc_posterior(frame, group="F", constraints=known).averaged(10)
+    averaged = pb.arc_posterior(
+        frame, group="F", constraints=known, pooling="partial", score="bic"
+    ).averaged(10)
     (net,) = averaged.networks
     found, wanted = averaged.predict(frame, "c"), net.predict(frame, "c")
     pd.testing.assert_frame_equal(found, wanted, rtol=1e-6)
@@ -83,7 +87,7 @@ def test_one_graph_predicts_as_its_network() -> None:
 
 def test_levels_of_a_discrete_node() -> None:
     frame = rows(4, discrete=True)
-    averaged = pb.arc_posterior(frame, group="F").averaged(50)
+    averaged = pb.arc_posterior(frame, group="F", pooling="partial", score="bic").averaged(50)
     found = averaged.predict(frame.head(6), "d")
     assert found[["no", "yes"]].sum(axis=1).to_numpy() == pytest.approx(1)
     each = np.array([net.predict(frame.head(6), "d")["yes"] for net in averaged.networks])

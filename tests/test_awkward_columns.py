@@ -103,13 +103,16 @@ def test_a_child_that_varies_in_one_school_is_learned_from_that_one() -> None:
     alone = scipy.stats.linregress(one["a"], one["size"])
     assert fit.fixed == pytest.approx([alone.intercept, alone.slope])
     assert (fit.random_cov == 0).all()
-    net = pb.learn(stats)
+    net = pb.learn(stats, preset="paper")
     assert net.score == pytest.approx(sum(net.fits[name].bic for name in stats.names))
 
 
 @pytest.mark.parametrize("pooling", ["partial", POOLED, "auto"], ids=str)
 def test_no_parent_of_a_child_that_varies_in_few_schools_is_invented(pooling: object) -> None:
-    found = [pb.learn(classes(seed), group="school", pooling=pooling).dag for seed in range(8)]
+    found = [
+        pb.learn(classes(seed), group="school", pooling=pooling, preset="paper").dag
+        for seed in range(8)
+    ]
     assert sum(len(dag.parents("size")) for dag in found) <= 2
 
 
@@ -120,7 +123,7 @@ def test_no_false_arc_and_the_slope_of_the_others(pooling: pb.Partial, kind: str
     for seed in range(12):
         stats = pb.stats(sites(seed, kind=kind), group="site")
         effects.append(pb.fit_node(stats, "lab", ["y"], pooling=pooling).fixed[1])
-        arcs = pb.learn(stats, pooling=pooling).dag.arcs
+        arcs = pb.learn(stats, pooling=pooling, preset="paper").dag.arcs
         false += {"x", "lab"} in [set(arc) for arc in arcs]
     assert false == 0
     if kind == "lab":
@@ -137,7 +140,7 @@ def test_a_child_that_varies_in_one_data_set_has_no_pooled_variance() -> None:
     assert pb.fit_node(stats, "lab", ["y"]).status.ok
     assert pb.fit_node(stats, "lab", ["y"], pooling="auto").status.ok
     for pooling in ("partial", "auto", POOLED):  # a search has an answer
-        net = pb.learn(stats, pooling=pooling)
+        net = pb.learn(stats, pooling=pooling, preset="paper")
         assert ("x", "y") in net.dag.arcs or ("y", "x") in net.dag.arcs
 
 
@@ -225,7 +228,7 @@ def test_a_group_level_child_has_no_parents_that_vary_in_data_sets(pooling: obje
     fit = pb.fit_node(stats, "size", ["x"], pooling=pooling)
     assert fit.loglik == -math.inf
     assert "'x'" in fit.detail
-    net = pb.learn(stats, pooling=pooling)
+    net = pb.learn(stats, pooling=pooling, preset="paper")
     assert not set(net.dag.parents("size")) & {"x", "y"}
     assert ("size", "y") in net.dag.arcs
     assert math.isfinite(net.score)
@@ -235,8 +238,10 @@ def test_a_group_level_child_has_no_parents_that_vary_in_data_sets(pooling: obje
 def test_networks_with_group_level_nodes_answer(pooling: object) -> None:
     frame = schools(6)
     frame["size"] = (frame["size"] - 10).round()  # some of them are 0
-    net = pb.learn(frame, group="school", pooling=pooling)
-    inputs = pb.learn(frame, group="school", pooling=pooling, inputs=["size", "age"])
+    net = pb.learn(frame, group="school", pooling=pooling, preset="paper")
+    inputs = pb.learn(
+        frame, group="school", pooling=pooling, inputs=["size", "age"], preset="paper"
+    )
     rows = net.loglik(frame, rows=True)
     if net.dag.parents("y") == inputs.dag.parents("y"):  # what is certain adds nothing
         np.testing.assert_allclose(rows, inputs.loglik(frame, rows=True), rtol=1e-9)
@@ -258,7 +263,7 @@ def test_effects_of_columns_of_data_sets_have_a_size_and_one_direction() -> None
     ability = rng.normal(size=600)
     rows = pd.DataFrame({"school": school, "size": size, "ability": ability})
     rows["score"] = size + ability + rng.normal(size=600)
-    net = pb.learn(rows, group="school")
+    net = pb.learn(rows, group="school", preset="paper")
     sizes = {(of.parent, of.child): of for of in effect_sizes(net)}
     of = sizes["size", "score"]
     inside = rows["score"] - rows.groupby("school")["score"].transform("mean")

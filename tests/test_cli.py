@@ -106,12 +106,20 @@ def test_learn_writes_a_network_its_arcs_and_a_page(
 
 
 def test_learn_prints_the_score_of_each_pooling(folder: Path, trial: pd.DataFrame) -> None:
-    done = fine("learn", folder / "trial.csv", "-g", "clinic", "--pooling", "auto", "--json")
+    done = fine("learn", folder / "trial.csv", "-g", "clinic", "--json")
     scores = json.loads(done.stdout)["scores"]
     assert list(scores) == ["complete", "none", "partial", "auto"]
+    for name, score in scores.items():  # the BIC of each
+        fits = pb.learn(trial, group="clinic", pooling=name).fits.values()
+        assert score == pytest.approx(sum(fit.bic for fit in fits))
+    paper = ("--preset", "paper")
+    done = fine("learn", folder / "trial.csv", "-g", "clinic", "--json", *paper)
+    scores = json.loads(done.stdout)["scores"]
+    assert list(scores) == ["complete", "none", "partial"]
     for name, score in scores.items():
-        assert score == pytest.approx(pb.learn(trial, group="clinic", pooling=name).score)
-    done = fine("learn", folder / "trial.csv", "-g", "clinic")
+        same = pb.learn(trial, group="clinic", pooling=name, preset="paper")
+        assert score == pytest.approx(same.score)
+    done = fine("learn", folder / "trial.csv", "-g", "clinic", *paper)
     printed = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
     best = max(scores["complete"], scores["none"], scores["partial"])
     for name in ("complete", "none", "partial"):
@@ -238,7 +246,8 @@ def test_searches_by_tests(
 
 def test_searches_and_poolings() -> None:
     assert inputs.Searching(search="tabu").options()["search"] == pb.Tabu()
-    assert inputs.Searching(seed=3).options()["search"] == pb.HillClimb(seed=3)
+    assert inputs.Searching(seed=3).options()["search"] == pb.AutoSearch(seed=3)
+    assert inputs.Searching(seed=3, preset="paper").options()["search"] == pb.HillClimb(seed=3)
     assert inputs.Fitting("auto").chosen() == "auto"
     pooled = inputs.Fitting(residuals="pooled").chosen()
     assert pooled == pb.Partial(residuals="pooled")

@@ -264,9 +264,11 @@ def _doubled(value: int) -> int:
 
 
 def test_rows_come_partition_by_partition_where_they_are_needed(table: pd.DataFrame) -> None:
-    same = pb.bootstrap(parted(table, *CUTS), group="site", replicates=3)
+    same = pb.bootstrap(parted(table, *CUTS), group="site", replicates=3, preset="paper")
     # Draws depend on the statistics only by the numbers of rows.
-    assert np.array_equal(same.counts, pb.bootstrap(table, group="site", replicates=3).counts)
+    assert np.array_equal(
+        same.counts, pb.bootstrap(table, group="site", replicates=3, preset="paper").counts
+    )
     text = table.assign(z=table["z"].astype(object))
     text.loc[100, "z"] = "much"
     with dask.config.set({"dataframe.convert-string": False}):
@@ -295,7 +297,7 @@ def test_a_bootstrap_survives_a_worker(
     workers: distributed.Client, sent: list[str], tmp_path: Path
 ) -> None:
     frame = simulate(1, rows=15, parents=3)
-    make = partial(pb.bootstrap, frame, group="F", replicates=8)
+    make = partial(pb.bootstrap, frame, group="F", replicates=8, preset="paper")
     expected = make()
     with pb.on_cluster(workers):
         assert np.array_equal(make().counts, expected.counts)
@@ -374,10 +376,10 @@ def test_the_first_look_of_a_search_goes_to_workers(
     workers: distributed.Client, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stats = pb.stats(simulate(3, data_sets=6, rows=30, parents=40), group="F")
-    expected = pb.learn(stats)
+    expected = pb.learn(stats, preset="paper")
     monkeypatch.setattr(parallel, "_WORTH_SENDING", 0.0)
     with pb.on_cluster(workers):
-        found = pb.learn(stats)
+        found = pb.learn(stats, preset="paper")
     assert sent.count("_piece") > 1
     assert found.trace == expected.trace
 
@@ -494,7 +496,7 @@ def test_an_interrupt_leaves_nothing_behind(
 
     monkeypatch.setattr(distributed, "as_completed", Interrupted)
     with pb.on_cluster(workers), pytest.raises(pb.BootstrapInterrupted) as caught:
-        pb.bootstrap(simulate(1, rows=15), group="F", replicates=30)
+        pb.bootstrap(simulate(1, rows=15), group="F", replicates=30, preset="paper")
     assert caught.value.bootstrap.replicates == 1
     # What runs cannot be stopped, and one has come; the others go as soon as the scheduler hears.
     latest = time.monotonic() + 20

@@ -21,7 +21,7 @@ from poolbn.cli.app import app
 DOCS = Path(__file__).parents[1] / "docs"
 # Options that are objects: only the package calls their methods.
 OPTIONS = {
-    "Auto", "BGe", "Complete", "Constraints", "Exact", "HillClimb", "Hybrid", "MMPC",
+    "Auto", "AutoSearch", "BGe", "Complete", "Constraints", "Exact", "HillClimb", "Hybrid", "MMPC",
     "NoPooling", "OrderSearch", "PC", "Partial", "Tabu",
 }  # fmt: skip
 

@@ -33,7 +33,14 @@ def network(pooling: str = "partial", *, odd: bool = True) -> pb.Network:
         frame = frame.rename(columns=NAMES)
     x1, x2, y, _ = frame.columns
     arcs = [(x2, y), (x1, y), (x1, x2)]
-    return pb.learn(frame, group="F", pooling=pooling, start=arcs, search=pb.HillClimb(max_iter=0))
+    return pb.learn(
+        frame,
+        group="F",
+        pooling=pooling,
+        start=arcs,
+        search=pb.HillClimb(max_iter=0),
+        preset="paper",
+    )
 
 
 def expected(net: pb.Network, rename: dict[str, str]) -> dict[tuple[str, str], dict[str, float]]:
@@ -113,7 +120,9 @@ def test_graphml_is_well_formed_whatever_the_names() -> None:
 
 
 def test_graphml_keeps_all_kinds_of_line_breaks() -> None:
-    net = pb.learn(simulate(1)[["x1", "F"]].rename(columns={"x1": "a\u2028b\x85c"}), group="F")
+    net = pb.learn(
+        simulate(1)[["x1", "F"]].rename(columns={"x1": "a\u2028b\x85c"}), group="F", preset="paper"
+    )
     assert list(nx.parse_graphml(net.to_graphml()).nodes) == ["a\u2028b\x85c"]
 
 
@@ -148,7 +157,7 @@ def test_numbers_that_do_not_exist_are_left_out() -> None:
 
 
 def test_without_arcs() -> None:
-    net = pb.learn(simulate(1)[["x1", "F"]], group="F")
+    net = pb.learn(simulate(1)[["x1", "F"]], group="F", preset="paper")
     assert nx.parse_graphml(net.to_graphml()).nodes["x1"]["pooling"] == "partial pooling"
     assert net.to_igraph().ecount() == 0
     assert "->" not in net.to_dot()
@@ -248,7 +257,9 @@ def test_r_understands_the_script(pooling: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="no R")
 def test_r_understands_interventions_and_many_data_sets(tmp_path: Path) -> None:
     frame = simulate(2, data_sets=40, rows=5)
-    net = pb.learn(frame, group="F", start=[("x1", "y")]).do(x1=2.0).adapt(name="new")
+    net = (
+        pb.learn(frame, group="F", start=[("x1", "y")], preset="paper").do(x1=2.0).adapt(name="new")
+    )
     found = run(net, tmp_path)
     assert found["x1"]["sd"] == [[0.0] * 41]
     assert found["x1"]["coef"] == [[2.0]] * 41
@@ -266,6 +277,8 @@ def test_the_script_names_all_arcs() -> None:
 def test_a_group_column_called_like_a_node_is_renamed() -> None:
     frames = {"a": [0.0, 1.0, 5.0, 2.0], "b": [1.0, 3.0, 2.0, 2.5]}
     net = pb.learn(
-        {level: pd.DataFrame({"data_set": x}) for level, x in frames.items()}, pooling="complete"
+        {level: pd.DataFrame({"data_set": x}) for level, x in frames.items()},
+        pooling="complete",
+        preset="paper",
     )
     assert 'empty.graph(c("data_set (data set)", "data_set"))' in net.to_bnlearn()

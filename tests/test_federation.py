@@ -113,8 +113,8 @@ def test_sites_in_any_order_and_in_parts(trial: pd.DataFrame, tmp_path: Path) ->
             own = trial[trial["clinic"] == clinic][part::2]
             pb.stats(own, group="clinic").save(tmp_path / f"{part}{clinic}.stats")
     parts = sorted(tmp_path.glob("*.stats"), reverse=True)
-    net = pb.learn(sum(map(pb.GroupStats.load, parts)))
-    rows = pb.learn(trial, group="clinic")
+    net = pb.learn(sum(map(pb.GroupStats.load, parts)), preset="paper")
+    rows = pb.learn(trial, group="clinic", preset="paper")
     assert {frozenset(arc) for arc in net.dag.arcs} == {frozenset(arc) for arc in rows.dag.arcs}
     assert net.score == pytest.approx(rows.score, rel=1e-9)
 
@@ -318,12 +318,12 @@ def test_new_rows_are_added_and_the_old_network_is_the_start(
             "learn", tmp_path / "all.stats", "--start", tmp_path / "out" / "network.json", "--json"
         ).stdout
     )  # fmt: skip
-    net = pb.learn(stats, start=before)
+    net = pb.learn(stats, start=before, preset="paper")
     assert found["score"] == net.score
     assert net.score >= pb.score(stats, before.dag) - 1e-9
-    afresh = pb.learn(stats)
+    afresh = pb.learn(stats, preset="paper")
     assert len(net.trace) < len(afresh.trace)
-    other = pb.learn(stats.select(["age", "bmi"]), start=())
+    other = pb.learn(stats.select(["age", "bmi"]), start=(), preset="paper")
     other.save(tmp_path / "other.json")
     words = refused("learn", tmp_path / "all.stats", "--start", tmp_path / "other.json")
     assert "lacks 'gingival_0'" in words

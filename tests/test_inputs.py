@@ -29,7 +29,7 @@ def trial(seed: int = 1) -> pd.DataFrame:
 @pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
 def test_an_input_has_children_but_no_parents_and_no_score(pooling: str) -> None:
     frame = trial()
-    net = pb.learn(frame, group="site", inputs=["arm"], pooling=pooling)
+    net = pb.learn(frame, group="site", inputs=["arm"], pooling=pooling, preset="paper")
     assert net.inputs == ("arm",)
     assert net.dag.parents("arm") == ()
     assert "arm" in net.dag.parents("pressure")
@@ -53,14 +53,14 @@ def test_statistics_keep_their_inputs(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="all columns are inputs"):
         stats.with_inputs(stats.names)
     with pytest.raises(GraphError, match=r"age -> arm .* input"):
-        pb.learn(stats, constraints=pb.Constraints(required=[("age", "arm")]))
+        pb.learn(stats, constraints=pb.Constraints(required=[("age", "arm")]), preset="paper")
     with pytest.raises(GraphError, match="'arm' has the parent 'age'"):
         pb.score(stats, [("age", "arm")])
 
 
 def test_inputs_everywhere_that_rows_are_read() -> None:
     options = {"group": "site", "inputs": ["arm"]}
-    boot = pb.bootstrap(trial(), **options, replicates=3, pooling="complete")
+    boot = pb.bootstrap(trial(), **options, replicates=3, pooling="complete", preset="paper")
     strengths = boot.table()
     assert not ((strengths["to"] == "arm") & (strengths["direction"] > 0.5)).any()
     found = pb.compare(trial(), **options, folds=3, poolings=["complete", "partial"])
@@ -80,12 +80,17 @@ def test_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
 def test_densities_are_of_the_other_columns_given_inputs(pooling: str, plugin: bool) -> None:
     frame = trial()
-    net = pb.learn(frame, group="site", inputs=["arm"], pooling=pooling)
+    net = pb.learn(frame, group="site", inputs=["arm"], pooling=pooling, preset="paper")
     arcs = net.dag
     plain = pb.learn(
-        frame, group="site", pooling=pooling, start=arcs, search=pb.HillClimb(max_iter=0)
+        frame,
+        group="site",
+        pooling=pooling,
+        start=arcs,
+        search=pb.HillClimb(max_iter=0),
+        preset="paper",
     )
-    alone = pb.learn(frame[["site", "arm"]], group="site", pooling=pooling)
+    alone = pb.learn(frame[["site", "arm"]], group="site", pooling=pooling, preset="paper")
     options = {"rows": True, "plugin": plugin}
     expected = plain.loglik(frame, **options) - alone.loglik(frame, **options)
     np.testing.assert_allclose(net.loglik(frame, **options), expected, rtol=1e-6)
@@ -97,6 +102,6 @@ def test_densities_are_of_the_other_columns_given_inputs(pooling: str, plugin: b
 def test_an_input_that_is_constant_in_a_data_set_makes_nothing_impossible() -> None:
     frame = trial()
     frame.loc[frame["site"] == 2, "arm"] = 0.0
-    net = pb.learn(frame, group="site", inputs=["arm"])
+    net = pb.learn(frame, group="site", inputs=["arm"], preset="paper")
     treated = frame[frame["site"] == 2].assign(arm=1.0)
     assert np.isfinite(net.loglik(treated, rows=True)).all()

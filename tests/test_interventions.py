@@ -85,7 +85,14 @@ def learned(pooling: str = "partial") -> pb.Network:
     c = slope[:, 1] * a + slope[:, 2] * b + rng.normal(size=100)
     frame = pd.DataFrame({"a": a, "b": b, "c": c, "F": [f"set {j}" for j in codes]})
     arcs = [("a", "b"), ("a", "c"), ("b", "c")]
-    return pb.learn(frame, group="F", pooling=pooling, start=arcs, search=pb.HillClimb(max_iter=0))
+    return pb.learn(
+        frame,
+        group="F",
+        pooling=pooling,
+        start=arcs,
+        search=pb.HillClimb(max_iter=0),
+        preset="paper",
+    )
 
 
 seeds = st.integers(0, 10**6)
@@ -243,7 +250,9 @@ def chain(
 
 
 def fitted_chain(frame: pd.DataFrame, arcs: list[tuple[str, str]]) -> pb.Network:
-    return pb.learn(frame, group="site", start=arcs, search=pb.HillClimb(max_iter=0))
+    return pb.learn(
+        frame, group="site", start=arcs, search=pb.HillClimb(max_iter=0), preset="paper"
+    )
 
 
 @pytest.mark.parametrize(("F", "rows", "sd"), [(4, 20, 0.3), (10, 10, 0.3), (10, 40, 0.5)])

@@ -50,7 +50,10 @@ def learned(pooling: str = "partial", **keywords: float) -> pb.Network:
     table = pb.table(rows(**keywords), group="site", kinds={"c": "count"})  # type: ignore[arg-type]
     forbidden = [a for a in product("xzycw", repeat=2) if a[0] != a[1] and a not in ARCS]
     return pb.learn(
-        table, pooling=pooling, constraints=pb.Constraints(required=ARCS, forbidden=forbidden)
+        table,
+        pooling=pooling,
+        constraints=pb.Constraints(required=ARCS, forbidden=forbidden),
+        preset="paper",
     )
 
 
@@ -189,7 +192,7 @@ def test_a_table_of_probabilities_in_a_network() -> None:
     data = rows(n=200)
     made = pb.table(data[["site", "z", "y"]], group="site")
     net = pb.learn(made, start=[("z", "y")], pooling=pb.Partial(discrete="table"),
-                   search=pb.HillClimb(max_iter=0))  # fmt: skip
+                   search=pb.HillClimb(max_iter=0), preset="paper")  # fmt: skip
     counts = np.array([
         pd.crosstab(part["z"], part["y"]).to_numpy() for _, part in data.groupby("site")
     ])  # fmt: skip
@@ -284,7 +287,7 @@ def test_blocks_of_a_continuous_child_are_near_the_f_test_where_variances_are_eq
 
 def test_linear_networks_have_the_same_table() -> None:
     trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-    net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+    net = pb.learn(trial, group="clinic", start=[("age", "bmi")], preset="paper")
     assert list(net.effects()) == [*COLUMNS, *net.levels]
     told = net.effects()[["parent", "level", "child", "outcome", "scale"]].to_numpy().tolist()
     assert told == [["age", "", "bmi", "", "difference"]]

@@ -50,7 +50,7 @@ def made() -> pb.Table:
 
 
 def test_a_network_of_all_kinds_is_learned(made: pb.Table) -> None:
-    net = pb.learn(made)
+    net = pb.learn(made, preset="paper")
     near = {frozenset(arc) for arc in net.dag.arcs}
     for arc in (("age", "dose"), ("sex", "dose"), ("arm", "event"), ("event", "visits")):
         assert frozenset(arc) in near
@@ -62,15 +62,21 @@ def test_a_network_of_all_kinds_is_learned(made: pb.Table) -> None:
 
 
 def test_a_frame_is_read_as_a_table(made: pb.Table) -> None:
-    one, two = pb.learn(rows(), group="site", kinds=COUNT), pb.learn(made)
+    one, two = (
+        pb.learn(rows(), group="site", kinds=COUNT, preset="paper"),
+        pb.learn(made, preset="paper"),
+    )
     assert one.dag == two.dag
     assert one.score == two.score
 
 
 def test_continuous_columns_give_the_same_network() -> None:
     numbers = rows()[["site", "age", "dose", "visits"]]
-    one, two = pb.learn(numbers, group="site"), pb.learn(pb.table(numbers, group="site"))
-    three = pb.learn(pb.stats(numbers, group="site"))
+    one, two = (
+        pb.learn(numbers, group="site", preset="paper"),
+        pb.learn(pb.table(numbers, group="site"), preset="paper"),
+    )
+    three = pb.learn(pb.stats(numbers, group="site"), preset="paper")
     assert one.dag == two.dag == three.dag
     assert one.score == two.score == three.score
     assert one.effects().equals(three.effects())
@@ -80,12 +86,12 @@ def test_continuous_columns_give_the_same_network() -> None:
 def test_order_and_names_do_not_matter(pooling: str) -> None:
     """Of columns, rows and levels."""
     table = rows(3, 40, 3).drop(columns="visits")
-    one = pb.learn(table, group="site", pooling=pooling)
+    one = pb.learn(table, group="site", pooling=pooling, preset="paper")
     names = {"age": "z_age", "sex": "b", "arm": "y", "event": "a", "dose": "c"}
     other = table.sample(frac=1, random_state=1).rename(columns=names)
     other = other[["site", "z_age", "y", "c", "b", "a"]]
     other["y"] = other["y"].map({"a": "3", "b": "2", "c": "1"})
-    two = pb.learn(other, group="site", pooling=pooling)
+    two = pb.learn(other, group="site", pooling=pooling, preset="paper")
     assert {frozenset(names[x] for x in arc) for arc in one.dag.arcs} == {
         frozenset(arc) for arc in two.dag.arcs
     }
@@ -108,7 +114,12 @@ def test_a_graph_does_not_depend_on_the_order_of_columns(kind: str, pooling: str
     missing = "em" if kind == "missing" else "error"
     found = [
         pb.learn(
-            table[["site", *order]], group="site", kinds=kinds, pooling=pooling, missing=missing
+            table[["site", *order]],
+            group="site",
+            kinds=kinds,
+            pooling=pooling,
+            missing=missing,
+            preset="paper",
         )
         for order in (names, names[::-1], np.random.default_rng(2).permutation(names))
     ]
@@ -135,11 +146,11 @@ def test_bounds_are_bounds_and_threads_do_not_matter(made: pb.Table, pooling: st
 
 
 def test_lazy_and_eager_searches_agree(made: pb.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    lazy = pb.learn(made)
+    lazy = pb.learn(made, preset="paper")
     monkeypatch.setattr(
         LocalScores, "upper_bounds", lambda self, f: (self(f), np.ones(len(f), dtype=bool))
     )
-    eager = pb.learn(made)
+    eager = pb.learn(made, preset="paper")
     assert lazy.dag == eager.dag
     assert lazy.score == eager.score
     assert sum(m.fits for m in lazy.trace) < sum(m.fits for m in eager.trace)
@@ -147,8 +158,11 @@ def test_lazy_and_eager_searches_agree(made: pb.Table, monkeypatch: pytest.Monke
 
 def test_exact_search_and_tabu_are_no_worse() -> None:
     table = pb.table(rows(5, 30, 3), group="site", columns=["age", "sex", "event", "dose"])
-    climbed, tabu = pb.learn(table), pb.learn(table, search=pb.Tabu())
-    exact = pb.learn(table, search=pb.Exact())
+    climbed, tabu = (
+        pb.learn(table, preset="paper"),
+        pb.learn(table, search=pb.Tabu(), preset="paper"),
+    )
+    exact = pb.learn(table, search=pb.Exact(), preset="paper")
     assert exact.score >= tabu.score - 1e-4 >= climbed.score - 2e-4
     best = max(
         pb.score(table, dag)
@@ -171,18 +185,21 @@ def _acyclic(names: tuple[str, ...], arcs: tuple[tuple[str, str], ...]) -> bool:
 
 def test_constraints_may_forbid_arcs_to_discrete_columns(made: pb.Table) -> None:
     kinds = dict(zip(made.names, made.kinds, strict=True))
-    net = pb.learn(made, constraints=pb.Constraints(continuous_to_discrete=False))
+    net = pb.learn(made, constraints=pb.Constraints(continuous_to_discrete=False), preset="paper")
     assert not any(kinds[c] == "discrete" != kinds[p] for p, c in net.dag.arcs)
-    assert any(kinds[c] == "discrete" != kinds[p] for p, c in pb.learn(made).dag.arcs)
+    assert any(
+        kinds[c] == "discrete" != kinds[p] for p, c in pb.learn(made, preset="paper").dag.arcs
+    )
     with pytest.raises(pb.GraphError, match="age -> sex is required and from a continuous"):
         pb.learn(
             made,
             constraints=pb.Constraints(required=[("age", "sex")], continuous_to_discrete=False),
+            preset="paper",
         )
 
 
 def test_inputs_are_no_children(made: pb.Table) -> None:
-    net = pb.learn(made.with_inputs(["arm", "visits", "age"]))
+    net = pb.learn(made.with_inputs(["arm", "visits", "age"]), preset="paper")
     assert net.inputs == ("age", "arm", "visits")
     assert all(not net.dag.parents(name) for name in net.inputs)
     own = [fit.bic for name, fit in net.fits.items() if name not in net.inputs]
@@ -192,7 +209,7 @@ def test_inputs_are_no_children(made: pb.Table) -> None:
 def test_discrete_columns_alone_have_their_scores() -> None:
     table = pb.table(rows(2, 100), group="site", columns=["sex", "arm", "event"])
     for score in ("bde", "k2", pb.BDeu(iss=5)):
-        net = pb.learn(table, pooling="complete", score=score)
+        net = pb.learn(table, pooling="complete", score=score, preset="paper")
         assert net.score == pytest.approx(pb.score(table, net.dag, pooling="complete", score=score))
         assert ("event", "sex") in net.dag.arcs or ("sex", "event") in net.dag.arcs
 
@@ -221,7 +238,7 @@ def test_models_may_be_chosen(made: pb.Table) -> None:
 
 
 def test_a_network_of_all_kinds_prints(made: pb.Table) -> None:
-    net = pb.learn(made)
+    net = pb.learn(made, preset="paper")
     lines = repr(net).splitlines()[2 : 2 + len(net.effects())]
     assert len({line.split("  ")[1] for line in lines}) == len(lines)
     assert any(line.startswith("  event = True -> arm = b  odds ratio ") for line in lines)
@@ -244,7 +261,7 @@ BAD = [
 @pytest.mark.parametrize(("options", "words"), BAD, ids=lambda value: str(value)[:30])
 def test_what_does_not_go_together_is_said(made: pb.Table, options: dict, words: str) -> None:
     with pytest.raises(pb.PoolbnError, match=words):
-        pb.learn(made, **options)
+        pb.learn(made, **options, preset="paper")
 
 
 def test_missing_cells_of_discrete_columns(tmp_path: Path) -> None:
@@ -254,10 +271,10 @@ def test_missing_cells_of_discrete_columns(tmp_path: Path) -> None:
     incomplete.to_csv(path, index=False)
     with pytest.raises(pb.OptionError, match="missing='em' is for continuous columns"):
         pb.stats(path, group="site", missing="em")
-    assert pb.learn(path, group="site", missing="em").n_rows == 120
+    assert pb.learn(path, group="site", missing="em", preset="paper").n_rows == 120
     with pytest.raises(pb.DataError, match="'sex'"):
-        pb.learn(path, group="site")
-    assert pb.learn(path, group="site", missing="drop").n_rows == 119
+        pb.learn(path, group="site", preset="paper")
+    assert pb.learn(path, group="site", missing="drop", preset="paper").n_rows == 119
 
 
 # The bootstrap
@@ -266,13 +283,15 @@ def test_missing_cells_of_discrete_columns(tmp_path: Path) -> None:
 def test_the_bootstrap_counts_arcs_of_all_kinds() -> None:
     table = rows(7, 60, 3)[["site", "age", "sex", "event", "dose"]]
     options = {"group": "site", "replicates": 6}
-    boot = pb.bootstrap(table, **options)
+    boot = pb.bootstrap(table, **options, preset="paper")
     assert boot.replicates == 6
     assert boot.strength[boot.nodes.index("age"), boot.nodes.index("dose")] == 1
-    again = pb.bootstrap(pb.table(table, group="site"), replicates=3)
-    assert np.array_equal(again.counts, pb.bootstrap(table, group="site", replicates=3).counts)
+    again = pb.bootstrap(pb.table(table, group="site"), replicates=3, preset="paper")
+    assert np.array_equal(
+        again.counts, pb.bootstrap(table, group="site", replicates=3, preset="paper").counts
+    )
     assert (boot.counts >= again.counts).all()
-    sets = pb.bootstrap(table, **options, unit="data set")
+    sets = pb.bootstrap(table, **options, unit="data set", preset="paper")
     assert sets.counts.shape == (4, 4)
 
 
@@ -291,7 +310,7 @@ def test_levels_that_a_sample_lacks_do_no_harm() -> None:
         0.0, 0.0, 0.0,
     ]  # fmt: skip
     assert np.diff(scores([(age, ()), (age, (mark,))])) == [0.0]
-    boot = pb.bootstrap(table, replicates=4)
+    boot = pb.bootstrap(table, replicates=4, preset="paper")
     assert np.isfinite(boot.counts).all()
 
 
@@ -300,7 +319,7 @@ def test_levels_that_a_sample_lacks_do_no_harm() -> None:
 
 @pytest.mark.parametrize("pooling", ["complete", "none", "partial", "auto"])
 def test_a_network_of_all_kinds_can_be_saved(made: pb.Table, pooling: str, tmp_path: Path) -> None:
-    net = pb.learn(made.with_inputs(["arm"]), pooling=pooling)
+    net = pb.learn(made.with_inputs(["arm"]), pooling=pooling, preset="paper")
     net.save(tmp_path / "net.json")
     again = pb.load(tmp_path / "net.json")
     assert again.dag == net.dag
@@ -313,14 +332,14 @@ def test_a_network_of_all_kinds_can_be_saved(made: pb.Table, pooling: str, tmp_p
 
 
 def test_all_networks_have_one_format(made: pb.Table) -> None:
-    numbers = pb.learn(made.select(["age", "dose"]))
+    numbers = pb.learn(made.select(["age", "dose"]), preset="paper")
     assert json.loads(numbers.to_json())["version"] == 5
-    assert json.loads(pb.learn(made).to_json())["version"] == 5
+    assert json.loads(pb.learn(made, preset="paper").to_json())["version"] == 5
 
 
 def test_files_of_version_4_load(made: pb.Table, tmp_path: Path) -> None:
     """Their intervals of data sets were not around the estimates."""
-    net = pb.learn(made, pooling="partial")
+    net = pb.learn(made, pooling="partial", preset="paper")
     content = json.loads(net.to_json()) | {"version": 4}
     del content["checksum"]
     for own in content["fits"].values():
@@ -347,7 +366,7 @@ def test_files_of_version_4_load(made: pb.Table, tmp_path: Path) -> None:
 
 def test_damaged_files_of_all_kinds_are_refused(made: pb.Table, tmp_path: Path) -> None:
     """Every value in turn is gone, or of another kind or shape."""
-    net = pb.learn(made, pooling="partial")
+    net = pb.learn(made, pooling="partial", preset="paper")
     content = json.loads(net.to_json())
     del content["checksum"]
     path = tmp_path / "net.json"
@@ -388,7 +407,7 @@ def test_a_level_of_one_row_is_told(made: pb.Table) -> None:
     assert found.columns == ("sex", "arm")
     assert "one row alone has the levels 'unknown' of 'sex' and 'd' of 'arm'" in str(found)
     with pytest.warns(pb.DataWarning, match="one row alone"):
-        pb.learn(rare, group="site", kinds=COUNT)
+        pb.learn(rare, group="site", kinds=COUNT, preset="paper")
 
 
 def test_many_levels_are_no_memory_error() -> None:
@@ -403,14 +422,14 @@ def test_many_levels_are_no_memory_error() -> None:
     with pytest.raises(pb.DataError, match="'c0' make 1,599 coefficients, too many"):
         pb.fit_node(table, "c0", ["c1", "x"])
     assert pb.score(table, [("c1", "c0"), ("x", "c0")]) == -np.inf
-    assert pb.learn(table, pooling="complete").dag.arcs == ()
+    assert pb.learn(table, pooling="complete", preset="paper").dag.arcs == ()
 
 
 def test_separation_in_all_data_sets_is_no_trouble_for_a_search() -> None:
     table = rows(4, 40, 3)
     table["old"] = np.where(table["age"] > 40, "old", "young")
     with pytest.warns(pb.DataWarning, match="'old' from 'age'"):
-        net = pb.learn(table[["site", "age", "old", "dose"]], group="site")
+        net = pb.learn(table[["site", "age", "old", "dose"]], group="site", preset="paper")
     assert np.isfinite(net.score)
     near = {frozenset(arc) for arc in net.dag.arcs}
     assert frozenset(("age", "old")) in near
@@ -420,7 +439,8 @@ def test_random_intercepts_of_continuous_columns_in_a_table() -> None:
     numbers = rows(1, 30)[["site", "age", "dose"]]
     how = pb.Partial(random="intercept")
     one, two = (
-        pb.learn(of(numbers, group="site"), pooling=how).score for of in (pb.table, pb.stats)
+        pb.learn(of(numbers, group="site"), pooling=how, preset="paper").score
+        for of in (pb.table, pb.stats)
     )
     assert one == two
 
@@ -429,8 +449,10 @@ def test_rows_of_dask_are_learned_from_as_others_are() -> None:
     dask = pytest.importorskip("dask.dataframe")
     for columns in (["site", "age", "dose"], ["site", "age", "sex"]):
         table = rows(1, 30)[columns]
-        one = pb.learn(dask.from_pandas(table, npartitions=3), group="site")
-        assert one.score == pytest.approx(pb.learn(table, group="site").score, rel=1e-12)
+        one = pb.learn(dask.from_pandas(table, npartitions=3), group="site", preset="paper")
+        assert one.score == pytest.approx(
+            pb.learn(table, group="site", preset="paper").score, rel=1e-12
+        )
 
 
 def test_orders_reach_the_optimum_with_columns_of_all_kinds() -> None:
@@ -440,7 +462,7 @@ def test_orders_reach_the_optimum_with_columns_of_all_kinds() -> None:
     table = pb.table(trial.dropna(), group="clinic", inputs=["tobacco"])
     rules = pb.Constraints(required=[("age", "bmi")], tiers=[["age"], ["gestation_days"]])
     climbed, ordered, best = (
-        pb.learn(table, search=search, constraints=rules)
+        pb.learn(table, search=search, constraints=rules, preset="paper")
         for search in (pb.HillClimb(), pb.OrderSearch(starts=3), pb.Exact())
     )
     assert climbed.score <= ordered.score + 1e-6

@@ -31,7 +31,7 @@ def rows() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def net(rows: pd.DataFrame) -> pb.Network:
     only = {"required": [("x", "y")]}
-    return pb.learn(rows.drop(columns="z"), group="site", constraints=only)
+    return pb.learn(rows.drop(columns="z"), group="site", constraints=only, preset="paper")
 
 
 def test_tab_shows_public_names_of_the_package_only() -> None:
@@ -144,11 +144,14 @@ def test_distances_take_networks(net: pb.Network) -> None:
     ("name", "search"), [("hc", pb.HillClimb()), ("tabu", pb.Tabu()), ("exact", pb.Exact())]
 )
 def test_a_search_has_a_name(name: Any, search: Any, rows: pd.DataFrame) -> None:
-    by_name = pb.learn(rows, group="site", pooling="complete", columns=["x", "y"], search=name)
+    by_name = pb.learn(
+        rows, group="site", pooling="complete", columns=["x", "y"], search=name, preset="paper"
+    )
     assert by_name.search == repr(search)
     options: dict[str, Any] = {"group": "site", "columns": ["x", "y"]}
     one, two = (
-        pb.bootstrap(rows, **options, replicates=3, search=which) for which in (name, search)
+        pb.bootstrap(rows, **options, replicates=3, search=which, preset="paper")
+        for which in (name, search)
     )
     assert np.array_equal(one.counts, two.counts)
     compared = pb.compare(rows, **options, folds=2, poolings=["complete"], search=name)
@@ -158,10 +161,15 @@ def test_a_search_has_a_name(name: Any, search: Any, rows: pd.DataFrame) -> None
 def test_constraints_as_a_dict(rows: pd.DataFrame) -> None:
     asked = {"tiers": [["z"], ["x", "y"]], "forbidden": [("x", "y")], "max_parents": 2}
     options: dict[str, Any] = {"group": "site", "pooling": "complete"}
-    found = pb.learn(rows, **options, constraints=asked)
-    assert found.dag == pb.learn(rows, **options, constraints=pb.Constraints(**asked)).dag
-    assert found.dag != pb.learn(rows, **options).dag
-    boot = pb.bootstrap(rows, **options, replicates=2, constraints={"required": [("z", "x")]})
+    found = pb.learn(rows, **options, constraints=asked, preset="paper")
+    assert (
+        found.dag
+        == pb.learn(rows, **options, constraints=pb.Constraints(**asked), preset="paper").dag
+    )
+    assert found.dag != pb.learn(rows, **options, preset="paper").dag
+    boot = pb.bootstrap(
+        rows, **options, replicates=2, constraints={"required": [("z", "x")]}, preset="paper"
+    )
     assert boot.counts[boot.nodes.index("z"), boot.nodes.index("x")] == 2
     compared = pb.compare(
         rows, group="site", columns=["x", "y"], folds=2, poolings=["complete"],
@@ -184,7 +192,7 @@ def test_results_print_the_users_word_for_groups(rows: pd.DataFrame, tmp_path: P
     rows = rows.rename(columns={"site": "island"})
     rows.loc[rows["island"] == "a", "z"] = 1.0
     with pytest.warns(pb.DataWarning, match="constant in some islands, which say nothing of it"):
-        net = pb.learn(rows, group="island")
+        net = pb.learn(rows, group="island", preset="paper")
     stats, table = pb.stats(rows, group="island"), pb.table(rows, group="island")
     stats.save(tmp_path / "t.stats")
     loaded = pb.GroupStats.load(tmp_path / "t.stats")

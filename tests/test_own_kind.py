@@ -55,7 +55,7 @@ def table() -> pb.Table:
 @cache
 def net() -> pb.Network:
     tiers = [["age", "sex"], ["cost"], ["stay"]]
-    return pb.learn(table(), constraints={"tiers": tiers})
+    return pb.learn(table(), constraints={"tiers": tiers}, preset="paper")
 
 
 def logged() -> pb.Network:
@@ -67,6 +67,7 @@ def logged() -> pb.Network:
         group="site",
         start=start,
         search=pb.HillClimb(max_iter=0),
+        preset="paper",
     )
 
 
@@ -82,14 +83,14 @@ def test_it_is_learned_and_scored() -> None:
     assert fit.loglik == pytest.approx(log.loglik - jacobian, abs=1e-6)
     assert pb.score(table(), net().dag) == pytest.approx(net().score)
     for pooling in ("complete", "none", "auto"):
-        assert arcs >= set(pb.learn(table(), pooling=pooling, start=net()).dag.arcs) - {
-            (child, parent) for parent, child in arcs
-        }
+        assert arcs >= set(
+            pb.learn(table(), pooling=pooling, start=net(), preset="paper").dag.arcs
+        ) - {(child, parent) for parent, child in arcs}
 
 
 @pytest.mark.parametrize("score", ["bic-h", "gprior", "aic"])
 def test_other_scores_and_searches_have_it(score: str) -> None:
-    found = pb.learn(table(), score=score, search="exact")
+    found = pb.learn(table(), score=score, search="exact", preset="paper")
     assert ("cost", "stay") in found.dag.skeleton()
 
 
@@ -115,7 +116,12 @@ def test_densities_and_predictions_follow_from_the_logarithm() -> None:
     rows = patients()[["site", "age", "sex", "cost"]]
     log = rows.assign(cost=np.log(rows["cost"]))
     small = pb.learn(
-        rows, group="site", kinds=KINDS, start=logged().dag, search=pb.HillClimb(max_iter=0)
+        rows,
+        group="site",
+        kinds=KINDS,
+        start=logged().dag,
+        search=pb.HillClimb(max_iter=0),
+        preset="paper",
     )
     expected = logged().loglik(log, rows=True) - log["cost"]
     np.testing.assert_allclose(small.loglik(rows, rows=True), expected, atol=1e-6)
@@ -145,7 +151,9 @@ def test_draws_interventions_and_new_data_sets() -> None:
 def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     path = tmp_path / "net.json"
     for pooling in ("partial", "none", "auto"):
-        there = pb.learn(table(), pooling=pooling, start=net(), search=pb.HillClimb(max_iter=0))
+        there = pb.learn(
+            table(), pooling=pooling, start=net(), search=pb.HillClimb(max_iter=0), preset="paper"
+        )
         there.save(path)
         loaded = pb.load(path)
         assert str(loaded) == str(there)
@@ -167,6 +175,6 @@ def test_the_report_tells_of_it(tmp_path: Path) -> None:
 def test_what_cannot_be_is_told() -> None:
     wrong = patients().assign(cost=lambda rows: rows["cost"] - 20)
     with pytest.raises(pb.DataError, match=r"'cost' is of the kind 'amount', and .* not above 0"):
-        pb.learn(wrong, group="site", kinds=KINDS)
+        pb.learn(wrong, group="site", kinds=KINDS, preset="paper")
     with pytest.raises(pb.OptionError, match=r"use one of 'continuous', 'discrete', 'count', 'am"):
-        pb.learn(wrong, group="site", kinds={"cost": "amounts"})
+        pb.learn(wrong, group="site", kinds={"cost": "amounts"}, preset="paper")

@@ -164,7 +164,7 @@ def test_a_learned_network_is_of_the_class(pooling: str) -> None:
     for seed in range(6):
         stats = pb.stats(rows(seed), group="F")
         found = pb.PC().pattern(stats, pooling=pooling)
-        net = pb.learn(stats, pooling=pooling, search=pb.PC())
+        net = pb.learn(stats, pooling=pooling, search=pb.PC(), preset="paper")
         try:
             first = found.cpdag.extension()
         except pb.GraphError:
@@ -190,7 +190,9 @@ def test_the_best_orientation_of_a_chain() -> None:
     assert pb.PC().pattern(stats).cpdag == pb.Cpdag(list("abc"), [], [("a", "b"), ("b", "c")])
     chains = ["[a][b|a][c|b]", "[c][b|c][a|b]", "[b][a|b][c|b]"]
     scores = {text: pb.score(stats, text) for text in chains}
-    assert pb.learn(stats, search=pb.PC()).score == pytest.approx(max(scores.values()))
+    assert pb.learn(stats, search=pb.PC(), preset="paper").score == pytest.approx(
+        max(scores.values())
+    )
     assert len({round(value, 3) for value in scores.values()}) == 3
 
 
@@ -203,13 +205,13 @@ def test_constraints() -> None:
     )
     tier = {name: number for number, names in enumerate(tiers) for name in names}
     for search in (pb.PC(), pb.Hybrid(), pb.Hybrid(pb.PC(alpha=0.05))):
-        dag = pb.learn(stats, search=search, constraints=constraints).dag
+        dag = pb.learn(stats, search=search, constraints=constraints, preset="paper").dag
         assert ("c6", "c3") in dag.arcs
         assert not {("c0", "c1"), ("c1", "c0")} & set(dag.arcs)
         assert all(tier[parent] <= tier[child] for parent, child in dag.arcs)
     few = pb.Constraints(max_parents=1)
     for search in (pb.PC(alpha=0.2), pb.Hybrid()):
-        dag = pb.learn(stats, search=search, constraints=few).dag
+        dag = pb.learn(stats, search=search, constraints=few, preset="paper").dag
         assert max(len(dag.parents(node)) for node in dag.nodes) == 1
 
 
@@ -217,7 +219,7 @@ def test_inputs_are_never_children() -> None:
     stats = pb.stats(rows(4), group="F", inputs=["c5", "c6", "c7"])
     found = pb.PC().pattern(stats)
     assert not [arc for arc in found.cpdag.directed if arc[1] in stats.inputs]
-    dag = pb.learn(stats, search=pb.PC()).dag
+    dag = pb.learn(stats, search=pb.PC(), preset="paper").dag
     assert all(not dag.parents(name) for name in stats.inputs)
 
 
@@ -245,7 +247,7 @@ def test_a_network_joins_what_tests_join(rule: str) -> None:
         tiers = [names[:2], names[2:]] if seed % 3 == 0 else []
         search = pb.PC(alpha=0.93, rule=rule, test=by_chance)
         stats, known = pb.stats(frame, group="F"), pb.Constraints(tiers=tiers)
-        net = pb.learn(stats, search=search, pooling="none", constraints=known)
+        net = pb.learn(stats, search=search, pooling="none", constraints=known, preset="paper")
         # In the same order: what separates two columns first depends on it.
         found = search.pattern(stats.select(canonical_order(stats)), constraints=known).cpdag
         edges = (*found.directed, *found.undirected)
@@ -264,9 +266,9 @@ def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     for N in (2, 3, 8):
         stats = pb.stats(rows(1, N=N), group="F")
         for search in (pb.PC(), pb.PC(rule="conservative"), pb.Hybrid()):
-            one = pb.learn(stats, search=search).dag
+            one = pb.learn(stats, search=search, preset="paper").dag
             monkeypatch.setattr(parallel, "available_cores", lambda: 2)
-            assert pb.learn(stats, search=search).dag == one
+            assert pb.learn(stats, search=search, preset="paper").dag == one
             monkeypatch.setattr(parallel, "available_cores", lambda: 1)
 
 
@@ -274,7 +276,7 @@ def test_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_reference_in_which_tests_contradict_each_other(pooling: str) -> None:
     stats = pb.stats(REFERENCE / "bn" / "bn11_AP2_J20_nj20.csv.gz", group="F")
     search = pb.PC(alpha=0.05)
-    net = pb.learn(stats, search=search, pooling=pooling)
+    net = pb.learn(stats, search=search, pooling=pooling, preset="paper")
     found = search.pattern(stats, pooling=pooling).cpdag
     edges = (*found.directed, *found.undirected)
     assert set(map(frozenset, net.dag.skeleton())) == set(map(frozenset, edges))
@@ -293,15 +295,17 @@ class Everything:
 def test_hybrid_without_a_restriction_is_the_search_itself() -> None:
     stats = pb.stats(rows(6), group="F")
     for search in (pb.HillClimb(), pb.Exact()):
-        plain = pb.learn(stats, search=search)
-        assert pb.learn(stats, search=pb.Hybrid(Everything(), search)).dag == plain.dag
+        plain = pb.learn(stats, search=search, preset="paper")
+        assert (
+            pb.learn(stats, search=pb.Hybrid(Everything(), search), preset="paper").dag == plain.dag
+        )
 
 
 def test_hybrid_joins_candidates_only_and_widens() -> None:
     stats = pb.stats(rows(7, N=12), group="F")
     for restrict in (pb.MMPC(), pb.PC(alpha=0.05)):
-        narrow = pb.learn(stats, search=pb.Hybrid(restrict, widen=False))
-        wide = pb.learn(stats, search=pb.Hybrid(restrict))
+        narrow = pb.learn(stats, search=pb.Hybrid(restrict, widen=False), preset="paper")
+        wide = pb.learn(stats, search=pb.Hybrid(restrict), preset="paper")
         assert wide.score >= narrow.score
     skeleton = {frozenset(pair) for pair in narrow.dag.skeleton()}
     found = pb.PC(alpha=0.05).pattern(stats).cpdag
@@ -320,7 +324,7 @@ def test_missing_cells() -> None:
     assert pb.ci_test(stats, "c1", "c3").left_out == ("set 0",)
     assert pb.ci_test(stats, "c1", "c2", ["c3"]).left_out == ("set 0",)
     assert pb.ci_test(stats, "c1", "c2").left_out == ()
-    assert pb.learn(stats, search=pb.PC()).dag.nodes == stats.names
+    assert pb.learn(stats, search=pb.PC(), preset="paper").dag.nodes == stats.names
 
 
 def test_a_test_of_the_users_own() -> None:
@@ -334,8 +338,8 @@ def test_a_test_of_the_users_own() -> None:
     found = pb.PC(test=own).pattern(stats)
     assert found.test == "own"
     assert found.cpdag == pb.PC(test="f").pattern(stats).cpdag
-    own_net = pb.learn(stats, search=pb.Hybrid(pb.MMPC(test=own)))
-    assert own_net.dag == pb.learn(stats, search=pb.Hybrid(pb.MMPC(test="f"))).dag
+    own_net = pb.learn(stats, search=pb.Hybrid(pb.MMPC(test=own)), preset="paper")
+    assert own_net.dag == pb.learn(stats, search=pb.Hybrid(pb.MMPC(test="f")), preset="paper").dag
     with pytest.raises(pb.OptionError, match="should be a p-value from 0 to 1"):
         pb.PC(test=lambda x, y, given: 3.0).pattern(stats)
 
@@ -345,7 +349,7 @@ def test_missing_cells_in_columns_of_all_kinds() -> None:
     frame["sex"] = np.random.default_rng(1).choice(["f", "m"], len(frame))
     frame.loc[3, "c0"] = math.nan
     with pytest.raises(pb.DataError, match="without missing cells; use missing='drop'"):
-        pb.learn(frame, group="F", missing="em", search=pb.PC())
+        pb.learn(frame, group="F", missing="em", search=pb.PC(), preset="paper")
 
 
 def test_a_column_that_is_constant_in_each_data_set_is_not_joined() -> None:
@@ -353,7 +357,7 @@ def test_a_column_that_is_constant_in_each_data_set_is_not_joined() -> None:
     frame = rows(11)
     frame["size"] = frame["F"].map({name: float(i) for i, name in enumerate(frame["F"].unique())})
     with pytest.warns(pb.DataWarning):
-        net = pb.learn(frame, group="F", search=pb.PC())
+        net = pb.learn(frame, group="F", search=pb.PC(), preset="paper")
     assert not net.dag.parents("size")
     assert not net.dag.children("size")
     stats = pb.stats(frame, group="F")
@@ -374,15 +378,17 @@ def test_hybrid_joins_what_tests_of_sets_missed() -> None:
     """
     stats = pb.stats(rows(12), group="F")
     strict = pb.MMPC(alpha=1e-9)
-    found = pb.learn(stats, search=pb.Hybrid(strict))
-    assert found.score > pb.learn(stats, search=pb.Hybrid(strict, widen=False)).score
+    found = pb.learn(stats, search=pb.Hybrid(strict), preset="paper")
+    assert (
+        found.score > pb.learn(stats, search=pb.Hybrid(strict, widen=False), preset="paper").score
+    )
     for child in stats.names:
         given = found.dag.parents(child)
         for other in set(stats.names) - {child, *given, *found.dag.descendants(child)}:
             if pb.ci_test(stats, other, child, given).p_value <= 0.05:
                 more = pb.Dag(stats.names, [*found.dag.arcs, (other, child)])
                 assert pb.score(stats, more) <= found.score + 1e-6
-    nothing = pb.learn(stats, search=pb.Hybrid(Nothing()))
+    nothing = pb.learn(stats, search=pb.Hybrid(Nothing()), preset="paper")
     assert nothing.score > pb.score(stats, [])
 
 

@@ -30,7 +30,7 @@ def rows() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def linear(rows: pd.DataFrame) -> pb.Network:
     arcs = {"required": [("x", "z"), ("y", "z"), ("x", "y")]}
-    return pb.learn(rows, group="site", constraints=arcs)
+    return pb.learn(rows, group="site", constraints=arcs, preset="paper")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def discrete(rows: pd.DataFrame) -> pb.Network:
     made["y"] = np.where(made["y"] == "low", "no", "yes")
     arcs = {"required": [("x", "z"), ("y", "z"), ("x", "y")]}
     how = pb.NoPooling(discrete="table")
-    return pb.learn(made, group="site", constraints=arcs, pooling=how)
+    return pb.learn(made, group="site", constraints=arcs, pooling=how, preset="paper")
 
 
 class Network:
@@ -152,7 +152,7 @@ def test_pgmpy_itself_answers_as_we_do(discrete: pb.Network) -> None:
 
 @pytest.mark.usefixtures("stand_in")
 def test_all_data_sets_are_the_same_with_complete_pooling(rows: pd.DataFrame) -> None:
-    net = pb.learn(rows, group="site", pooling="complete")
+    net = pb.learn(rows, group="site", pooling="complete", preset="paper")
     assert net.to_pgmpy().arcs == net.to_pgmpy("a").arcs == set(net.arcs)
 
 
@@ -166,7 +166,7 @@ def test_what_pgmpy_does_not_have_is_refused(
         linear.to_pgmpy("d")
     with pytest.raises(pb.DataError, match=r"leave data_set out, and give pgmpy the evidence"):
         discrete.to_pgmpy("a")
-    mixed = pb.learn(rows.assign(z=rows["z"] > 0), group="site", pooling="complete")
+    mixed = pb.learn(rows.assign(z=rows["z"] > 0), group="site", pooling="complete", preset="paper")
     with pytest.raises(pb.GraphError, match=r"z is not continuous; use to_bnlearn\(\)"):
         mixed.to_pgmpy()
 

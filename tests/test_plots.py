@@ -33,7 +33,7 @@ SIX = ["age", "bmi", "gingival_0", "bleeding_0", "gestation_days", "birthweight_
 @pytest.fixture(scope="module")
 def six() -> pb.Network:
     stats = pb.stats(TRIAL, group="clinic", columns=SIX, missing="drop")
-    return pb.learn(stats, constraints=pb.Constraints(required=[("age", "bmi")]))
+    return pb.learn(stats, constraints=pb.Constraints(required=[("age", "bmi")]), preset="paper")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def trial() -> pb.Network:
     ]
     columns = [name for tier in tiers for name in tier]
     stats = pb.stats(TRIAL, group="clinic", columns=columns, missing="drop")
-    return pb.learn(stats, constraints=pb.Constraints(tiers=tiers))
+    return pb.learn(stats, constraints=pb.Constraints(tiers=tiers), preset="paper")
 
 
 @pytest.fixture(scope="module")
@@ -172,17 +172,22 @@ def test_the_spread_without_pooling_leaves_out_errors() -> None:
     dag = [("x1", "y")]
     still = pb.Constraints(required=dag)
     mark = {
-        how: effect_sizes(pb.learn(frame, group="F", pooling=how, constraints=still))[0]
+        how: effect_sizes(
+            pb.learn(frame, group="F", pooling=how, constraints=still, preset="paper")
+        )[0]
         for how in ("none", "complete", "partial")
     }
     naive = np.std(
-        pb.learn(frame, group="F", pooling="none", constraints=still).fits["y"].coef[:, 1]
+        pb.learn(frame, group="F", pooling="none", constraints=still, preset="paper")
+        .fits["y"]
+        .coef[:, 1]
     )
     assert mark["complete"].between_sd == 0
     assert mark["none"].between_sd < naive / 2
     frame = simulate(3, data_sets=30, rows=12, parents=1, between=2.0)
-    found = [effect_sizes(pb.learn(frame, group="F", pooling=how, constraints=still))[0].between_sd
-             for how in ("none", "partial")]  # fmt: skip
+    options = {"group": "F", "constraints": still, "preset": "paper"}
+    nets = [pb.learn(frame, pooling=how, **options) for how in ("none", "partial")]
+    found = [effect_sizes(net)[0].between_sd for net in nets]
     assert found[0] == pytest.approx(found[1], rel=0.2)
 
 
@@ -204,7 +209,7 @@ def test_width_is_the_bootstrap_strength(six: pb.Network) -> None:
 
 
 def test_a_network_without_arcs_says_so() -> None:
-    net = pb.learn(simulate(1)[["x1", "F"]], group="F")
+    net = pb.learn(simulate(1)[["x1", "F"]], group="F", preset="paper")
     ax = pb.plots.network(net)
     assert [text.get_text() for text in ax.texts] == ["x1"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
@@ -216,7 +221,7 @@ def test_a_network_without_arcs_says_so() -> None:
 def test_a_fit_without_likelihood_is_marked() -> None:
     frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [1.0, 3, 2, 5], "site": list("aabb")})
     rule = pb.Constraints(required=[("x", "y")])
-    net = pb.learn(frame, group="site", pooling="none", constraints=rule)
+    net = pb.learn(frame, group="site", pooling="none", constraints=rule, preset="paper")
     assert not net.fits["y"].status.ok
     ax = pb.plots.network(net)
     faces = {patch.get_gid(): to_hex(patch.get_facecolor()) for patch in ax.patches}
@@ -277,7 +282,7 @@ def test_intervals_with_partial_pooling(between: float, random: str) -> None:
     frame = simulate(5, data_sets=6, rows=8, parents=2, between=between)
     rule = pb.Constraints(required=[("x1", "y"), ("x2", "y")])
     pooling = pb.Partial(random=random)
-    net = older(pb.learn(frame, group="F", pooling=pooling, constraints=rule))
+    net = older(pb.learn(frame, group="F", pooling=pooling, constraints=rule, preset="paper"))
     fit = net.fits["y"]
     cov = joint_covariance(fit, frame)
     for k, parent in enumerate(fit.parents, start=1):
@@ -294,7 +299,9 @@ def test_intervals_with_pooled_residual_variances() -> None:
     frame = simulate(11, data_sets=12, rows=15, parents=1)
     frame["y"] *= frame["F"].map({f"set {j}": 1 + j % 3 for j in range(12)})
     rule = pb.Constraints(required=[("x1", "y")])
-    net = pb.learn(frame, group="F", pooling=pb.Partial(residuals="pooled"), constraints=rule)
+    net = pb.learn(
+        frame, group="F", pooling=pb.Partial(residuals="pooled"), constraints=rule, preset="paper"
+    )
     net = older(net)
     fit = net.fits["y"]
     assert str(fit.status) == "converged"
@@ -315,7 +322,7 @@ def test_intervals_with_pooled_residual_variances() -> None:
 def test_loaded_networks_have_the_same_intervals(tmp_path: Path) -> None:
     frame = simulate(8, data_sets=12, rows=30, parents=2)
     rule = pb.Constraints(required=[("x1", "y"), ("x2", "y")])
-    net = pb.learn(frame, group="F", constraints=rule)
+    net = pb.learn(frame, group="F", constraints=rule, preset="paper")
     assert str(net.fits["y"].status) == "converged"
     net.save(tmp_path / "net.json")
     loaded = pb.load(tmp_path / "net.json")
@@ -330,7 +337,7 @@ def test_estimates_of_data_sets_alone_are_least_squares() -> None:
     frame = simulate(2, data_sets=5, rows=6, parents=2)
     frame = frame.drop(index=frame.index[frame["F"] == "set 3"][:3])  # 3 rows: too few
     rule = pb.Constraints(required=[("x1", "y"), ("x2", "y")])
-    net = pb.learn(frame, group="F", constraints=rule)
+    net = pb.learn(frame, group="F", constraints=rule, preset="paper")
     (found,) = arc_effects(net, "x2", "y", interval=0.8)
     for j, (level, rows) in enumerate(frame.groupby("F", sort=False)):
         if level == "set 3":
@@ -348,7 +355,9 @@ def test_estimates_of_data_sets_alone_are_least_squares() -> None:
 def test_the_forest_shows_the_numbers_of_effects(pooling: str) -> None:
     columns = ["clinic", "age", "bmi"]
     rule = pb.Constraints(required=[("age", "bmi")])
-    net = pb.learn(TRIAL[columns].dropna(), group="clinic", pooling=pooling, constraints=rule)
+    net = pb.learn(
+        TRIAL[columns].dropna(), group="clinic", pooling=pooling, constraints=rule, preset="paper"
+    )
     row = net.effects().iloc[0]
     ax = pb.plots.forest(net, "age", "bmi")
     drawn = series(ax)
@@ -369,7 +378,9 @@ def test_the_forest_shows_the_numbers_of_effects(pooling: str) -> None:
 
 def test_partial_pooling_lies_between_a_data_set_alone_and_the_population() -> None:
     frame = simulate(9, data_sets=8, rows=10, parents=1)
-    net = pb.learn(frame, group="F", constraints=pb.Constraints(required=[("x1", "y")]))
+    net = pb.learn(
+        frame, group="F", constraints=pb.Constraints(required=[("x1", "y")]), preset="paper"
+    )
     ax = pb.plots.forest(net, "x1", "y", ax=axes())
     drawn = series(ax)
     alone, partial = drawn["no pooling: its own rows alone"][0], drawn["partial pooling"][0]
@@ -380,7 +391,9 @@ def test_partial_pooling_lies_between_a_data_set_alone_and_the_population() -> N
 @pytest.mark.parametrize("data_sets", [2, 50])
 def test_forests_of_few_and_of_many(data_sets: int) -> None:
     frame = simulate(4, data_sets=data_sets, rows=9, parents=1)
-    net = pb.learn(frame, group="F", constraints=pb.Constraints(required=[("x1", "y")]))
+    net = pb.learn(
+        frame, group="F", constraints=pb.Constraints(required=[("x1", "y")]), preset="paper"
+    )
     ax = pb.plots.forest(net, "x1", "y")
     ax.figure.draw_without_rendering()
     labels = [label.get_window_extent() for label in ax.get_yticklabels() if label.get_text()]
@@ -393,7 +406,7 @@ def test_long_intervals_do_not_hide_the_rest() -> None:
     frame = simulate(4, data_sets=12, rows=20, parents=1, between=0.3)
     few = pd.DataFrame({"x1": [0.0, 0.001, 0.002], "y": [0.0, 5.0, -4.0], "F": "tiny"})
     rule = pb.Constraints(required=[("x1", "y")])
-    net = pb.learn(pd.concat([frame, few]), group="F", constraints=rule)
+    net = pb.learn(pd.concat([frame, few]), group="F", constraints=rule, preset="paper")
     (found,) = arc_effects(net, "x1", "y")
     assert np.ptp(found.alone_interval) > 1000
     low, high = pb.plots.forest(net, "x1", "y").get_xlim()
@@ -494,7 +507,7 @@ def test_quantiles_are_those_of_the_normal_distribution(trial: pb.Network) -> No
 
 def test_residuals_of_many_rows_and_data_sets() -> None:
     frame = simulate(6, data_sets=30, rows=300, parents=1)
-    net = pb.learn(frame, group="F", pooling="none")
+    net = pb.learn(frame, group="F", pooling="none", preset="paper")
     panels = pb.plots.residuals(net, frame, "y", ax=Figure(figsize=(12, 6)).subplots(1, 3))
     assert len(panels[0].collections[0].get_offsets()) <= 3000
     assert len(names(panels[2])) == 30

@@ -158,7 +158,7 @@ def test_scores_of_any_size_do(rows: int, prior: Any) -> None:
     stats = pb.stats(frame, group="F")
     table = family_table(stats, "complete", "bic")
     assert rows == 5 or table[np.isfinite(table)].min(initial=0) < table.max() - 2000
-    post = pb.arc_posterior(stats, pooling="complete", prior=prior)
+    post = pb.arc_posterior(stats, pooling="complete", prior=prior, score="bic")
     np.testing.assert_allclose(sets_of(post), brute_force(table, prior), atol=1e-10)
 
 
@@ -182,7 +182,7 @@ def test_constraints_leave_out_graphs(prior: Any) -> None:
         return ((parents[:, b] >> d & 1) == 0) & ((parents[:, e] >> a & 1) == 1)
 
     rules = pb.Constraints(forbidden=[("d", "b")], required=[("a", "e")])
-    post = pb.arc_posterior(stats, constraints=rules, prior=prior)
+    post = pb.arc_posterior(stats, constraints=rules, prior=prior, pooling="partial", score="bic")
     np.testing.assert_allclose(sets_of(post), brute_force(table, prior, forbidden), atol=1e-10)
     assert post.probability("a", "e") == pytest.approx(1, abs=1e-12)
     assert post.probability("e", "a") == 0 == post.probability("d", "b")
@@ -192,15 +192,21 @@ def test_constraints_leave_out_graphs(prior: Any) -> None:
 
     expected = brute_force(table, prior, few)
     for post in (
-        pb.arc_posterior(stats, max_parents=2, prior=prior),
-        pb.arc_posterior(stats, constraints=pb.Constraints(max_parents=2), prior=prior),
+        pb.arc_posterior(stats, max_parents=2, prior=prior, pooling="partial", score="bic"),
+        pb.arc_posterior(
+            stats,
+            constraints=pb.Constraints(max_parents=2),
+            prior=prior,
+            pooling="partial",
+            score="bic",
+        ),
     ):
         assert post.max_parents == 2
         np.testing.assert_allclose(sets_of(post), expected, atol=1e-10)
 
     # Orders go along the tiers, as all graphs do.
     rules = pb.Constraints(tiers=[["d", "e"], ["b", "a"], ["c"]])
-    post = pb.arc_posterior(stats, constraints=rules, prior=prior)
+    post = pb.arc_posterior(stats, constraints=rules, prior=prior, pooling="partial", score="bic")
     expected = brute_force(table, prior, tiers_first([[d, e], [b, a], [c]]))
     np.testing.assert_allclose(sets_of(post), expected, atol=1e-10)
 
@@ -217,7 +223,7 @@ def test_inputs_come_before_all_others(prior: Any) -> None:
         first = tiers_first([[1, 4], [0, 2, 3]])(orders, parents)
         return first & (parents[:, [1, 4]] == 0).all(axis=1)
 
-    post = pb.arc_posterior(stats, prior=prior)
+    post = pb.arc_posterior(stats, prior=prior, pooling="partial", score="bic")
     np.testing.assert_allclose(sets_of(post), brute_force(table, prior, keep), atol=1e-10)
     assert (post.probabilities[:, [1, 4]] == 0).all()
 
@@ -230,7 +236,7 @@ def test_nodes_that_can_be_on_a_cycle_together() -> None:
 
 @each_prior
 def test_probabilities_add_up(prior: Any, opt_stats: pb.GroupStats) -> None:
-    post = pb.arc_posterior(opt_stats, prior=prior, max_parents=2)
+    post = pb.arc_posterior(opt_stats, prior=prior, max_parents=2, pooling="partial", score="bic")
     np.testing.assert_allclose(
         [post.parent_sets(node, 10**6)["probability"].sum() for node in post.nodes], 1, atol=1e-12
     )
@@ -250,9 +256,9 @@ def test_probabilities_add_up(prior: Any, opt_stats: pb.GroupStats) -> None:
 @each_prior
 def test_the_order_of_columns_and_data_sets_does_not_matter(prior: Any) -> None:
     frame = network_rows(4, 5)
-    post = pb.arc_posterior(frame, group="F", prior=prior)
+    post = pb.arc_posterior(frame, group="F", prior=prior, pooling="partial", score="bic")
     other = frame.sort_values("F", ascending=False, kind="stable")[["a", "F", "e", "d", "c", "b"]]
-    turned = pb.arc_posterior(other, group="F", prior=prior)
+    turned = pb.arc_posterior(other, group="F", prior=prior, pooling="partial", score="bic")
     for p, c in permutations(NAMES, 2):
         assert turned.probability(p, c) == pytest.approx(post.probability(p, c), abs=1e-7)
 
@@ -293,7 +299,7 @@ def test_a_score_that_tells_no_direction_gives_none() -> None:
 @each_prior
 def test_drawn_graphs_are_as_frequent_as_probable(prior: Any) -> None:
     stats = pb.stats(network_rows(6, 4), group="F")
-    post = pb.arc_posterior(stats, prior=prior)
+    post = pb.arc_posterior(stats, prior=prior, pooling="partial", score="bic")
     draws = 20_000
     graphs = post.sample(draws, seed=1)
     parents, times = np.unique(all_pairs(4).parents, axis=0, return_counts=True)
@@ -347,7 +353,9 @@ def _edge(dag: pb.Dag, a: str, b: str) -> str:
 def test_draws_and_sums_agree_with_more_columns(prior: Any) -> None:
     """Graphs are drawn layer by layer or along orders, and arcs summed in another way."""
     frame = network_rows(18, 11, data_sets=4, density=0.3)
-    post = pb.arc_posterior(frame, group="F", pooling="complete", max_parents=3, prior=prior)
+    post = pb.arc_posterior(
+        frame, group="F", pooling="complete", max_parents=3, prior=prior, score="bic"
+    )
     share = post.sample(4000, seed=2).arcs.mean(axis=0)
     error = np.sqrt(post.probabilities * (1 - post.probabilities) / 4000)
     assert (np.abs(share - post.probabilities) <= 5 * error + 1e-3).all()
@@ -358,7 +366,15 @@ def test_draws_and_sums_agree_with_more_columns(prior: Any) -> None:
 def test_drawn_graphs_keep_to_constraints(prior: Any) -> None:
     frame = network_rows(7, 5)
     rules = pb.Constraints(tiers=[["a", "b"], ["c", "d", "e"]], required=[("a", "b")])
-    post = pb.arc_posterior(frame, group="F", constraints=rules, max_parents=2, prior=prior)
+    post = pb.arc_posterior(
+        frame,
+        group="F",
+        constraints=rules,
+        max_parents=2,
+        prior=prior,
+        pooling="partial",
+        score="bic",
+    )
     graphs = post.sample(4000)
     share = graphs.arcs.mean(axis=0)
     assert share[post.nodes.index("a"), post.nodes.index("b")] == 1
@@ -382,7 +398,7 @@ def chains_for(prior: str, **options: int) -> pb.OrderMCMC | pb.PartitionMCMC:
 def test_chains_over_partitions_count_each_graph_once(N: int) -> None:
     """Against all graphs, with the probabilities of whole sets of parents."""
     frame = network_rows(7, N, rows=8, strength=0.4)
-    options: Any = {"group": "F", "pooling": "complete", "prior": "dags"}
+    options: Any = {"group": "F", "pooling": "complete", "score": "bic", "prior": "dags"}
     post = pb.arc_posterior(frame, **options, method=pb.PartitionMCMC(sweeps=3000))
     stats = pb.stats(frame, group="F")
     true = brute_force(family_table(stats, pb.Complete(), "bic"), "dags")
@@ -398,7 +414,8 @@ def test_chains_over_partitions_count_each_graph_once(N: int) -> None:
 )
 def test_chains_find_the_exact_probabilities(sweeps: int, near: float, prior: str) -> None:
     frame = network_rows(8, 12, data_sets=5, rows=30, density=0.2)
-    options: Any = {"group": "F", "pooling": "complete", "max_parents": 2, "prior": prior}
+    options: Any = {"group": "F", "pooling": "complete", "score": "bic", "max_parents": 2}
+    options["prior"] = prior
     exact = pb.arc_posterior(frame, **options)
     post = pb.arc_posterior(frame, **options, method=chains_for(prior, sweeps=sweeps))
     assert post.chains is not None
@@ -424,8 +441,14 @@ def test_chains_keep_to_constraints(prior: str) -> None:
         required=[("x0", "x1"), ("x1", "x2")], forbidden=[("x3", "x4")], max_parents=2
     )
     options: Any = {"group": "F", "constraints": rules, "prior": prior}
-    exact = pb.arc_posterior(frame, **options)
-    post = pb.arc_posterior(frame, **options, method=chains_for(prior, sweeps=3000, seed=1))
+    exact = pb.arc_posterior(frame, **options, pooling="partial", score="bic")
+    post = pb.arc_posterior(
+        frame,
+        **options,
+        method=chains_for(prior, sweeps=3000, seed=1),
+        pooling="partial",
+        score="bic",
+    )
     np.testing.assert_allclose(post.probabilities, exact.probabilities, atol=0.02)
     assert post.probability("x0", "x1") == pytest.approx(1)
     assert post.probability("x3", "x4") == 0
@@ -437,8 +460,14 @@ def test_chains_reach_all_graphs_where_arcs_are_forbidden() -> None:
     names = [name for name in frame.columns if name != "F"]
     far = [(a, b) for i, a in enumerate(names) for j, b in enumerate(names) if abs(i - j) > 1]
     options: Any = {"group": "F", "pooling": "complete", "constraints": {"forbidden": far}}
-    exact = pb.arc_posterior(frame, **options, prior="dags")
-    post = pb.arc_posterior(frame, **options, prior="dags", method=pb.PartitionMCMC(sweeps=3000))
+    exact = pb.arc_posterior(frame, **options, prior="dags", score="bic")
+    post = pb.arc_posterior(
+        frame,
+        **options,
+        prior="dags",
+        method=pb.PartitionMCMC(sweeps=3000),
+        score="bic",
+    )
     np.testing.assert_allclose(post.probabilities, exact.probabilities, atol=0.03)
 
 
@@ -448,7 +477,9 @@ def test_chains_go_on_where_they_are(prior: Any) -> None:
 
     def run(sweeps: int) -> pb.ArcPosterior:
         method = chains_for(prior, sweeps=sweeps)
-        return pb.arc_posterior(frame, group="F", prior=prior, method=method)
+        return pb.arc_posterior(
+            frame, group="F", prior=prior, method=method, pooling="partial", score="bic"
+        )
 
     once, twice = run(60), run(40).continued(20)
     assert twice.chains is not None
@@ -461,14 +492,14 @@ def test_tempered_probabilities_are_those_of_powers(prior: Any) -> None:
     """Against all graphs, each family with exp(score / 4); and the same by chains."""
     frame = network_rows(3, 4, rows=10)
     options: Any = {"group": "F", "pooling": "complete", "prior": prior}
-    post = pb.arc_posterior(frame, **options)
+    post = pb.arc_posterior(frame, **options, score="bic")
     table = family_table(pb.stats(frame, group="F"), pb.Complete(), "bic")
     found = post.tempered(0.5).tempered(0.5)
     np.testing.assert_allclose(sets_of(found), brute_force(table / 4, prior), atol=1e-10)
     assert found.power == 0.25
     assert "to the power 0.25" in repr(found)
     np.testing.assert_array_equal(post.tempered(1).probabilities, post.probabilities)
-    chains = pb.arc_posterior(frame, **options, method=chains_for(prior, sweeps=2000))
+    chains = pb.arc_posterior(frame, **options, method=chains_for(prior, sweeps=2000), score="bic")
     near = chains.tempered(0.25)
     np.testing.assert_allclose(near.probabilities, found.probabilities, atol=0.04)
     assert near.chains is not None
@@ -489,9 +520,13 @@ def test_ctrl_c_gives_what_chains_have(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Progress, "__call__", stop)
     frame = network_rows(10, 5)
     with pytest.raises(pb.PosteriorInterrupted, match="after 30 sweeps") as caught:
-        pb.arc_posterior(frame, group="F", method=pb.OrderMCMC(sweeps=100))
+        pb.arc_posterior(
+            frame, group="F", method=pb.OrderMCMC(sweeps=100), pooling="partial", score="bic"
+        )
     monkeypatch.undo()
-    whole = pb.arc_posterior(frame, group="F", method=pb.OrderMCMC(sweeps=100))
+    whole = pb.arc_posterior(
+        frame, group="F", method=pb.OrderMCMC(sweeps=100), pooling="partial", score="bic"
+    )
     rest = caught.value.posterior.continued(70)
     np.testing.assert_array_equal(rest.probabilities, whole.probabilities)
 
@@ -499,7 +534,7 @@ def test_ctrl_c_gives_what_chains_have(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_columns_than_sums_can_be_taken_over() -> None:
     frame = network_rows(11, 22, data_sets=2, rows=60)
     options: Any = {"group": "F", "pooling": "complete", "max_parents": 1}
-    post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=20))
+    post = pb.arc_posterior(frame, **options, method=pb.OrderMCMC(sweeps=20), score="bic")
     assert post.chains is not None
     assert posterior._way(22, "orders", None) == pb.OrderMCMC()
     assert posterior._way(18, "dags", None) == pb.PartitionMCMC()
@@ -508,7 +543,7 @@ def test_more_columns_than_sums_can_be_taken_over() -> None:
     names = [f"x{k}" for k in range(22)]
     rules = pb.Constraints(tiers=[names[:11], names[11:]])
     for prior in PRIORS:
-        exact = pb.arc_posterior(frame, **options, constraints=rules, prior=prior)
+        exact = pb.arc_posterior(frame, **options, constraints=rules, prior=prior, score="bic")
         assert exact.chains is None
 
 
@@ -586,7 +621,7 @@ def test_effects_are_those_of_sets_of_parents() -> None:
     frame = network_rows(12, 4, strength=1.0)
     stats = pb.stats(frame, group="F")
     rules = pb.Constraints(tiers=[["d"], ["b"], ["e"], ["a"]])
-    post = pb.arc_posterior(stats, constraints=rules)
+    post = pb.arc_posterior(stats, constraints=rules, pooling="partial", score="bic")
     table = post.effects().set_index(["parent", "child"])
     assert len(table) == (post.probabilities >= 0.01).sum()
     for (parent, child), row in table.iterrows():
@@ -602,9 +637,15 @@ def test_effects_are_those_of_sets_of_parents() -> None:
         assert row["lower"] <= row["upper"]
     # An arc that is there for sure has the interval of its only fit.
     sure = pb.Constraints(required=[("d", "b")], forbidden=[("b", "d")], max_parents=1)
-    post = pb.arc_posterior(stats.select(["d", "b"]), constraints=sure)
+    post = pb.arc_posterior(
+        stats.select(["d", "b"]), constraints=sure, pooling="partial", score="bic"
+    )
     (row,) = post.effects().to_dict("records")
-    (own,) = pb.learn(stats.select(["d", "b"]), constraints=sure).effects().to_dict("records")
+    (own,) = (
+        pb.learn(stats.select(["d", "b"]), constraints=sure, preset="paper")
+        .effects()
+        .to_dict("records")
+    )
     for name in ("effect", "lower", "upper"):
         assert row[name] == pytest.approx(own[name], rel=1e-6)
     assert row["if_present"] == pytest.approx(row["effect"])
@@ -615,8 +656,8 @@ def test_total_effects_of_a_graph_that_is_sure(pooling: str) -> None:
     frame = network_rows(13, 3, rows=200, strength=1.0)
     arcs = [("d", "b"), ("b", "e"), ("d", "e")]
     rules = pb.Constraints(required=arcs)
-    post = pb.arc_posterior(frame, group="F", pooling=pooling, constraints=rules)
-    net = pb.learn(frame, group="F", pooling=pooling, constraints=rules)
+    post = pb.arc_posterior(frame, group="F", pooling=pooling, constraints=rules, score="bic")
+    net = pb.learn(frame, group="F", pooling=pooling, constraints=rules, preset="paper")
     found = post.total_effects(4000).set_index(["cause", "effect"])
     db, be, de = (net.effects().set_index(["parent", "child"])["effect"][arc] for arc in arcs)
     for pair, total in {("d", "b"): db, ("b", "e"): be, ("d", "e"): de + db * be}.items():
@@ -628,7 +669,7 @@ def test_total_effects_of_a_graph_that_is_sure(pooling: str) -> None:
 
 def test_total_effects_are_zero_without_a_path() -> None:
     frame = network_rows(14, 4, strength=0.2)
-    post = pb.arc_posterior(frame, group="F", pooling="complete")
+    post = pb.arc_posterior(frame, group="F", pooling="complete", score="bic")
     found = post.total_effects(2000)
     assert (found["probability"] < 0.5).any()
     for row in found[found["probability"] < 0.02].to_dict("records"):
@@ -648,7 +689,7 @@ def mixed_rows(seed: int = 0, n: int = 240) -> pd.DataFrame:
 
 def test_columns_of_all_kinds() -> None:
     frame = mixed_rows()
-    post = pb.arc_posterior(frame, group="F", pooling="complete")
+    post = pb.arc_posterior(frame, group="F", pooling="complete", score="bic")
     assert post.adjacency[0, 1] > 0.99
     assert post.adjacency[1, 2] > 0.99
     assert post.adjacency[0, 2] < 0.5
@@ -658,7 +699,7 @@ def test_columns_of_all_kinds() -> None:
         for dag in {pb.Dag(post.nodes, [*arcs]) for arcs in _graphs_of(post.nodes)}
     }
     weight = np.exp(np.array(list(score.values())) - max(score.values()))
-    same = pb.arc_posterior(table, pooling="complete", prior="dags")
+    same = pb.arc_posterior(table, pooling="complete", prior="dags", score="bic")
     for p, c in permutations(post.nodes, 2):
         own = weight[[(p, c) in dag.arcs for dag in score]].sum() / weight.sum()
         assert same.probability(p, c) == pytest.approx(own, abs=1e-5)
@@ -680,7 +721,7 @@ def _graphs_of(nodes: tuple[str, ...]) -> list[list[tuple[str, str]]]:
 def test_statistics_without_rows() -> None:
     stats = pb.stats(mixed_rows(), group="F")
     with pytest.warns(pb.DataWarning, match="rows"):
-        post = pb.arc_posterior(stats, pooling="complete")
+        post = pb.arc_posterior(stats, pooling="complete", score="bic")
     assert post.probability("x", "sick") == 0
     assert post.probability("sick", "x") > 0.99
 
@@ -689,7 +730,7 @@ def test_missing_cells() -> None:
     frame = network_rows(15, 4, rows=40, strength=1.0)
     holes = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1)
     holes["F"] = frame["F"]
-    post = pb.arc_posterior(holes, group="F", missing="em")
+    post = pb.arc_posterior(holes, group="F", missing="em", pooling="partial", score="bic")
     stats = pb.stats(holes, group="F", missing="em")
     expected = brute_force(family_table(stats, "partial", "bic"), "orders")
     np.testing.assert_allclose(sets_of(post), expected, atol=1e-10)
@@ -699,10 +740,12 @@ def test_missing_cells() -> None:
 def test_auto_has_the_pooling_of_the_network() -> None:
     for seed in (0, 1):
         frame = simulate(seed, parents=3, between=float(seed))
-        post = pb.arc_posterior(frame, group="F", pooling="auto")
-        net = pb.learn(frame, group="F", pooling="auto")
+        post = pb.arc_posterior(frame, group="F", pooling="auto", score="bic")
+        net = pb.learn(frame, group="F", pooling="auto", preset="paper")
         pooled = {str(fit.pooling) for fit in net.fits.values()} != {"complete pooling"}
-        same = pb.arc_posterior(frame, group="F", pooling=POOLED if pooled else "complete")
+        same = pb.arc_posterior(
+            frame, group="F", pooling=POOLED if pooled else "complete", score="bic"
+        )
         np.testing.assert_allclose(post.probabilities, same.probabilities, atol=1e-6)
 
 
@@ -711,7 +754,7 @@ def test_auto_has_the_pooling_of_the_network() -> None:
 
 def test_the_median_graph() -> None:
     frame = network_rows(16, 5, rows=60, strength=1.0)
-    post = pb.arc_posterior(frame, group="F")
+    post = pb.arc_posterior(frame, group="F", pooling="partial", score="bic")
     dag = post.median_graph()
     joined = {frozenset((a, b)) for a, b in combinations(post.nodes, 2)}
     either = {
@@ -724,15 +767,22 @@ def test_the_median_graph() -> None:
 
 
 def test_a_posterior_prints(opt_stats: pb.GroupStats) -> None:
-    post = pb.arc_posterior(opt_stats, max_parents=1)
+    post = pb.arc_posterior(opt_stats, max_parents=1, pooling="partial", score="bic")
     text = repr(post)
     assert "exact, uniform prior over orders, up to 1 parent" in text
     assert text.count("probability") <= 12
     assert "<table" in post._repr_html_()
     assert "uniform prior over graphs" in repr(
-        pb.arc_posterior(opt_stats.select(["age", "bmi"]), prior="dags")
+        pb.arc_posterior(
+            opt_stats.select(["age", "bmi"]), prior="dags", pooling="partial", score="bic"
+        )
     )
-    chains = pb.arc_posterior(opt_stats.select(["age", "bmi"]), method=pb.OrderMCMC(sweeps=40))
+    chains = pb.arc_posterior(
+        opt_stats.select(["age", "bmi"]),
+        method=pb.OrderMCMC(sweeps=40),
+        pooling="partial",
+        score="bic",
+    )
     assert "4 chains of 40 sweeps; largest R-hat" in repr(chains)
     assert {"se", "r_hat"} <= set(chains.arcs())
 
@@ -740,14 +790,22 @@ def test_a_posterior_prints(opt_stats: pb.GroupStats) -> None:
 def test_how_many_parents() -> None:
     wide = network_rows(17, 20, data_sets=2, rows=40)
     options: Any = {"group": "F", "pooling": "complete"}
-    assert pb.arc_posterior(wide[["F", *(f"x{k}" for k in range(8))]], **options).max_parents == 7
+    assert (
+        pb.arc_posterior(
+            wide[["F", *(f"x{k}" for k in range(8))]], **options, score="bic"
+        ).max_parents
+        == 7
+    )
     required = [(f"x{k}", "x0") for k in range(1, 6)]
     rules = pb.Constraints(required=required)
     small = wide[["F", *(f"x{k}" for k in range(10))]]
-    assert pb.arc_posterior(small, **options, constraints=rules).max_parents >= 5
+    assert pb.arc_posterior(small, **options, constraints=rules, score="bic").max_parents >= 5
     few = pb.Constraints(max_parents=4)
-    assert pb.arc_posterior(small, **options, constraints=few).max_parents == 4
-    assert pb.arc_posterior(small, **options, constraints=few, max_parents=1).max_parents == 1
+    assert pb.arc_posterior(small, **options, constraints=few, score="bic").max_parents == 4
+    assert (
+        pb.arc_posterior(small, **options, constraints=few, max_parents=1, score="bic").max_parents
+        == 1
+    )
     # Of 20 columns, 50,000 families have three parents; with a wish there may be more.
     arcs = ~np.eye(20, dtype=bool)
     assert usual_parents(arcs) == 3

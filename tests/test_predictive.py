@@ -56,7 +56,7 @@ def learned(pooling: str, seed: int = 1) -> pb.Network:
 def chain(frame: pd.DataFrame, pooling: str) -> pb.Network:
     """With a direct effect, whatever the data say."""
     stay, how = pb.HillClimb(max_iter=0), POOLINGS[pooling]
-    return pb.learn(frame, group="F", start=ARCS, pooling=how, search=stay)  # type: ignore[arg-type]
+    return pb.learn(frame, group="F", start=ARCS, pooling=how, search=stay, preset="paper")  # type: ignore[arg-type]
 
 
 def node_t(net: pb.Network, j: int, node: str, row: dict[str, float]) -> stats.rv_continuous:
@@ -243,6 +243,7 @@ def test_units_and_orders_do_not_matter(pooling: str) -> None:
         start=ARCS,
         pooling=POOLINGS[pooling],  # type: ignore[arg-type]
         search=pb.HillClimb(max_iter=0),
+        preset="paper",
     )
     size = sum(math.log(of) for of in scale.values())
     density = other.loglik(moved(frame), rows=True) + size
@@ -269,7 +270,7 @@ def test_a_column_of_data_sets_is_uncertain_in_a_new_one_alone() -> None:
     frame["size"] = frame["F"].map(sizes)
     arcs, stay = [*ARCS, ("size", "a")], pb.HillClimb(max_iter=0)
     with pytest.warns(pb.DataWarning, match="'size' describes data sets"):
-        net = pb.learn(frame, group="F", start=arcs, search=stay)
+        net = pb.learn(frame, group="F", start=arcs, search=stay, preset="paper")
     more = net.adapt(name="new")
     gaps = frame.assign(b=np.nan)
     unknown = frame.drop(columns=["F", "size"])  # without rows the new one has no weight
@@ -292,12 +293,12 @@ def test_few_rows_without_pooling() -> None:
     small = frame.groupby("F").head(100).query("F != 's0'")
     few = pd.concat([small, frame.query("F == 's0'").head(4)])
     stay = pb.HillClimb(max_iter=0)
-    net = pb.learn(few, group="F", start=ARCS, pooling="none", search=stay)
+    net = pb.learn(few, group="F", start=ARCS, pooling="none", search=stay, preset="paper")
     found = net.predict(frame.head(3), "c")
     assert np.isfinite(found).all(axis=None)
     assert predictive(net.fits["c"]).within_df[net.levels.index("s0")] == 1
     fewer = pd.concat([small, frame.query("F == 's0'").head(3)])
-    net = pb.learn(fewer, group="F", start=ARCS, pooling="none", search=stay)
+    net = pb.learn(fewer, group="F", start=ARCS, pooling="none", search=stay, preset="paper")
     here, elsewhere = frame.head(3), frame.query("F == 's1'")
     said = r"'c' has no predictive .* 's0': its 3 rows .* pooling='partial' .* plugin=True"
     for ask in (net.loglik, net.classify, lambda f: net.predict(f, "c")):

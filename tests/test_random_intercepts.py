@@ -187,7 +187,7 @@ HOWS = [
 @pytest.mark.parametrize("how", HOWS, ids=str)
 def test_a_network_of_all_kinds_does_all_that_others_do(how: pb.Partial, tmp_path: Path) -> None:
     table = rows(2, 40)
-    net = pb.learn(table, group="site", kinds=COUNT, pooling=how)
+    net = pb.learn(table, group="site", kinds=COUNT, pooling=how, preset="paper")
     made = pb.table(table, group="site", kinds=COUNT)
     assert net.score == pytest.approx(pb.score(made, net.dag, pooling=how), abs=1e-6)
     effects, each = net.effects(), net.effects(by="data set")
@@ -219,7 +219,7 @@ def test_a_network_of_all_kinds_does_all_that_others_do(how: pb.Partial, tmp_pat
 
 def test_a_discrete_node_has_a_logit(tmp_path: Path) -> None:
     discrete = rows(1, 50)[["site", "sex", "arm", "event"]]
-    fits = pb.learn(discrete, group="site", pooling=INTERCEPT).fits.values()
+    fits = pb.learn(discrete, group="site", pooling=INTERCEPT, preset="paper").fits.values()
     assert {type(fit).__name__ for fit in fits} == {"RegressionFit"}
     cells = pb.stats(discrete, group="site")
     assert pb.score(cells, [("arm", "event")], pooling=INTERCEPT) == pytest.approx(
@@ -234,7 +234,11 @@ def test_a_discrete_node_has_a_logit(tmp_path: Path) -> None:
         (lambda: pb.Partial(random=["age"], discrete="table"), "use discrete='logit'"),
         (
             lambda: pb.learn(
-                rows(1, 20), group="site", kinds=COUNT, pooling=pb.Partial(random=["agee"])
+                rows(1, 20),
+                group="site",
+                kinds=COUNT,
+                pooling=pb.Partial(random=["agee"]),
+                preset="paper",
             ),
             "names 'agee', which is no column; did you mean 'age'",
         ),

@@ -44,7 +44,7 @@ def test_conditional_gaussian_networks(case: dict) -> None:
 
 @each_case
 def test_mixed_effects_networks(case: dict) -> None:
-    net = pb.learn(statistics(case["data"]), pooling=pb.Partial())
+    net = pb.learn(statistics(case["data"]), preset="paper")
     assert set(net.dag.arcs) == arcs(case["lme_best"])
     best = case["lme_best"]["score"]
     assert net.score >= best - 1e-6 * abs(best)

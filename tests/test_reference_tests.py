@@ -82,7 +82,7 @@ def test_mmhc(case: dict) -> None:
     restrict = pb.MMPC(alpha=case["alpha"], test="z", max_given=None, both=True)
     as_theirs = pb.Hybrid(restrict, widen=False)
     data, pooling = stats(case["data"]), pb.Complete("unbiased")
-    net = learned_as_given(data, pooling=pooling, search=as_theirs)
+    net = learned_as_given(data, pooling=pooling, search=as_theirs, preset="paper")
     assert net.score >= case["score"] - 1e-8 * abs(case["score"])
-    wider = learned_as_given(data, pooling=pooling, search=pb.Hybrid())
+    wider = learned_as_given(data, pooling=pooling, search=pb.Hybrid(), preset="paper")
     assert wider.score >= net.score - 1e-8

@@ -79,12 +79,14 @@ def trial() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def net(trial: pd.DataFrame) -> pb.Network:
     stats = pb.stats(trial, group="clinic", missing="drop")
-    return pb.learn(stats, start=ARCS, search=pb.HillClimb(max_iter=0))
+    return pb.learn(stats, start=ARCS, search=pb.HillClimb(max_iter=0), preset="paper")
 
 
 @pytest.fixture(scope="module")
 def boot(trial: pd.DataFrame) -> pb.Bootstrap:
-    return pb.bootstrap(trial, group="clinic", missing="drop", pooling="complete", replicates=20)
+    return pb.bootstrap(
+        trial, group="clinic", missing="drop", pooling="complete", replicates=20, preset="paper"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +157,7 @@ def test_the_largest_difference_between_data_sets_is_named(path: Path, net: pb.N
 def test_warnings_come_first_where_fits_failed(tmp_path: Path) -> None:
     table = pd.DataFrame({"F": list("aabb"), "x": [1.0, 2, 3, 5], "y": [2.0, 4, 6, 10]})
     net = pb.learn(table, group="F", pooling="complete", start=[("x", "y")],
-                   search=pb.HillClimb(max_iter=0))  # fmt: skip
+                   search=pb.HillClimb(max_iter=0), preset="paper")  # fmt: skip
     page = written(tmp_path, net, data=table)
     assert "Before you trust this y: no residual variance:" in page.words
     assert page.of("g", "trouble")
@@ -271,7 +273,7 @@ def hostile(trial: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pa
     table = table.rename(columns={"clinic": "<b>group</b>"})
     place = dict(zip(NODES, HOSTILE, strict=True))
     net = pb.learn(table, group="<b>group</b>", search=pb.HillClimb(max_iter=0),
-                   start=[(place[a], place[b]) for a, b in ARCS])  # fmt: skip
+                   start=[(place[a], place[b]) for a, b in ARCS], preset="paper")  # fmt: skip
     file = tmp_path_factory.mktemp("hostile") / "report.html"
     pb.report(
         net,
@@ -306,11 +308,12 @@ def test_unusual_networks_have_a_page(case: str, net: pb.Network, tmp_path: Path
         assert "status" in written(tmp_path, net.do(bmi=25)).numbers()["nodes"][0]
     elif case == "single":
         page = written(
-            tmp_path, pb.learn(table.assign(F="a"), group="F", pooling="complete", **fixed)
+            tmp_path,
+            pb.learn(table.assign(F="a"), group="F", pooling="complete", **fixed, preset="paper"),
         )
         assert "1 data set," in page.words
     elif case == "alone":
-        page = written(tmp_path, pb.learn(table[["x", "F"]], group="F"))
+        page = written(tmp_path, pb.learn(table[["x", "F"]], group="F", preset="paper"))
         assert "No variable depends on another." in page.words
     elif case == "given":
         made = pb.random_network(pb.random_dag(6, 1.0, seed=1), 3, seed=1)
@@ -318,7 +321,7 @@ def test_unusual_networks_have_a_page(case: str, net: pb.Network, tmp_path: Path
     else:
         days = pd.to_datetime(["2020-01-01", "2020-02-01", "2020-03-01"] * 10)
         table = table.assign(F=days)
-        page = written(tmp_path, pb.learn(table, group="F", **fixed), data=table)
+        page = written(tmp_path, pb.learn(table, group="F", **fixed, preset="paper"), data=table)
         names = [a.get("data-name") for _, a in page.elements if a.get("data-name")]
         assert names == ["arcs.csv", "network.dot"]  # JSON has no dates
 

@@ -53,7 +53,7 @@ def rows() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def net(rows: pd.DataFrame) -> pb.Network:
-    return pb.learn(rows, group="F", kinds=KINDS, inputs=["sex"], **STILL)
+    return pb.learn(rows, group="F", kinds=KINDS, inputs=["sex"], **STILL, preset="paper")
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ def few_in_a_cell(rows: pd.DataFrame) -> pd.DataFrame:
 def test_nothing_is_shown_of_few_rows(rows: pd.DataFrame, tmp_path: Path) -> None:
     made = few_in_a_cell(rows)
     net = pb.learn(made, group="F", start=[("sex", "ill"), ("sex", "x")],
-                   search=pb.HillClimb(max_iter=0))  # fmt: skip
+                   search=pb.HillClimb(max_iter=0), preset="paper")  # fmt: skip
 
     def of(**options: Any) -> tuple[dict[str, Any], str]:
         pb.report(net, tmp_path / "r.html", **options)
@@ -262,7 +262,7 @@ def test_a_level_that_one_row_has_is_not_told(rows: pd.DataFrame, tmp_path: Path
     made = rows[["F", "sex", "x"]].copy()
     made.loc[0, "sex"] = "other"
     with pytest.warns(pb.DataWarning, match="one row alone"):
-        net = pb.learn(made, group="F")
+        net = pb.learn(made, group="F", preset="paper")
     pb.report(net, tmp_path / "r.html", data=made)
     assert "one row alone" not in Page(tmp_path / "r.html").words.lower()
     pb.report(net, tmp_path / "r.html", data=made, rows=True)
@@ -281,7 +281,7 @@ def test_all_such_networks_have_a_page(
         discrete = rows.drop(columns="visits")
         still = pb.HillClimb(max_iter=0)
         net = pb.learn(pb.stats(discrete, group="F"), start=[("edu", "y"), ("sex", "ill")],
-                       search=still)  # fmt: skip
+                       search=still, preset="paper")  # fmt: skip
         data = None
     elif case == "loaded":
         net.save(tmp_path / "net.json")
@@ -292,15 +292,20 @@ def test_all_such_networks_have_a_page(
         net = net.do(edu="mid")
     elif case == "single":
         one = rows.assign(F="a")
-        net, data = pb.learn(one, group="F", kinds=KINDS, pooling="complete", **STILL), one
+        net, data = (
+            pb.learn(one, group="F", kinds=KINDS, pooling="complete", **STILL, preset="paper"),
+            one,
+        )
     elif case in ("none", "complete"):
-        net = pb.learn(rows, group="F", kinds=KINDS, pooling=case, **STILL)
+        net = pb.learn(rows, group="F", kinds=KINDS, pooling=case, **STILL, preset="paper")
     elif case == "simulated":
         net = pb.random_network(pb.random_dag(6, 1.5, seed=1), 5, discrete=0.5, seed=1)
         data = None
     else:
         few = rows[["F", "sex", "edu", "ill"]]
-        net = pb.learn(few, group="F", start=[("sex", "ill")], search=pb.HillClimb(max_iter=0))
+        net = pb.learn(
+            few, group="F", start=[("sex", "ill")], search=pb.HillClimb(max_iter=0), preset="paper"
+        )
     pb.report(net, tmp_path / "r.html", data=data)
     page = Page(tmp_path / "r.html")
     assert len(page.of("g", "arc")) == len(net.dag.arcs)
@@ -324,7 +329,7 @@ def test_a_bootstrap_and_a_comparison_are_in_it(
     net: pb.Network, rows: pd.DataFrame, tmp_path: Path
 ) -> None:
     given: dict[str, Any] = {"group": "F", "kinds": KINDS, "inputs": ["sex"]}
-    boot = pb.bootstrap(rows, replicates=3, pooling="complete", **given)
+    boot = pb.bootstrap(rows, replicates=3, pooling="complete", **given, preset="paper")
     compared = pb.compare(rows, folds=2, poolings=["complete", "none"], **given)
     pb.report(net, tmp_path / "r.html", data=rows, bootstrap=boot, comparison=compared)
     page = Page(tmp_path / "r.html")
@@ -437,7 +442,7 @@ def test_hostile_levels_are_shown_and_not_run(
     bad = "</script><script>window.hit = 1</script>"
     made = rows[["F", "sex", "ill", "x"]].replace({"m": bad, "yes": "<img src=x onerror=hit()>"})
     net = pb.learn(made, group="F", start=[("sex", "ill"), ("x", "ill")],
-                   search=pb.HillClimb(max_iter=0))  # fmt: skip
+                   search=pb.HillClimb(max_iter=0), preset="paper")  # fmt: skip
     pb.report(net, tmp_path / "r.html", data=made)
     chromium.size(1300, 900)
     chromium.open(tmp_path / "r.html")
@@ -452,7 +457,7 @@ def test_hostile_levels_are_shown_and_not_run(
 
 def test_calibration_needs_enough_rows_of_a_level(rows: pd.DataFrame) -> None:
     made = rows[["F", "x"]].assign(rare=np.where(rows.index < 4, "yes", "no"))
-    net = pb.learn(made, group="F", pooling="complete")
+    net = pb.learn(made, group="F", pooling="complete", preset="paper")
     found = node_calibration(net, made, "rare")
     assert found.bins(1) == []
     assert sorted(found.by_data_set(1)) == [1, 2]
@@ -467,8 +472,10 @@ def trial_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[pb.Network, Pa
     end = ["infection", "preterm", "gestation_days", "birthweight_g"]
     later = [name for name in trial if name.endswith("_5")]
     first = [name for name in trial if name not in {*end, *later, "clinic"}]
-    net = pb.learn(trial, group="clinic", missing="drop", inputs=["treatment"],
-                   constraints=pb.Constraints(tiers=[first, later, end]))  # fmt: skip
+    net = pb.learn(
+        trial, group="clinic", missing="drop", inputs=["treatment"], preset="paper",
+        constraints=pb.Constraints(tiers=[first, later, end]),
+    )  # fmt: skip
     file = tmp_path_factory.mktemp("trial") / "report.html"
     pb.report(net, file, data=trial)
     return net, file

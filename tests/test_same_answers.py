@@ -60,7 +60,9 @@ def frame(name: str) -> pd.DataFrame:
 @cache
 def network(name: str) -> pb.Network:
     kinds = {c: "count" for c, make in zip("abc", TABLES[name], strict=True) if make is count}
-    return pb.learn(frame(name), group="site", kinds=kinds, start=ARCS, search=STILL)
+    return pb.learn(
+        frame(name), group="site", kinds=kinds, start=ARCS, search=STILL, preset="paper"
+    )
 
 
 def asked() -> list[tuple[str, Callable[[pb.Network], pd.DataFrame]]]:
@@ -211,7 +213,7 @@ def test_totals_are_exact_where_all_on_the_way_is_linear(name: str) -> None:
 
 def test_a_node_without_a_likelihood_says_so(tmp_path: Path) -> None:
     few = frame("mixed").groupby("site", sort=False).head(3)
-    net = pb.learn(few, group="site", pooling="none", start=ARCS, search=STILL)
+    net = pb.learn(few, group="site", pooling="none", start=ARCS, search=STILL, preset="paper")
     assert not net.fits["b"].status.ok
     found = net.heterogeneity()
     assert list(found.columns) == list(network("continuous").heterogeneity().columns)
@@ -229,7 +231,15 @@ def test_a_node_without_a_likelihood_says_so(tmp_path: Path) -> None:
 def test_one_data_set_has_no_differences(name: str) -> None:
     alone = frame(name).query("site == 'north'")
     kinds = {c: "count" for c, make in zip("abc", TABLES[name], strict=True) if make is count}
-    net = pb.learn(alone, group="site", kinds=kinds, pooling="complete", start=ARCS, search=STILL)
+    net = pb.learn(
+        alone,
+        group="site",
+        kinds=kinds,
+        pooling="complete",
+        start=ARCS,
+        search=STILL,
+        preset="paper",
+    )
     for ask in (net.heterogeneity, net.within_between):
         with pytest.raises(pb.DataError, match="there is one data set, 'north'"):
             ask()

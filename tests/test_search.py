@@ -297,8 +297,10 @@ def test_threads_change_no_bit(pooling: str) -> None:
 def test_order_of_columns_does_not_matter(pooling: str) -> None:
     for task in problems(4, pooling, range(5)):
         names = task.rng.permutation(task.stats.names).tolist()
-        there = pb.learn(task.stats, pooling=pooling, search=pb.Exact())
-        here = pb.learn(task.stats.select(names), pooling=pooling, search=pb.Exact())
+        there = pb.learn(task.stats, pooling=pooling, search=pb.Exact(), preset="paper")
+        here = pb.learn(
+            task.stats.select(names), pooling=pooling, search=pb.Exact(), preset="paper"
+        )
         assert here.dag.nodes == tuple(names)
         assert here.score == pytest.approx(there.score, abs=1e-7)
 
@@ -326,7 +328,7 @@ def test_a_graph_does_not_depend_on_the_order_of_columns(options: dict) -> None:
         names = [name for name in frame.columns if name != "F"]
         rng = np.random.default_rng(seed)
         found = [
-            pb.learn(frame[[*order, "F"]], group="F", **options)
+            pb.learn(frame[[*order, "F"]], group="F", **options, preset="paper")
             for order in (names, names[::-1], *(rng.permutation(names) for _ in range(2)))
         ]
         for other in found[1:]:
@@ -391,21 +393,27 @@ def test_constraints_are_kept(part: range, nodes: int, pooling: str) -> None:
 def test_constraints_by_name() -> None:
     """What each kind means for the learned network."""
     stats = problem(2000, 5, "partial").stats
-    free = pb.learn(stats).dag
+    free = pb.learn(stats, preset="paper").dag
     p, c = free.arcs[0]
-    required = pb.learn(stats, constraints=pb.Constraints(required=[(c, p)]))
+    required = pb.learn(stats, constraints=pb.Constraints(required=[(c, p)]), preset="paper")
     assert (c, p) in required.dag.arcs
-    forbidden = pb.learn(stats, constraints=pb.Constraints(forbidden=[(p, c), (c, p)]))
+    forbidden = pb.learn(
+        stats, constraints=pb.Constraints(forbidden=[(p, c), (c, p)]), preset="paper"
+    )
     assert {(p, c), (c, p)}.isdisjoint(forbidden.dag.arcs)
     tiers = [["a", "b"], ["c"], ["d"]]
     place = {name: k for k, tier in enumerate(tiers) for name in tier}
     for search_ in (pb.HillClimb(restarts=3), pb.Tabu(), pb.OrderSearch(), pb.Exact()):
-        net = pb.learn(stats, search=search_, constraints=pb.Constraints(tiers=tiers))
+        net = pb.learn(
+            stats, search=search_, constraints=pb.Constraints(tiers=tiers), preset="paper"
+        )
         assert net.dag.arcs
         assert all(place.get(a, -1) <= place.get(b, 9) for a, b in net.dag.arcs)
-        sparse = pb.learn(stats, search=search_, constraints=pb.Constraints(max_parents=1))
+        sparse = pb.learn(
+            stats, search=search_, constraints=pb.Constraints(max_parents=1), preset="paper"
+        )
         assert max(len(sparse.dag.parents(node)) for node in stats.names) == 1
-    none = pb.learn(stats, constraints=pb.Constraints(max_parents=0))
+    none = pb.learn(stats, constraints=pb.Constraints(max_parents=0), preset="paper")
     assert none.dag.arcs == ()
 
 
@@ -442,13 +450,13 @@ def test_at_most_so_many_moves(kind) -> None:
 
 def test_the_start_counts() -> None:
     stats = problem(2002, 5, "partial").stats
-    best = pb.learn(stats, search=pb.Exact())
+    best = pb.learn(stats, search=pb.Exact(), preset="paper")
     for start in (best, best.dag, best.dag.to_modelstring(), best.dag.arcs):
-        again = pb.learn(stats, start=start)
+        again = pb.learn(stats, start=start, preset="paper")
         assert again.trace == ()
         assert again.dag == best.dag
         assert again.score == best.score
-    kept = pb.learn(stats, start=best, search=pb.HillClimb(max_iter=0))
+    kept = pb.learn(stats, start=best, search=pb.HillClimb(max_iter=0), preset="paper")
     assert kept.dag == best.dag
 
 
@@ -576,7 +584,7 @@ def test_what_a_search_remembers_changes_no_move(pooling: str) -> None:
 def test_final_fits_are_at_least_as_good_as_the_search() -> None:
     for task in problems(5, "partial", range(10)):
         found = search(task, pb.HillClimb())
-        net = learned_as_given(task.stats)
+        net = learned_as_given(task.stats, preset="paper")
         np.testing.assert_array_equal(net.dag.to_adjacency(), found.arcs)
         assert net.score >= found.score - 1e-8
         assert net.score == pytest.approx(sum(fit.bic for fit in net.fits.values()), abs=1e-9)
@@ -640,11 +648,11 @@ def test_an_interrupt_keeps_the_best_network(monkeypatch) -> None:
             raise KeyboardInterrupt
 
     stats = problem(2003, 5, "partial").stats
-    full = pb.learn(stats)
+    full = pb.learn(stats, preset="paper")
     assert len(full.trace) > 2
     monkeypatch.setattr(Progress, "__call__", stop)
     with pytest.raises(pb.SearchInterrupted, match="2 moves") as caught:
-        pb.learn(stats)
+        pb.learn(stats, preset="paper")
     assert isinstance(caught.value, KeyboardInterrupt)
     assert isinstance(caught.value, pb.PoolbnError)
     net = caught.value.network
@@ -665,7 +673,7 @@ def test_families_without_a_likelihood_do_no_harm(column: str, search, pooling: 
     frame = simulate_network(5, 4)
     sets = frame["F"].str[-1].astype(float)
     extra = {"constant": 2.0, "duplicate": frame["a"], "constant in each": sets}[column]
-    net = pb.learn(frame.assign(z=extra), group="F", pooling=pooling, search=search)
+    net = pb.learn(frame.assign(z=extra), group="F", pooling=pooling, search=search, preset="paper")
     if column == "duplicate":
         assert np.isfinite(net.score)
         assert ("a", "z") not in net.dag.arcs
@@ -682,7 +690,7 @@ def test_auto_pools_what_is_the_same_everywhere() -> None:
     chosen = []
     for seed in range(20):
         frame = simulate_network(seed, 5, data_sets=4, rows=25, between=0)
-        net = pb.learn(frame, group="F", pooling="auto")
+        net = pb.learn(frame, group="F", pooling="auto", preset="paper")
         chosen += [str(fit.pooling) for fit in net.fits.values()]
     assert len(chosen) == 100
     assert chosen.count("complete pooling") >= 95
@@ -696,7 +704,7 @@ def test_auto_does_not_pool_opposite_slopes() -> None:
         x = rng.normal(size=40)
         frame = pd.DataFrame({"x": x, "y": slopes * x + rng.normal(size=40)})
         frame["F"] = np.repeat(list("abcd"), 10)
-        net = pb.learn(frame, group="F", pooling="auto", constraints=in_order)
+        net = pb.learn(frame, group="F", pooling="auto", constraints=in_order, preset="paper")
         assert str(net.fits["y"].pooling) != "complete pooling"
         assert (np.sign(net.fits["y"].coef[:, 1]) == [1, -1, 1, -1]).all()
 
@@ -707,8 +715,8 @@ def test_auto_does_not_pool_opposite_slopes() -> None:
 def test_a_constant_column_does_not_hide_the_others(pooling: str, search) -> None:
     """The rest of the network is found as if the column were not there."""
     frame = simulate(11, data_sets=3, rows=25, parents=3)
-    without = pb.learn(frame, group="F", pooling=pooling, search=search)
-    net = pb.learn(frame.assign(k=1.5), group="F", pooling=pooling, search=search)
+    without = pb.learn(frame, group="F", pooling=pooling, search=search, preset="paper")
+    net = pb.learn(frame.assign(k=1.5), group="F", pooling=pooling, search=search, preset="paper")
     assert without.dag.arcs
     assert net.score == -np.inf
     rest = sum(fit.bic for node, fit in net.fits.items() if node != "k")
@@ -724,5 +732,5 @@ def test_constraints_can_be_used_twice() -> None:
 
 def test_a_used_up_search_does_not_restart() -> None:
     frame = simulate(12, data_sets=3, rows=15, parents=3)
-    net = pb.learn(frame, group="F", search=pb.HillClimb(restarts=3, max_iter=1))
+    net = pb.learn(frame, group="F", search=pb.HillClimb(restarts=3, max_iter=1), preset="paper")
     assert [move.kind for move in net.trace] == ["add"]

@@ -81,7 +81,9 @@ SMALL, *MORE = (case for case in CASES if case["R"] == 200 and case["rows"] < 10
 )
 def test_strengths_of_a_bootstrap_are_those_of_bnlearn_but_for_chance(case: dict) -> None:
     table = pd.read_csv(REFERENCE / "scores" / f"{case['data']}.csv.gz").iloc[: case["rows"]]
-    boot = pb.bootstrap({"all": table}, replicates=400, pooling=pb.Complete("unbiased"))
+    boot = pb.bootstrap(
+        {"all": table}, replicates=400, pooling=pb.Complete("unbiased"), preset="paper"
+    )
     nodes, strength, direction = matrices(case)
     assert list(boot.nodes) == nodes
     ours, theirs = boot.counts / 400, strength * direction

@@ -110,6 +110,7 @@ USED = {
     pb.Auto: "pooling", pb.Complete: "pooling", pb.NoPooling: "pooling", pb.Partial: "pooling",
     pb.Constraints: "constraints", pb.BGe: "score", pb.BDeu: "score",
     pb.HillClimb: "search", pb.Tabu: "search", pb.OrderSearch: "search", pb.Exact: "search",
+    pb.AutoSearch: "search",
     pb.PC: "search", pb.Hybrid: "search",
 }  # fmt: skip
 READING: dict[str, Any] = {
@@ -206,6 +207,7 @@ def calls(folder: Path) -> list[Call]:
                              "continuous_to_discrete": True}),
         Call("HillClimb", {"restarts": 0, "perturb": 1, "max_iter": None, "seed": 0}),
         Call("Tabu", {"length": 10, "patience": 10, "max_iter": None}),
+        Call("AutoSearch", {"max_parents": None, "seed": 0}),
         Call("OrderSearch", {"starts": 1, "max_parents": None, "seed": 0}),
         Call("PC", {"alpha": 0.01, "test": "auto", "rule": "majority", "max_given": None}),
         Call("PC.pattern", {"data": stats(), "pooling": "partial", "constraints": None}, pb.PC()),

@@ -132,7 +132,9 @@ def _published(
     most = math.ceil(data.n_rows / len(data.levels)) - 2
     pooling = Partial(method=method)
     searched = _in_sds(data) if scaled else data
-    net = learn(searched, pooling=pooling, constraints=Constraints(max_parents=most))
+    net = learn(
+        searched, pooling=pooling, constraints=Constraints(max_parents=most), preset="paper"
+    )
     fits = net.linear_fits
     if scaled:
         fits = {
@@ -163,18 +165,21 @@ def _own_residuals(data: GroupStats, fit: GaussianFit) -> GaussianFit:
 # The first three are the paper's; those after them stand in for one of them, with one thing or two
 # changed.
 MODELS: dict[str, Callable[[GroupStats], Network]] = {
-    "GBN": lambda data: learn(data, pooling=Complete("unbiased")),
-    "CGBN": lambda data: learn(data, pooling=NoPooling("unbiased")),
+    "GBN": lambda data: learn(data, pooling=Complete("unbiased"), preset="paper"),
+    "CGBN": lambda data: learn(data, pooling=NoPooling("unbiased"), preset="paper"),
     "LME": _published,
-    "CGBN-ML": lambda data: learn(data, pooling=NoPooling()),
+    "CGBN-ML": lambda data: learn(data, pooling=NoPooling(), preset="paper"),
     "LME-REML": lambda data: _published(data, own=False),
     "LME-scaled": lambda data: _published(data, scaled=True),
     "LME-ML-own": lambda data: _published(data, method="ml"),
-    "LME-ML": lambda data: learn(data, pooling=Partial()),
-    "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled")),
-    "LME-separate": lambda data: learn(data, pooling=Partial(residuals="separate")),
-    "LME-gprior": lambda data: learn(data, pooling=Partial(residuals="pooled"), score="gprior"),
-    "Auto": lambda data: learn(data, pooling=Auto(), score="bic-h"),
+    "LME-ML": lambda data: learn(data, pooling=Partial(), preset="paper"),
+    "LME-pooled": lambda data: learn(data, pooling=Partial(residuals="pooled"), preset="paper"),
+    "LME-separate": lambda data: learn(data, pooling=Partial(residuals="separate"), preset="paper"),
+    "LME-gprior": lambda data: learn(
+        data, pooling=Partial(residuals="pooled"), score="gprior", search="hc"
+    ),
+    "Auto": lambda data: learn(data, pooling=Auto(), score="bic-h", search="hc"),
+    "Default": learn,
 }
 PUBLISHED = ("GBN", "CGBN", "LME")
 # Which of the paper's a model stands in for, and what is different.
@@ -188,6 +193,7 @@ VARIANTS = {
     "LME-separate": ("LME", "a residual variance for each data set, by maximum likelihood"),
     "LME-gprior": ("LME", "residual variances pooled too; graphs by Bayes factors, no pooling"),
     "Auto": ("LME", "complete pooling, or residual variances pooled too; the score bic-h"),
+    "Default": ("LME", "as Auto, with the score bic-w and the search auto"),
 }
 
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from poolbn.scoring.bge import BGe
     from poolbn.scoring.independence import IndependenceTest, ci_test
     from poolbn.scoring.local import score
+    from poolbn.search.auto import AutoSearch
     from poolbn.search.climbing import HillClimb, Tabu
     from poolbn.search.exact import Exact
     from poolbn.search.hybrid import MMPC, Hybrid
@@ -66,6 +67,7 @@ _LATER = {
     "AveragedNetwork": "posteriors.averaging",
     "ArgumentError": "errors",
     "Auto": "nodes.auto",
+    "AutoSearch": "search.auto",
     "BDeu": "scoring.bde",
     "BGe": "scoring.bge",
     "Bootstrap": "assess.resample",
@@ -144,6 +146,7 @@ __all__ = [
     "ArcPosterior",
     "ArgumentError",
     "Auto",
+    "AutoSearch",
     "AveragedNetwork",
     "BDeu",
     "BGe",

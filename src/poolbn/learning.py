@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Never, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.errors import GraphError, InPython, Option, OptionError, PoolbnError, nearest
+from poolbn.errors import (
+    GraphError,
+    InPython,
+    Option,
+    OptionError,
+    PoolbnError,
+    check_option,
+    nearest,
+)
 from poolbn.findings import FindingKind
 from poolbn.graph.constraints import Allowed, Constraints, as_constraints
 from poolbn.graph.dag import Dag, as_dag
@@ -58,18 +66,35 @@ _CONSTRAINTS = {
 }
 
 
+class Defaults(NamedTuple):
+    """What `learn` does unless it is told otherwise."""
+
+    pooling: str
+    score: Kind
+    search: SearchName
+
+
+Preset = Literal["best", "paper"]
+# "best" is what benchmarks/defaults.py shows to find the best graphs; see docs/choosing.md.
+PRESETS: dict[Preset, Defaults] = {
+    "best": Defaults("auto", "bic-w", "auto"),
+    "paper": Defaults("partial", "bic", "hc"),
+}
+
+
 class SearchOptions(TypedDict, total=False):
     """Keywords of `learn` that others hand on to it; they mean what they mean there."""
 
-    score: Kind | Score
+    score: Kind | Score | None
     search: SearchName | Learner | None
+    preset: Preset
     constraints: Constraints | Mapping[str, Any] | None
 
 
 class LearnOptions(SearchOptions, total=False):
     """The same, with the pooling."""
 
-    pooling: str | Choice
+    pooling: str | Choice | None
 
 
 def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
@@ -242,18 +267,25 @@ class Plan:
 
 
 def as_plan(
-    pooling: str | Choice = "partial",
-    score: Kind | Score = "bic",
+    pooling: str | Choice | None = None,
+    score: Kind | Score | None = None,
     search: SearchName | Learner | None = None,
     constraints: Constraints | Mapping[str, Any] | None = None,
+    preset: Preset = "best",
 ) -> Plan:
-    """Check the keywords of `learn`.
+    """Check the keywords of `learn`; those that are None are the preset's.
 
     Raises:
         OptionError: one of them has a value that it does not take.
     """
-    learner, allowed = as_learner(search), as_constraints(constraints)
-    plan = Plan(as_pooling(pooling), as_score(score), learner, allowed)
+    check_option("preset", preset, PRESETS)
+    usual, allowed = PRESETS[preset], as_constraints(constraints)
+    plan = Plan(
+        as_pooling(usual.pooling if pooling is None else pooling),
+        as_score(usual.score if score is None else score),
+        as_learner(usual.search if search is None else search),
+        allowed,
+    )
     prefetch("moves", "shrinking", *plan.pooling.kernels)
     return plan
 
@@ -287,9 +319,10 @@ def learn(
     source: object,
     *,
     group: Group = None,
-    pooling: str | Choice = "partial",
-    score: Kind | Score = "bic",
+    pooling: str | Choice | None = None,
+    score: Kind | Score | None = None,
     search: SearchName | Learner | None = None,
+    preset: Preset = "best",
     constraints: Constraints | Mapping[str, Any] | None = None,
     start: Network | Dag | str | Iterable[Pair] | None = None,
     columns: Iterable[str] | None = None,
@@ -308,13 +341,15 @@ def learn(
             discrete nodes have no continuous parents, since such arcs need rows.
         group: the column that says which data set a row came from, or a list, array or Series with
             the data set of each row.
-        pooling: "complete", "none", "partial", "auto", or an object.
-        score: "bic", "bic-h", "gprior", "aic", "loglik"; for complete pooling of continuous
-            columns "bge" or `pb.BGe(...)`, and of discrete ones "bde", `pb.BDeu(...)` or "k2"; or
-            an object of your own.
-        search: "hc" for hill climbing (the default), "tabu", "orders", "exact", "pc", "hybrid";
-            with options `pb.HillClimb(...)`, `pb.Tabu(...)`, `pb.OrderSearch(...)`,
-            `pb.Exact(...)`, `pb.PC(...)`, `pb.Hybrid(...)`.
+        pooling: "auto" (the default), "complete", "none", "partial", or an object.
+        score: "bic-w" (the default), "bic-h", "bic", "gprior", "aic", "loglik"; for complete
+            pooling of continuous columns "bge" or `pb.BGe(...)`, and of discrete ones "bde",
+            `pb.BDeu(...)` or "k2"; or an object of your own.
+        search: "auto" (the default), "exact", "orders", "hc" for hill climbing, "tabu", "pc",
+            "hybrid"; with options `pb.AutoSearch(...)`, `pb.Exact(...)`, `pb.OrderSearch(...)`,
+            `pb.HillClimb(...)`, `pb.Tabu(...)`, `pb.PC(...)`, `pb.Hybrid(...)`.
+        preset: what the three above are where they are not given: "best", the defaults, or "paper",
+            partial pooling with BIC and hill climbing.
         constraints: a `pb.Constraints(...)`, or a dict such as {"tiers": [["age"], ["bmi"]]}.
         start: the graph to start from; by default the empty one, for "bic-h" the one that "gprior"
             finds.
@@ -339,7 +374,7 @@ def learn(
         (('gestation_days', 'birthweight_g'),)
     """
     check_keywords(others, [name for name in learn.__annotations__ if name != "others"], "pb.learn")
-    plan = as_plan(pooling, score, search, constraints)
+    plan = as_plan(pooling, score, search, constraints, preset)
     data = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
     )

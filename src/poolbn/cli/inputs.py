@@ -17,7 +17,7 @@ from poolbn.cli.terminal import Terminal, check_free, write_csv
 from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
-from poolbn.learning import SearchOptions
+from poolbn.learning import PRESETS, Preset, SearchOptions
 from poolbn.moments.table import as_frame
 from poolbn.moments.table import table as read_table
 from poolbn.nodes.lmm import Residuals
@@ -25,6 +25,7 @@ from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Partial
 from poolbn.run.cluster import on_cluster
 from poolbn.scoring.local import Kind
+from poolbn.search.auto import AutoSearch
 from poolbn.search.climbing import HillClimb, Tabu
 from poolbn.search.exact import Exact
 from poolbn.search.hybrid import MMPC, Hybrid
@@ -49,12 +50,12 @@ class Scoring:
     """Which networks are good, and which are allowed."""
 
     score: Annotated[
-        Kind,
+        Kind | None,
         typer.Option(
-            help="The score to maximise; bge, and for discrete columns bde and k2, are for "
-            "complete pooling, gprior for few data sets."
+            help="The score to maximise, bic-w by default; bge, and for discrete columns bde and "
+            "k2, are for complete pooling, gprior for few data sets."
         ),
-    ] = "bic"
+    ] = None
     require: Annotated[
         list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must be there.")
     ] = None
@@ -249,22 +250,22 @@ class Fitting:
     """How to fit the nodes."""
 
     pooling: Annotated[
-        Literal["complete", "none", "partial", "auto"],
-        typer.Option(help="How data sets share strength; auto chooses."),
-    ] = "partial"
+        Literal["complete", "none", "partial", "auto"] | None,
+        typer.Option(help="How data sets share strength; auto, the default, chooses."),
+    ] = None
     residuals: Annotated[
-        Residuals,
+        Residuals | None,
         typer.Option(
             help="Residual variances in partial pooling: one for all, one for each data set, or "
             "pooled too."
         ),
-    ] = "shared"
+    ] = None
 
-    def chosen(self) -> str | Choice:
-        """The pooling."""
-        if self.residuals == "shared":
+    def chosen(self) -> str | Choice | None:
+        """The pooling; None for the usual one."""
+        if self.residuals is None:
             return self.pooling
-        if self.pooling != "partial":
+        if self.pooling not in (None, "partial"):
             raise OptionError(
                 f"--residuals {self.residuals} is for --pooling partial, not {self.pooling}"
             )
@@ -276,13 +277,20 @@ class Searching(Scoring):
     """How to search."""
 
     search: Annotated[
-        SearchName,
+        SearchName | None,
         typer.Option(
-            help="hc climbs by single arcs, tabu also downhill, orders moves columns in an order, "
-            "exact finds the optimum (up to 20 columns); pc is the PC algorithm, hybrid tests and "
-            "then climbs."
+            help="auto, the default, is exact, orders or hc, by the number of columns; hc climbs "
+            "by single arcs, tabu also downhill, orders moves columns in an order, exact finds the "
+            "optimum (up to 20 columns); pc is the PC algorithm, hybrid tests and then climbs."
         ),
-    ] = "hc"
+    ] = None
+    preset: Annotated[
+        Preset,
+        typer.Option(
+            help="What pooling, score and search are where they are not given; paper is partial, "
+            "bic and hc."
+        ),
+    ] = "best"
     alpha: Annotated[
         float | None,
         typer.Option(
@@ -297,25 +305,27 @@ class Searching(Scoring):
 
     def options(self) -> SearchOptions:
         """As keywords."""
-        if self.search not in ("hc", "orders") and self.restarts is not None:
+        search = PRESETS[self.preset].search if self.search is None else self.search
+        if search not in ("hc", "orders") and self.restarts is not None:
             raise OptionError(
-                f"--restarts is for --search hc and orders; --search {self.search} has none"
+                f"--restarts is for --search hc and orders; --search {search} has none"
             )
-        if self.search not in ("pc", "hybrid") and self.alpha is not None:
-            raise OptionError(
-                f"--alpha is for --search pc and hybrid; --search {self.search} has none"
-            )
+        if search not in ("pc", "hybrid") and self.alpha is not None:
+            raise OptionError(f"--alpha is for --search pc and hybrid; --search {search} has none")
+        starts = None if self.restarts is None else 1 + self.restarts
         searches: dict[str, Learner] = {
+            "auto": AutoSearch(seed=self.seed),
             "hc": HillClimb(restarts=self.restarts or 0, seed=self.seed),
             "tabu": Tabu(),
-            "orders": OrderSearch(starts=1 + (self.restarts or 0), seed=self.seed),
+            "orders": OrderSearch(starts=starts, seed=self.seed),
             "exact": Exact(),
             "pc": PC() if self.alpha is None else PC(alpha=self.alpha),
             "hybrid": Hybrid() if self.alpha is None else Hybrid(MMPC(alpha=self.alpha)),
         }
         return {
             "score": self.score,
-            "search": searches[self.search],
+            "search": searches[search],
+            "preset": self.preset,
             "constraints": self.constraints(),
         }
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from poolbn.cli import showing
 from poolbn.cli.gathering import ReadingOptions, read_data
 from poolbn.cli.terminal import INTERRUPTED, Terminal, check_free, command, make_folder, write_csv
 from poolbn.graph.constraints import Constraints, as_constraints
-from poolbn.learning import SearchInterrupted, SearchOptions
+from poolbn.learning import PRESETS, Defaults, SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.moments.data import Data, only_sums
 from poolbn.moments.looking import Look, head, tail
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _POOLINGS = ("complete", "none", "partial")
 _COMPARABLE = ("bic", "aic")  # scores on one scale under all poolings
+_BY_BIC = (None, "bic-w", "bic-h")  # scores whose networks are compared by BIC
 _CELLS = 10**8  # of rows that are kept in memory for the report
 
 
@@ -148,11 +150,16 @@ class _Job:
     files: Sequence[str]
     reading: ReadingOptions
     learning: SearchOptions
-    pooling: str | Choice
+    pooling: str | Choice | None
     seed: int
     out: Path | None  # the folder to write to
     start: Network | None = None
     open: bool = False  # whether the report may contain rows
+
+    @property
+    def usual(self) -> Defaults:
+        """What is learned with where nothing else is asked for."""
+        return PRESETS[self.learning["preset"]]
 
     def run(self, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
@@ -227,7 +234,7 @@ class _Job:
             record["comparison"] = showing.comparison_record(found)
             terminal.text()
             showing.show_comparison(terminal, found)
-        elif self.learning["score"] in _COMPARABLE and len(data.levels) > 1:
+        elif self.learning["score"] in _COMPARABLE + _BY_BIC and len(data.levels) > 1:
             nets = self._other_poolings(net, data)
             record["scores"] = {name: other.score for name, other in nets.items()}
             terminal.text()
@@ -247,8 +254,8 @@ class _Job:
         )  # fmt: skip
         written.append(page)
 
-    def _learned(self, data: Data, pooling: str | Choice) -> Network:
-        return learn_network(data, pooling=pooling, start=self.start or (), **self.learning)
+    def _learned(self, data: Data, pooling: str | Choice | None) -> Network:
+        return learn_network(data, pooling=pooling, start=self.start, **self.learning)
 
     def _rows(self, data: Data) -> pd.DataFrame | Data | None:
         """The rows, for residuals, or counts; None where there are none, or too many for memory."""
@@ -263,8 +270,8 @@ class _Job:
         return {
             "Files": ", ".join(map(without_secrets, self.files)),
             "Missing values": self.reading["missing"],
-            "Pooling": self.pooling,
-            "Searched for": f"the best {self.learning['score']}",
+            "Pooling": self.pooling or self.usual.pooling,
+            "Searched for": f"the best {self.learning['score'] or self.usual.score}",
             "Searched by": self.learning["search"],
             "Constraints": _words(as_constraints(self.learning["constraints"])),
             "Random seed": self.seed,
@@ -281,9 +288,19 @@ class _Job:
 
     def _other_poolings(self, net: Network, data: Data) -> dict[str, Network]:
         """Networks learned with each pooling; the one that is there is not learned again."""
-        own = self.pooling if isinstance(self.pooling, str) else repr(self.pooling)
+        wanted = self.usual.pooling if self.pooling is None else self.pooling
+        own = wanted if isinstance(wanted, str) else repr(wanted)
         nets = {name: net if name == own else self._learned(data, name) for name in _POOLINGS}
-        return nets if own in nets else nets | {own: net}
+        nets = nets if own in nets else nets | {own: net}
+        if self.learning["score"] in _BY_BIC and self.learning["preset"] != "paper":
+            nets = {name: by_bic(other) for name, other in nets.items()}
+        return nets
+
+
+def by_bic(net: Network) -> Network:
+    """The network with its BIC for a score."""
+    each = [fit.bic for fit in net.fits.values() if fit.n_params]
+    return replace(net, score=math.fsum(each) if all(map(math.isfinite, each)) else -math.inf)
 
 
 def _words(constraints: Constraints) -> str:

@@ -64,6 +64,25 @@ class StandardisedStats:
     # the variance that rounding to the resolution of a column adds, 0 if unknown, (N,)
     least: Floats
     unmeasured: Flags  # columns that all rows of a data set lack, (F, N)
+    # whether these are deviations from the means of data sets, which have no levels; `n` is a row
+    # less in each, as a mean takes one
+    inside: bool = False
+
+    @cached_property
+    def deviations(self) -> StandardisedStats:
+        """Statistics of deviations from the means of data sets that have two rows or more.
+
+        They tell the same whatever the levels of data sets are: of n_j rows with a free level,
+        n_j - 1 are left.
+        """
+        some = self._without(self.n < 2.0)
+        made = replace(some, n=some.n - 1.0, mean=np.zeros_like(some.mean), inside=True)
+        return replace(made, total=reduce(np.add, some.scatter))
+
+    @property
+    def tells_inside(self) -> bool:
+        """Whether two data sets or more have rows enough for deviations from their means."""
+        return int((self.n >= 2.0).sum()) > 1
 
     @cached_property
     def log_scale(self) -> Floats:

@@ -39,6 +39,7 @@ from poolbn.network.questions import Questions
 from poolbn.network.totals import Question, TotalsBy, causes_and_effects, totals_table
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import LinearFit, LocalFit, Status, grouped
+from poolbn.search.naming import name_of_search
 from poolbn.search.problem import Move
 from poolbn.wording import counted, figure, listed, noun_of, shortened, visible
 from poolbn.writing import write_whole
@@ -618,8 +619,14 @@ class Network(Presented, Graphical, Questions):
             f"{counted(len(self.dag.arcs), 'arc')}, "
             f"{counted(len(self.levels), noun_of(self.group))}, "
             f"{counted(self.n_rows, 'row')}",
-            f"{used}; score {figure(self.score, '.4f')}",
+            f"{used}; score {figure(self.score, '.4f')}{self._sought()}",
         )
+
+    def _sought(self) -> str:
+        """By which score, and with which search, as options have them."""
+        by = [self.score_kind] if self.score_kind else []
+        by += [f"search {name_of_search(self.search)}"] if self.search else []
+        return f" ({', '.join(by)})" if by else ""
 
     def endings(self) -> list[str]:
         """Nodes whose fits are singular, did not converge, have no likelihood or leave rows out.

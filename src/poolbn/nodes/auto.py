@@ -119,6 +119,11 @@ class OneOf:
         return self.how.complete
 
     @property
+    def partial(self) -> bool:
+        """That of the candidate."""
+        return self.how.partial
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """Those of the candidate."""
         return self.how.kernels

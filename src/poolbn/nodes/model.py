@@ -24,10 +24,13 @@ class Penalty(NamedTuple):
             None. With m rows and q coefficients, a parameter raises a likelihood by m / (m - q - 2)
             where many rows make it 1 (AICc, Hurvich and Tsai, 1989): the difference is taken too.
             And fixed effects follow data sets with little noise, see `Likelihoods.uneven`.
+        inside: whether levels of data sets are free, where pooling is partial, so that parents
+            explain what happens inside data sets.
     """
 
     each: NDArray[np.float64]
     rows: NDArray[np.float64] | None = None
+    inside: bool = False
 
     def charges(
         self, counts: NDArray[np.int64], coefficients: NDArray[np.int64]
@@ -116,6 +119,14 @@ class NodeModel(Choice, Protocol):
     @property
     def complete(self) -> bool:
         """Whether data sets have the same parameters."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether parameters of data sets vary around common ones."""
+
+    @property
+    def how(self) -> NodeModel:
+        """The pooling that a search has, where there are several."""
 
     def logliks(
         self,

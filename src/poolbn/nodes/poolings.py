@@ -40,6 +40,7 @@ class Gaussian:
 
     discrete: Discrete = field(default="auto", kw_only=True)
     complete: ClassVar[bool] = False  # whether data sets have the same parameters
+    partial: ClassVar[bool] = False  # whether parameters vary around common ones
 
     def __post_init__(self) -> None:
         check_option("discrete", self.discrete, get_args(Discrete))
@@ -49,6 +50,11 @@ class Gaussian:
         discrete = own.pop("discrete")
         own |= {} if discrete == "auto" else {"discrete": discrete}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in own.items())})"
+
+    @property
+    def how(self) -> Self:
+        """The pooling itself."""
+        return self
 
     @property
     @abstractmethod
@@ -322,6 +328,7 @@ class Partial(Gaussian):
                [21.79,  0.34]])
     """
 
+    partial: ClassVar[bool] = True
     random: Random = "full"
     residuals: Residuals = "shared"
     method: Method = "ml"
@@ -366,12 +373,15 @@ class Partial(Gaussian):
             slopes = min(parents, len(self.random))
         return self.counts_with(parents, slopes, data_sets)
 
-    def counts_with(self, parents: int, slopes: int, data_sets: int) -> Counts:
-        """The same, with so many slopes that vary."""
+    def counts_with(
+        self, parents: int, slopes: int, data_sets: int, inside: bool = False
+    ) -> Counts:
+        """The same, with so many slopes that vary; `inside` data sets no level counts."""
         rows, groups, own = lmm.RESIDUALS[self.residuals].counts
+        level = 0 if inside else 1
         return Counts(
-            rows=parents + 1 + rows,
-            groups=(slopes + 1) * (slopes + 2) // 2 + groups,
+            rows=parents + level + rows,
+            groups=(slopes + level) * (slopes + level + 1) // 2 + groups,
             own=own * data_sets,
         )
 
@@ -380,7 +390,7 @@ class Partial(Gaussian):
     ) -> Likelihoods:
         sizes = parent_counts(families)
         slopes = sizes - lmm.Slopes.of(data, self.random).without(families)
-        known = _all_counts(self, int(sizes.max(initial=0)), len(data.n))
+        known = _all_counts(self, int(sizes.max(initial=0)), len(data.n), data.inside)
         return Likelihoods(found.loglik, known[sizes, slopes], found.uneven)
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
@@ -581,10 +591,10 @@ def _no_slopes(random: str | list[str]) -> OptionError:
 
 
 @cache
-def _all_counts(model: Partial, most: int, data_sets: int) -> NDArray[np.int64]:
+def _all_counts(model: Partial, most: int, data_sets: int, inside: bool) -> NDArray[np.int64]:
     """Parameters with up to so many parents, by parents and slopes."""
     sizes = range(most + 1)
-    return np.array([[model.counts_with(p, s, data_sets) for s in sizes] for p in sizes])
+    return np.array([[model.counts_with(p, s, data_sets, inside) for s in sizes] for p in sizes])
 
 
 def _names(data: StandardisedStats, family: Family) -> tuple[str, tuple[str, ...]]:

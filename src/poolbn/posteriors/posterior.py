@@ -490,8 +490,8 @@ def arc_posterior(
     source: object,
     *,
     group: str | None = None,
-    pooling: str | Choice = "partial",
-    score: Kind | Score = "bic",
+    pooling: str | Choice | None = None,
+    score: Kind | Score | None = None,
     max_parents: int | None = None,
     constraints: Constraints | None = None,
     prior: Prior = "orders",
@@ -511,8 +511,7 @@ def arc_posterior(
     Args:
         source: anything that `pb.learn` takes.
         group: the column that says which data set a row came from.
-        pooling: "complete", "none", "partial", "auto", or an object. "auto" is the pooling of the
-            network that `pb.learn` finds.
+        pooling: as for `pb.learn`. "auto" is the pooling of the network that `pb.learn` finds.
         score: as for `pb.learn`. "bge", "bde" and "k2" are marginal likelihoods, "bic" and "bic-h"
             stand for them.
         max_parents: of any node. By default as many as the constraints say, or as give up to

@@ -157,7 +157,7 @@ _GROUPS = (
     _Group("sums", {"moments": 1.4, "patterns": 0.5}),
     _Group("searches", {"moves": 1.7}),
     _Group("mixed-effects models", {"shared": 5.6, **_DEVIANCE, **_CHANGES}),
-    _Group("pooled variances", {"pooled": 11.4, **_DEVIANCE}),
+    _Group("pooled variances", {"pooled": 11.4, "slopes": 1.5, **_DEVIANCE}),
     _Group("separate variances", {"separate": 8.3, **_DEVIANCE}),
     _Group("least squares", {"regress": 0.6, "sweeps": 1.4}),
     _Group("tables of discrete columns", {"polya": 3.7}),

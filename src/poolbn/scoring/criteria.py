@@ -17,7 +17,7 @@ from poolbn.scoring.families import NodeScores
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.observed import ObservedScores
 
-Criterion = Literal["bic", "bic-h", "aic", "loglik"]
+Criterion = Literal["bic", "bic-h", "bic-w", "aic", "loglik"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,11 @@ class InformationCriterion:
     right where data sets differ much, and log(n) / 2. From it goes what `sparsity` takes. Least
     squares have a correction for few rows too, see `Penalty`.
 
+    "bic-w" is "bic-h" of what happens within data sets: where pooling is partial, their levels are
+    free, see `inside`. With complete and no pooling it is "bic-h".
+
     Attributes:
-        name: "bic", "bic-h", "aic" or "loglik".
+        name: "bic", "bic-h", "bic-w", "aic" or "loglik".
     """
 
     name: Criterion = "bic"
@@ -41,7 +44,11 @@ class InformationCriterion:
 
     def first(self, model: NodeModel) -> GPrior | None:
         """Bayes factors in each data set find the way for "bic-h", where data sets may differ."""
-        return GPrior() if self.name == "bic-h" and not model.complete else None
+        return GPrior() if self._sparse and not model.complete else None
+
+    @property
+    def _sparse(self) -> bool:
+        return self.name in ("bic-h", "bic-w")
 
     def on(self, data: Data, model: NodeModel) -> NodeScores | ObservedScores:
         """The scores of some data under one model.
@@ -52,7 +59,7 @@ class InformationCriterion:
         """
         numbers = standardise(data.stats())
         check_admits(model, numbers)
-        penalty, sparse = self.penalty_per_parameter(numbers), self.name == "bic-h"
+        penalty, sparse = self.penalty_per_parameter(numbers), self._sparse
         if not (data.has_rows and data.imputed):
             return NodeScores(data, model, penalty, sparse)
 
@@ -64,8 +71,9 @@ class InformationCriterion:
 
     def penalty_per_parameter(self, data: StandardisedStats) -> Penalty:
         """That of a parameter of each kind of `Counts`."""
-        if self.name == "bic-h":
+        if self._sparse:
             rows, groups, own = math.log(data.rows), math.log(len(data.n)), np.log(data.n).mean()
             tell = np.array([data.rows, data.rows, data.rows / len(data.n)])
-            return Penalty(np.array([rows, (rows + groups) / 2, own]) / 2, tell)
+            each = np.array([rows, (rows + groups) / 2, own]) / 2
+            return Penalty(each, tell, inside=self.name == "bic-w")
         return same_for_all({"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name])

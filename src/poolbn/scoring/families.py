@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
 from poolbn.nodes.poolings import Partial
 from poolbn.nodes.rowscores import Fitted
 from poolbn.run.compiling import prefetch
+from poolbn.scoring.inside import InsideLikelihood
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
 from poolbn.tables.kinds import kind_named
@@ -61,7 +62,7 @@ class GaussianNodes:
     """Continuous nodes."""
 
     data: Data
-    columns: PenalisedLikelihood
+    columns: PenalisedLikelihood | InsideLikelihood
 
     @cached_property
     def _plain(self) -> bool:
@@ -189,7 +190,12 @@ class _Gaussian:
     """The family of continuous nodes."""
 
     def on(self, data: Data, model: NodeModel, penalty: Penalty) -> GaussianNodes:
-        return GaussianNodes(data, PenalisedLikelihood(standardise(data.stats()), model, penalty))
+        numbers = standardise(data.stats())
+        plain = PenalisedLikelihood(numbers, model, penalty)
+        if not (penalty.inside and model.partial and numbers.tells_inside):
+            return GaussianNodes(data, plain)
+        inside = replace(plain, data=numbers.deviations, model=model.how)
+        return GaussianNodes(data, InsideLikelihood(plain, inside))
 
 
 class _Rows:

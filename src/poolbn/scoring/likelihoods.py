@@ -60,11 +60,17 @@ class PenalisedLikelihood:
             F, N = self.data.mean.shape
             sizes = [(parents + i, slopes + k) for i in (-1, 0, 1) for k in (-1, 0, 1)]
             p = np.array([most for most, _ in sizes])
-            counts = np.array([self.model.counts_with(*of, F) for of in sizes])
+            counts = np.array([self.model.counts_with(*of, F, self.data.inside) for of in sizes])
             charges = self.penalty.charges(counts, p + 1)
             charges += sparsity(N, np.clip(p, 0, N - 1)) if self.sparse else 0.0
             self._windows[parents, slopes] = charges.reshape(3, 3)
         return self._windows[parents, slopes]
+
+    def charges_of_one_more(self, families: Sequence[Family]) -> Floats:
+        """What one more parent, whose slope varies, is charged in each family, (M,)."""
+        sizes = [len(parents) for _, parents in families]
+        around = {p: self._around(p, p) for p in set(sizes)}
+        return np.array([around[p][2, 2] - around[p][1, 1] for p in sizes])
 
     @cached_property
     def _windows(self) -> dict[tuple[int, int], Floats]:

@@ -36,7 +36,7 @@ _SLOW = 1e3  # regressions that one score costs, from which bounds are worth thr
 _WORTH_PARTS = 2**10  # changes of parents, likewise
 _REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
 
-Kind = Literal["bic", "bic-h", "aic", "loglik", "bge", "bde", "k2", "gprior"]
+Kind = Literal["bic", "bic-h", "bic-w", "aic", "loglik", "bge", "bde", "k2", "gprior"]
 
 
 class Scores(Protocol):
@@ -257,6 +257,7 @@ def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
 _BY_NAME: dict[str, Score] = {
     "bic": InformationCriterion("bic"),
     "bic-h": InformationCriterion("bic-h"),
+    "bic-w": InformationCriterion("bic-w"),
     "aic": InformationCriterion("aic"),
     "loglik": InformationCriterion("loglik"),
     "bge": BGe(),
@@ -370,6 +371,11 @@ class LocalScores:
             ]
             found.values[m, p], found.exact[m, p] = self.upper_bounds(changed)
         return found
+
+    @property
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return self._scores.cost()
 
     def _at_once(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], improving_only: bool

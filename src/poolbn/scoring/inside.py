@@ -1,0 +1,139 @@
+"""Scores of continuous nodes by what happens inside data sets, whatever the levels of these are.
+
+A site that is high in one column may be high in all. A random intercept in each node knows nothing
+of that: it takes levels for independent, and the arcs that make them look so win, the more surely
+the more rows there are. With free levels a node is scored by deviations from the means of data
+sets, and only how it depends on its parents is pooled. That costs one row of each data set.
+
+Columns that describe data sets have no deviations. As parents they bring what they bring where
+levels are random, as children they are regressions of levels. All is on the scale of plain scores:
+nodes without parents have theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from poolbn.arrays import Flags, Floats
+from poolbn.moments.standardised import Family, StandardisedStats, pack
+from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.model import NeighbourScores
+from poolbn.run.compiling import kernels
+from poolbn.scoring.likelihoods import PenalisedLikelihood
+
+# A column may bring this much more than its estimate, see `kernels.slopes`; results/candidates.md.
+_TIMES, _MORE = 2.5, 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class InsideLikelihood:
+    """The scores of one table under partial pooling.
+
+    Attributes:
+        plain: with random levels; final fits are from there.
+        inside: of deviations.
+    """
+
+    plain: PenalisedLikelihood
+    inside: PenalisedLikelihood
+
+    @cached_property
+    def _at_level(self) -> Flags:
+        """Columns that describe data sets, (N,)."""
+        return self.plain.data.group_level
+
+    @cached_property
+    def _offset(self) -> Floats:
+        """What brings nodes without parents to their plain scores, (N,)."""
+        alone = [(child, ()) for child in np.flatnonzero(~self._at_level).tolist()]
+        plain, inside = self.plain.scores(alone), self.inside.scores(alone)
+        made = np.zeros(len(self._at_level))
+        known = np.isfinite(plain) & np.isfinite(inside)
+        made[~self._at_level] = np.where(known, plain, 0.0) - np.where(known, inside, 0.0)
+        return made
+
+    def _each(
+        self,
+        families: Sequence[Family],
+        compute: Callable[[PenalisedLikelihood, Sequence[Family]], Floats | None],
+    ) -> Floats | None:
+        """What deviations say, and what columns that describe data sets bring beside them."""
+        level = self._at_level
+        if not level.any():
+            found = compute(self.inside, families)
+            return None if found is None else found + self._offset[[c for c, _ in families]]
+        varying = [(c, tuple(p for p in pa if not level[p])) for c, pa in families]
+        own = np.array([not level[c] for c, _ in families])
+        beside = own & np.array([a != b for a, b in zip(varying, families, strict=True)])
+        found = np.zeros(len(families))
+        for at, of, some in ((own, self.inside, varying), (~own, self.plain, families)):
+            here = np.flatnonzero(at).tolist()
+            part = compute(of, [some[m] for m in here]) if here else np.zeros(0)
+            if part is None:
+                return None
+            found[at] = part
+        found[own] += self._offset[[c for c, _ in families]][own]
+        if beside.any():
+            here = np.flatnonzero(beside).tolist()
+            whole = self.plain.scores([families[m] for m in here])
+            without = self.plain.scores([varying[m] for m in here])
+            found[beside] += whole - np.where(np.isfinite(without), without, np.inf)
+        return found
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+        """Of each family."""
+        found = self._each(families, lambda of, some: of.scores(some, final=final))
+        assert found is not None
+        return found
+
+    def bounds(self, families: Sequence[Family]) -> Floats | None:
+        """Upper bounds of the scores that cost less, or None if there are none."""
+        return self._each(families, PenalisedLikelihood.bounds)
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: Flags, *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """Of columns to add what they hardly bring more than; others are NaN, see `Scores`."""
+        if not improving_only:
+            return None
+        data, shape = self.inside.data, candidates.shape
+        found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+        own = self.scores(families)
+        wanted = candidates & ~self._at_level
+        for m, (child, parents) in enumerate(families):
+            found.values[m, child], found.exact[m, child] = own[m], True
+            wanted[m, [child, *parents]] = False
+            if self._at_level[child]:
+                wanted[m] = False
+        charges = self.inside.charges_of_one_more(families)
+        gains = promised(data, families, wanted)
+        with np.errstate(invalid="ignore"):
+            most = own[:, None] + _TIMES * gains + _MORE - charges[:, None]
+        known = wanted & np.isfinite(own)[:, None]
+        found.values[known] = most[known]
+        return found
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return self.inside.cost()
+
+    def fit(self, family: Family) -> GaussianFit:
+        """The final fit of a node."""
+        return self.plain.fit(family)
+
+
+def promised(data: StandardisedStats, families: Sequence[Family], wanted: Flags) -> Floats:
+    """About what log-likelihoods gain with one parent more, (M, N), where it is wanted."""
+    packed = pack(data, families)
+    F, N = data.mean.shape
+    p = max(int(packed.sizes.max(initial=0)), 1)
+    gains = np.zeros(wanted.shape)
+    kernels("slopes").promise(
+        data.n, data.scatter, *packed, wanted, np.empty((p, p)), np.empty((p, N)),
+        np.empty((F, N)), np.empty((F, N)), np.empty((6, F)), gains,
+    )  # fmt: skip
+    return gains
