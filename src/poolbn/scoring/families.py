@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import Family, expanded, standardise
-from poolbn.nodes import kinds
+from poolbn.nodes import kinds, within
 from poolbn.nodes.auto import Candidate
 from poolbn.nodes.gaussianfit import of_nodes
 from poolbn.nodes.kinds import Names
@@ -30,7 +30,7 @@ from poolbn.run.compiling import prefetch
 from poolbn.scoring.inside import InsideLikelihood
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
-from poolbn.tables.kinds import kind_named
+from poolbn.tables.kinds import has_levels, kind_named
 
 Floats = NDArray[np.float64]
 
@@ -121,11 +121,13 @@ class RowNodes:
         data: the rows, or counts of them.
         hows: the poolings that a final fit may have; a search has the first one.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
+        inside: whether levels of data sets are free, see `inside`.
     """
 
     data: Data
     hows: tuple[Candidate, ...]
     each: Floats
+    inside: bool = False
 
     def _named(self, family: Family) -> Names:
         """Parents in the order of their names: the order of columns does not matter to a bit."""
@@ -135,9 +137,51 @@ class RowNodes:
 
     def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
+        if not self.inside:
+            return self._plain(families, final=final)
+        level = self._level
+        alone = {child: (child, ()) for child, _ in families}
+        own = [(c, tuple(p for p in pa if not level[p])) for c, pa in families]
+        beside = [m for m, (c, pa) in enumerate(families) if level[c] or own[m][1] != pa]
+        plain = [*alone.values(), *(families[m] for m in beside), *(own[m] for m in beside)]
+        known = dict(zip(plain, self._plain(plain, final=final).tolist(), strict=True))
+        values = np.empty(len(families))
+        for m, family in enumerate(families):
+            child, _ = family
+            if level[child]:
+                values[m] = known[family]
+                continue
+            values[m] = known[alone[child]] + self._gain(own[m])
+            if family != own[m]:  # what columns that describe data sets bring
+                values[m] += known[family] - known[own[m]] if known[family] > -np.inf else -np.inf
+        return values
+
+    def _plain(self, families: Sequence[Family], *, final: bool = False) -> Floats:
+        """With random levels of data sets."""
         hows = self.hows if final else self.hows[:1]
         named, keep = list(map(self._named, families)), self._keep
         return kinds.scores(self.data, named, hows, self.each, final=final, keep=keep)
+
+    def _gain(self, family: Family) -> float:
+        """Of parents over none, where levels are free."""
+        child, parents = self._named(family)
+        if len(self.data.categories[family[0]]) == 1 or not parents:
+            return 0.0
+        if has_levels(self.data.kind(child)):
+            return within.gains(self.data, child, parents, self.each, self.hows[0].discrete)
+        if child not in self._alone:
+            self._alone[child] = within.alone(self.data, child)
+        return within.gains(self.data, child, parents, self.each, known=self._alone[child])
+
+    @cached_property
+    def _level(self) -> list[bool]:
+        """Whether columns describe data sets, and vary inside none."""
+        found = standardise(self.data.stats()).group_level
+        return [len(span) > 0 and bool(found[span].all()) for span in spans(self.data.categories)]
+
+    @cached_property
+    def _alone(self) -> dict[str, within.Alone]:
+        return {}
 
     @cached_property
     def _fitted(self) -> dict[tuple[str, ...], Fitted]:
@@ -153,6 +197,8 @@ class RowNodes:
 
     def bounds(self, families: Sequence[Family]) -> Floats:
         """Upper bounds; NaN where there are none."""
+        if self.inside:
+            return np.full(len(families), np.nan)
         return kinds.bounds(self.data, list(map(self._named, families)), self.hows[:1], self.each)
 
     def neighbours(
@@ -160,7 +206,7 @@ class RowNodes:
     ) -> NeighbourScores | None:
         """Only which parents more would lower the score, as score tests say; others are NaN."""
         how = self.hows[0]
-        if not (improving_only and isinstance(how, Partial)):
+        if self.inside or not (improving_only and isinstance(how, Partial)):
             return None
         shape = candidates.shape
         found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
@@ -204,7 +250,12 @@ class _Rows:
     def on(self, data: Data, model: NodeModel, penalty: Penalty) -> RowNodes:
         hows = kinds.poolings(model, data)
         prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
-        return RowNodes(data, hows, penalty.each)
+        first = hows[0]
+        inside = penalty.inside and isinstance(first, Partial) and first.random == "full"
+        if inside:
+            prefetch("within")
+        tells = inside and standardise(data.stats()).tells_inside
+        return RowNodes(data, hows, penalty.each, tells)
 
 
 _FAMILIES: dict[str, KindFamily] = {
