@@ -479,7 +479,7 @@ BAD = {
     "a name twice": (lambda: Dag(["age", "bmi", "age"]), "node 'age' is named twice"),
     "a number": (lambda: Dag(["age", 3]), "strings, got 3 of type int"),
     "an empty name": (lambda: Dag(["age", ""]), "node number 2 is empty"),
-    "a string of names": (lambda: Dag("AB"), "Dag.from_modelstring"),
+    "a string of names": (lambda: Dag("AB"), "nodes alone are a list of names"),
     "an unknown node": (
         lambda: Dag(ABC, [("agee", "bmi")]),
         "'agee' in the arc agee -> bmi is not a node; did you mean 'age'?",
@@ -521,7 +521,7 @@ BAD = {
         "rows have the names of its",
     ),
     "an undirected graph": (lambda: Dag(nx.Graph([("a", "b")])), "is undirected"),
-    "a dict of lists": (lambda: Dag({"a": ["b"]}), "which are the parents"),
+    "a dict of numbers": (lambda: Dag({"a": 1}), "has a list of its parents, as in {'bmi'"),
     "a graph as nodes": (lambda: Cpdag(nx.DiGraph([("a", "b")])), "got a DiGraph; pb.Dag"),
     "an undirected networkx graph": (lambda: Dag.from_networkx(nx.Graph()), "is undirected"),
     "numbers in networkx": (lambda: Dag.from_networkx(nx.DiGraph([(1, 2)])), "strings, got 1"),
@@ -567,10 +567,9 @@ BAD_MODELSTRINGS = {
 }
 
 BAD_VALUES = {
-    "a number": (5, "a Dag, arcs as pairs of names, or a bnlearn model string; got int"),
+    "a number": (5, "a Dag, arcs as pairs of names, or a text such as '[age][bmi|age]'"),
     "nothing": (None, "got NoneType"),
-    "a Cpdag": (Cpdag(ABC), "got Cpdag"),
-    "another string": ("age -> bmi", "expected '['"),
+    "another string": ("age of bmi", "no graph that poolbn knows; write it as '[age][bmi|age]'"),
     "an unknown node": (Dag([*ABC, "weigth"]), "has the node 'weigth'; did you mean 'weight'?"),
     "a missing node": ("[age][bmi]", "the graph lacks 'weight'"),
     "an unknown name": ([("age", "bmmi")], "'bmmi' in the arc age -> bmmi is not a node"),

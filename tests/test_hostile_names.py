@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.cli.terminal import Terminal, clear_errors
-from poolbn.network.exporting import _text
+from poolbn.network.exporting import r_text
 from poolbn.wording import csv_text, guarded, visible
 
 MARKUP = ["[red]x", "[/]", "[link=http://invalid.test]x[/link]", ":bomb:"]
@@ -220,7 +220,7 @@ def test_r_has_no_nul() -> None:
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="no R")
 def test_r_reads_the_names_as_they_are(tmp_path: Path) -> None:
     names = [name for name in [*NAMES.values(), *MARKUP] if "\0" not in name]
-    code = f"cat(sapply(list({', '.join(map(_text, names))}), function(s) "
+    code = f"cat(sapply(list({', '.join(map(r_text, names))}), function(s) "
     code += "paste(utf8ToInt(enc2utf8(s)), collapse = ' ')), sep = '\\n')\n"
     assert raw(code) == []
     (tmp_path / "names.R").write_text(code, encoding="utf-8")

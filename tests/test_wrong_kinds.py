@@ -159,6 +159,9 @@ def calls(folder: Path) -> list[Call]:
         Call("learn", {"source": rows(), "group": "site", "inputs": [], "start": (),
                        "columns": ["x", "y"], "kinds": {"x": "continuous"}, "missing": "error"}
              | SEARCH | {"pooling": "complete"}),
+        Call("fit", {"graph": DAG, "data": rows(), "group": "site", "columns": ["x", "y"],
+                     "kinds": {"x": "continuous"}, "inputs": [], "missing": "error",
+                     "pooling": "complete", "score": "bic"}),
         Call("fit_node", {"stats": stats(), "child": "y", "parents": ["x"], "pooling": "complete"}),
         Call("score", {"stats": stats(), "dag": DAG, "pooling": "complete", "score": "bic"}),
         Call("bootstrap", READING | SEARCH | {"replicates": 1, "unit": "row", "seed": 0,
@@ -219,6 +222,14 @@ def calls(folder: Path) -> list[Call]:
         Call("Dag", {"nodes": ["x", "y"], "arcs": []}),
         Call("Cpdag", {"nodes": ["x", "y"], "directed": [], "undirected": []}),
         Call("Dag.from_modelstring", {"text": "[x][y|x]"}),
+        Call("Dag.from_string", {"text": "x -> y"}),
+        Call("Dag.to_dagitty", {"exposure": "x", "outcome": "y"}, pb.Dag("[x][y|x]")),
+        Call("Network.to_dagitty", {"exposure": "x", "outcome": "y"}, net()),
+        Call("Network.test_graph", {"data": stats(), "test": "auto"}, net()),
+        Call("Network.tidy", {"interval": 0.9, "by": "population"}, net()),
+        Call("Network.adjustment_report", {"exposure": "x", "outcome": "y", "data": stats(),
+             "interval": 0.9}, net()),
+        Call("Network.to_psem", {"file": "x.csv"}, net()),
         Call("Dag.from_adjacency", {"matrix": [[0, 1], [0, 0]], "nodes": ["x", "y"]}),
         Call("Dag.from_networkx", {"graph": networkx.DiGraph()}),
         Call("Dag.from_igraph", {"graph": DAG.to_igraph()}),
@@ -292,6 +303,8 @@ def names() -> list[str]:
 
 # What has no arguments of its own, or is made by poolbn alone.
 WITHOUT = {
+    "AdjustmentReport", "GraphTest", "Comparison.differences", "Comparison.words",
+    "LocalFit.variances",
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",

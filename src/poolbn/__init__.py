@@ -7,7 +7,9 @@ from poolbn.constants import VERSION
 
 if TYPE_CHECKING:
     from poolbn import datasets, metrics, plots
+    from poolbn.assess.adjustment import AdjustmentReport
     from poolbn.assess.comparison import Comparison, compare
+    from poolbn.assess.graphtest import GraphTest
     from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
     from poolbn.assess.treatment import treatment_effects
     from poolbn.errors import (
@@ -17,11 +19,13 @@ if TYPE_CHECKING:
         FileError,
         FileWarning,
         GraphError,
+        GraphWarning,
         MissingPackageError,
         OptionError,
         PoolbnError,
     )
     from poolbn.findings import DataWarning, Finding, FindingKind
+    from poolbn.fitting import fit
     from poolbn.graph.constraints import Constraints
     from poolbn.graph.dag import Cpdag, Dag
     from poolbn.imputing import impute
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
 # runs yet.
 _MODULES = ("datasets", "metrics", "plots", "sklearn")
 _LATER = {
+    "AdjustmentReport": "assess.adjustment",
     "ArcPosterior": "posteriors.posterior",
     "AveragedNetwork": "posteriors.averaging",
     "ArgumentError": "errors",
@@ -87,6 +92,8 @@ _LATER = {
     "Finding": "findings",
     "FindingKind": "findings",
     "GraphError": "errors",
+    "GraphTest": "assess.graphtest",
+    "GraphWarning": "errors",
     "GraphSample": "posteriors.averaging",
     "GroupStats": "moments.groupstats",
     "HillClimb": "search.climbing",
@@ -120,6 +127,7 @@ _LATER = {
     "check": "moments.checks",
     "ci_test": "scoring.independence",
     "compare": "assess.comparison",
+    "fit": "fitting",
     "fit_node": "nodes.choosing",
     "impute": "imputing",
     "learn": "learning",
@@ -143,6 +151,7 @@ __version__ = VERSION
 __all__ = [
     "MMPC",
     "PC",
+    "AdjustmentReport",
     "ArcPosterior",
     "ArgumentError",
     "Auto",
@@ -168,6 +177,8 @@ __all__ = [
     "FindingKind",
     "GraphError",
     "GraphSample",
+    "GraphTest",
+    "GraphWarning",
     "GroupStats",
     "HillClimb",
     "Hybrid",
@@ -199,6 +210,7 @@ __all__ = [
     "ci_test",
     "compare",
     "datasets",
+    "fit",
     "fit_node",
     "impute",
     "learn",

@@ -161,6 +161,20 @@ class FileWarning(UserWarning):
     """
 
 
+class GraphWarning(UserWarning):
+    """A text or another program's graph says something that is not used, or leaves something open.
+
+    Examples:
+        >>> import warnings
+        >>> import poolbn as pb
+        >>> with warnings.catch_warnings(record=True) as told:
+        ...     warnings.simplefilter("always", pb.GraphWarning)
+        ...     dag = pb.Dag.from_string("bmi ~ a*age")
+        >>> print(told[0].message)
+        labels of coefficients are not used: a*age
+    """
+
+
 class OptionError(PoolbnError, ValueError):
     """An option has a value that it does not take.
 

@@ -109,6 +109,20 @@ def check_keywords(given: Iterable[str], known: Iterable[str], of: str) -> None:
             raise OptionError(f"{name!r} is not an option of {of}{nearest(name, known)}")
 
 
+class _Given:
+    """A learner that knows the graph: what is required is all that there is."""
+
+    def __repr__(self) -> str:
+        return ""  # nothing was searched for
+
+    def learn(self, problem: Problem) -> Found:
+        """The start."""
+        return Found(problem.start, np.nan)
+
+
+GIVEN: Learner = _Given()
+
+
 @dataclass(frozen=True)
 class Plan:
     """How to learn, checked: the keywords of `learn`, with what they stand for.
@@ -215,6 +229,10 @@ class Plan:
             missing=data.missing if data.missing.any() else None,
         )
 
+    def given(self, dag: Dag) -> Plan:
+        """The plan that fits this graph, and searches for none."""
+        return replace(self, search=GIVEN, constraints=Constraints(required=dag.arcs))
+
     def arcs(self, data: Data) -> NDArray[np.bool_]:
         """The graph of a part of some data; missing cells are filled with less effort."""
         if has_gaps(data):
@@ -223,9 +241,12 @@ class Plan:
 
     def learned(self, data: Data, *, quick: bool = False) -> Network:
         """The network of some data; `quick` fills missing cells with less effort."""
-        if has_gaps(data):
-            return self.network(*self.completed(data, quick=quick))
-        return self.network(data, *self.found(data))
+        if not has_gaps(data):
+            return self.network(data, *self.found(data))
+        filled, found, model = self.completed(data, quick=quick)
+        if quick or self.search is GIVEN:
+            return self.network(filled, found, model)
+        return self.last(data, found)
 
     def completed(
         self,
@@ -260,6 +281,16 @@ class Plan:
             return self.network(filled, *last[0])
 
         return em.completed(learned), *last[0]
+
+    def last(self, data: Table | MonteCarloEM, found: Found) -> Network:
+        """The network of what was found, fitted from the first draws on, as `fit` does."""
+        from poolbn.monte_carlo_em import MonteCarloEM
+
+        em = data if isinstance(data, MonteCarloEM) else MonteCarloEM(data)
+        names = em.table.names
+        dag = Dag(names, [(names[p], names[c]) for p, c in np.argwhere(found.arcs)])
+        filled, _, model = self.given(dag).completed(em)
+        return self.network(filled, found, model)
 
     def stopped(self, data: Data, where: Stopped) -> Network:
         """The best network until a search was stopped."""
@@ -380,7 +411,23 @@ def learn(
     )
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
-    plan.allowed(data)  # raises before a warning
+    em = checked(plan, data)
+    warn(data, plan.known)
+    with Progress() as progress:
+        watch: Watch = lambda moves, now: progress(lambda: _words(moves, now))  # noqa: E731
+        if em is not None:
+            _, found, _ = plan.completed(em, dag, watch)
+            return plan.last(em, found)
+        try:
+            learned = plan.found(data, dag, watch)
+        except Stopped as stopped:
+            raise SearchInterrupted(plan.stopped(data, stopped)) from None
+    return plan.network(data, *learned)
+
+
+def checked(plan: Plan, data: Data) -> MonteCarloEM | None:
+    """Draws of missing cells, None where none are missing; raises before there is a warning."""
+    plan.allowed(data)
     em: MonteCarloEM | None = None
     if has_gaps(data):
         from poolbn.monte_carlo_em import MonteCarloEM
@@ -388,16 +435,7 @@ def learn(
         em = MonteCarloEM(data)
     whole = data if em is None else em.start()
     check_digits(standardise(whole.stats()))
-    warn(data, plan.known)
-    with Progress() as progress:
-        watch: Watch = lambda moves, now: progress(lambda: _words(moves, now))  # noqa: E731
-        if em is not None:
-            return plan.network(*plan.completed(em, dag, watch))
-        try:
-            learned = plan.found(data, dag, watch)
-        except Stopped as stopped:
-            raise SearchInterrupted(plan.stopped(data, stopped)) from None
-    return plan.network(data, *learned)
+    return em
 
 
 def _in_order(found: Found, names: Sequence[str], wanted: Sequence[str]) -> Found:

@@ -1,19 +1,24 @@
-"""`compare`: which pooling predicts best rows that it was not learned from, in tables and words."""
+"""`compare`: which pooling, or graph, predicts best rows that it was not learned from."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from poolbn import metrics
-from poolbn.arguments import TEXT, check_arguments, is_list
+from poolbn.arguments import DICT, TEXT, check_arguments, is_list
 from poolbn.arrays import Floats, Integers, Positions
 from poolbn.assess.folds import Folds, check_folds, deal, deal_incomplete, deal_table
+from poolbn.assess.graphtest import criteria
 from poolbn.errors import DataError, Option, OptionError, check_count, nearest
+from poolbn.fitting import brought, columns_for, without_group
+from poolbn.graph.dag import as_dag
+from poolbn.graph.grammars import Drawing
+from poolbn.graph.pairs import Pair, sorted_arcs
 from poolbn.inference.engine import held_out
 from poolbn.later import pandas as pd
 from poolbn.learning import Plan, SearchOptions, as_plan, check_keywords
@@ -36,7 +41,7 @@ from poolbn.tables.missing import Missing
 from poolbn.wording import counted, figure, listed, noun_of, sensible, visible
 
 _CLEAR = 2.0  # standard errors
-POOLED_RESIDUALS = "pooled residuals"
+POOLED_RESIDUALS, _GRAPH = "pooled residuals", "graph"
 _WORDS = {
     "complete": "complete pooling",
     "none": "no pooling",
@@ -60,13 +65,13 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Networks learned with P poolings, and how well they predict rows not learned from.
+    """Networks learned with P poolings, or of P graphs, and how well they predict other rows.
 
     Log-likelihoods are means per row, with the row's data set known: higher is better. They are
     -inf where there is no fit, and `trouble` says why.
 
     Attributes:
-        networks: by name of the pooling, the network learned from all rows.
+        networks: by name of the pooling or graph, the network learned from all rows.
         rows: held-out rows in each of the K folds, (K,).
         loglik: their log-likelihoods, (P, K).
         left_out: L data sets that were left out as a whole, and predicted from the population.
@@ -78,6 +83,7 @@ class Comparison:
         f1: F1 of classifying rows by data set, the mean over data sets, (P,).
         trouble: for each pooling why some folds have no fit, or "".
         no_population: for each pooling why it does not predict new data sets, or "".
+        what: what was compared, "pooling" or "graph"; below, poolings may be graphs.
 
     Examples:
         >>> import poolbn as pb
@@ -98,6 +104,7 @@ class Comparison:
     f1: Floats
     trouble: tuple[str, ...]
     no_population: tuple[str, ...]
+    what: str = "pooling"
 
     @property
     def poolings(self) -> tuple[str, ...]:
@@ -126,7 +133,7 @@ class Comparison:
         """
         check_arguments(name=(name, TEXT))
         if name not in self.networks:
-            raise OptionError(f"no pooling {name!r} was compared{nearest(name, self.networks)}")
+            raise OptionError(f"no {self.what} {name!r} was compared{nearest(name, self.networks)}")
         p, best = self.poolings.index(name), self.poolings.index(self.best)
         if p == best:
             return Difference(0.0, 0.0, 0)
@@ -142,7 +149,7 @@ class Comparison:
     def table(self) -> pd.DataFrame:
         """A row for each pooling.
 
-        - `score`, `arcs`: of the network learned from all rows;
+        - `score`, `arcs`: of the network learned from all rows; of graphs `AIC` too, as R has it;
         - `loglik`: of held-out rows; `difference` from the best model, with its standard error
           `se`, and the number of folds in which it is worse, `folds_worse`;
         - `new_data_set`: log-likelihood of data sets that were left out as a whole; NaN without a
@@ -165,7 +172,7 @@ class Comparison:
         differences = [self.difference(name) for name in self.poolings]
         nets = self.networks.values()
         notes = zip(self.trouble, self.no_population, strict=True)
-        return pd.DataFrame(
+        made = pd.DataFrame(
             {
                 "score": [net.score for net in nets],
                 "arcs": [len(net.dag.arcs) for net in nets],
@@ -179,8 +186,33 @@ class Comparison:
                 "f1": self.f1,
                 "note": ["; ".join(filter(None, both)) for both in notes],
             },
-            index=pd.Index(self.poolings, name="pooling"),
+            index=pd.Index(self.poolings, name=self.what),
         )
+        if self.what == _GRAPH:
+            made.insert(1, "AIC", [criteria(net)["AIC"] for net in nets])
+        return made
+
+    def differences(self) -> pd.DataFrame:
+        """The arcs that some networks have and others do not: a column for each network.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> found = pb.compare(trial, group="clinic", folds=2,
+            ...                    graphs={"mine": "age -> bmi", "rival": "bmi -> age"})
+            >>> found.differences()
+               parent child   mine  rival
+            0     bmi   age  False   True
+            1     age   bmi   True  False
+        """
+        import pandas as pd
+
+        each = {name: set(net.dag.arcs) for name, net in self.networks.items()}
+        nodes = next(iter(self.networks.values())).dag.nodes
+        some = set[Pair]().union(*each.values()) - set[Pair].intersection(*each.values())
+        arcs = sorted_arcs(some, {node: k for k, node in enumerate(nodes)})
+        ends = {"parent": [parent for parent, _ in arcs], "child": [child for _, child in arcs]}
+        return pd.DataFrame(ends | {name: [a in own for a in arcs] for name, own in each.items()})
 
     def by_variable(self) -> pd.DataFrame:
         """Relative errors of predictions: a row for each variable, a column for each pooling.
@@ -245,20 +277,39 @@ class Comparison:
     def headline(self) -> str:
         """Which pooling predicts best, in one sentence."""
         if not any(map(sensible, self._total())):
-            return "No pooling has a fit in all folds."
+            return f"No {self.what} has a fit in all folds."
         rivals = self._rivals()
+        said = self.words
         if not rivals:
-            return f"Only {pooling_words(self.best)} has a fit in all folds."
-        tied = [pooling_words(name) for name, difference in rivals.items() if not difference.clear]
+            return f"Only {said(self.best)} has a fit in all folds."
+        tied = [said(name) for name, difference in rivals.items() if not difference.clear]
         more = f", but {listed(tied)} may be as good" if tied else ", by a clear difference"
-        return f"Networks with {pooling_words(self.best)} predict held-out rows best{more}."
+        return f"{self._subject} {said(self.best)} predict held-out rows best{more}."
+
+    def words(self, name: str) -> str:
+        """A pooling or graph that was compared, in a sentence.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> found = pb.compare(trial, group="clinic", poolings=["none"], folds=2)
+            >>> found.words("none")
+            'no pooling'
+        """
+        return f"the graph {name!r}" if self.what == _GRAPH else _WORDS.get(name, name)
+
+    @property
+    def _subject(self) -> str:
+        return "Networks of" if self.what == _GRAPH else "Networks with"
 
     @property
     def verdict(self) -> str:
         """Which pooling predicts best, and how sure that is, in words."""
         said = [self.headline]
         folds = len(self.rows)
-        if parts := [_phrase(name, found, folds) for name, found in self._rivals().items()]:
+        if parts := [
+            _phrase(self.words(name), found, folds) for name, found in self._rivals().items()
+        ]:
             said.append(
                 f"The log-likelihood of a held-out row is {listed(parts)}; ± is a standard error "
                 "over the folds."
@@ -292,17 +343,17 @@ class Comparison:
         if len(scores) < 2 or not sensible(scores[first]):
             return ""
         too = " too" if first == self.best else ""
-        return f"The network of all rows has the best score with {pooling_words(first)}{too}."
+        return f"The network of all rows has the best score with {self.words(first)}{too}."
 
     def _about_new(self) -> str:
         total = dict(zip(self.poolings, self._total_left_out(), strict=True))
         able = sorted((n for n in total if sensible(total[n])), key=lambda n: -total[n])
         if len(able) < 2:
             return ""
-        rest = ", ".join(f"{pooling_words(name)} {total[name]:.4g}" for name in able[1:])
+        rest = ", ".join(f"{self.words(name)} {total[name]:.4g}" for name in able[1:])
         sets = noun_of(self.networks[self.best].group)
         return (
-            f"Networks with {pooling_words(able[0])} predict new {sets.many} best: log-likelihood "
+            f"{self._subject} {self.words(able[0])} predict new {sets.many} best: log-likelihood "
             f"{total[able[0]]:.4g} for a row of {sets.a} that was left out ({rest})."
         )
 
@@ -318,7 +369,7 @@ class Comparison:
         net = next(iter(self.networks.values()))
         held = f"{self.rows.sum()} held-out rows in {len(self.rows)} folds"
         return (
-            f"{counted(len(self.poolings), 'pooling')} on "
+            f"{counted(len(self.poolings), self.what)} on "
             f"{counted(len(net.levels), noun_of(net.group))}, "
             f"{net.n_rows} rows, {counted(len(net.dag.nodes), 'column')}; {held}"
         )
@@ -336,21 +387,17 @@ class Comparison:
         return str(present("page.notebook.shown", self))
 
 
-def _phrase(name: str, difference: Difference, folds: int) -> str:
+def _phrase(said: str, difference: Difference, folds: int) -> str:
     if difference.mean == difference.se == 0:
-        return f"the same with {pooling_words(name)}"
+        return f"the same with {said}"
     return (
-        f"{difference.mean:.2g} ± {difference.se:.2g} lower with {pooling_words(name)} "
+        f"{difference.mean:.2g} ± {difference.se:.2g} lower with {said} "
         f"(in {difference.folds} of {folds} folds)"
     )
 
 
-def pooling_words(name: str) -> str:
-    """A pooling that was compared, in a sentence."""
-    return _WORDS.get(name, name)
-
-
 _RESIDUALS = Partial(residuals="pooled")
+_POOLINGS: tuple[str | Choice, ...] = ("complete", "none", "partial", _RESIDUALS)
 _LEFT_OUT = 20  # upper bound of the data sets that are left out in turn
 
 
@@ -363,11 +410,13 @@ def compare(
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     folds: int = 10,
-    poolings: Sequence[str | Choice] = ("complete", "none", "partial", _RESIDUALS),
+    poolings: Sequence[str | Choice] = _POOLINGS,
+    graphs: Mapping[str, object] | None = None,
+    pooling: str | Choice | None = None,
     seed: int = 0,
     **learning: Unpack[SearchOptions],
 ) -> Comparison:
-    """Find out by cross-validation which pooling predicts new rows and new data sets best.
+    """Find out by cross-validation which pooling, or graph, predicts new rows and data sets best.
 
     The rows of each data set go to folds at random. Networks learned from the other folds, graph
     and all, predict each fold. A data set with one row is never held out. Then each data set is
@@ -392,6 +441,10 @@ def compare(
         folds: how many; at most as many as rows.
         poolings: names or objects, as for `pb.learn`; `pb.Partial(residuals="pooled")` is called
             "pooled residuals".
+        graphs: graphs to compare instead, by name, each as for `pb.fit`, or None for the one that
+            is learned. The columns are those that any of them names, unless `columns` says more; a
+            graph has those that it does not name as nodes without arcs.
+        pooling: that of all graphs, as for `pb.learn`; None for "partial".
         seed: random seed of folds and samples.
         learning: `score`, `search` and `constraints`, as for `pb.learn`.
 
@@ -412,12 +465,31 @@ def compare(
         pooled residuals     2 -15.147       0.003  0.003
         >>> found.headline
         'Networks with no pooling predict held-out rows best, but partial pooling, ...
+        >>> rivals = {"mine": "age -> birthweight_g <- gestation_days", "learned": None}
+        >>> found = pb.compare(trial, group="clinic", missing="drop", folds=5, graphs=rivals)
+        >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
+                 arcs  loglik  difference     se
+        graph
+        mine        2 -15.157       0.021  0.013
+        learned     2 -15.136       0.000  0.000
     """
     check_folds(folds)
     check_count(seed=seed)
     check_reading(group, columns, inputs)
-    check_keywords(learning, (*SearchOptions.__annotations__, "poolings"), "pb.compare")
-    plans = _plans(poolings, learning)
+    known = (*SearchOptions.__annotations__, "poolings", "graphs", "pooling")
+    check_keywords(learning, known, "pb.compare")
+    drawings: dict[str, Drawing | None] = {}
+    if graphs is None and pooling is not None:
+        raise OptionError(
+            "'pooling' is an option of pb.compare for graphs={...}; did you mean 'poolings'?"
+        )
+    if graphs is None:
+        plans = _plans(poolings, learning)
+    else:
+        if poolings is not _POOLINGS:
+            raise OptionError("poolings and graphs exclude each other; give pooling=... for graphs")
+        drawings, columns = _drawings(graphs, source, group, columns)
+        plans = {name: as_plan(pooling=pooling or "partial", **learning) for name in drawings}
     continuous = False
     if is_data(source):
         if not source.has_rows:
@@ -433,6 +505,7 @@ def compare(
         continuous = all(map(is_normal, each))
     if continuous:
         rows = data.read(source, group=group, columns=columns, missing=missing)
+        plans = _of_graphs(plans, drawings, rows.names)
         for plan in plans.values():
             plan.constraints.on(rows.names)
         dealt = (deal_incomplete if missing == "em" else deal)(rows, folds, seed, inputs)
@@ -440,12 +513,42 @@ def compare(
         found = gathered(
             source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
         )
+        plans = _of_graphs(plans, drawings, found.names)
         for plan in plans.values():
             plan.allowed(found)
         dealt = deal_table(as_table(found), folds, seed)
     _check(dealt)
     warn(dealt.total)
-    return _compare(plans, dealt, seed)
+    compared = _compare(plans, dealt, seed)
+    return compared if graphs is None else replace(compared, what=_GRAPH)
+
+
+def _drawings(
+    graphs: Mapping[str, object], source: object, group: Group, columns: Iterable[str] | None
+) -> tuple[dict[str, Drawing | None], list[str]]:
+    """What the graphs say, and the columns of them all."""
+    check_arguments(graphs=(graphs, DICT))
+    found: dict[str, Drawing | None] = {}
+    for name, graph in graphs.items():
+        if not isinstance(name, str):
+            raise OptionError(f"the names of graphs are texts, got {name!r}")
+        drawing = None if graph is None else without_group(brought(graph), source, group)
+        found[name] = None if drawing is None else replace(drawing, complete=False)
+    given = [drawing for drawing in found.values() if drawing is not None]
+    if not given:
+        raise OptionError("graphs has no graph; name some, as in {'mine': 'age -> bmi'}")
+    nodes = dict.fromkeys(node for drawing in given for node in drawing.nodes)
+    latent = tuple(node for drawing in given for node in drawing.unobserved)
+    every = Drawing(tuple(nodes), (), unobserved=latent, complete=False)
+    return found, columns_for(every, source, group, columns)
+
+
+def _of_graphs(
+    plans: dict[str, Plan], drawings: Mapping[str, Drawing | None], names: Sequence[str]
+) -> dict[str, Plan]:
+    """The plans of graphs that are given, and those of others as they are."""
+    given = {name: as_dag(drawing, names) for name, drawing in drawings.items() if drawing}
+    return {n: plan.given(given[n]) if n in given else plan for n, plan in plans.items()}
 
 
 def _plans(poolings: Sequence[str | Choice], learning: SearchOptions) -> dict[str, Plan]:

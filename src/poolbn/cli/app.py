@@ -22,6 +22,7 @@ app = typer.Typer(
 for _command in (
     learning.look,
     learning.learn,
+    learning.fit,
     networks.compare,
     networks.bootstrap,
     networks.posterior,

@@ -16,7 +16,10 @@ from poolbn.cli import inputs as given
 from poolbn.cli import showing
 from poolbn.cli.gathering import ReadingOptions, read_data
 from poolbn.cli.terminal import INTERRUPTED, Terminal, check_free, command, make_folder, write_csv
+from poolbn.fitting import brought, columns_for, without_group
+from poolbn.fitting import fit as fit_graph
 from poolbn.graph.constraints import Constraints, as_constraints
+from poolbn.graph.grammars import Drawing
 from poolbn.learning import PRESETS, Defaults, SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.moments.data import Data, only_sums
@@ -26,6 +29,7 @@ from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.disclosure import shared_effects
 from poolbn.page.reporting import report
+from poolbn.scoring.local import Kind
 from poolbn.wording import counted, noun_of, without_secrets
 
 if TYPE_CHECKING:
@@ -142,9 +146,69 @@ def learn(
         job.run(bootstrap, compare=compare)
 
 
+@command
+def fit(
+    graph: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPH",
+            help="The graph: a text such as 'dag { age -> bmi }', '[age][bmi|age]' or 'bmi ~ age', "
+            "or a file with one; a BIF, .net or DOT file; a network.json.",
+            show_default=False,
+        ),
+    ],
+    files: given.Files,
+    *,
+    reading: given.Selection,
+    model: given.Fitting,
+    score: Annotated[Kind, typer.Option(help="The score to tell of.")] = "bic",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="A folder for network.json, arcs.csv, report.html."),
+    ] = None,
+    include_rows: given.IncludeRows = False,
+    force: given.Force = False,
+    terminal: Terminal,
+) -> None:
+    """Fit a graph that you bring; print its effects, test it; write a report.
+
+    Columns that the graph does not have are left out. Pooling is partial, unless --pooling says
+    otherwise.
+    """
+    if out is not None:
+        written = ["network.json", "arcs.csv", "report.html"]
+        check_free([out / name for name in written], force=force)
+    given.check_group_known(files, reading.group)
+    drawing, options = brought(Path(graph) if is_file(graph) else graph), reading.options(files)
+    if given.has_rows(files):
+        drawing = without_group(drawing, files, reading.group)
+        options["columns"] = columns_for(drawing, files, reading.group, options["columns"])
+    constraints = Constraints(required=drawing.arcs)
+    job = _Job(
+        terminal,
+        files,
+        options,
+        {"score": score, "search": None, "preset": "best", "constraints": constraints},
+        model.chosen() or "partial",
+        0,
+        out,
+        open=include_rows,
+        graph=drawing,
+    )
+    job.run(None, compare=False)
+
+
+def is_file(text: str) -> bool:
+    """Whether a text is the path of a file; what is too long for one is none."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 @dataclass(frozen=True)
 class _Job:
-    """What `learn` does."""
+    """What `learn` and `fit` do."""
 
     terminal: Terminal
     files: Sequence[str]
@@ -155,6 +219,7 @@ class _Job:
     out: Path | None  # the folder to write to
     start: Network | None = None
     open: bool = False  # whether the report may contain rows
+    graph: Drawing | None = None  # that is fitted, where none is searched for
 
     @property
     def usual(self) -> Defaults:
@@ -216,7 +281,12 @@ class _Job:
     ) -> None:
         """How sure the arcs are, which pooling predicts best, and the report."""
         terminal, rows = self.terminal, list(self.files)
-        boot = found = None
+        boot = found = test = None
+        if self.graph is not None:
+            test = net.test_graph()
+            record["test"] = showing.test_record(test)
+            terminal.text()
+            showing.show_test(terminal, test)
         if replicates is not None:
             terminal.note(
                 f"bootstrap: learning {counted(replicates, 'network')} from resampled rows"
@@ -234,7 +304,7 @@ class _Job:
             record["comparison"] = showing.comparison_record(found)
             terminal.text()
             showing.show_comparison(terminal, found)
-        elif self.learning["score"] in _COMPARABLE + _BY_BIC and len(data.levels) > 1:
+        elif self.graph is None and self._comparable(data):
             nets = self._other_poolings(net, data)
             record["scores"] = {name: other.score for name, other in nets.items()}
             terminal.text()
@@ -248,13 +318,20 @@ class _Job:
         page = self.out / "report.html"
         rows_read = self._rows(data)
         report(
-            net, page, data=rows_read, bootstrap=boot,
+            net, page, data=rows_read, bootstrap=boot, evidence=[test] if test else [],
             rows=self.open and rows_read is not None and (rows_read is not data or data.has_rows),
             comparison=found, constraints=self.learning["constraints"], settings=self._settings(),
         )  # fmt: skip
         written.append(page)
 
+    def _comparable(self, data: Data) -> bool:
+        """Whether scores tell which pooling is best."""
+        return self.learning["score"] in _COMPARABLE + _BY_BIC and len(data.levels) > 1
+
     def _learned(self, data: Data, pooling: str | Choice | None) -> Network:
+        if self.graph is not None:
+            own, score = pooling or "partial", self.learning["score"] or "bic"
+            return fit_graph(self.graph, data, pooling=own, score=score)
         return learn_network(data, pooling=pooling, start=self.start, **self.learning)
 
     def _rows(self, data: Data) -> pd.DataFrame | Data | None:
@@ -267,10 +344,14 @@ class _Job:
 
     def _settings(self) -> dict[str, object]:
         """For the report, so that a reader can repeat the analysis."""
-        return {
+        common: dict[str, object] = {
             "Files": ", ".join(map(without_secrets, self.files)),
             "Missing values": self.reading["missing"],
             "Pooling": self.pooling or self.usual.pooling,
+        }
+        if self.graph is not None:
+            return common | {"Graph": "given, not searched for"}
+        return common | {
             "Searched for": f"the best {self.learning['score'] or self.usual.score}",
             "Searched by": self.learning["search"],
             "Constraints": _words(as_constraints(self.learning["constraints"])),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from poolbn.assess.comparison import Comparison
+from poolbn.assess.graphtest import GraphTest
 from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
@@ -99,6 +100,48 @@ def network_record(net: Network, data: Data) -> dict[str, Any]:
         ],
         "models": {node: fit.model for node, fit in net.fits.items()},
         "arcs": net.effects(),
+    }
+
+
+def show_test(terminal: Terminal, test: GraphTest) -> None:
+    """Print what the data say of a graph."""
+    for line in test.lines:
+        terminal.text(line)
+    rows = [
+        [row["x"], row["y"], ", ".join(row["given"]) or "nothing", row["test"],
+         *(number(row[name], 3) for name in ("p_value", "p_adjusted", "gain"))]
+        for row in test.claims.to_dict("records")
+    ]  # fmt: skip
+    if rows:
+        headers = ["independent", "of", "given", "test", "p", "adjusted", "change of BIC score"]
+        terminal.text("\nWhat the graph claims, the worst first:")
+        terminal.table(headers, rows, needless=1)
+    if len(test.unneeded):
+        arcs = [
+            [f"{row['parent']} -> {row['child']}", number(row["gain"], 3)]
+            for row in test.unneeded.to_dict("records")
+        ]
+        terminal.text("The BIC score is higher without these arcs:")
+        terminal.table(["arc", "change"], arcs)
+    if len(test.r2):
+        shares = [
+            [row["node"], number(row["marginal"], 2), number(row["conditional"], 2)]
+            for row in test.r2.to_dict("records")
+        ]
+        terminal.text("R2 (Nakagawa and Schielzeth):")
+        terminal.table(["node", "marginal", "conditional"], shares)
+
+
+def test_record(test: GraphTest) -> dict[str, Any]:
+    """A test of a graph, for programs."""
+    return {
+        "verdict": test.verdict,
+        "claims": test.claims,
+        "fisher_c": test.fisher_c._asdict(),
+        "lr": test.lr._asdict(),
+        "r2": test.r2,
+        "criteria": test.criteria,
+        "unneeded": test.unneeded,
     }
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from poolbn.errors import FileError, FileWarning, OptionError, PoolbnError
+from poolbn.errors import FileError, FileWarning, GraphWarning, OptionError, PoolbnError
 from poolbn.findings import DataWarning
 from poolbn.wording import csv_text, figure, visible
 from poolbn.writing import write_whole
@@ -114,7 +114,7 @@ def _clear_warnings() -> Iterator[None]:
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if not isinstance(message, DataWarning | FileWarning):
+        if not isinstance(message, DataWarning | FileWarning | GraphWarning):
             usual(message, category, *where, **more)
             return
         words = message.finding.for_shell() if isinstance(message, DataWarning) else str(message)
@@ -124,7 +124,7 @@ def _clear_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings():
         usual, warnings.showwarning = warnings.showwarning, show
-        for kind in (DataWarning, FileWarning):
+        for kind in (DataWarning, FileWarning, GraphWarning):
             warnings.simplefilter("always", kind)
         yield
 

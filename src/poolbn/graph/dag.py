@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import importlib
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 
 from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments, is_list
 from poolbn.arrays import Flags, Integers
-from poolbn.errors import GraphError, MissingPackageError, nearest
+from poolbn.errors import GraphError, GraphWarning, MissingPackageError, nearest
 from poolbn.graph import equivalence, separation
 from poolbn.graph.formats import (
     dot_arc,
@@ -24,11 +25,18 @@ from poolbn.graph.formats import (
     read_adjacency,
     read_graph,
     read_igraph,
-    read_modelstring,
     read_networkx,
     read_object,
     write_dot,
     write_modelstring,
+)
+from poolbn.graph.grammars import (
+    EXAMPLES,
+    Drawing,
+    read_modelstring,
+    read_text,
+    write_dagitty,
+    write_lavaan,
 )
 from poolbn.graph.pairs import (
     Pair,
@@ -39,7 +47,7 @@ from poolbn.graph.pairs import (
     sorted_arcs,
     sorted_edges,
 )
-from poolbn.wording import counted, visible
+from poolbn.wording import counted, shortened, visible
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -56,9 +64,10 @@ class Dag:
     Two graphs are equal when they have the same nodes and the same arcs, in whatever order.
 
     Args:
-        nodes: the names, each once; or what has the arcs too: a bnlearn model string, pairs
-            (parent, child), a networkx or igraph graph, or a pandas DataFrame whose rows and
-            columns are the nodes, with 1 for an arc from the row's node to the column's.
+        nodes: the names, each once; or what has the arcs too: a text, as for `from_string`, pairs
+            (parent, child), a dict with the parents of each node, a networkx or igraph graph, or a
+            pandas DataFrame whose rows and columns are the nodes, with 1 for an arc from the row's
+            node to the column's.
         arcs: pairs (parent, child). An arc given twice counts once.
 
     Attributes:
@@ -90,8 +99,8 @@ class Dag:
 
     def __init__(self, nodes: Any, arcs: Iterable[Pair] = ()) -> None:
         no_arcs = isinstance(arcs, tuple) and not arcs
-        if no_arcs:
-            nodes, arcs = read_graph(nodes)
+        if no_arcs and (found := read_graph(nodes)) is not None:
+            nodes, arcs = _settled(found)
         index = checked_nodes(nodes)
         object.__setattr__(self, "nodes", tuple(index))
         object.__setattr__(self, "arcs", sorted_arcs(checked_pairs(arcs, index, "arc"), index))
@@ -352,6 +361,38 @@ class Dag:
         return cls(*read_igraph(graph))
 
     @classmethod
+    def from_string(cls, text: str) -> Dag:
+        """The graph that a text draws, in one of the grammars that people exchange graphs in.
+
+        - bnlearn: "[age][bmi|age]";
+        - dagitty and DOT: "dag { age -> bmi -> weight }", with names in double quotes where they
+          have other characters than letters, digits, "_" and ".", and braces for several nodes.
+          Marks such as [exposure] and positions are skipped;
+        - lavaan and R: a formula "bmi ~ age + smoker" on each line;
+        - BIF and Hugin's .net: the text of such a file.
+
+        Arrows with two heads and correlated errors stand for causes that were not observed, which a
+        network cannot hold: they are errors. Edges without a direction get one, with a warning.
+
+        Args:
+            text: the graph.
+
+        Raises:
+            GraphError: the text is none of these, or says what a network cannot hold.
+
+        Warns:
+            GraphWarning: the text says something that is not used.
+
+        Examples:
+            >>> Dag.from_string("dag { age [exposure] bmi [outcome] {age smoker} -> bmi }")
+            Dag('[age][smoker][bmi|age:smoker]')
+            >>> Dag.from_string("bmi ~ age + smoker") == Dag({"bmi": ["age", "smoker"]})
+            True
+        """
+        check_arguments(text=(text, TEXT))
+        return cls(*_settled(read_text(text)))
+
+    @classmethod
     def from_modelstring(cls, text: str) -> Dag:
         """The graph of a bnlearn model string.
 
@@ -413,6 +454,41 @@ class Dag:
             }
         """
         return write_dot([*map(dot_name, self.nodes), *map(dot_arc, self.arcs)])
+
+    def to_dagitty(self, exposure: str | None = None, outcome: str | None = None) -> str:
+        """The text that dagitty reads, on its web page and in R.
+
+        Args:
+            exposure: the node to mark as the exposure; none by default.
+            outcome: the node to mark as the outcome; none by default.
+
+        Raises:
+            GraphError: a name has a character that dagitty cannot hold, or is no node.
+
+        Examples:
+            >>> print(Dag(["age", "bmi"], [("age", "bmi")]).to_dagitty(exposure="age"), end="")
+            dag {
+              age [exposure]
+              bmi
+              age -> bmi
+            }
+        """
+        marks = {"exposure": exposure, "outcome": outcome}
+        marked = {self._known(node): mark for mark, node in marks.items() if node is not None}
+        return write_dagitty(self.nodes, self.arcs, marked)
+
+    def to_lavaan(self) -> str:
+        """The formulas that lavaan reads, one for each node that has parents.
+
+        Raises:
+            GraphError: a name has a character that lavaan cannot hold.
+
+        Examples:
+            >>> print(Dag({"bmi": ["age"], "weight": ["age", "bmi"]}).to_lavaan(), end="")
+            bmi ~ age
+            weight ~ bmi + age
+        """
+        return write_lavaan(self._parents)
 
     def to_modelstring(self) -> str:
         """The model string that bnlearn prints: nodes by their distance from the roots.
@@ -625,33 +701,65 @@ class Cpdag:
         return frozenset(self.nodes), frozenset(self.directed), edges
 
 
+def drawing_of(value: object) -> Drawing | None:
+    """What a value says of a graph; None where it is no graph, and may be a list of arcs."""
+    if isinstance(value, list | tuple) and any(isinstance(v, str) and "~" in v for v in value):
+        value = "\n".join(map(str, value))  # formulas
+    if isinstance(value, Drawing | str):
+        return read_text(value) if isinstance(value, str) else value
+    if isinstance(value, Cpdag):
+        return Drawing(value.nodes, value.directed, value.undirected)
+    own = getattr(value, "dag", value)  # of a network
+    if isinstance(own, Dag):
+        return Drawing(own.nodes, own.arcs)
+    return read_object(value)
+
+
+def _settled(drawing: Drawing) -> tuple[tuple[str, ...], Iterable[Pair]]:
+    """Nodes and arcs; edges get a direction, and what is noted becomes a warning."""
+    nodes, arcs = drawing.nodes, drawing.arcs
+    for note in drawing.notes:
+        warnings.warn(GraphWarning(note), stacklevel=4)
+    if not drawing.edges:
+        return nodes, arcs
+    dag = Cpdag(nodes, arcs, drawing.edges).extension()
+    edges = {frozenset(edge) for edge in drawing.edges}
+    chosen = [f"{p} -> {c}" for p, c in dag.arcs if frozenset((p, c)) in edges]
+    warnings.warn(
+        GraphWarning(
+            f"{counted(len(chosen), 'edge')} of the graph had no direction, and got one of those "
+            f"that make no other v-structure: {shortened(chosen)}; give arcs to choose others"
+        ),
+        stacklevel=4,
+    )
+    return dag.nodes, dag.arcs
+
+
 def as_dag(value: object, nodes: Iterable[str]) -> Dag:
     """The `Dag` over these nodes, in this order, that `value` stands for.
 
-    A `Dag`, a bnlearn model string or what else `Dag` converts, with exactly these nodes, or pairs
-    (parent, child), which may leave nodes without arcs.
+    What `Dag` converts, with exactly these nodes; or pairs (parent, child), a dict of parents, or
+    formulas, which may leave out nodes without arcs.
     """
     names = list(nodes)
-    if isinstance(value, str):
-        value = Dag.from_modelstring(value)
-    elif (found := read_object(value)) is not None:
-        value = Dag(*found)
-    if isinstance(value, Dag):
-        for name in value.nodes:
-            if name not in names:
-                raise GraphError(f"the graph has the node {name!r}{nearest(name, names)}")
-        if missing := [name for name in names if name not in value.nodes]:
+    drawing = drawing_of(value)
+    if drawing is None:
+        if not is_list(value):
             raise GraphError(
-                f"the graph lacks {', '.join(map(repr, missing))}; "
-                "a node without arcs has to be named too, or give only the arcs, as pairs"
+                f"a graph is a Dag, arcs as pairs of names, or a text such as {EXAMPLES}; "
+                f"got {type(value).__name__}"
             )
-        return Dag(names, value.arcs)
-    if not is_list(value):
+        return Dag(names, value)
+    known, arcs = _settled(drawing)
+    for name in known:
+        if name not in names:
+            raise GraphError(f"the graph has the node {name!r}{nearest(name, names)}")
+    if drawing.complete and (missing := [name for name in names if name not in known]):
         raise GraphError(
-            "a graph is a Dag, arcs as pairs of names, or a bnlearn model string; "
-            f"got {type(value).__name__}"
+            f"the graph lacks {', '.join(map(repr, missing))}; "
+            "a node without arcs has to be named too, or give only the arcs, as pairs"
         )
-    return Dag(names, value)
+    return Dag(names, arcs if arcs else [])
 
 
 def _printed(head: str, edges: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Graphs of other programs, and as text: bnlearn model strings, and DOT."""
+"""Graphs of other programs, and what they become: model strings of bnlearn, DOT."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.errors import GraphError, nearest
-from poolbn.graph.pairs import Pair
+from poolbn.arguments import is_list
+from poolbn.errors import GraphError
+from poolbn.graph.grammars import Drawing, read_text
+from poolbn.graph.pairs import Pair, check_names
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -25,39 +27,35 @@ def is_igraph(value: object) -> bool:
     return hasattr(value, "vs") and hasattr(value, "get_edgelist")
 
 
-def read_graph(given: Any) -> tuple[Iterable[str], Iterable[Pair]]:
-    """Nodes and arcs of what may have both; names alone are nodes without arcs."""
-    if isinstance(given, str) and given[:1] in ("[", ""):
-        return read_modelstring(given)
+def read_graph(given: Any) -> Drawing | None:
+    """Nodes and arcs of what may have both; names alone are nodes without arcs. None for others."""
+    if isinstance(given, str):
+        return read_text(given)
     if (found := read_object(given)) is not None:
         return found
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        return given, ()
-    if isinstance(given, Mapping) and any(
-        isinstance(v, tuple | list | set) for v in given.values()
-    ):
-        raise GraphError(
-            "a dict of lists does not say which are the parents; give arcs as pairs (parent, "
-            "child), such as pb.Dag([('age', 'bmi')])"
-        )
+    if not is_list(given):
+        return None
     names: list[Any] = list(given)
     if names and all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in names):
-        return dict.fromkeys(name for pair in names for name in pair), names
+        nodes = dict.fromkeys(name for pair in names for name in pair)
+        return Drawing(tuple(nodes), tuple(names), complete=False)
     for name in names:
         if isinstance(name, str) and "->" in name:
             raise GraphError(
                 f"{name!r} looks like an arc, and would be the name of a node; give arcs as pairs, "
                 "such as pb.Dag([('age', 'bmi')]), or arcs=[] for a node of this name"
             )
-    return names, ()
+    return Drawing(tuple(names), ())
 
 
-def read_object(given: Any) -> tuple[Iterable[str], Iterable[Pair]] | None:
-    """Nodes and arcs of another program's graph, or of a table of arcs; None for other things."""
+def read_object(given: Any) -> Drawing | None:
+    """Another program's graph, a table of arcs, or parents in a dict; None for other things."""
     if is_networkx(given):
-        return read_networkx(given)
+        return _drawing(*read_networkx(given))
     if is_igraph(given):
-        return read_igraph(given)
+        return _drawing(*read_igraph(given))
+    if isinstance(given, Mapping):
+        return _drawn_parents(given)
     if not (hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy")):
         return None
     names = list(given.columns)
@@ -67,7 +65,27 @@ def read_object(given: Any) -> tuple[Iterable[str], Iterable[Pair]] | None:
             "use pb.Dag.from_adjacency(frame, list(frame.columns)), or for a graph without arcs "
             "pb.Dag(list(frame.columns))"
         )
-    return read_adjacency(given.to_numpy(), names)
+    return _drawing(*read_adjacency(given.to_numpy(), names))
+
+
+def _drawing(nodes: Iterable[str], arcs: Iterable[Pair]) -> Drawing:
+    return Drawing(tuple(nodes), tuple(arcs))
+
+
+def _drawn_parents(parents: Mapping[Any, Any]) -> Drawing:
+    """The graph of a dict with the parents of each node."""
+    nodes, arcs = dict.fromkeys(parents), list[Pair]()
+    for child, own in parents.items():
+        if isinstance(own, Mapping) or not (isinstance(own, str) or is_list(own)):
+            raise GraphError(
+                f"in a dict each node has a list of its parents, as in {{'bmi': ['age']}}, and "
+                f"{child!r} has {type(own).__name__}"
+            )
+        names = [own] if isinstance(own, str) else list(own)
+        check_names([child, *names])
+        nodes |= dict.fromkeys(names)
+        arcs += [(name, child) for name in names]
+    return Drawing(tuple(nodes), tuple(arcs), complete=False)
 
 
 def read_networkx(graph: Any) -> tuple[Iterable[str], list[Pair]]:
@@ -106,43 +124,6 @@ def read_adjacency(matrix: ArrayLike, names: list[str]) -> tuple[list[str], list
             f"the adjacency matrix is missing (NaN) in row {i}, column {j}; put 0 for no arc"
         )
     return names, [(names[i], names[j]) for i, j in np.argwhere(a)]
-
-
-def read_modelstring(text: str) -> tuple[list[str], list[Pair]]:
-    """Names and arcs of a bnlearn model string such as "[A][B|A][C|A:B]"."""
-    names: dict[str, None] = {}
-    families: list[tuple[int, str, list[str]]] = []
-    at = 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        here = f"model string, character {at + 1}"
-        if text[at] != "[":
-            raise GraphError(f"{here}: expected '[' but found {text[at]!r}; write [A][B|A][C|A:B]")
-        end = text.find("]", at)
-        body = text[at + 1 : end]
-        if end < 0 or "[" in body:
-            raise GraphError(f"{here}: this '[' is never closed")
-        name, bar, rest = body.partition("|")
-        parents = rest.split(":") if bar else []
-        if "|" in rest or ":" in name:
-            raise GraphError(f"{here}: write one node, one '|' and parents with ':', not [{body}]")
-        if not name or "" in parents:
-            raise GraphError(f"{here}: a name is empty in [{body}]")
-        if name in names:
-            raise GraphError(f"{here}: node {name!r} is described a second time")
-        names[name] = None
-        families.append((at, name, parents))
-        at = end + 1
-    for at, name, parents in families:
-        for parent in parents:
-            if parent not in names:
-                raise GraphError(
-                    f"model string, character {at + 1}: {parent!r}, a parent of {name!r}, "
-                    f"has no brackets of its own{nearest(parent, names)}"
-                )
-    return list(names), [(parent, name) for _, name, parents in families for parent in parents]
 
 
 def write_modelstring(order: Sequence[str], arcs: Iterable[Pair]) -> str:

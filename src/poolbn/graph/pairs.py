@@ -28,16 +28,22 @@ def checked_nodes(nodes: Iterable[str]) -> dict[str, int]:
         )
     index: dict[str, int] = {}
     for name in nodes:
-        if not isinstance(name, str):
-            raise GraphError(
-                f"the names of nodes are strings, got {name!r} of type {type(name).__name__}"
-            )
+        check_names([name])
         if not name:
             raise GraphError(f"the name of node number {len(index) + 1} is empty")
         if name in index:
             raise GraphError(f"node {name!r} is named twice")
         index[str(name)] = len(index)
     return index
+
+
+def check_names(names: Iterable[object]) -> None:
+    """Raise for what is no name of a node."""
+    for name in names:
+        if not isinstance(name, str):
+            raise GraphError(
+                f"the names of nodes are strings, got {name!r} of type {type(name).__name__}"
+            )
 
 
 def checked_pairs(pairs: Iterable[Any], index: Mapping[str, int], kind: str) -> set[Pair]:

@@ -173,11 +173,11 @@ def to_bnlearn(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats
         '  ncol = 2, byrow = TRUE, dimnames = list(NULL, c("from", "to")))',
         "",
         "states <- list()",
-        *(f"states[[{_text(name)}]] <- {_texts(own)}" for name, own in states.items() if own),
+        *(f"states[[{r_text(name)}]] <- {_texts(own)}" for name, own in states.items() if own),
         "",
         "dist <- list()",
-        f"dist[[{_text(data_set)}]] <- matrix({_numbers(prior)},",
-        f"  nrow = 1, dimnames = list(NULL, states[[{_text(data_set)}]]))",
+        f"dist[[{r_text(data_set)}]] <- matrix({_numbers(prior)},",
+        f"  nrow = 1, dimnames = list(NULL, states[[{r_text(data_set)}]]))",
         *_R_FUNCTIONS,
     ]
     for name in dag.nodes:
@@ -185,7 +185,7 @@ def to_bnlearn(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats
         own = [parent for parent in parents if fits[parent].categories]
         others = [parent for parent in parents if parent not in own]
         slowest_last = _texts([*reversed(own), data_set])
-        lines.append(f"dist[[{_text(name)}]] <- {fit.kind}({_text(name)}, {slowest_last},")
+        lines.append(f"dist[[{r_text(name)}]] <- {fit.kind}({r_text(name)}, {slowest_last},")
         if (linear := fit.gaussian) is not None:
             terms = [INTERCEPT, *others]
             coef = regression_table(linear, own, others, fits)
@@ -242,7 +242,7 @@ def _check_bnlearn(dag: Dag, fits: Mapping[str, LocalFit]) -> None:
         raise GraphError(f"bnlearn has no {'; nor '.join(reasons)}; or use to_json()")
 
 
-def _text(name: str) -> str:
+def r_text(name: str) -> str:
     """A string of R; what does not print as itself is escaped."""
     if strange := _NOT_R.search(name):
         raise GraphError(
@@ -258,7 +258,7 @@ def _r_character(c: str) -> str:
 
 
 def _texts(names: Sequence[str], width: int = 4) -> str:
-    return _vector([_text(name) for name in names], width)
+    return _vector([r_text(name) for name in names], width)
 
 
 def _numbers(values: Floats, width: int = 4) -> str:

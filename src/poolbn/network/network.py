@@ -69,6 +69,8 @@ class Network(Presented, Graphical, Questions):
             that no discrete node could have a continuous parent.
         missing: missing cells of each data set and node, which learning allowed for, (F, N); None
             where there were none.
+        fitted_to: the rows or counts that `pb.fit` fitted it to, where statistics are not enough;
+            neither saved nor pickled.
 
     Examples:
         >>> import poolbn as pb
@@ -90,6 +92,10 @@ class Network(Presented, Graphical, Questions):
     stats: GroupStats | None = None
     from_statistics: bool = False
     missing: Integers | None = None
+    fitted_to: Data | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "fitted_to": None}
 
     def __post_init__(self) -> None:
         if any(fit.group != self.group for fit in self.fits.values()):
@@ -513,6 +519,62 @@ class Network(Presented, Graphical, Questions):
         from poolbn.network import exporting
 
         return exporting.to_bnlearn(self.dag, self.fits, self.group, self.n / self.n_rows)
+
+    def to_psem(self, file: str = "data.csv") -> str:
+        """An R script that fits the nodes with lme4, inside `psem()` of piecewiseSEM.
+
+        A node is one call: `lmer` with partial pooling, `glmer` for two levels and counts, `lm` and
+        `glm` with complete pooling. It gives the coefficients that poolbn has, where fits are not
+        singular. What R does not have, or fits otherwise, is a comment: tables of probabilities,
+        more than two levels, residual variances that differ, nodes without pooling.
+
+        Args:
+            file: the CSV file that the script reads, with the group column and all nodes.
+
+        Raises:
+            GraphError: a name has a character that R cannot hold.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.fit("bmi ~ age", trial, group="clinic")
+            >>> print(net.to_psem().partition("model <- ")[2].partition("summary")[0], end="")
+            psem(
+              lmer(bmi ~ age + (1 + age | clinic), data = d, REML = FALSE),
+              data = d
+            )
+        """
+        from poolbn.network import rscript
+
+        check_arguments(file=(file, TEXT))
+        return rscript.to_psem(self.dag, self.fits, self.group, file)
+
+    def to_dagitty(self, exposure: str | None = None, outcome: str | None = None) -> str:
+        """The graph as dagitty reads it, see `Dag.to_dagitty`; effects stay behind.
+
+        Args:
+            exposure: the node to mark as the exposure; none by default.
+            outcome: the node to mark as the outcome; none by default.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.fit("bmi ~ age", trial, group="clinic")
+            >>> pb.Dag.from_string(net.to_dagitty(exposure="age")) == net.dag
+            True
+        """
+        return self.dag.to_dagitty(exposure, outcome)
+
+    def to_lavaan(self) -> str:
+        """The graph as formulas for lavaan, see `Dag.to_lavaan`; effects stay behind.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> print(pb.fit("age -> bmi", trial, group="clinic").to_lavaan(), end="")
+            bmi ~ age
+        """
+        return self.dag.to_lavaan()
 
     def to_bif(self) -> str:
         """A network of discrete nodes in BIF, which bnlearn, pgmpy and others read.

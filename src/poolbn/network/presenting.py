@@ -55,5 +55,118 @@ class Presented:
         """
         present("page.reporting.report", self, path, **options)
 
+    def test_graph(self, data: Any = None, *, test: str = "auto") -> Any:
+        """Test the independences that the graph claims: what the data say of the graph.
+
+        For each two nodes without an arc, but such that both have no parents, the graph claims that
+        they are independent given the parents of both. Claims that fail are arcs that seem to be
+        missing. Fisher's C puts all claims together, and the likelihood ratio compares the graph
+        with the one that has all arcs which its order allows. P-values mean what they say for a
+        graph that did not come from the same data.
+
+        Args:
+            data: the rows, or statistics; by default those that the network was fitted to. Networks
+                that were learned, or loaded, hold none if they have discrete columns or counts.
+                Rows with missing values do not count.
+            test: "auto" is "combined" with partial pooling, "t" with complete and "f" without, as
+                for `pb.ci_test`; and "coef", the coefficient of one column in the model of the
+                other, where only intercepts vary, or where a test by data sets has nothing to test.
+
+        Returns:
+            A `pb.GraphTest`.
+
+        Raises:
+            DataError: there are no data, or they lack a column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days"]].dropna()
+            >>> net = pb.fit("age -> bmi -> gestation_days", trial, group="clinic")
+            >>> net.test_graph().claims[["x", "y", "given", "p_value"]].round(2)
+                 x               y   given  p_value
+            0  age  gestation_days  (bmi,)     0.06
+        """
+        return present("assess.graphtest.graph_test", self, data, test=test)
+
+    def tidy(self, interval: float = 0.95, *, by: str = "population") -> Any:
+        """A row for each coefficient, with the names of columns that R's broom has.
+
+        Effects on discrete nodes are logarithms of odds ratios, those on counts of rate ratios, as
+        `scale` says; `effects()` has the ratios. `std.estimate` is in standard deviations, inside
+        data sets, of the node for one of the parent; of discrete nodes and counts in those of log
+        odds and logarithms. Nodes with tables have rows for their effects only. The table is
+        pandas': `to_excel`, `to_latex` and `to_html` write it.
+
+        Args:
+            interval: the probability of the intervals.
+            by: "population", or "data set" for a row for each coefficient and data set.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.fit("bmi ~ age", trial, group="clinic", pooling="complete")
+            >>> net.tidy()[["node", "term", "estimate", "std.error", "p.value"]].round(3)
+              node         term  estimate  std.error  p.value
+            0  age  (Intercept)    25.909      0.202      0.0
+            1  bmi  (Intercept)    23.333      1.237      0.0
+            2  bmi          age     0.167      0.047      0.0
+        """
+        return present("assess.tidying.tidy", self, interval, by)
+
+    def glance(self) -> Any:
+        """A row for each node and one for the network: rows, parameters, likelihood, AIC, BIC, R2.
+
+        AIC and BIC are as in R: less is better. R2 are marginal and conditional, as `test_graph`
+        has them; NaN where the network holds no rows or statistics.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.fit("bmi ~ age", trial, group="clinic", pooling="complete")
+            >>> net.glance()[["node", "nobs", "npar", "AIC", "r2.marginal"]].round(3)
+                    node  nobs  npar       AIC  r2.marginal
+            0        age   750     2  4698.087          NaN
+            1        bmi   750     3  5066.528        0.017
+            2  (network)   750     5  9764.615          NaN
+        """
+        return present("assess.tidying.glance", self)
+
+    def adjustment_report(
+        self, exposure: str, outcome: str, data: Any = None, *, interval: float = 0.95
+    ) -> Any:
+        """The effect of one node on another with each set that the graph says to adjust for.
+
+        Estimates are from models of the outcome given the exposure and the set, with the pooling of
+        the outcome, and last without any adjustment. If the graph is right, all sets that are
+        enough estimate the same effect: where they differ, doubt the graph.
+
+        Args:
+            exposure: the cause.
+            outcome: the effect.
+            data: the rows, or statistics; as for `test_graph`.
+            interval: the probability of the intervals.
+
+        Returns:
+            A `pb.AdjustmentReport`.
+
+        Raises:
+            GraphError: a name is no node, or both are the same.
+            DataError: there are no data, or they lack a column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]].dropna()
+            >>> graph = "age -> bmi -> birthweight_g <- age"
+            >>> net = pb.fit(graph, trial, group="clinic", pooling="complete")
+            >>> found = net.adjustment_report("bmi", "birthweight_g").estimates
+            >>> found[["adjusted_for", "enough", "effect"]].round(1)
+              adjusted_for  enough  effect
+            0          age    True     0.8
+            1      nothing   False     1.1
+        """
+        return present(
+            "assess.adjustment.adjustment_report", self, exposure, outcome, data, interval
+        )
+
     def _repr_html_(self) -> str:
         return str(present("page.notebook.shown", self))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import overload
 
 from poolbn.arguments import names_of
 from poolbn.errors import DataError, Option, OptionError, check_option
+from poolbn.graph.grammars import read_formulas
 from poolbn.moments.cases import check_family
 from poolbn.moments.data import Data, check_data, sums_with
 from poolbn.moments.groupstats import GroupStats
@@ -16,6 +18,7 @@ from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
+from poolbn.nodes.lmm import Random
 from poolbn.nodes.localfit import LocalFit, grouped
 from poolbn.nodes.model import Choice, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -64,13 +67,17 @@ def fit_node(
 ) -> LocalFit:
     """Fit one node given its parents.
 
+    A formula says all of it, as in lme4: "bmi ~ age + (1 + age | clinic)" is partial pooling,
+    "(1 | clinic)" has the same slopes in all data sets, and random effects of some of the parents
+    are those of `pb.Partial(random=[...])`. Without random effects `pooling` says how.
+
     Args:
         stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, which counts,
             and discrete nodes with a continuous parent, need. A discrete parent has a coefficient
             for each level but the first. A discrete node with discrete parents has a table of
             probabilities, with others a logistic regression, and a count a log-linear one.
-        child: the node.
-        parents: its parents; none by default.
+        child: the node, or a formula.
+        parents: its parents; none by default, and with a formula.
         pooling: "complete", "none", "partial", "auto" (the best of several by BIC), or an object
             such as `pb.Partial(method="reml")`.
 
@@ -81,11 +88,50 @@ def fit_node(
         >>> fit = pb.fit_node(stats, "bmi", ["age"], pooling="complete")
         >>> print(fit.status, fit.detail, sep=": ")
         converged: least squares, in closed form
+        >>> pb.fit_node(stats, "bmi ~ age + (1 | clinic)").pooling
+        Partial(random='intercept', residuals='shared', method='ml')
     """
+    check_data(stats)
+    if "~" in str(child) and child not in stats.names:
+        child, parents, pooling = _of_formula(stats, child, parents, pooling)
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
     model = as_pooling(pooling)
-    check_data(stats)
     return grouped(_fit(stats, child, parents, model), stats.group)
+
+
+def _of_formula(
+    stats: Data, text: str, parents: Sequence[str], pooling: str | Choice
+) -> tuple[str, Sequence[str], str | Choice]:
+    """The node, its parents and pooling that a formula says."""
+    formulas = read_formulas(text)
+    if parents or len(formulas) != 1 or len(formulas[0].children) != 1:
+        raise OptionError(f"{text!r} should be one formula with one child, without other parents")
+    (child,), found, random, notes = formulas[0]
+    if notes:
+        raise OptionError(f"{text!r} has a modifier, which is not used: {notes[0]}; leave it out")
+    if not random:
+        return child, found, pooling
+    if len(random) > 1 or random[0][1] != stats.group:
+        raise OptionError(
+            f"{text!r} has random effects of {random[-1][1]!r}, and the data sets are those of "
+            f"{stats.group!r}; write one term (1 + ... | {stats.group})"
+        )
+    columns = [name for name in random[0][0] if name != "1"]
+    if others := [name for name in columns if name not in found]:
+        raise OptionError(
+            f"{text!r} has a random slope of {others[0]!r}, which is no parent; add it to both"
+        )
+    every = set(columns) == set(found)
+    how: Random = "full" if every and found else tuple(columns) or "intercept"
+    if pooling == "partial":
+        return child, found, Partial(random=how)
+    if isinstance(pooling, Partial) and pooling.random == "full":
+        return child, found, replace(pooling, random=how)
+    raise OptionError(
+        f"{text!r} has random effects, which are partial pooling; leave ",
+        Option("pooling", pooling if isinstance(pooling, str) else ...),
+        " out",
+    )
 
 
 def _fit(stats: Data, child: str, parents: Sequence[str], model: Choice) -> LocalFit:

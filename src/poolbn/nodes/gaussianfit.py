@@ -40,6 +40,7 @@ from poolbn.nodes.localfit import (
 )
 from poolbn.nodes.predicting import GaussianPredictions, Predictive, Values, columns, design
 from poolbn.nodes.predictive import predictive, uncertainty
+from poolbn.nodes.rsquared import Variances, of_sums
 from poolbn.nodes.terms import (
     DIFFERENCE,
     RESIDUAL,
@@ -307,6 +308,13 @@ class GaussianFit(LinearFit):
                 equal_effects(own, x.n, span[0] + 1) if one else equal_blocks(x, own, span)
             )
         return found
+
+    def variances(self, data: Data) -> Variances | None:
+        """What fixed and random effects explain of the node's variance."""
+        if self.is_given or isinstance(self.pooling, GroupLevel) or not self.status.ok:
+            return None
+        stats = sums_with(data, [*self.parents, self.child]).select(self.columns)
+        return of_sums(stats, self.coef, self.fixed, self.random_cov, self.sigma2)
 
     def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
         """Effects of the columns within data sets and between their means."""

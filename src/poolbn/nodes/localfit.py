@@ -19,6 +19,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of, spans
 from poolbn.nodes.drawing import Observed
 from poolbn.nodes.predicting import Predictions, Values
+from poolbn.nodes.rsquared import Variances
 from poolbn.nodes.terms import Equality, Intervals, Sums, Term
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import ColumnKind
@@ -423,6 +424,24 @@ class LocalFit(ABC):
         """
         mean = self.mean(values, sets)
         return {"": (mean, float(np.var(x - mean)))}
+
+    def variances(self, data: Data) -> Variances | None:
+        """What fixed and random effects explain of the node's variance, see `rsquared`.
+
+        None where that has no one number: of a table, and of more than two levels.
+
+        Args:
+            data: what the node was fitted to.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> stats = pb.stats(trial, group="clinic")
+            >>> found = pb.fit_node(stats, "bmi", ["age"]).variances(stats)
+            >>> round(found.marginal, 3), round(found.conditional, 3)
+            (0.023, 0.092)
+        """
+        return None
 
     @property
     def measure(self) -> str:

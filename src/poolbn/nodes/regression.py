@@ -40,6 +40,7 @@ from poolbn.nodes.logfit import (
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
 from poolbn.nodes.rowscores import Fitted, Rows, scores
+from poolbn.nodes.rsquared import Variances, of_rows
 from poolbn.tables.kinds import ColumnKind
 
 if TYPE_CHECKING:
@@ -384,6 +385,13 @@ class RegressionFit(LogFit):
     def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
         """Randomised quantile residuals of counts."""
         return count_residuals(x, fitted, self.dispersion)
+
+    def variances(self, data: Data) -> Variances | None:
+        """What fixed and random effects explain on the scale where they add up."""
+        if self.fixed is None or len(self.fixed) > 1 or not self.status.ok:
+            return None
+        own = (self.fixed[0], self.random_cov, self.dispersion)
+        return of_rows(data, self.child, self.parents, *own)
 
     def explained(
         self, x: Floats, values: Values, sets: Integers

@@ -15,6 +15,7 @@ from poolbn.arrays import Flags
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, Spreads, effect_sizes, spreads
 from poolbn.assess.estimates import Estimates, arc_effects
+from poolbn.assess.graphtest import GraphTest
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.assess.residuals import FEWEST, Calibration, Residuals, cell_calibration, cell_residuals
 from poolbn.assess.treatment import effects_in_tables
@@ -37,7 +38,7 @@ from poolbn.tables.cells import Cells as RowCells
 from poolbn.tables.cells import find_level, read_cells
 from poolbn.wording import Noun, noun_of
 
-Evidence = ArcPosterior | Pattern
+Evidence = ArcPosterior | Pattern | GraphTest
 
 
 class PairDoubt(NamedTuple):
@@ -56,10 +57,10 @@ def check_evidence(net: Network, evidence: object) -> Evidence:
     """Raise for what is no evidence, or of other variables."""
     if not isinstance(evidence, Evidence):
         raise ArgumentError(
-            f"expected evidence, got {type(evidence).__name__}; pb.arc_posterior and "
-            "pb.PC().pattern give it"
+            f"expected evidence, got {type(evidence).__name__}; pb.arc_posterior, "
+            "pb.PC().pattern and net.test_graph give it"
         )
-    nodes = evidence.nodes if isinstance(evidence, ArcPosterior) else evidence.cpdag.nodes
+    nodes = evidence.cpdag.nodes if isinstance(evidence, Pattern) else evidence.nodes
     check_nodes(net, nodes, "evidence")
     return evidence
 
@@ -143,7 +144,7 @@ class Context:
     treated: Mapping[str, pd.DataFrame]  # what inputs do to other nodes, by the rows
     disclosed: Disclosed  # what the report may be made from
     constraints: Constraints = _NONE  # that the search had
-    evidence: tuple[Evidence, ...] = ()  # probabilities of arcs, tests of independence
+    evidence: tuple[Evidence, ...] = ()  # probabilities of arcs, tests
 
     @property
     def shown(self) -> Flags:
@@ -204,7 +205,13 @@ class Context:
     def doubts(self) -> dict[frozenset[str], PairDoubt]:
         """What evidence says of each pair of variables, those in most doubt first."""
         pattern = next((found for found in self.evidence if isinstance(found, Pattern)), None)
-        return pair_doubts(self.net, self.posterior, pattern) if self.evidence else {}
+        known = pattern is not None or self.posterior is not None
+        return pair_doubts(self.net, self.posterior, pattern) if known else {}
+
+    @property
+    def graph_test(self) -> GraphTest | None:
+        """What the data say of the graph, if it was tested."""
+        return next((found for found in self.evidence if isinstance(found, GraphTest)), None)
 
     @property
     def posterior(self) -> ArcPosterior | None:

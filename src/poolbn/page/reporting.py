@@ -31,6 +31,7 @@ from poolbn.page import numbers
 from poolbn.page.context import Context, Evidence, check_evidence, check_nodes, gathered
 from poolbn.page.disclosure import effects_of
 from poolbn.page.graph import picture
+from poolbn.page.methods import methods
 from poolbn.page.numbers import node_numbers
 from poolbn.page.summary import (
     about_alone,
@@ -91,8 +92,8 @@ def report(
         comparison: from `pb.compare`: which model predicts best.
         constraints: those of the search, as `pb.learn` takes them: what they determine is not said
             to be unsure, and effects come in the order of tiers.
-        evidence: from `pb.arc_posterior`, or `pb.PC().pattern(...)`, or both in a list: which arcs
-            are in doubt.
+        evidence: from `pb.arc_posterior` or `pb.PC().pattern(...)`: which arcs are in doubt; from
+            `net.test_graph()`: what the data say of the graph; or several in a list.
         settings: how the network was made, by name: whatever a reader needs to make it again.
 
     Raises:
@@ -160,6 +161,7 @@ def _contents(of: Context, settings: Mapping[str, object]) -> dict[str, Any]:
         "treated": treatment_tables(of),
         "missing": missing_map(of),
         "note": about_rows(of) if of.rows else _NO_RESIDUALS,
+        "graph_test": [] if of.graph_test is None else of.graph_test.lines,
         "verdict": "" if of.found is None else of.found.verdict,
         "boot": boot,
         "resampled": "" if boot is None else resampled(boot, of.sets),
@@ -169,6 +171,7 @@ def _contents(of: Context, settings: Mapping[str, object]) -> dict[str, Any]:
             ("Versions", f"{', '.join(packages)}, Python {platform.python_version()}"),
             ("Report written", date.today().isoformat()),
         ],
+        "methods": methods(of, metadata.version("poolbn")),
         "code": _code(net),
         "files": _files(of),
         "few": of.hidden,

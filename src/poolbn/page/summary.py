@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poolbn.assess.comparison import Difference, pooling_words
+from poolbn.assess.comparison import Difference
 from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.estimates import Common, Estimates
 from poolbn.assess.resample import Bootstrap
@@ -29,7 +29,7 @@ from poolbn.wording import Noun, counted, listed
 
 _GROUPED = 8  # variables or arcs of which a report has less
 _TERMS = 6  # effects of an arc that have a sentence each
-_SCORES = {
+SCORES = {
     "bic": " (BIC)",
     "bic-h": " (BIC-h)",
     "aic": " (AIC)",
@@ -247,7 +247,7 @@ def _few_rows(n: int, of: Context) -> str:
 def about_search(of: Context) -> list[tuple[str, str]]:
     """How a network was made, as far as it tells."""
     net, boot, found = of.net, of.boot, of.found
-    score = f"{net.score:,.4f}{_SCORES.get(net.score_kind, '')}".replace("-", "−")
+    score = f"{net.score:,.4f}{SCORES.get(net.score_kind, '')}".replace("-", "−")
     fits = counted(sum(move.fits for move in net.trace), "local fit")
     moves = f"{counted(len(net.trace), 'move')}, {fits}"
     lines = [
@@ -393,15 +393,19 @@ def pooling_advice(of: Context) -> PoolingAdvice | None:
     found = of.found
     if found is None or not np.isfinite(found.loglik.mean(axis=1)).any():
         return None
-    shown = {repr(fit.pooling) for fit in of.net.fits.values()}
-    compared = {
-        name: {repr(fit.pooling) for fit in net.fits.values()}
-        for name, net in found.networks.items()
-    }
+    shown = _model(of.net)
+    compared = {name: _model(net) for name, net in found.networks.items()}
+    if found.what == "graph":  # the same pooling throughout
+        shown = set(map(str, of.net.dag.arcs))
+        compared = {name: set(map(str, net.dag.arcs)) for name, net in found.networks.items()}
     names = (found.best, *found.poolings)
     own = next((name for name in names if compared[name] == shown), None)
     behind = None if own is None or own == found.best else found.difference(own)
     return PoolingAdvice(found.best, own, behind)
+
+
+def _model(net: Network) -> set[str]:
+    return {repr(fit.pooling) for fit in net.fits.values()}
 
 
 # In short
@@ -542,21 +546,20 @@ def _unsure(of: Context) -> list[Point]:
 def _advice(of: Context) -> list[Point]:
     """Which pooling is recommended, and why the report shows another."""
     found = pooling_advice(of)
-    if found is None:
+    if found is None or of.found is None:
         return []
-    best = pooling_words(found.best)
+    words = of.found.words
+    best = words(found.best)
     again = f"Recommended is {best}, which predicts held-out rows best: learn with that"
     if found.own == found.best:
         said = f"Of the models compared, {best}, which this report shows, predicts best."
     elif found.own is None or found.behind is None:
         said = f"{again}. This report shows a model that was not compared."
     elif found.behind.clear:
-        said = (
-            f"{again}. This report shows {pooling_words(found.own)}, which predicts clearly worse."
-        )
+        said = f"{again}. This report shows {words(found.own)}, which predicts clearly worse."
     else:
         said = (
-            f"Of the models compared, {best} predicts best; {pooling_words(found.own)}, which this "
+            f"Of the models compared, {best} predicts best; {words(found.own)}, which this "
             "report shows, may be as good."
         )
     return [Point(said, "pooling", "Comparison")]
@@ -571,7 +574,7 @@ def _trouble(of: Context) -> list[Point]:
 def _unknown(of: Context) -> list[Point]:
     """What was not looked at."""
     lacks = []
-    if of.boot is None and not of.evidence:
+    if of.boot is None and not of.evidence:  # a graph that was given is tested
         lacks.append("how sure the arcs are (pb.bootstrap, or --bootstrap)")
     if of.found is None and len(of.net.levels) > 1:
         lacks.append("which pooling predicts best (pb.compare, or --compare)")
@@ -603,6 +606,7 @@ def summary(of: Context) -> list[Card]:
         ),
         Card(f"Most different between {of.sets.many}", _different(of), bullets=True),
         Card("How sure the arcs are", _sure(of)),
+        Card("The graph", () if of.graph_test is None else (of.graph_test.verdict,)),
         Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
         Card("Before you trust this", warnings, bullets=True, look="warning"),
     ]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poolbn.assess.comparison import Comparison
+from poolbn.assess.graphtest import GraphTest
 from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
@@ -108,6 +109,8 @@ def report_tables(of: Context) -> dict[str, ReportTable]:
         tables.append(_strengths(of, of.boot))
     if of.doubts:
         tables.append(_doubts(of))
+    if of.graph_test is not None:
+        tables += [_claims(of, of.graph_test), _r2(of.graph_test)]
     return {table.key: table for table in tables if table is not None}
 
 
@@ -501,7 +504,7 @@ def _poolings(of: Context, found: Comparison) -> ReportTable:
     """A row for each pooling; without scores where a report has not all that gave them."""
     sets = of.sets
     help = {
-        "pooling": "",
+        found.what: "",
         "score": "of the network learned from all rows",
         "arcs": "of that network",
         "log-likelihood": "of a held-out row; higher is better",
@@ -514,7 +517,8 @@ def _poolings(of: Context, found: Comparison) -> ReportTable:
         "F1": f"of guessing the {sets.one} of a row",
     }
     rows, notes = [], []
-    for name, *values, note in found.table().reset_index().itertuples(index=False, name=None):
+    table = found.table().drop(columns="AIC", errors="ignore")
+    for name, *values, note in table.reset_index().itertuples(index=False, name=None):
         title = f"{name} (best)" if name == found.best else str(name)
         score, *others = (value_cell(_coarse(of, float(value))) for value in values)
         rows.append((text_cell(title), score if of.disclosed.whole else None, *others))
@@ -570,6 +574,45 @@ def _strengths(of: Context, boot: Bootstrap) -> ReportTable:
         rows.append(cells)
     note = f"The {_MOST} strongest of {len(pairs):,} pairs." if len(pairs) > _MOST else ""
     return made("strengths", "Strength of arcs", help, rows, note)
+
+
+def _claims(of: Context, test: GraphTest) -> ReportTable:
+    """A row for each claim of independence, the worst first."""
+    help = {
+        "pair": "without an arc between the two",
+        "given": "the parents of both: given these, the graph says, the two are independent",
+        "test": "combined: of the effects in all data sets together; coef: of one coefficient",
+        "p": "of a test of that",
+        "p, adjusted": "for the number of claims, by Holm's method",
+        "change of BIC score": "that an arc would bring; above 0 it raises the score",
+    }
+    rows = [
+        (
+            text_cell(f"{row['x']}, {row['y']}"),
+            text_cell(", ".join(row["given"]) or "nothing"),
+            text_cell(row["test"]),
+            p_cell(row["p_value"]),
+            p_cell(row["p_adjusted"]),
+            value_cell(row["gain"]),
+        )
+        for row in test.claims.to_dict("records")
+    ]
+    return made("claims", "What the graph claims", help, rows, test.verdict)
+
+
+def _r2(test: GraphTest) -> ReportTable:
+    """A row for each node with parents."""
+    help = {
+        "variable": "with parents",
+        "R2, marginal": "share of its variance that fixed effects explain (Nakagawa and Schielzeth "
+        "2013); of log odds and logarithms by the delta method",
+        "R2, conditional": "with random effects too",
+    }
+    rows = [
+        (text_cell(row["node"]), share_cell(row["marginal"]), share_cell(row["conditional"]))
+        for row in test.r2.to_dict("records")
+    ]
+    return made("r2", "Variance explained", help, rows)
 
 
 def _doubts(of: Context) -> ReportTable:

@@ -449,7 +449,8 @@ def score(
     Args:
         stats: the sufficient statistics, from `pb.stats`, or rows with columns of all kinds, from
             `pb.table`. From statistics, discrete nodes may have discrete parents only.
-        dag: a `pb.Dag`, arcs as pairs (parent, child), or a bnlearn model string.
+        dag: a `pb.Dag`, arcs as pairs (parent, child), a dict with the parents of each node, or a
+            text as for `pb.Dag.from_string`.
         pooling: "complete", "none", "partial", or an object.
         score: "bic", "bic-h", "gprior", "aic", "loglik", or for complete pooling "bge" or
             `pb.BGe(...)`; of discrete columns "bde", `pb.BDeu(...)` or "k2".

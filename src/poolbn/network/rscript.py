@@ -1,0 +1,150 @@
+"""An R script that fits a network node by node, with lm, lme4 and piecewiseSEM."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from poolbn.graph.dag import Dag
+from poolbn.network.exporting import r_text
+from poolbn.nodes.localfit import GroupLevel, LocalFit
+from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.wording import listed
+
+_SYNTACTIC = re.compile(r"[A-Za-z][A-Za-z0-9._]*")
+_RESERVED = {
+    "if", "else", "repeat", "while", "function", "for", "next", "break", "TRUE", "FALSE", "NULL",
+    "Inf", "NaN", "NA", "in",
+}  # fmt: skip
+_POINTS = 25  # of adaptive quadrature
+
+
+class _Model(NamedTuple):
+    """How R fits one node, and what a reader should know."""
+
+    call: str  # "" where R has none
+    notes: tuple[str, ...] = ()
+
+
+def to_psem(dag: Dag, fits: Mapping[str, LocalFit], group: str, file: str) -> str:
+    """The script.
+
+    Args:
+        dag: the graph.
+        fits: of its nodes.
+        group: the column that says the data sets.
+        file: the CSV file with the rows.
+    """
+    made = {node: _model(dag, fits, node, group) for node in dag.nodes}
+    inner = [node for node in dag.nodes if made[node].call and dag.parents(node)]
+    alone = [node for node in dag.nodes if made[node].call and not dag.parents(node)]
+    lines = [
+        "library(lme4)",
+        "# Without piecewiseSEM the models are fitted all the same.",
+        'if (requireNamespace("piecewiseSEM", quietly = TRUE)) {',
+        "  library(piecewiseSEM)",
+        "} else {",
+        "  psem <- function(..., data) list(...)",
+        "}",
+        "",
+        f"d <- read.csv({r_text(file)}, check.names = FALSE, stringsAsFactors = FALSE)",
+        f"d <- na.omit(d[, c({', '.join(map(r_text, [group, *dag.nodes]))})])",
+        f"d[[{r_text(group)}]] <- factor(d[[{r_text(group)}]])",
+    ]
+    for node in dag.nodes:
+        if levels := fits[node].categories:
+            own = f"d[[{r_text(node)}]]"
+            named = ", ".join(map(r_text, levels))
+            lines.append(f"{own} <- factor(as.character({own}), levels = c({named}))")
+    notes = [f"# {name(node)}: {note}" for node in dag.nodes for note in made[node].notes]
+    if notes:
+        lines += ["", "# What R fits otherwise, or not at all:", *notes]
+    if inner:
+        calls = ",\n".join(f"  {made[node].call}" for node in inner)
+        lines += ["", "model <- psem(", f"{calls},", "  data = d", ")", "summary(model)"]
+    if alone:
+        lines += ["", "# Columns without parents, of which piecewiseSEM has no model:"]
+        lines += ["roots <- list("]
+        lines += [",\n".join(f"  {name(node)} = {made[node].call}" for node in alone), ")"]
+    return "\n".join(lines) + "\n"
+
+
+def name(column: str) -> str:
+    """A column as R's formulas have it.
+
+    Examples:
+        >>> name("bmi"), name("the bmi"), name("if")
+        ('bmi', '`the bmi`', '`if`')
+    """
+    if _SYNTACTIC.fullmatch(column) and column not in _RESERVED:
+        return column
+    return "`" + r_text(column)[1:-1].replace('\\"', '"').replace("`", "\\`") + "`"
+
+
+def _model(dag: Dag, fits: Mapping[str, LocalFit], node: str, group: str) -> _Model:
+    fit, parents = fits[node], dag.parents(node)
+    formula = f"{name(node)} ~ {' + '.join(map(name, parents)) or '1'}"
+    if why := _without(fit, formula, group):
+        return _Model("", (why,))
+    random = _random(fits, node, parents, group)
+    left, notes = f"{formula} + {random}" if random else formula, _notes(fit)
+    if fit.gaussian is not None:
+        reml = isinstance(fit.pooling, Partial) and fit.pooling.method == "reml"
+        mixed = f"lmer({left}, data = d, REML = {str(reml).upper()})"
+        return _Model(mixed if random else f"lm({left}, data = d)", notes)
+    if fit.extra is not None:  # a dispersion
+        return _Model(f"{'glmer.nb' if random else 'MASS::glm.nb'}({left}, data = d)", notes)
+    points = ""
+    if "integrated numerically" in fit.detail:
+        points = f", nAGQ = {_POINTS}" if random.startswith("(1 |") else ""
+        if not points:
+            notes = (*notes, "poolbn integrates numerically, glmer by Laplace's approximation")
+    family = "binomial" if fit.categories else "poisson"
+    what = "glmer" if random else "glm"
+    return _Model(f"{what}({left}, data = d, family = {family}{points})", notes)
+
+
+def _without(fit: LocalFit, formula: str, group: str) -> str:
+    """Why R has no model of a node; "" where it has one."""
+    if fit.is_given:
+        return "an input, or set by an intervention, so it has no model"
+    if isinstance(fit.pooling, GroupLevel):
+        return f"one value in each {group}; fit it to one row of each"
+    if not fit.blocks() and fit.gaussian is None:
+        return "a table of probabilities, which lme4 does not have"
+    if len(fit.categories) > 2:
+        return "more than two levels; mclogit::mblogit, or clmm of the package ordinal, is near it"
+    if isinstance(fit.pooling, NoPooling):
+        each = f"by(d, d[[{r_text(group)}]], function(rows) lm({formula}, data = rows))"
+        return f"a model of its own in each {group}, such as {each}"
+    return ""
+
+
+def _random(fits: Mapping[str, LocalFit], node: str, parents: Sequence[str], group: str) -> str:
+    """The random effects, "" where there are none."""
+    how = fits[node].pooling
+    if isinstance(how, Complete) or not isinstance(how, Partial):
+        return ""
+    slopes: Sequence[str] = parents
+    if how.random == "intercept":
+        slopes = ()
+    elif how.random == "full":  # the slope of a column of data sets does not vary
+        slopes = [p for p in parents if not isinstance(fits[p].pooling, GroupLevel)]
+    else:
+        slopes = [p for p in parents if p in how.random]
+    return f"({' + '.join(['1', *map(name, slopes)])} | {name(group)})"
+
+
+def _notes(fit: LocalFit) -> tuple[str, ...]:
+    """What R fits otherwise."""
+    how, said = fit.pooling, []
+    if isinstance(how, Partial) and fit.gaussian is not None and how.residuals != "shared":
+        words = "of its own" if how.residuals == "separate" else "from a common distribution"
+        said.append(f"each data set has a residual variance {words}; lmer has one for all")
+    if fit.left_out:
+        said.append(f"without {listed(list(map(str, fit.left_out)))}, where it is constant")
+    if not math.isfinite(fit.loglik):
+        said.append(f"{fit.status}: {fit.detail}")
+    return tuple(said)
