@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.arrays import Flags
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import Family, expanded, standardise
@@ -27,7 +28,7 @@ from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
 from poolbn.nodes.poolings import Partial
 from poolbn.nodes.rowscores import Fitted
 from poolbn.run.compiling import prefetch
-from poolbn.scoring.inside import InsideLikelihood
+from poolbn.scoring.inside import InsideLikelihood, most_of, promised
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
 from poolbn.tables.kinds import has_levels, kind_named
@@ -164,14 +165,26 @@ class RowNodes:
 
     def _gain(self, family: Family) -> float:
         """Of parents over none, where levels are free."""
-        child, parents = self._named(family)
-        if len(self.data.categories[family[0]]) == 1 or not parents:
+        if len(self.data.categories[family[0]]) == 1 or not family[1]:
             return 0.0
-        if has_levels(self.data.kind(child)):
-            return within.gains(self.data, child, parents, self.each, self.hows[0].discrete)
+        if family not in self._gains:
+            child, parents = self._named(family)
+            if has_levels(self.data.kind(child)):
+                known, form = None, self.hows[0].discrete
+            else:
+                known, form = self._count_alone(child), "auto"
+            gain = within.gains(self.data, child, parents, self.each, form, known)
+            self._gains[family] = gain
+        return self._gains[family]
+
+    @cached_property
+    def _gains(self) -> dict[Family, float]:
+        return {}
+
+    def _count_alone(self, child: str) -> within.Alone:
         if child not in self._alone:
             self._alone[child] = within.alone(self.data, child)
-        return within.gains(self.data, child, parents, self.each, known=self._alone[child])
+        return self._alone[child]
 
     @cached_property
     def _level(self) -> list[bool]:
@@ -204,10 +217,15 @@ class RowNodes:
     def neighbours(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
     ) -> NeighbourScores | None:
-        """Only which parents more would lower the score, as score tests say; others are NaN."""
+        """Only which parents more would lower the score, as score tests say; others are NaN.
+
+        Inside data sets what they hardly bring more than.
+        """
         how = self.hows[0]
-        if self.inside or not (improving_only and isinstance(how, Partial)):
+        if not (improving_only and isinstance(how, Partial)):
             return None
+        if self.inside:
+            return self._promised(families, candidates)
         shape = candidates.shape
         found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
         for m, family in enumerate(families):
@@ -220,6 +238,51 @@ class RowNodes:
             for p in (p for p, lower in zip(more, out, strict=True) if lower):
                 found.values[m, p] = -math.inf
         return found
+
+    def _promised(self, families: Sequence[Family], candidates: Flags) -> NeighbourScores:
+        """By what columns of numbers gain, if levels of the child are taken for such columns too.
+
+        Where all are discrete, a table may gain what columns one by one do not: those are left NaN.
+        """
+        columns = spans(self.data.categories)
+        numbers = standardise(self.data.stats()).deviations
+        several = [
+            (k, tuple(c for p in parents for c in columns[p] if not self._level[p]))
+            for child, parents in families
+            for k in columns[child]
+        ]
+        wanted = np.zeros((len(several), columns[-1].stop), dtype=bool)
+        at = np.cumsum([0, *(len(columns[child]) for child, _ in families)])
+        more = candidates & ~np.array(self._level)
+        for m, (child, parents) in enumerate(families):
+            more[m, [child, *parents]] = False
+            for p in np.flatnonzero(more[m]).tolist():
+                wanted[at[m] : at[m + 1], columns[p]] = True
+        each = promised(numbers, several, wanted)
+        own = self.scores(families)
+        found = NeighbourScores(np.full(more.shape, np.nan), np.zeros(more.shape, dtype=bool))
+        for m, (child, parents) in enumerate(families):
+            found.values[m, child], found.exact[m, child] = own[m], True
+            if self._level[child] or not np.isfinite(own[m]):
+                continue
+            gains = each[at[m] : at[m + 1]].sum(axis=0)
+            whole = most_of(np.array([gains[own_columns].sum() for own_columns in columns]))
+            for p in np.flatnonzero(more[m]).tolist():
+                charge = self.each[0] * len(columns[child]) * len(columns[p])
+                most = own[m] + whole[p] - charge
+                if most > own[m] or not self._table_is_better(child, (*parents, p), own[m]):
+                    found.values[m, p] = most
+        return found
+
+    def _table_is_better(self, child: int, parents: tuple[int, ...], score: float) -> bool:
+        """Whether a table of probabilities would have a higher score."""
+        name, names = self._named((child, parents))
+        if not all(has_levels(self.data.kind(each)) for each in (name, *names)):
+            return False
+        if any(self._level[p] for p in parents) or self.hows[0].discrete == "logit":
+            return False
+        gain = within.gains(self.data, name, names, self.each, "table")
+        return gain + float(self._plain([(child, ())])[0]) > score
 
     def cost(self) -> float:
         """Regressions of rows cost most."""

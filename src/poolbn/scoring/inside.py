@@ -25,8 +25,8 @@ from poolbn.nodes.model import NeighbourScores
 from poolbn.run.compiling import kernels
 from poolbn.scoring.likelihoods import PenalisedLikelihood
 
-# A column may bring this much more than its estimate, see `kernels.slopes`; results/candidates.md.
-_TIMES, _MORE = 2.5, 3.0
+# By how much a column may bring more than its estimate, see `kernels.slopes`: small and large ones.
+_SMALL, _LARGE = (2.5, 3.0), (1.5, 12.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class InsideLikelihood:
         charges = self.inside.charges_of_one_more(families)
         gains = promised(data, families, wanted)
         with np.errstate(invalid="ignore"):
-            most = own[:, None] + _TIMES * gains + _MORE - charges[:, None]
+            most = own[:, None] + most_of(gains) - charges[:, None]
         known = wanted & np.isfinite(own)[:, None]
         found.values[known] = most[known]
         return found
@@ -124,6 +124,11 @@ class InsideLikelihood:
     def fit(self, family: Family) -> GaussianFit:
         """The final fit of a node."""
         return self.plain.fit(family)
+
+
+def most_of(gains: Floats) -> Floats:
+    """What columns hardly bring more than, by estimates of their gains."""
+    return np.minimum(*(times * gains + more for times, more in (_SMALL, _LARGE)))
 
 
 def promised(data: StandardisedStats, families: Sequence[Family], wanted: Flags) -> Floats:

@@ -32,6 +32,7 @@ from poolbn.search.state import TIE, topological
 Floats = NDArray[np.float64]
 
 _STARTS, _MOST_STARTS = 1500, 30
+_REGRESSIONS = 1.6e7  # that all starts may cost, if each looked at all pairs once
 
 
 class _Total(NamedTuple):
@@ -330,8 +331,9 @@ class OrderSearch:
 
     Attributes:
         starts: orders to start from: the first follows the graph that the search is given, others
-            are random. By default 30 with ten columns or fewer, 17 with 20, 4 with 50, and 1 with
-            more than 100: what is remembered makes later ones cheap.
+            are random. By default 30 with ten columns or fewer, 16 with 20, 4 with 50, and 1 with
+            more than 100, since what is remembered makes later ones cheap; fewer where scores need
+            many rows.
         max_parents: of any node; no limit by default.
         seed: random seed.
 
@@ -365,7 +367,7 @@ class OrderSearch:
 
         try:
             best = _Parents(scores, allowed)
-            for start in range(self.starts or _usual_starts(len(required))):
+            for start in range(self.starts or _usual_starts(len(required), scores.cost)):
                 rng = np.random.default_rng([self.seed, start])
                 first = _shuffled(required, rng) if start else topological(found.arcs)
                 order = _Order(best, first, required)
@@ -385,8 +387,9 @@ class OrderSearch:
         return Found(last.arcs, last.score, (*trace, *last.trace))
 
 
-def _usual_starts(columns: int) -> int:
-    return int(min(max(_STARTS / columns**1.5, 1), _MOST_STARTS))
+def _usual_starts(columns: int, cost: float) -> int:
+    most = min(_STARTS / columns**1.5, _MOST_STARTS)
+    return int(max(min(most, _REGRESSIONS / max(cost * columns**2, 1.0)), 1))
 
 
 def _scored(scores: LocalScores, arcs: NDArray[np.bool_]) -> tuple[Found, _Total]:
