@@ -720,7 +720,7 @@ def test_ctrl_c_in_a_real_search(folder: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()  # with a terminal there is a line that says the search is on
     command = [
         sys.executable, "-m", "poolbn", "learn", folder / "trial.csv", "-g", "clinic",
-        "--restarts", "100000000", "-o", tmp_path / "out",
+        "--search", "hc", "--restarts", "100000000", "-o", tmp_path / "out",
     ]  # fmt: skip
     with subprocess.Popen(
         command, stderr=theirs, stdout=subprocess.PIPE, env={**os.environ, "TERM": "xterm"}

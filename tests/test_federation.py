@@ -304,7 +304,7 @@ def test_new_rows_are_added_and_the_old_network_is_the_start(
     old, new = trial[columns][::2], trial[columns][1::2]
     for name, rows in (("old", old), ("new", new)):
         pb.stats(rows, group="clinic").save(tmp_path / f"{name}.stats")
-    fine("learn", tmp_path / "old.stats", "-o", tmp_path / "out")
+    fine("learn", tmp_path / "old.stats", "-o", tmp_path / "out", "--preset", "paper")
     fine(
         "stats", "add", tmp_path / "old.stats", tmp_path / "new.stats", "-o", tmp_path / "all.stats"
     )  # fmt: skip
@@ -315,7 +315,8 @@ def test_new_rows_are_added_and_the_old_network_is_the_start(
     before = pb.load(tmp_path / "out" / "network.json")
     found = json.loads(
         fine(
-            "learn", tmp_path / "all.stats", "--start", tmp_path / "out" / "network.json", "--json"
+            "learn", tmp_path / "all.stats", "--start", tmp_path / "out" / "network.json", "--json",
+            "--preset", "paper",
         ).stdout
     )  # fmt: skip
     net = pb.learn(stats, start=before, preset="paper")
@@ -323,7 +324,7 @@ def test_new_rows_are_added_and_the_old_network_is_the_start(
     assert net.score >= pb.score(stats, before.dag) - 1e-9
     afresh = pb.learn(stats, preset="paper")
     assert len(net.trace) < len(afresh.trace)
-    other = pb.learn(stats.select(["age", "bmi"]), start=(), preset="paper")
+    other = pb.learn(stats.select(["age", "bmi"]), start=())
     other.save(tmp_path / "other.json")
     words = refused("learn", tmp_path / "all.stats", "--start", tmp_path / "other.json")
     assert "lacks 'gingival_0'" in words

@@ -164,7 +164,7 @@ def test_the_usual_search_is_exact_for_few_columns_and_climbs_with_very_many() -
         )
         scores = LocalScores(stats, pooling="none", score="bic")
         allowed = Constraints().on(names, stats.kinds)
-        return usual_search(Problem(scores, allowed, allowed.required), None, 0)
+        return usual_search(Problem(scores, allowed, allowed.required), pb.AutoSearch())
 
     assert chosen(6) == pb.Exact()
     assert chosen(60) == pb.OrderSearch()

@@ -41,6 +41,7 @@ from poolbn.scoring.local import (
     first_of,
     name_of,
 )
+from poolbn.search.auto import AutoSearch
 from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.ordering import canonical_order
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
@@ -269,13 +270,16 @@ class Plan:
         """
         from poolbn.monte_carlo_em import MonteCarloEM
 
+        plan = self
+        if quick and isinstance(self.search, AutoSearch):
+            plan = replace(self, search=replace(self.search, starts=1))
         em = data if isinstance(data, MonteCarloEM) else MonteCarloEM.of(data, quick=quick)
         last: list[tuple[Found, NodeModel]] = []
 
         def learned(filled: FilledTable, before: Network | None) -> Network:
             first = start if before is None else before.dag
             try:
-                last[:] = [self.found(filled, first, watch)]
+                last[:] = [plan.found(filled, first, watch)]
             except Stopped as stopped:
                 raise SearchInterrupted(self.stopped(filled, stopped)) from None
             return self.network(filled, *last[0])
@@ -402,7 +406,7 @@ def learn(
         >>> in_time = pb.Constraints(tiers=[["age"], ["gestation_days"], ["birthweight_g"]])
         >>> net = pb.learn(trial.dropna(), group="clinic", constraints=in_time)
         >>> net.dag.arcs
-        (('gestation_days', 'birthweight_g'),)
+        (('age', 'gestation_days'), ('gestation_days', 'birthweight_g'))
     """
     check_keywords(others, [name for name in learn.__annotations__ if name != "others"], "pb.learn")
     plan = as_plan(pooling, score, search, constraints, preset)

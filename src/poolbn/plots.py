@@ -117,8 +117,8 @@ def forest(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
         >>> net = pb.learn(trial, group="clinic")
-        >>> pb.plots.forest(net, "birthweight_g", "gestation_days").get_xlabel()
-        'change of gestation_days per unit of birthweight_g'
+        >>> pb.plots.forest(net, "gestation_days", "birthweight_g").get_xlabel()
+        'change of birthweight_g per unit of gestation_days'
         >>> pb.plots.forest(net, None, "gestation_days").get_xlabel()
         'residual SD of gestation_days'
     """
@@ -157,7 +157,7 @@ def heterogeneity(
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> net = pb.learn(trial.dropna(), group="clinic")
         >>> [label.get_text() for label in pb.plots.heterogeneity(net).get_yticklabels()]
-        ['', 'gestation_days → age', 'birthweight_g → gestation_days']
+        ['', 'age → gestation_days', 'gestation_days → birthweight_g']
     """
     _check_network(net)
     check_count(1, most=most)

@@ -585,10 +585,10 @@ def bootstrap(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
         >>> pb.bootstrap(trial, group="clinic", missing="drop", pooling="complete", replicates=50)
-        Bootstrap: 50 replicates of rows within data sets, 3 nodes; threshold 0.36, 1 arc in ...
-          birthweight_g -> gestation_days  strength 1.00, direction 0.56
-          age -> gestation_days  strength 0.36, direction 0.92
-          age -> birthweight_g  strength 0.26, direction 0.85
+        Bootstrap: 50 replicates of rows within data sets, 3 nodes; threshold 0.4, ...
+          gestation_days -> birthweight_g  strength 1.00, direction 0.53
+          age -> birthweight_g  strength 0.40, direction 1.00
+          age -> gestation_days  strength 0.34, direction 1.00
     """
     check_count(1, replicates=replicates)
     check_count(seed=seed)

@@ -282,10 +282,11 @@ class Probability:
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> arc = {"required": [("age", "bmi")]}
+        >>> net = pb.learn(trial, group="clinic", constraints=arc)
         >>> found = net.query("bmi > 30", {"age": 20})
         >>> round(float(found), 2), round(found.se, 3)
-        (0.32, 0.005)
+        (0.3, 0.005)
     """
 
     value: float

@@ -60,11 +60,12 @@ class Posterior:
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()
+        >>> arc = {"required": [("age", "bmi")]}
         >>> net = pb.learn(trial[["clinic", "age", "bmi"]].dropna(), group="clinic",
-        ...                start=[("age", "bmi")])
+        ...                constraints=arc)
         >>> found = net.posterior({"age": 20}, "bmi")
         >>> found.mean.round(1), found.sd.round(1), found.weights.round(2)
-        (array([26.6]), array([7.]), array([0.14, 0.24, 0.33, 0.29]))
+        (array([26.6]), array([7.1]), array([0.14, 0.24, 0.33, 0.29]))
         >>> columns = ["clinic", "age", "tobacco", "preterm"]
         >>> net = pb.learn(trial[columns].dropna(), group="clinic", start=[("tobacco", "preterm")],
         ...                search=pb.HillClimb(max_iter=0))
@@ -125,9 +126,10 @@ class Posterior:
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(trial, group="clinic", constraints=arc)
             >>> net.posterior({"age": 20}, "bmi").pdf([20, 30]).round(3)
-            array([0.036, 0.051])
+            array([0.038, 0.05 ])
         """
         points, T = _checked_points(x), len(self.targets)
         if T > 1 and (points.ndim == 0 or points.shape[-1] != T):
@@ -154,9 +156,10 @@ class Posterior:
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(trial, group="clinic", constraints=arc)
             >>> net.posterior({"age": 20}, "bmi").cdf([20, 30]).round(3)
-            array([0.171, 0.686])
+            array([0.167, 0.706])
         """
         return self._each(_checked_points(x), lambda one, at: one.cdf(np.array([at])))
 
@@ -166,9 +169,10 @@ class Posterior:
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(trial, group="clinic", constraints=arc)
             >>> net.posterior({"age": 20}, "bmi").quantile([0.25, 0.75]).round(1)
-            array([21.9, 31.3])
+            array([21.9, 30.9])
         """
         check_arguments(p=(p, NUMBERS))
         wanted = np.asarray(p, dtype=np.float64)

@@ -75,7 +75,8 @@ class Network(Presented, Graphical, Questions):
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+        >>> arc = {"required": [("age", "bmi")]}
+        >>> net = pb.learn(trial, group="clinic", constraints=arc)
         >>> net.levels, net.n, net.dag
         (('NY', 'MN', 'KY', 'MS'), array([116, 237, 205, 192]), Dag('[age][bmi|age]'))
     """
@@ -197,7 +198,7 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
-            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete", preset="paper")
             >>> net.effects()[["parent", "child", "effect", "lower", "upper"]].round(1)
                        parent          child  effect  lower  upper
             0             age  birthweight_g     7.7    2.2   13.1
@@ -205,11 +206,11 @@ class Network(Presented, Graphical, Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> each = net.effects(by="data set").query("child == 'gestation_days'")
             >>> each[["parent", "data_set", "effect", "lower", "upper"]].round(4)
-                      parent data_set  effect   lower   upper
-            4  birthweight_g       NY  0.0223  0.0193  0.0253
-            5  birthweight_g       MN  0.0212  0.0188  0.0237
-            6  birthweight_g       KY  0.0225  0.0191  0.0258
-            7  birthweight_g       MS  0.0304  0.0275  0.0333
+              parent data_set  effect   lower   upper
+            0    age       NY  0.2507 -0.3759  0.8772
+            1    age       MN  0.1145 -0.3307  0.5597
+            2    age       KY -0.8921 -1.3456 -0.4385
+            3    age       MS -0.7530 -1.5165  0.0105
             >>> made = trial.dropna().assign(small=trial["birthweight_g"] < 2500)
             >>> in_time = pb.Constraints(tiers=[["age", "gestation_days"], ["small"]])
             >>> net = pb.learn(made.drop(columns="birthweight_g"), group="clinic",
@@ -245,9 +246,9 @@ class Network(Presented, Graphical, Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.heterogeneity()[["parent", "child", "statistic", "p_value"]].round(2)
                             parent           child  statistic  p_value
-            0        birthweight_g  gestation_days      10.57     0.00
-            1  (residual variance)  gestation_days      18.68     0.00
-            2  (residual variance)   birthweight_g       9.54     0.02
+            0       gestation_days   birthweight_g       2.05     0.11
+            1  (residual variance)  gestation_days      49.80     0.00
+            2  (residual variance)   birthweight_g       8.59     0.04
         """
         return heterogeneity_table(self.dag, self.fits, checked_data(self, stats))
 
@@ -283,7 +284,7 @@ class Network(Presented, Graphical, Questions):
             >>> net = pb.learn(trial.dropna(), group="clinic")
             >>> net.within_between()[["within", "between", "difference", "p_value"]].round(3)
                within  between  difference  p_value
-            0   0.024    0.045       0.021    0.007
+            0  24.239   21.988      -2.251    0.281
         """
         check_interval(interval)
         return within_between_table(self.dag, self.fits, checked_data(self, stats), interval)
@@ -323,7 +324,8 @@ class Network(Presented, Graphical, Questions):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> north, south = trial[trial["clinic"] != "MS"], trial[trial["clinic"] == "MS"]
-            >>> net = pb.learn(north, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(north, group="clinic", constraints=arc)
             >>> net = net.adapt(south.head(50), "Mississippi").adapt(name="anywhere")
             >>> dict(zip(net.levels, net.n.tolist()))
             {'NY': 116, 'MN': 237, 'KY': 205, 'Mississippi': 50, 'anywhere': 0}
@@ -354,7 +356,7 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
-            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete")
+            >>> net = pb.learn(trial.dropna(), group="clinic", pooling="complete", preset="paper")
             >>> at_term = net.do(gestation_days=280)
             >>> at_term.joint.mean[0].round(), str(at_term.fits["gestation_days"].status)
             (array([  26.,  280., 3420.]), 'given')
@@ -454,9 +456,10 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(trial, group="clinic", constraints=arc)
             >>> round(float(net.to_igraph().es[0]["effect"]), 2)
-            0.2
+            0.17
         """
         from poolbn.network import exporting
 
@@ -472,7 +475,8 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(trial, group="clinic", constraints=arc)
             >>> net.to_dot().splitlines()[0]
             'digraph {'
         """
@@ -490,7 +494,8 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(trial, group="clinic", constraints=arc)
             >>> net.to_graphml().count("<edge ")
             1
         """
@@ -512,7 +517,8 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", start=[("age", "bmi")])
+            >>> arc = {"required": [("age", "bmi")]}
+            >>> net = pb.learn(trial, group="clinic", constraints=arc)
             >>> "library(bnlearn)" in net.to_bnlearn()
             True
         """
@@ -589,7 +595,7 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "tobacco"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> net = pb.learn(trial, group="clinic", pooling="complete", preset="paper")
             >>> print("".join(net.to_bif().partition("probability ( tobacco")[1:]), end="")
             probability ( tobacco ) {
               table 0.8833124215809285, 0.11668757841907151;
@@ -618,7 +624,7 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "tobacco", "preterm"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> net = pb.learn(trial, group="clinic", pooling="complete", preset="paper")
             >>> model = net.to_pgmpy()  # doctest: +SKIP
             >>> model.check_model()  # doctest: +SKIP
             True
@@ -656,7 +662,7 @@ class Network(Presented, Graphical, Questions):
             >>> import json
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", pooling="complete")
+            >>> net = pb.learn(trial, group="clinic", pooling="complete", preset="paper")
             >>> json.loads(net.to_json())["rows"]
             [116, 237, 205, 192]
         """
@@ -697,7 +703,7 @@ class Network(Presented, Graphical, Questions):
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
             >>> pb.learn(trial, group="clinic").endings()
-            ['singular fit: bmi']
+            ['singular fit: age']
         """
         by_status: dict[Status, list[str]] = {status: [] for status in Status}
         for node, fit in self.fits.items():
@@ -741,9 +747,9 @@ class Network(Presented, Graphical, Questions):
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
-            >>> pb.learn(trial, group="clinic", pooling="complete").summary()
+            >>> pb.learn(trial, group="clinic", pooling="complete", preset="paper").summary()
             Network: 2 nodes, 1 arc, 4 clinics, 809 rows
-            complete pooling; score -9725.2376
+            complete pooling; score -9725.2376 (bic, search hc)
                                         arc effect   95% interval      scale SD between clinics
             gestation_days -> birthweight_g  24.07 22.68 to 25.46 difference                  -
         """

@@ -439,7 +439,7 @@ class LocalFit(ABC):
             >>> stats = pb.stats(trial, group="clinic")
             >>> found = pb.fit_node(stats, "bmi", ["age"]).variances(stats)
             >>> round(found.marginal, 3), round(found.conditional, 3)
-            (0.023, 0.092)
+            (np.float64(0.023), np.float64(0.092))
         """
         return None
 

@@ -32,6 +32,7 @@ from poolbn.scoring.observed import ObservedScores
 _FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
 _LOSS = 1e-6  # of score, by a column of which only that is known
+_EXPENSIVE = 1e4  # regressions that one score costs, from which each is worth a thread
 _SLOW = 1e3  # regressions that one score costs, from which bounds are worth threads
 _WORTH_PARTS = 2**10  # changes of parents, likewise
 _REMEMBERED = 2**22  # scores, which take a GiB; then they are forgotten
@@ -409,7 +410,8 @@ class LocalScores:
     ) -> list[float]:
         if self._threads == 1 or not _worth_threads(self._scores, families):
             return _listed(compute(families))
-        step = min(_CHUNK, max(-(-len(families) // (4 * self._threads)), _FEWEST))
+        fewest = _FEWEST if self.cost < _EXPENSIVE else 1
+        step = min(_CHUNK, max(-(-len(families) // (4 * self._threads)), fewest))
         parts = [families[i : i + step] for i in range(0, len(families), step)]
         values = parallel.map_fits(compute, parts, self._threads)
         return [value for part in values for value in _listed(part)]

@@ -24,27 +24,31 @@ class AutoSearch:
     Attributes:
         max_parents: of any node; no limit by default.
         seed: random seed.
+        starts: of a search over orders, see `OrderSearch`.
 
     Examples:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> pb.learn(trial, group="clinic", search=pb.AutoSearch(max_parents=2)).dag
-        Dag('[age][bmi|age]')
+        Dag('[bmi][age|bmi]')
     """
 
     max_parents: int | None = None
     seed: int = 0
+    starts: int | None = None
 
     def __post_init__(self) -> None:
-        check_whole(max_parents=self.max_parents)
+        check_whole(max_parents=self.max_parents, starts=self.starts)
+        if self.starts is not None:
+            check_count(1, starts=self.starts)
         check_count(seed=self.seed)
 
     def learn(self, problem: Problem) -> Found:
         """What the chosen search finds."""
-        return usual_search(problem, self.max_parents, self.seed).learn(problem)
+        return usual_search(problem, self).learn(problem)
 
 
-def usual_search(problem: Problem, max_parents: int | None, seed: int) -> Learner:
+def usual_search(problem: Problem, asked: AutoSearch) -> Learner:
     """The search for these scores and constraints."""
     N = len(problem.start)
     if N > _ORDERS:
@@ -52,5 +56,5 @@ def usual_search(problem: Problem, max_parents: int | None, seed: int) -> Learne
     free = (problem.allowed.arcs | problem.allowed.required).sum(axis=0).tolist()
     families = sum(2.0 ** min(k, 60) for k in free)
     if N <= 20 and families * max(problem.scores.cost, 1.0) <= _FAMILIES:
-        return Exact(max_parents)
-    return OrderSearch(max_parents=max_parents, seed=seed)
+        return Exact(asked.max_parents)
+    return OrderSearch(asked.starts, asked.max_parents, asked.seed)

@@ -44,7 +44,7 @@ class HillClimb:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> pb.learn(trial, group="clinic", search=pb.HillClimb(restarts=3, seed=1)).dag
-        Dag('[age][bmi|age]')
+        Dag('[bmi][age|bmi]')
     """
 
     restarts: int = 0
@@ -87,7 +87,7 @@ class Tabu:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> pb.learn(trial, group="clinic", search=pb.Tabu(length=20)).dag
-        Dag('[age][bmi|age]')
+        Dag('[bmi][age|bmi]')
     """
 
     length: int = 10

@@ -32,7 +32,7 @@ class Exact:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> pb.learn(trial, group="clinic", search=pb.Exact(max_parents=2)).dag
-        Dag('[age][bmi|age]')
+        Dag('[bmi][age|bmi]')
     """
 
     max_parents: int | None = None

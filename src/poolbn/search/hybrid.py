@@ -52,7 +52,7 @@ class MMPC:
         >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g", "bmi"]].dropna()
         >>> search = pb.Hybrid(restrict=pb.MMPC(alpha=0.01))
         >>> pb.learn(trial, group="clinic", search=search).dag.skeleton()
-        (('gestation_days', 'birthweight_g'),)
+        (('gestation_days', 'birthweight_g'), ('birthweight_g', 'bmi'))
     """
 
     alpha: float = 0.05
@@ -98,7 +98,7 @@ class Hybrid:
         >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g", "bmi"]].dropna()
         >>> net = pb.learn(trial, group="clinic", search=pb.Hybrid(maximise=pb.Tabu()))
         >>> net.dag.skeleton()
-        (('gestation_days', 'birthweight_g'),)
+        (('gestation_days', 'birthweight_g'), ('birthweight_g', 'bmi'))
     """
 
     restrict: Restriction = field(default_factory=MMPC)

@@ -31,8 +31,8 @@ from poolbn.search.state import TIE, topological
 
 Floats = NDArray[np.float64]
 
-_STARTS, _MOST_STARTS = 1500, 30
-_REGRESSIONS = 1.6e7  # that all starts may cost, if each looked at all pairs once
+_STARTS, _FEW_STARTS, _MOST_STARTS = 3000, 4, 30
+_REGRESSIONS = 4e6  # that all starts may cost, if each looked at all pairs once
 
 
 class _Total(NamedTuple):
@@ -331,9 +331,8 @@ class OrderSearch:
 
     Attributes:
         starts: orders to start from: the first follows the graph that the search is given, others
-            are random. By default 30 with ten columns or fewer, 16 with 20, 4 with 50, and 1 with
-            more than 100, since what is remembered makes later ones cheap; fewer where scores need
-            many rows.
+            are random. By default 30 with ten columns or fewer, 7 with 20, 4 with 30 or more, as
+            what is remembered makes later ones cheap; fewer, down to 1, where scores are expensive.
         max_parents: of any node; no limit by default.
         seed: random seed.
 
@@ -341,7 +340,7 @@ class OrderSearch:
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days"]].dropna()
         >>> pb.learn(trial, group="clinic", search=pb.OrderSearch(starts=2)).dag
-        Dag('[age][gestation_days][bmi|age]')
+        Dag('[bmi][gestation_days][age|bmi]')
     """
 
     starts: int | None = None
@@ -388,7 +387,7 @@ class OrderSearch:
 
 
 def _usual_starts(columns: int, cost: float) -> int:
-    most = min(_STARTS / columns**1.5, _MOST_STARTS)
+    most = min(max(_STARTS / columns**2, _FEW_STARTS), _MOST_STARTS)
     return int(max(min(most, _REGRESSIONS / max(cost * columns**2, 1.0)), 1))
 
 
