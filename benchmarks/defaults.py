@@ -47,7 +47,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "gprior": {"pooling": POOLED, "score": "gprior", "search": "auto"},
     "PC": {"search": "pc"},
 }
-MIXED = (DEFAULT, "default by bic-h", "auto before", "paper", "no pooling", "gprior")
+MIXED = (DEFAULT, "auto before", "paper", "no pooling", "gprior")
 Table = tuple[pb.Dag, pd.DataFrame]
 Cell = dict[str, Any]
 
