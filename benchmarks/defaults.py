@@ -211,10 +211,10 @@ def optimum(tables: int, seed: int) -> str:
         for k in range(tables):
             _, frame = draw(k)
             table = pb.table(frame, group="F")
-            best = pb.learn(table, pooling="partial", score="bic-w", search=pb.Exact(max_parents=4))
+            best = pb.learn(table, pooling=POOLED, score="bic-w", search=pb.Exact(max_parents=4))
             for key, search in searches.items():
                 limit = {"constraints": {"max_parents": 4}}
-                net = pb.learn(table, pooling="partial", score="bic-w", search=search, **limit)
+                net = pb.learn(table, pooling=POOLED, score="bic-w", search=search, **limit)
                 hits[key] += net.score > best.score - 1e-6
                 short[key] += best.score - net.score
         row = [f"{hits[key]} of {tables}, {short[key] / tables:.2f} below" for key in searches]

@@ -26,7 +26,7 @@ from poolbn.run.compiling import kernels
 from poolbn.scoring.likelihoods import PenalisedLikelihood
 
 # By how much a column may bring more than its estimate, see `kernels.slopes`: small and large ones.
-_SMALL, _LARGE = (2.5, 3.0), (1.5, 12.0)
+_SMALL, _LARGE = (4.0, 8.0), (2.0, 40.0)
 
 
 @dataclass(frozen=True, eq=False)
