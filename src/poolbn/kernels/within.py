@@ -22,8 +22,7 @@ k_j = (I - P_j Z M_j^-1 Z') h_j and Q_j = P_j - P_j Z M_j^-1 Z'P_j,
 Its maximum in b is in closed form. With rho_j = k_j - Q_j b and, over levels k and l,
 N = sum S_kl Q_kl and G = sum S_kl rho_k rho_l', the slope in D is (G - N) / 2. As if all data sets
 had the same Q_j, D + F C N^-1 (G - N) N^-1 is a step of Fisher scoring; it is made in the metric of
-N, cut off where D would not be a covariance matrix, and halved where it goes downhill. Where D is
-tau^2 I, tau^2 + F C tr(G - N) / tr(NN) is.
+N, cut off where D would not be a covariance matrix, and halved where it goes downhill.
 Then each data set moves to its mode and is expanded again there: the value is the Laplace
 approximation, but for what is left of a Newton step, squared.
 
@@ -78,7 +77,6 @@ class Model(NamedTuple):
     free: Integers  # whether a level is, (F C,)
     finite: Floats  # what the information is multiplied by, (F,)
     A: Floats  # AA' = S, (C, C)
-    equal: int  # whether D = tau^2 I
     states: Floats  # see `rows`, (F, d + 2, d)
     quads: Floats  # of data sets, (F, 2 e + LINES, N): P, Q, then lines
     work: Floats  # (MATRICES, N, N)
@@ -394,18 +392,9 @@ def _widen(m: Model, L: Floats, b: Floats, part: float, new: Floats) -> None:
                     for c in range(p):
                         N[a, c] += S * quad[e + k * p + a, h * p + c]
                         G[a, c] += S * rho[k * p + a] * rho[h * p + c]
-    trace, squares, slope = 0.0, 0.0, 0.0
+    trace = 0.0
     for a in range(p):
         trace += N[a, a]
-        slope += G[a, a] - N[a, a]
-        for c in range(p):
-            squares += N[a, c] * N[a, c]
-    if m.equal == 1:
-        variance = max(L[0, 0] * L[0, 0] + part * F * C * slope / squares, 0.0)
-        for a in range(p):
-            for c in range(p):
-                new[a, c] = math.sqrt(variance) if a == c else 0.0
-        return
     cholesky(N, factor, p, 1e-12 * trace)
     for a in range(p):  # V = factor'L
         for c in range(p):
@@ -521,11 +510,6 @@ def _uncertain(m: Model, L: Floats) -> None:
     trace = 0.0
     for a in range(p):
         trace += N[a, a]
-    if m.equal == 1:
-        for a in range(p):
-            for c in range(p):
-                L[a, c] = math.sqrt(F * C * p / trace) if a == c else 0.0
-        return
     cholesky(N, factor, p, 1e-8 * trace)
     for c in range(p):  # factor' L = sqrt(F C) I
         for a in range(p - 1, -1, -1):
@@ -537,7 +521,7 @@ def _uncertain(m: Model, L: Floats) -> None:
 
 @entry(
     numba.int64, numba.float64, numba.int64, numba.int64, matrix, integers, integers, vector,
-    matrix, matrix, numba.float64, numba.int64, numba.int64, cube, cube, cube, matrix, vector,
+    matrix, matrix, numba.float64, numba.int64, cube, cube, cube, matrix, vector,
 )  # fmt: skip
 def fit(
     family: int,
@@ -552,7 +536,6 @@ def fit(
     S: Floats,
     ridge: float,
     stage: int,
-    equal: int,
     states: Floats,
     quads: Floats,
     work: Floats,
@@ -574,7 +557,6 @@ def fit(
         S: its inverse, (C, C).
         ridge: weight of a penalty on common slopes, 0 for none.
         stage: COMMON slopes, or after that VARYING ones.
-        equal: whether D = tau^2 I, with one parameter.
         states: (F, d + 2, d), see `rows`: where the search starts, and then ends.
         quads: work space, (F, 2 e + LINES, N).
         work: work space, (MATRICES, N, N) with N at least d and 4.
@@ -584,7 +566,7 @@ def fit(
     """
     F, p = offsets.shape[0] - 1, q - 1
     e = C * p
-    m = Model(family, theta, q, C, table, offsets, free, finite, A, equal, states, quads, work)
+    m = Model(family, theta, q, C, table, offsets, free, finite, A, states, quads, work)
     b = work[VECTOR_, 2]
     if stage == COMMON:
         _common(m, ridge, S, result)

@@ -41,7 +41,6 @@ _SEPARATED = 1e-3  # information of a row in a direction of variance one
 _SUSPECT = 5.0  # slopes that are looked at twice
 _STEP, _NEAR, _TRIES = 0.5, 1e-3, 14  # of a search for log theta
 _THETAS = -5.0, 12.0  # its logarithms
-_FREE = np.zeros(3)  # penalties
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,9 @@ def alone(table: Data, child: str) -> Alone:
         True
     """
     rows = _rows(table, child, ())
-    poisson = _Problem(rows, Response(Family.POISSON), np.eye(1)).value(_FREE)
+    poisson = _Problem(rows, Response(Family.POISSON), np.eye(1)).value()
     problem = _Problem(rows, Response(Family.NEGATIVE_BINOMIAL), np.eye(1))
-    return Alone(poisson, *problem.disperse(_FREE, None))
+    return Alone(poisson, *problem.disperse(None))
 
 
 def gains(
@@ -129,7 +128,7 @@ def gains(
         return best
     if discrete:
         problem = _Problem(rows, Response(levels=int(rows.y.max()) + 1), T)
-        return max(best, problem.value(each) - _without(rows.per_level()))
+        return max(best, problem.value() - _without(rows.per_level()) - problem.charge(each))
     return _of_count(rows, T, each, alone(table, child) if known is None else known)
 
 
@@ -139,8 +138,8 @@ def _of_count(rows: _Rows, T: Floats, each: Floats, known: Alone) -> float:
         _Problem(rows, Response(family), T) for family in (Family.POISSON, Family.NEGATIVE_BINOMIAL)
     )
     theta = float(each[0])  # what it costs
-    best = max(poisson.value(each), dispersed.disperse(each, known.log_theta)[0] - theta)
-    return best - max(known.poisson, known.dispersed - theta)
+    best = max(poisson.value(), dispersed.disperse(known.log_theta)[0] - theta)
+    return best - max(known.poisson, known.dispersed - theta) - poisson.charge(each)
 
 
 @dataclass(frozen=True)
@@ -290,7 +289,7 @@ class _Problem:
         kernel, N = kernels("within"), max(d, 4)
         self.quads = np.empty((self.F, 2 * self.C * self.p + kernel.LINES, N))
         self.work = np.empty((kernel.MATRICES, N, N))
-        self.L = np.zeros((2, max(self.p, 1), max(self.p, 1)))
+        self.L = np.zeros((max(self.p, 1), max(self.p, 1)))
         self.ridge = 0.0
 
     def _begin(self, rows_of: Floats) -> None:
@@ -311,41 +310,37 @@ class _Problem:
         present[at, base] = False
         self.free[:] = present[:, 1:]
 
-    def _fit(self, stage: int, log_theta: float, result: Floats, *, equal: bool = False) -> None:
+    def charge(self, each: Floats) -> float:
+        """What slopes and their (co)variances cost."""
+        p = self.p
+        return float(np.array([self.C * p, p * (p + 1) // 2, 0]) @ each)
+
+    def _fit(self, stage: int, log_theta: float, result: Floats) -> None:
         kernels("within").fit(
             int(self.response.family), math.exp(log_theta), self.p + 1, self.C, self.table,
             self.offsets, self.free.ravel(), self.finite, self.A, self.inverse, self.ridge, stage,
-            int(equal), self.states, self.quads, self.work, self.L[int(equal)], result,
+            self.states, self.quads, self.work, self.L, result,
         )  # fmt: skip
 
-    def value(self, each: Floats, log_theta: float = 0.0) -> float:
-        """The log-likelihood minus penalties of slopes, from where the last search ended.
-
-        Slopes have any covariances, or the same variance in all directions.
-        """
+    def value(self, log_theta: float = 0.0) -> float:
+        """The log-likelihood, from where the last search ended."""
         if not self.F:
             return 0.0
-        kernel, result, p = kernels("within"), np.zeros(6), self.p
+        kernel, result, e = kernels("within"), np.zeros(6), self.C * self.p
         self._fit(kernel.COMMON, log_theta, result)
-        if p and self.ridge == 0.0 and self._separated(result):
+        if e and self.ridge == 0.0 and self._separated(result):
             self.ridge = HELD[0]
             self.states[:, -2] = self.levels
             self._fit(kernel.COMMON, log_theta, result)
         sign = 0.5 if self.response.has_levels else -0.5
-        common, kept = float(result[0] + sign * result[2]), self.states[:, -2].copy()
-        slopes = self.C * p * float(each[0])
-        best: float = common - (slopes + min(p, 1) * float(each[1]))
-        for equal in (False, True)[: min(p, 2)]:
-            if equal:
-                self.states[:, -2] = kept
-                self._fit(kernel.COMMON, log_theta, result)
-            self._fit(kernel.VARYING, log_theta, result, equal=equal)
-            own = float(result[3] + sign * result[4])
-            covariances = 1 if equal else p * (p + 1) // 2
-            if math.isfinite(own):
-                best = max(best, own - slopes - covariances * float(each[1]))
-        self.states[:, -2] = kept
-        return float(best + result[5])
+        best = float(result[0] + sign * result[2])
+        if e:
+            kept = self.states[:, -2].copy()
+            self._fit(kernel.VARYING, log_theta, result)
+            varying = float(result[3] + sign * result[4])
+            best = max(best, varying) if math.isfinite(varying) else best
+            self.states[:, -2] = kept
+        return best + float(result[5])
 
     def _separated(self, result: Floats) -> bool:
         """Whether slopes went to infinity; the same whatever level comes first."""
@@ -358,13 +353,13 @@ class _Problem:
         least = np.linalg.eigvalsh(symmetric.T @ H @ symmetric)[0]
         return bool(result[1] == 0.0 or least < _SEPARATED)
 
-    def disperse(self, each: Floats, start: float | None) -> tuple[float, float]:
-        """`value` at its maximum in theta, and the logarithm of that."""
+    def disperse(self, start: float | None) -> tuple[float, float]:
+        """The log-likelihood at its maximum in theta, and the logarithm of that."""
         if not self.F:
             return 0.0, 0.0
         if start is None:
             start = self._dispersion()
-        return _peak(lambda x: self.value(each, x), start)
+        return _peak(self.value, start)
 
     def _dispersion(self) -> float:
         """Log theta by moments within data sets."""
