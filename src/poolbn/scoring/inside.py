@@ -47,13 +47,27 @@ class InsideLikelihood:
         return self.plain.data.group_level
 
     @cached_property
+    def _alone(self) -> Floats:
+        """Scores of nodes without parents by deviations, (N,); -inf where these tell nothing."""
+        varying = np.flatnonzero(~self._at_level).tolist()
+        made = np.full(len(self._at_level), -np.inf)
+        if varying:
+            made[varying] = self.inside.scores([(child, ()) for child in varying])
+        return made
+
+    @cached_property
+    def _plainly(self) -> Flags:
+        """Children that are scored with random levels, (N,): as one that one data set has alone."""
+        return np.asarray(~np.isfinite(self._alone))
+
+    @cached_property
     def _offset(self) -> Floats:
         """What brings nodes without parents to their plain scores, (N,)."""
-        alone = [(child, ()) for child in np.flatnonzero(~self._at_level).tolist()]
-        plain, inside = self.plain.scores(alone), self.inside.scores(alone)
+        own = np.flatnonzero(~self._plainly).tolist()
         made = np.zeros(len(self._at_level))
-        known = np.isfinite(plain) & np.isfinite(inside)
-        made[~self._at_level] = np.where(known, plain, 0.0) - np.where(known, inside, 0.0)
+        if own:
+            plain = self.plain.scores([(child, ()) for child in own])
+            made[own] = np.where(np.isfinite(plain), plain - self._alone[own], 0.0)
         return made
 
     def _each(
@@ -62,12 +76,12 @@ class InsideLikelihood:
         compute: Callable[[PenalisedLikelihood, Sequence[Family]], Floats | None],
     ) -> Floats | None:
         """What deviations say, and what columns that describe data sets bring beside them."""
-        level = self._at_level
-        if not level.any():
+        level, plainly = self._at_level, self._plainly
+        if not plainly.any():
             found = compute(self.inside, families)
             return None if found is None else found + self._offset[[c for c, _ in families]]
         varying = [(c, tuple(p for p in pa if not level[p])) for c, pa in families]
-        own = np.array([not level[c] for c, _ in families])
+        own = np.array([not plainly[c] for c, _ in families])
         beside = own & np.array([a != b for a, b in zip(varying, families, strict=True)])
         found = np.zeros(len(families))
         for at, of, some in ((own, self.inside, varying), (~own, self.plain, families)):
@@ -107,7 +121,7 @@ class InsideLikelihood:
         for m, (child, parents) in enumerate(families):
             found.values[m, child], found.exact[m, child] = own[m], True
             wanted[m, [child, *parents]] = False
-            if self._at_level[child]:
+            if self._plainly[child]:
                 wanted[m] = False
         charges = self.inside.charges_of_one_more(families)
         gains = promised(data, families, wanted)
