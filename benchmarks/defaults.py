@@ -273,7 +273,7 @@ def main() -> None:
     else:
         known = pd.DataFrame()
         if options.runs is not None and options.runs.exists():
-            known = pd.read_json(options.runs, lines=True)
+            known = pd.read_json(options.runs, lines=True, precise_float=True)
         made = []
         for record in runs(options.part, options.tables, options.seed, known):
             made.append(record)
