@@ -21,7 +21,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
 HERE = Path(__file__).resolve().parent
-NONE = {"smoke", "tiny"}  # measure nothing
+NONE = {"smoke", "tiny", "worlds"}  # measure nothing
 # What more their command lines need, for each way to call them.
 WAYS: dict[str, list[list[str]]] = {
     "constraint_based": [[], ["--rules"], ["--large", "6"]],
