@@ -188,6 +188,48 @@ def test_tables_pool_over_data_sets_by_hartung_and_knapp() -> None:
     assert together.se[0] == pytest.approx(math.sqrt((1 / counts.sum(axis=0)).sum()))
 
 
+def test_tables_that_agree_by_chance_have_no_interval_without_width() -> None:
+    counts = np.repeat(np.array([[[1, 1], [0, 2]]]), 3, axis=0)
+    b, v = (each[:, 0] for each in log_odds_ratios(counts, [2]))
+    found = table_effects(counts, counts / 2, [2], Sharing.PARTIAL)
+    half = stats.t.ppf(0.975, found.df[0]) * found.se[0]
+    assert half == pytest.approx(stats.norm.ppf(0.975) * math.sqrt(v[0] / 3))
+    alone = table_effects(counts, counts / 2, [2], Sharing.NONE)
+    assert (alone.effect[0], alone.se[0]) == pytest.approx((b[0], found.se[0]))
+
+
+def test_intervals_of_three_tables_of_four_rows_cover() -> None:
+    rng = np.random.default_rng(21)  # 87% by the spread of the data sets alone
+    covered = []
+    for _ in range(400):
+        site, x = np.repeat(np.arange(3), 4), rng.integers(0, 2, 12)
+        y = (rng.random(12) < 1 / (1 + np.exp(0.3 - rng.normal(0, 0.5, 3)[site] - 0.7 * x))) * 1
+        counts = np.zeros((3, 2, 2), dtype=np.int64)
+        np.add.at(counts, (site, x, y), 1)
+        found = table_effects(counts, counts / 4, [2], Sharing.PARTIAL, tests=False)
+        half = stats.t.ppf(0.975, found.df[0]) * found.se[0]
+        if math.isfinite(half):
+            covered.append(abs(found.effect[0] - 0.7) < half)
+    assert len(covered) > 250
+    assert np.mean(covered) > 0.95
+
+
+@pytest.mark.slow
+def test_intervals_of_ten_logits_of_four_rows_cover() -> None:
+    covered = []  # 91% by the spread of the data sets alone
+    for seed in range(200):
+        rng = np.random.default_rng(7000 + seed)
+        site, x = np.repeat(np.arange(10), 4), rng.integers(0, 2, 40)
+        y = rng.random(40) < 1 / (1 + np.exp(0.3 - rng.normal(0, 0.5, 10)[site] - 0.7 * x))
+        frame = pd.DataFrame({"site": site.astype(str), "x": x > 0, "y": y})
+        logit = pb.Partial(discrete="logit")
+        fit = pb.fit_node(pb.table(frame, group="site"), "y", ["x"], pooling=logit)
+        assert isinstance(fit, pb.nodes.regression.RegressionFit)
+        half = stats.t.ppf(0.975, fit.effects.df[0]) * fit.effects.se[0]
+        covered.append(abs(fit.effects.effect[0] - 0.7) < half)
+    assert np.mean(covered) > 0.94
+
+
 def test_a_table_of_probabilities_in_a_network() -> None:
     data = rows(n=200)
     made = pb.table(data[["site", "z", "y"]], group="site")

@@ -32,6 +32,9 @@ _IMPUTATIONS = 20
 _UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
 _LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
 _RARE = 1e-6  # probabilities below are taken for this
+_FEW_ROWS = 3  # rows of a data set for each coefficient, below which their spread says too little
+_USUAL = 0.975  # the quantile at which intervals are compared
+_ALIKE = 1e-9  # log odds ratios of the same counts
 _MOST = 150  # coefficients of the regression that a test of a table takes
 
 _NO_LEVELS: tuple[Floats, Floats] = (np.empty(0), np.empty((0, 0)))
@@ -132,6 +135,9 @@ def regression_effects(
         return known._replace(df=np.full_like(known.df, max(len(found.coef) - 1.0, 1.0)))
     *of_all, sd, at = _population(rows, found, vary)
     se, df, new, own_se = map(_slopes, (*of_all, sd))
+    F, _, q = found.coef.shape
+    if rows.design.weight.sum() < _FEW_ROWS * F * q:
+        se = _as_wide_as_wald(se, known.se, df)
     own_se = np.where(np.isfinite(own_se), own_se, known.own_se)
     if not vary.all():  # effects that are the same everywhere are known as those of one regression
         same = np.tile(~vary, found.fixed.shape[0])
@@ -269,6 +275,9 @@ def table_effects(
     effect = (w * own).sum(axis=0) / total
     squares = (w * (own - effect) ** 2).sum(axis=0) / total / np.maximum(m - 1, 1)
     se, df = np.where(enough, np.sqrt(squares), math.nan), np.where(enough, m - 1.0, math.nan)
+    known = np.where(seen, variance + t2, 0.0)
+    wald = np.sqrt((w**2 * known).sum(axis=0)) / total
+    se = np.where(2 * _distinct(own, seen) <= m + 1, _as_wide_as_wald(se, wald, df), se)
     if sharing is Sharing.NONE:
         return LogEffects(effect, se, df, none, none, own, np.sqrt(variance), *_NO_LEVELS, equal)
     between = np.where(enough, np.sqrt(t2), math.nan)
@@ -280,6 +289,27 @@ def table_effects(
     center, sd = shrunk(own, variance)
     sd = np.where(np.isfinite(sd), np.hypot(sd, center - fitted), np.sqrt(variance))
     return LogEffects(effect, se, df, between, new, fitted, sd, *_NO_LEVELS, equal)
+
+
+def _as_wide_as_wald(se: Floats, wald: Floats, df: Floats) -> Floats:
+    """Standard errors whose intervals of t are no shorter than those of Wald from `wald`.
+
+    Where data sets have very few rows their estimates have few values, and agree by chance: of
+    three tables of 4 rows all have the same odds ratio in one of ten, and show no spread.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    known = np.isfinite(se) & np.isfinite(wald) & np.isfinite(df)
+    ratio = ndtri(_USUAL) / stdtrit(np.where(known, df, 1.0), _USUAL)
+    return np.where(known, np.maximum(se, np.where(known, wald, 0.0) * ratio), se)
+
+
+def _distinct(values: Floats, seen: NDArray[np.bool_]) -> Integers:
+    """How many different values each column has, up to rounding, where they are seen, (m,)."""
+    ordered = np.sort(np.where(seen, values, math.inf), axis=0)
+    with np.errstate(invalid="ignore"):
+        new = np.diff(ordered, axis=0) > _ALIKE
+    return np.asarray(seen.any(axis=0) + (new & np.isfinite(ordered[1:])).sum(axis=0))
 
 
 def known_table_effects(
