@@ -310,6 +310,18 @@ def test_parents_that_add_nothing_within_data_sets_are_not_wanted() -> None:
 # What it is for
 
 
+@pytest.mark.parametrize(("seed", "child"), [(300000, "X2"), (300000, "X4"), (301000, "X8")])
+def test_slopes_that_separate_data_sets_gain_no_more_than_certainty(seed: int, child: str) -> None:
+    true = pb.random_network(pb.random_dag(12, 1.5, seed=seed), 20, discrete=0.5, seed=seed)
+    frame = pb.random_table(true, 20, seed=seed)
+    table = pb.table(frame, group="F")
+    parents = [name for name in table.names if name != child]
+    # A conditional probability is at most 1: log of the ways to order the levels of each data set.
+    n = frame.groupby("F")[child].value_counts().unstack(fill_value=0).to_numpy()
+    most = special.gammaln(n.sum(axis=1) + 1).sum() - special.gammaln(n + 1).sum()
+    assert 0 < within.gains(table, child, parents, FREE, "logit") < most
+
+
 def test_levels_that_go_together_are_no_arcs() -> None:
     kept, fooled = [], []
     for seed in range(6):

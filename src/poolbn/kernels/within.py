@@ -59,7 +59,9 @@ _SPREADS = 40  # scoring steps in D
 _GAIN = 1e-4  # of the last one
 _SHORTEST = 1e-2  # part of one
 COMMON, VARYING = 0, 1  # stages
-_ROUNDS = 3  # expansions of data sets
+_WIDEST = 25.0  # variance of slopes on columns of variance one; beyond there is no maximum
+_ROUNDS, _MOST_ROUNDS = 3, 15  # expansions of data sets
+_SETTLED = 0.5  # by how much the last of them may still move the value
 _HALVINGS = 6
 _FAR = 0.5  # of what a move should bring, and of a unit of log-likelihood
 _LEAST = 1e-10  # information in directions that no data set has
@@ -435,14 +437,23 @@ def _copy(source: Floats, out: Floats, size: int) -> None:
 
 
 @jit
+def _widest(L: Floats, p: int) -> float:
+    """The largest variance of D = LL'."""
+    largest = 0.0
+    for a in range(p):
+        largest = max(largest, _shared(L, p, a, a))
+    return largest
+
+
+@jit
 def _spread(m: Model, ridge: float, S: Floats, L: Floats, b: Floats) -> float:
     """The maximum in b and D; see `_weigh`."""
     p, new, part = m.q - 1, m.work[NEW_], 1.0
     value: float = _weigh(m, ridge, S, L, b)
     for _ in range(_SPREADS):
         _widen(m, L, b, part, new)
-        now = _weigh(m, ridge, S, new, b)
-        if now < value:
+        now = _weigh(m, ridge, S, new, b) if _widest(new, p) < _WIDEST else -np.inf
+        if not now >= value:
             _weigh(m, ridge, S, L, b)
             part *= 0.5
             if part < _SHORTEST:
@@ -496,7 +507,7 @@ def _settle(m: Model, L: Floats, b: Floats) -> None:
 
 @jit
 def _uncertain(m: Model, L: Floats) -> None:
-    """L of the D that is as large as what the rows of a data set leave uncertain of its slopes."""
+    """L of the D that is as large as what a data set's rows leave uncertain of slopes, or 1."""
     F, C, p = m.offsets.shape[0] - 1, m.C, m.q - 1
     e = C * p
     N, factor = m.work[N_], m.work[G_]
@@ -517,6 +528,10 @@ def _uncertain(m: Model, L: Floats) -> None:
             for i in range(a + 1, p):
                 v -= factor[i, a] * L[i, c]
             L[a, c] = v / factor[a, a]
+    shorter = 1.0 / math.sqrt(max(_widest(L, p), 1.0))
+    for a in range(p):
+        for c in range(p):
+            L[a, c] *= shorter
 
 
 @entry(
@@ -562,7 +577,8 @@ def fit(
         work: work space, (MATRICES, N, N) with N at least d and 4.
         L: a factor of D, (p, p): where its search starts, or 0 for what rows leave uncertain.
         result: profile log-likelihood with common slopes; whether that search ended; log|W_aa|
-            there; log-likelihood with slopes that vary; log|W_aa| there; what theta adds, (6,).
+            there; log-likelihood with slopes that vary, -inf if there is no maximum; log|W_aa|
+            there; what theta adds, (6,).
     """
     F, p = offsets.shape[0] - 1, q - 1
     e = C * p
@@ -575,18 +591,19 @@ def fit(
             result[2] += quads[j, 2 * e + SCALARS, LOGDET]
     elif L[0, 0] == 0.0:
         _uncertain(m, L)
-    rounds = stage * _ROUNDS
-    for i in range(rounds):
+    before = -np.inf
+    for i in range(stage * _MOST_ROUNDS):
         value = _spread(m, ridge, S, L, b)
-        if i < rounds - 1:
-            _settle(m, L, b)
-            continue
         result[4] = 0.0
         for j in range(F):
             scalars = quads[j, 2 * e + SCALARS]
             value += scalars[SEEN] + 0.5 * scalars[SQUARE] - scalars[MOVED]
             result[4] += scalars[LOGDET]
-        result[3] = value
+        if i >= _ROUNDS - 1 and abs(value - before) < _SETTLED:
+            result[3] = value
+            break
+        result[3], before = -np.inf, value  # as long as modes are not found
+        _settle(m, L, b)
     if family == NEGATIVE_BINOMIAL:
         result[5] = dispersion(table, q, offsets[0], offsets[F], theta)[0]
 
