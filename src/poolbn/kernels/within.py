@@ -56,7 +56,7 @@ from poolbn.kernels.rows import NEGATIVE_BINOMIAL, dispersion, rows
 _STEPS = 60  # Newton steps of common slopes
 _DECREMENT = 1e-4  # of the last one; half of it is added
 _SPREADS = 40  # scoring steps in D
-_GAIN = 1e-4  # of the last one
+_GAIN, _FIRST_GAIN = 1e-3, 0.1  # of the last one; while modes still move
 _SHORTEST = 1e-2  # part of one
 COMMON, VARYING = 0, 1  # stages
 _WIDEST = 25.0  # variance of slopes on columns of variance one; beyond there is no maximum
@@ -85,7 +85,7 @@ class Model(NamedTuple):
 
 
 MATRICES = 13
-W_, L_, Y_, Z_, PZ_, M_, CHOL_, H_, HC_, N_, G_, NEW_, VECTOR_ = range(MATRICES)
+W_, L_, Y_, Z_, ZP_, M_, CHOL_, H_, HC_, N_, G_, NEW_, VECTOR_ = range(MATRICES)
 LINES = 6
 HLINE, KLINE, RLINE, OLD, STEP, SCALARS = range(LINES)  # from row 2 e of quads
 # Scalars of a data set: its log-likelihood, z'z, log|W_aa|, r'c + c'Pc / 2 at the P of modes.
@@ -286,53 +286,58 @@ def _common(m: Model, ridge: float, S: Floats, result: Floats) -> None:
 
 @jit
 def _absorb(m: Model, j: int, L: Floats) -> tuple[float, float]:
-    """Fill Q and k of a data set from P and h; returns |M^-1/2 Z'h|^2 and log|M|."""
+    """Fill Q and k of a data set from P and h; returns |M^-1/2 Z'h|^2, -inf in vain, and log|M|."""
     C, p = m.C, m.q - 1
     e = C * p
-    quad, work = m.quads[j], m.work
-    Z, PZ, M, factor, x = work[Z_], work[PZ_], work[M_], work[CHOL_], work[VECTOR_, 0]
+    quad, work, finite = m.quads[j], m.work, m.finite[j]
+    Z, T, M, factor, x = work[Z_], work[ZP_], work[M_], work[CHOL_], work[VECTOR_, 0]
     h, k = quad[2 * e + HLINE], quad[2 * e + KLINE]
     for a in range(e):
+        x[a] = 0.0
         for b in range(e):
             Z[a, b] = m.A[a // p, b // p] * L[a % p, b % p]
+            T[a, b] = M[a, b] = 0.0
+        M[a, a] = 1.0
+    # Inner loops run along rows: they are vectors of the processor, and add in the same order.
+    for c in range(e):
+        for a in range(e):  # T = Z'P
+            z = finite * Z[c, a]
+            for b in range(e):
+                T[a, b] += z * quad[c, b]
+            x[a] += Z[c, a] * h[c]
     for a in range(e):
-        for b in range(e):
-            v = 0.0
-            for c in range(e):
-                v += quad[a, c] * Z[c, b]
-            PZ[a, b] = m.finite[j] * v
-    for a in range(e):
-        for b in range(a + 1):
-            v = 1.0 if a == b else 0.0
-            for c in range(e):
-                v += Z[c, a] * PZ[c, b]
-            M[a, b] = v
-        v = 0.0
         for c in range(e):
-            v += Z[c, a] * h[c]
-        x[a] = v
-    cholesky(M, factor, e, 0.0)
+            t = T[a, c]
+            for b in range(a + 1):
+                M[a, b] += t * Z[c, b]
+    if not cholesky(M, factor, e, 0.0):
+        return -np.inf, 0.0
     square, logdet = 0.0, 0.0
+    for a in range(e):  # T becomes M^-1/2 Z'P
+        for b in range(a):
+            f = factor[a, b]
+            x[a] -= f * x[b]
+            for c in range(e):
+                T[a, c] -= f * T[b, c]
+        f = 1.0 / factor[a, a]
+        x[a] *= f
+        for c in range(e):
+            T[a, c] *= f
+        square += x[a] * x[a]
+        logdet -= 2.0 * math.log(f)
+    for a in range(e):
+        k[a] = h[a]
+        for b in range(a + 1):
+            quad[e + a, b] = finite * quad[a, b]
+    for c in range(e):
+        for a in range(e):
+            t = T[c, a]
+            k[a] -= t * x[c]
+            for b in range(a + 1):
+                quad[e + a, b] -= t * T[c, b]
     for a in range(e):
         for b in range(a):
-            x[a] -= factor[a, b] * x[b]
-        x[a] /= factor[a, a]
-        square += x[a] * x[a]
-        logdet += 2.0 * math.log(factor[a, a])
-    for a in range(e):  # rows of PZ become (M^-1/2 Z'P)'
-        v = h[a]
-        for b in range(e):
-            for c in range(b):
-                PZ[a, b] -= factor[b, c] * PZ[a, c]
-            PZ[a, b] /= factor[b, b]
-            v -= PZ[a, b] * x[b]
-        k[a] = v
-    for a in range(e):
-        for b in range(a + 1):
-            v = m.finite[j] * quad[a, b]
-            for c in range(e):
-                v -= PZ[a, c] * PZ[b, c]
-            quad[e + a, b] = quad[e + b, a] = v
+            quad[e + b, a] = quad[e + a, b]
     return square, logdet
 
 
@@ -376,7 +381,7 @@ def _widen(m: Model, L: Floats, b: Floats, part: float, new: Floats) -> None:
     F, C, p = m.offsets.shape[0] - 1, m.C, m.q - 1
     e = C * p
     N, G, factor = m.work[N_], m.work[G_], m.work[CHOL_]
-    B, V, rho = m.work[M_], m.work[PZ_], m.work[VECTOR_, 0]
+    B, V, rho = m.work[M_], m.work[ZP_], m.work[VECTOR_, 0]
     for a in range(p):
         for c in range(p):
             N[a, c] = G[a, c] = 0.0
@@ -446,8 +451,8 @@ def _widest(L: Floats, p: int) -> float:
 
 
 @jit
-def _spread(m: Model, ridge: float, S: Floats, L: Floats, b: Floats) -> float:
-    """The maximum in b and D; see `_weigh`."""
+def _spread(m: Model, ridge: float, S: Floats, L: Floats, b: Floats, least: float) -> float:
+    """The maximum in b and D, up to steps that gain less than `least`; see `_weigh`."""
     p, new, part = m.q - 1, m.work[NEW_], 1.0
     value: float = _weigh(m, ridge, S, L, b)
     for _ in range(_SPREADS):
@@ -461,7 +466,7 @@ def _spread(m: Model, ridge: float, S: Floats, L: Floats, b: Floats) -> float:
             continue
         gain, value = now - value, now
         _copy(new, L, p)
-        if gain < _GAIN:
+        if gain < least:
             break
         part = min(1.0, 2.0 * part)
     return value
@@ -593,7 +598,7 @@ def fit(
         _uncertain(m, L)
     before = -np.inf
     for i in range(stage * _MOST_ROUNDS):
-        value = _spread(m, ridge, S, L, b)
+        value = _spread(m, ridge, S, L, b, _GAIN if i >= _ROUNDS - 1 else _FIRST_GAIN)
         result[4] = 0.0
         for j in range(F):
             scalars = quads[j, 2 * e + SCALARS]
