@@ -469,3 +469,16 @@ def test_orders_reach_the_optimum_with_columns_of_all_kinds() -> None:
     assert ordered.score == pytest.approx(best.score, abs=1e-6)
     assert ("age", "bmi") in ordered.dag.arcs
     assert ordered.dag.parents("tobacco") == ()
+
+
+def test_tables_come_first_where_scores_are_expensive(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = pb.datasets.opt()
+    trial = trial.assign(preterm=trial["gestation_days"] < 259, heavy=trial["bmi"] > 30)
+    columns = ["clinic", "tobacco", "education", "preterm", "heavy", "age"]
+    table = pb.table(trial[columns].dropna(), group="clinic")
+    monkeypatch.setattr("poolbn.search.orders._EXPENSIVE", 0.0)
+    ordered, best = (
+        pb.learn(table, pooling="partial", search=search)
+        for search in (pb.OrderSearch(starts=3), pb.Exact())
+    )
+    assert ordered.score == pytest.approx(best.score, abs=1e-6)  # where regressions take part

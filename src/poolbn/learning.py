@@ -204,12 +204,12 @@ class Plan:
     ) -> Found:
         """Under one pooling."""
         scores = LocalScores(data, pooling=pooling, score=self.score)
+        guide = None
+        if start is None and (first := first_of(self.score, pooling)) is not None:
+            guide = LocalScores(data, pooling=pooling, score=first)
         if start is None:
             start = allowed.required
-            if (score := first_of(self.score, pooling)) is not None:
-                first = LocalScores(data, pooling=pooling, score=score)
-                start = self.search.learn(Problem(first, allowed, start, watch)).arcs
-        return self.search.learn(Problem(scores, allowed, start, watch))
+        return self.search.learn(Problem(scores, allowed, start, watch, guide))
 
     def network(self, data: Data, found: Found, model: NodeModel) -> Network:
         """Final fits of what was found."""

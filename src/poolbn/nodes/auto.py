@@ -223,6 +223,15 @@ def candidates(pooling: Choice, levels: Sequence[Hashable]) -> Sequence[Candidat
     return (pooling,)
 
 
+def with_tables(model: NodeModel) -> NodeModel:
+    """The same with tables for discrete nodes with discrete parents."""
+    if isinstance(model, OneOf):
+        made = (replace(how, discrete="table") for how in model.among)
+        return replace(model, among=tuple(made))
+    assert isinstance(model, Candidate)
+    return replace(model, discrete="table")
+
+
 def _able(among: Sequence[Candidate], levels: Sequence[Hashable]) -> Sequence[Candidate]:
     """The candidates for these data sets: of one alone there is nothing to pool."""
     if len(levels) > 1:

@@ -304,6 +304,12 @@ def _asked(how: Candidate) -> str:
     return "logit" if isinstance(how, Partial) and how.random != "full" else how.discrete
 
 
+def chooses_tables(model: Choice, data: Data) -> bool:
+    """Whether a table is one of the models that discrete nodes with discrete parents may have."""
+    first = poolings(model, data)[0]
+    return first.discrete == "auto" and _asked(first) == "auto"
+
+
 def _has_table(table: Data, family: Names, how: Candidate) -> bool:
     return _tabular(table, family) and _asked(how) != "logit" and is_small(table, *family)
 

@@ -17,8 +17,9 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.standardised import Family
+from poolbn.nodes.auto import with_tables
 from poolbn.nodes.choosing import as_pooling
-from poolbn.nodes.kinds import input_of
+from poolbn.nodes.kinds import chooses_tables, input_of
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice, NeighbourScores, NodeModel, same_for_all
 from poolbn.run import parallel
@@ -28,6 +29,7 @@ from poolbn.scoring.criteria import InformationCriterion
 from poolbn.scoring.families import NodeScores, family_of
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.observed import ObservedScores
+from poolbn.tables.kinds import has_levels
 
 _FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
@@ -310,6 +312,7 @@ class LocalScores:
         self._scores = _scores(stats, self.model, as_score(score))
         self._threads = parallel.available_cores() if threads is None else threads
         self._final = final
+        self._how = score
         self._memo: dict[Family, float] = {}
 
     def __call__(self, families: Sequence[Family]) -> NDArray[np.float64]:
@@ -377,6 +380,15 @@ class LocalScores:
     def cost(self) -> float:
         """About the regressions that one score costs."""
         return self._scores.cost()
+
+    @cached_property
+    def of_tables(self) -> LocalScores:
+        """The same where discrete nodes with discrete parents have tables, which cost little."""
+        some = sum(map(has_levels, self.data.kinds)) > 1
+        if not (some and chooses_tables(self.model, self.data)):
+            return self
+        model = with_tables(self.model)
+        return LocalScores(self.data, pooling=model, score=self._how, threads=self._threads)
 
     def _at_once(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], improving_only: bool

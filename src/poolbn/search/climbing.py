@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,14 @@ def searching(problem: Problem, *, improving_only: bool = True) -> Iterator[Sear
         yield state
     except KeyboardInterrupt:
         raise Stopped(state.found()) from None
+
+
+def guided(problem: Problem) -> Problem:
+    """The problem with the graph that its guide finds as its start."""
+    if problem.guide is None:
+        return problem
+    found = HillClimb().learn(replace(problem, scores=problem.guide, guide=None))
+    return replace(problem, start=found.arcs, guide=None)
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class HillClimb:
         """Climb to a local optimum, and again from around the best one."""
         rng = np.random.default_rng(self.seed)
         left = math.inf if self.max_iter is None else self.max_iter
-        with searching(problem) as state:
+        with searching(guided(problem)) as state:
             for restart in range(self.restarts + 1):
                 if restart and left > 0:
                     state.shake(self.perturb, rng)
@@ -102,7 +110,7 @@ class Tabu:
         """Move until the best graph has not changed for so long."""
         left = math.inf if self.max_iter is None else self.max_iter
         without = 0
-        with searching(problem, improving_only=False) as state:
+        with searching(guided(problem), improving_only=False) as state:
             visited = deque([state.key], maxlen=int(self.length))
             while left > 0 and without < self.patience:
                 if not state.step(floor=-np.inf, tabu=np.array(visited, dtype=np.uint64)):

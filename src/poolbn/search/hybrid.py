@@ -123,7 +123,7 @@ class Hybrid:
         fewer = allowed._replace(arcs=allowed.arcs & joined)
         start = (problem.start & joined) | allowed.required
         tested, likely = np.ones_like(joined), np.zeros_like(joined)
-        found = self.maximise.learn(Problem(scores, fewer, start, problem.watch))
+        found = self.maximise.learn(Problem(scores, fewer, start, problem.watch, problem.guide))
         while self.widen:
             near = joined | found.arcs | found.arcs.T
             new = allowed.arcs & ~found.arcs & (found.arcs != tested).any(axis=0)

@@ -32,6 +32,7 @@ from poolbn.search.state import TIE, topological
 Floats = NDArray[np.float64]
 
 _STARTS, _FEW_STARTS, _MOST_STARTS = 3000, 4, 30
+_EXPENSIVE = 1e6  # regressions that a look at all pairs costs, from which tables come first
 _REGRESSIONS = 4e6  # that all starts may cost, if each looked at all pairs once
 
 
@@ -333,6 +334,9 @@ class OrderSearch:
         starts: orders to start from: the first follows the graph that the search is given, others
             are random. By default 30 with ten columns or fewer, 7 with 20, 4 with 30 or more, as
             what is remembered makes later ones cheap; fewer, down to 1, where scores are expensive.
+            There, with tens of thousands of rows or many discrete columns, orders are compared with
+            tables for discrete nodes with discrete parents, which cost little, and only what comes
+            last looks at regressions too.
         max_parents: of any node; no limit by default.
         seed: random seed.
 
@@ -356,8 +360,10 @@ class OrderSearch:
     def learn(self, problem: Problem) -> Found:
         """The best network of all starts."""
         allowed = limited(problem, self.max_parents)
-        scores, made = problem.scores, problem.scores.made
-        required = allowed.required
+        full, required = problem.scores, allowed.required
+        # Where scores are expensive orders are compared by those that are not.
+        scores = full.of_tables if full.cost * len(required) ** 2 > _EXPENSIVE else full
+        made = scores.made
         found, total = _scored(scores, problem.start | required)
         trace: list[Move] = []
 
@@ -377,7 +383,11 @@ class OrderSearch:
                     gain = found.score - before if math.isfinite(before) else 0.0
                     trace.append(Move("orders", (), gain, scores.made - made, 0))
                     made = scores.made
-            last = HillClimb().learn(Problem(scores, allowed, found.arcs, watch))
+            if scores is not full and full.cost * len(required) ** 2 < _REGRESSIONS:
+                order = _Order(_Parents(full, allowed), topological(found.arcs), required)
+                order.improve(watch)
+                found, _ = _scored(full, order.arcs())
+            last = HillClimb().learn(Problem(full, allowed, found.arcs, watch))
         except Stopped as stopped:
             found = stopped.found
             raise Stopped(Found(found.arcs, found.score, (*trace, *found.trace))) from None

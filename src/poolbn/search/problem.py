@@ -77,12 +77,14 @@ class Problem:
         allowed: the constraints.
         start: the graph to start from, (N, N); it keeps to the constraints.
         watch: is told after each step how many there were, and the graph and score of the moment.
+        guide: scores whose graph a climb starts from in place of `start`.
     """
 
     scores: LocalScores
     allowed: Allowed
     start: NDArray[np.bool_]
     watch: Watch = unwatched
+    guide: LocalScores | None = None
 
 
 def limited(problem: Problem, max_parents: int | None) -> Allowed:
