@@ -56,8 +56,13 @@ def folds(groups: pd.Series) -> np.ndarray:
     return (lots.groupby(groups).rank().astype(int) % FOLDS).to_numpy()
 
 
-def assess(frame: pd.DataFrame, inputs: list[str], model: dict[str, object]) -> dict[str, float]:
-    """Held-out log-likelihood and log-loss a row, F1, coverage of 95% intervals; seconds."""
+def assess(
+    frame: pd.DataFrame, inputs: list[str], model: dict[str, object]
+) -> tuple[dict[str, float], pd.Series]:
+    """Held-out log-likelihood and log-loss a row, F1, coverage of 95% intervals; seconds.
+
+    And the log-likelihood of each row.
+    """
     start = time.perf_counter()
     pb.learn(frame, group="group", inputs=inputs, **model)
     seconds = time.perf_counter() - start
@@ -90,7 +95,7 @@ def assess(frame: pd.DataFrame, inputs: list[str], model: dict[str, object]) -> 
     means["logloss_own_se"] = float(every["loglossTrue"].std() / math.sqrt(len(change)))
     for plugin in (False, True):
         means[f"f1{plugin}"] = f1(every["actual"], every[f"guess{plugin}"])
-    return means
+    return means, every["loglikFalse"]
 
 
 def f1(actual: pd.Series, guess: pd.Series) -> float:
@@ -110,13 +115,22 @@ def measure(names: list[str]) -> pd.DataFrame:
         frame, inputs = table(name)
         about = {"table": name, "data sets": frame["group"].nunique(), "rows": len(frame),
                  "columns": frame.shape[1] - 1}  # fmt: skip
+        logliks: dict[str, pd.Series] = {}
         for label, model in MODELS.items():
             try:
-                found: dict[str, object] = dict(assess(frame, inputs, model))
+                means, logliks[label] = assess(frame, inputs, model)
+                found: dict[str, object] = dict(means)
             except pb.PoolbnError as error:
                 found = {"trouble": str(error)}
             lines.append(about | {"pooling": label} | found)
-            print(lines[-1], flush=True)
+        best = max(logliks, key=lambda label: logliks[label].mean())
+        behind = logliks[best] - logliks["default"]
+        lines[-1] |= {
+            "best": best,
+            "behind": float(behind.mean()),
+            "behind_se": float(behind.std() / math.sqrt(len(behind))),
+        }
+        print(lines[-1], flush=True)
     return pd.DataFrame(lines)
 
 
@@ -132,6 +146,19 @@ def markdown(found: pd.DataFrame, column: str, digits: int) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def behind(found: pd.DataFrame) -> str:
+    """By how much the default is behind the best model, a held-out row, where it is not best."""
+    own = found[found["pooling"] == "default"]
+    others = own[own["best"] != "default"]
+    near = (own["behind"] <= own["behind_se"]).mean()
+    lines = [f"The default is best, or within one standard error of the best, on {near:.0%}:"]
+    lines += [
+        f"{row.table} {row.behind:.3f} ± {row.behind_se:.3f} behind {row.best}"
+        for row in others.itertuples()
+    ]
+    return lines[0] + "\n" + "; ".join(lines[1:]) + ".\n"
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -145,6 +172,7 @@ def main() -> None:
         f"{title}\n\n{markdown(found, column, digits)}\n"
         for column, (title, digits) in SHOWN.items()
     )
+    text += "\n" + behind(found)
     print(text)
     if options.out:
         options.out.write_text(text)

@@ -92,3 +92,12 @@ def test_the_score_is_that_of_the_best_candidate() -> None:
         assert nets[0].score == pytest.approx(pb.score(stats, nets[0].dag, pooling="auto"))
         assert nets[0].dag == nets[1 + best[-1]].dag
     assert best == [0, 1]
+
+
+def test_a_node_without_a_likelihood_does_not_choose_for_all_others() -> None:
+    auto = pb.Auto()
+    complete, pooled = auto.candidates(["a", "b"])
+    worths = {complete: np.array([-9.0, -9.0, -9.0]), pooled: np.array([-1.0, -np.inf, -1.0])}
+    assert auto.chosen(["a", "b"], worths.__getitem__) == pooled
+    worths[complete] = np.array([-1.0, -np.inf, -0.5])
+    assert auto.chosen(["a", "b"], worths.__getitem__) == complete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -76,10 +77,21 @@ class Auto:
         return self.candidates(levels)[-1]
 
     def chosen(self, levels: Sequence[Hashable], worth: Callable[[NodeModel], Worth]) -> OneOf:
-        """The first candidate that is as good as the last, but for chance."""
+        """The first candidate that is as good as the last, but for chance.
+
+        By the nodes that have a likelihood under both.
+        """
         *earlier, last = self.candidates(levels)
-        most = worth(last) if earlier else (0, 0.0)
-        return next((one for one in earlier if worth(one) >= most), last)
+        if not earlier:
+            return last
+        most = worth(last)
+
+        def is_enough(one: OneOf) -> bool:
+            own = worth(one)
+            both = np.isfinite(own) & np.isfinite(most)
+            return math.fsum(own[both].tolist()) >= math.fsum(most[both].tolist())
+
+        return next(filter(is_enough, earlier), last)
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The best final fit of one node."""

@@ -89,8 +89,8 @@ def all_exact(values: NDArray[np.float64] | None) -> NeighbourScores | None:
     return None if values is None else NeighbourScores(values, np.ones(values.shape, dtype=bool))
 
 
-# Nodes that have a likelihood, and its logarithm but for half a unit for each parameter.
-Worth = tuple[int, float]
+# The log-likelihood of each node but for half a unit for each parameter; -inf where it has none.
+Worth = NDArray[np.float64]
 
 
 class Choice(Pooling, Protocol):

@@ -490,10 +490,8 @@ def chosen(data: Data, pooling: Choice, arcs: NDArray[np.bool_]) -> NodeModel:
     if not nodes:
         return pooling.first(data.levels)
 
-    def worth(model: NodeModel) -> tuple[int, float]:
-        values = NodeScores(data, model, half).scores(nodes)
-        finite = values[np.isfinite(values)]
-        return len(finite), math.fsum(finite.tolist())
+    def worth(model: NodeModel) -> NDArray[np.float64]:
+        return NodeScores(data, model, half).scores(nodes)
 
     return pooling.chosen(data.levels, worth)
 
