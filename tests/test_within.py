@@ -322,6 +322,21 @@ def test_slopes_that_separate_data_sets_gain_no_more_than_certainty(seed: int, c
     assert 0 < within.gains(table, child, parents, FREE, "logit") < most
 
 
+def test_tables_that_hardly_differ_have_a_finite_concentration() -> None:
+    counts = np.array([
+        [[12, 58], [9, 21]], [[3, 28], [4, 65]], [[13, 2], [78, 7]], [[15, 60], [4, 21]],
+        [[53, 16], [26, 5]], [[42, 12], [37, 9]], [[11, 32], [13, 44]], [[24, 67], [1, 8]],
+        [[47, 11], [39, 3]], [[12, 48], [5, 35]], [[11, 17], [29, 43]], [[24, 25], [32, 19]],
+        [[3, 0], [90, 7]], [[4, 6], [28, 62]], [[1, 63], [0, 36]], [[23, 32], [20, 25]],
+        [[10, 44], [4, 42]], [[20, 20], [25, 35]], [[12, 87], [0, 1]],
+    ], dtype=float)  # fmt: skip
+    logliks = hypergeometric(counts).sum(axis=0)
+    common, varying, concentration = table_gains(counts)
+    assert common == pytest.approx(logliks.max() - logliks[GRID == 0][0], abs=0.02)
+    assert common <= varying < common + 0.5
+    assert concentration > 100
+
+
 def test_levels_that_go_together_are_no_arcs() -> None:
     kept, fooled = [], []
     for seed in range(6):

@@ -780,7 +780,9 @@ def _concentrate(n: Floats, x: float, step: float, p: Floats, jk: Floats, work: 
         bend = low - 2.0 * here + high
         if not bend < 0.0:
             break
-        away = 0.5 * step * (low - high) / bend
+        away = max(min(0.5 * step * (low - high) / bend, 2.0 * step), -2.0 * step)
+        if x + away > _LAST + _GRID:  # next to a common table, which is looked at too
+            break
         value = _seen(n, math.exp(x + away), p, jk, work)
         if value <= here or abs(away) < 0.02:
             break
@@ -836,5 +838,5 @@ def tables(n: Floats, p: Floats, lines: Floats, work: Floats, result: Floats) ->
         step *= 0.25
     best = _seen(n, math.exp(x), p, jk, work)
     result[2], result[3] = best, math.exp(x)
-    if result[1] >= best:
+    if not best > result[1]:
         result[2], result[3] = result[1], np.inf
